@@ -1,0 +1,203 @@
+//! Writes `impl Check` for every message that can be part of a request: required, lengths, ranges, formats, known enum
+//! values. A rule that only needs the field itself is stated in the proto file and nowhere else.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use prost_reflect::{
+    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage,
+    Value,
+};
+
+use crate::names::value_name;
+
+const DEFAULT_MAX_LENGTH: u64 = 255;
+const FIELD_MASK: &str = "google.protobuf.FieldMask";
+
+pub fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
+    let mut reachable = BTreeMap::new();
+    for service in pool.services() {
+        for method in service.methods() {
+            collect(&method.input(), &mut reachable);
+        }
+    }
+    let mut code = String::new();
+    for message in reachable.values() {
+        write_impl(&mut code, pool, message)?;
+    }
+    Ok(code)
+}
+
+fn collect(message: &MessageDescriptor, reachable: &mut BTreeMap<String, MessageDescriptor>) {
+    if message.full_name().starts_with("google.")
+        || reachable.insert(message.full_name().to_owned(), message.clone()).is_some()
+    {
+        return;
+    }
+    for field in message.fields() {
+        if let Kind::Message(inner) = field.kind() {
+            collect(&inner, reachable);
+        }
+    }
+}
+
+fn write_impl(code: &mut String, pool: &DescriptorPool, message: &MessageDescriptor) -> std::fmt::Result {
+    writeln!(code, "impl Check for {} {{", rust_path(message.full_name()))?;
+    writeln!(code, "    fn check(&mut self, at: &At<'_>, mask: Option<&[String]>, faults: &mut Faults) {{")?;
+    writeln!(code, "        let _ = (at, mask, &faults);")?;
+    let masked = message.fields().any(|field| is_message(&field, FIELD_MASK));
+    if masked {
+        writeln!(code, "        let paths = self.update_mask.as_ref().map(|mask| mask.paths.clone());")?;
+    }
+    let inner_mask = if masked { "paths.as_deref()" } else { "None" };
+    for field in message.fields() {
+        write_field(code, pool, &field, inner_mask)?;
+    }
+    writeln!(code, "    }}\n}}\n")
+}
+
+fn write_field(
+    code: &mut String,
+    pool: &DescriptorPool,
+    field: &FieldDescriptor,
+    inner_mask: &str,
+) -> std::fmt::Result {
+    let policy = Policy::of(pool, field);
+    let name = field.name();
+    let member = rust_ident(name);
+    let required = policy.flag("required");
+    let at = format!("&at.name({name:?})");
+    if field.is_map() {
+        return Ok(());
+    }
+    if field.cardinality() == Cardinality::Repeated {
+        let max = policy.number("max_items");
+        if max > 0 {
+            writeln!(code, "        many({at}, self.{member}.len(), {max}, faults);")?;
+        }
+        let inner = match field.kind() {
+            Kind::Message(inner) if !inner.full_name().starts_with("google.") => {
+                format!("item.check(&at.name({name:?}).index(index), None, faults)")
+            }
+            Kind::String => {
+                format!("text(&at.name({name:?}).index(index), item, {}, false, faults)", policy.text())
+            }
+            _ => return Ok(()),
+        };
+        return writeln!(
+            code,
+            "        for (index, item) in self.{member}.iter_mut().enumerate() {{ {inner}; }}"
+        );
+    }
+    let wanted = if required { format!("wanted(mask, {name:?})") } else { "false".to_owned() };
+    let optional = field.field_descriptor_proto().proto3_optional();
+    match field.kind() {
+        Kind::String if optional => writeln!(
+            code,
+            "        if let Some(value) = &mut self.{member} {{ text({at}, value, {}, false, faults); }}",
+            policy.text()
+        ),
+        Kind::String => {
+            writeln!(code, "        text({at}, &mut self.{member}, {}, {wanted}, faults);", policy.text())
+        }
+        Kind::Int32 | Kind::Int64 => {
+            let range = format!("{:?}, {:?}", policy.signed("min"), policy.signed("max"));
+            if optional {
+                writeln!(
+                    code,
+                    "        if let Some(value) = self.{member} {{ whole({at}, value.into(), {range}, faults); }}"
+                )
+            } else {
+                writeln!(code, "        whole({at}, self.{member}.into(), {range}, faults);")
+            }
+        }
+        Kind::Enum(kind) => {
+            let value = if optional {
+                format!("self.{member}.unwrap_or_default()")
+            } else {
+                format!("self.{member}")
+            };
+            let allowed: Vec<String> =
+                kind.values().filter(|v| v.number() != 0).map(|v| value_name(&kind, v.name())).collect();
+            writeln!(
+                code,
+                "        choice({at}, {value}, {}::try_from({value}).is_ok(), {:?}, {wanted}, faults);",
+                rust_path(kind.full_name()),
+                allowed.join(", ")
+            )
+        }
+        Kind::Message(inner) if !inner.full_name().starts_with("google.") => {
+            if required {
+                writeln!(code, "        if self.{member}.is_none() {{ missing({at}, faults); }}")?;
+            }
+            writeln!(
+                code,
+                "        if let Some(value) = &mut self.{member} {{ value.check({at}, {inner_mask}, faults); }}"
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_message(field: &FieldDescriptor, name: &str) -> bool {
+    matches!(field.kind(), Kind::Message(inner) if inner.full_name() == name)
+}
+
+fn rust_path(full_name: &str) -> String {
+    format!("crate::{}", full_name.replace('.', "::"))
+}
+
+fn rust_ident(name: &str) -> String {
+    if matches!(name, "type" | "match" | "move" | "ref" | "use") {
+        format!("r#{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+struct Policy(Option<DynamicMessage>);
+
+impl Policy {
+    fn of(pool: &DescriptorPool, field: &FieldDescriptor) -> Self {
+        let extension = pool.get_extension_by_name("admin.api.v1.field");
+        let options = field.options();
+        Self(
+            extension
+                .filter(|e| options.has_extension(e))
+                .and_then(|e| options.get_extension(&e).as_message().cloned()),
+        )
+    }
+
+    fn value(&self, name: &str) -> Option<Value> {
+        let message = self.0.as_ref()?;
+        let field = message.descriptor().get_field_by_name(name)?;
+        message.has_field(&field).then(|| message.get_field(&field).into_owned())
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.value(name).and_then(|v| v.as_bool()).unwrap_or(false)
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.value(name).and_then(|v| v.as_u32()).unwrap_or(0).into()
+    }
+
+    fn signed(&self, name: &str) -> Option<i64> {
+        self.value(name).and_then(|v| v.as_i64())
+    }
+
+    fn text(&self) -> String {
+        let max = match self.number("max_length") {
+            0 => DEFAULT_MAX_LENGTH,
+            max => max,
+        };
+        let format = match self.value("format").and_then(|v| v.as_enum_number()).unwrap_or(0) {
+            1 => "Syntax::Date".to_owned(),
+            2 => "Syntax::DateOrTime".to_owned(),
+            3 => format!("Syntax::Decimal {{ scale: {} }}", self.number("scale")),
+            4 => "Syntax::Json".to_owned(),
+            _ => "Syntax::Free".to_owned(),
+        };
+        format!("&Text {{ max: {max}, trim: {}, syntax: {format} }}", self.flag("trim"))
+    }
+}

@@ -1,0 +1,28 @@
+//! The contract: messages and services generated from the proto files, the descriptor set with our options, and what
+//! the options imply for a request. Knows neither SQL nor HTTP.
+
+pub mod check;
+pub mod decimal;
+pub mod fault;
+pub mod policy;
+
+mod names;
+
+pub use check::Check;
+pub use fault::{At, Faults};
+pub use names::value_name;
+
+#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/tree.rs"));
+}
+
+pub use generated::{admin, google};
+
+pub use admin::accounts::v1 as accounts;
+pub use admin::api::v1 as api;
+pub use admin::automation::v1 as automation;
+pub use admin::relations::v1 as relations;
+
+/// The encoded `FileDescriptorSet` of all proto files, options and comments included.
+pub const DESCRIPTOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
