@@ -38,7 +38,7 @@ pub fn example_body(info: &ProblemInfo) -> Body {
         title: info.title.clone(),
         status: info.status,
         code: info.code.clone(),
-        detail: detail.split_whitespace().collect::<Vec<_>>().join(" "),
+        detail: detail.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" "),
         errors: is_validation.then(|| json!([fault])),
         data: if taken { json!({"id": super::example::EXAMPLE_ID}) } else { json!({}) },
         meta: json!({"request_id": EXAMPLE_REQUEST_ID}),
