@@ -28,6 +28,8 @@ pub fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
                 json!({"type": "string", "format": "date-time"})
             }
             Kind::Message(message) => schemas.refer(&message, Use::Create),
+            // In a body, unlike in a filter, a text that is no UUID is refused.
+            Kind::String if example::is_id(field.name()) => json!({"type": "string", "format": "uuid"}),
             _ => input(field, &policy),
         }
     };

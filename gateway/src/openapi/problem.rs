@@ -21,9 +21,16 @@ pub struct Body {
     code: String,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    errors: Option<Value>,
+    errors: Option<[FaultExample; 1]>,
     data: Value,
     meta: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct FaultExample {
+    pointer: &'static str,
+    code: String,
+    detail: &'static str,
 }
 
 /// What the answer with this problem may look like.
@@ -31,7 +38,11 @@ pub fn example_body(info: &ProblemInfo) -> Body {
     let is_validation = info.problem == Problem::Validation;
     let first = info.explanation.split("\n\n").next().unwrap_or_default();
     let detail = if is_validation { "1 field is not valid." } else { first };
-    let fault = json!({"pointer": "/email", "code": Fault::BadEmail.code(), "detail": "email must be an e-mail address"});
+    let fault = FaultExample {
+        pointer: "/email",
+        code: Fault::BadEmail.code(),
+        detail: "email must be an e-mail address",
+    };
     let taken = info.explanation.contains("`data.id`");
     Body {
         r#type: format!("/problems/{}", info.code),
@@ -39,7 +50,7 @@ pub fn example_body(info: &ProblemInfo) -> Body {
         status: info.status,
         code: info.code.clone(),
         detail: detail.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" "),
-        errors: is_validation.then(|| json!([fault])),
+        errors: is_validation.then_some([fault]),
         data: if taken { json!({"id": super::example::EXAMPLE_ID}) } else { json!({}) },
         meta: json!({"request_id": EXAMPLE_REQUEST_ID}),
     }

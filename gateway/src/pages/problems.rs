@@ -56,21 +56,23 @@ fn page_of(info: &ProblemInfo) -> String {
 pub fn problems_page() -> String {
     let mut content = String::from(
         "<h1>Errors</h1>\n<p>An error body has a stable <code>code</code>; decide by it. Each code has a page of its own.</p>\n\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Error codes\"><table>\n\
+         <table>\n\
          <thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Code</th><th scope=\"col\">Meaning</th></tr></thead>\n<tbody>\n",
     );
     let mut infos: Vec<&ProblemInfo> = policy::problems().iter().collect();
     infos.sort_by_key(|info| info.status);
     for info in infos {
         let (status, code, title) = (info.status, escaped(&info.code), escaped(&info.title));
+        // On a narrow screen a long code may break after its underscores.
+        let shown = code.replace('_', "_<wbr>");
         // Writing to a String cannot fail.
         let _ = writeln!(
             content,
-            "<tr><td>{status}</td><td><a href=\"/problems/{code}\"><code>{code}</code></a></td><td>{title}</td></tr>"
+            "<tr><td>{status}</td><td><a href=\"/problems/{code}\"><code>{shown}</code></a></td><td>{title}</td></tr>"
         );
     }
     content.push_str(
-        "</tbody></table></div>\n<h2>Faults of a field</h2>\n\
+        "</tbody></table>\n<h2>Faults of a field</h2>\n\
          <p>A <a href=\"/problems/validation\"><code>validation</code></a> error lists every fault in \
          <code>errors</code>, each with one of these codes.</p>\n<dl>\n",
     );

@@ -13,8 +13,9 @@ use http::{HeaderMap, StatusCode};
 use super::file::{DAY, File, NO_CONTENT_POLICY};
 use crate::openapi;
 
-/// Swagger UI draws its icons from `data:` addresses and writes style attributes; scripts come from here only.
-const REFERENCE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+/// Swagger UI draws its icons from `data:` addresses; scripts and styles come from here only, and so does what
+/// try-it-out may ask.
+const REFERENCE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// What the page uses of Swagger UI's files.
