@@ -101,9 +101,9 @@ impl Schemas {
             properties.insert(field.name().to_owned(), property);
         }
         if !wrapper.is_empty() && matches!(usage, Use::Create | Use::Patch | Use::NonEmptyPatch) {
-            let mut wrapped = self.refer(message, Use::Wrapped);
-            wrapped["description"] = json!("The same fields, wrapped. A field outside the wrapper wins.");
-            properties.insert(wrapper, wrapped);
+            let mut inside = self.refer(message, Use::Wrapped);
+            inside["description"] = json!("The same fields, wrapped. A field outside the wrapper wins.");
+            properties.insert(wrapper, inside);
         }
         if usage == Use::Envelope && !properties.contains_key("meta") {
             self.add("EmptyMeta", json!({"type": "object", "description": "Empty for now."}));

@@ -110,13 +110,12 @@ fn layout(title: &str, content: &str) -> String {
 
 /// The paragraphs of a comment as HTML.
 fn paragraphs(comment: &str) -> String {
-    comment
-        .split("\n\n")
-        .map(|paragraph| {
-            let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("<p>{}</p>\n", inline(&line))
-        })
-        .collect()
+    let mut html = String::new();
+    for paragraph in comment.split("\n\n") {
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let _ = writeln!(html, "<p>{}</p>", inline(&line));
+    }
+    html
 }
 
 /// Text as HTML, with what stands between backticks as code. A backtick without its twin stays as it is.
