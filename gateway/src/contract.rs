@@ -1,7 +1,7 @@
 //! The public operations, read from the descriptor once at start. Refuses a contract that cannot be served as it
 //! stands, and says what to do about it. Knows no server: the pipeline is built from what this module returns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use http::Method;
 use http::uri::PathAndQuery;
@@ -71,15 +71,14 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
         }
     }
     refuse_ambiguous(&operations)?;
-    let gets: HashMap<String, ()> = operations
+    let pages: HashSet<String> = operations
         .iter()
         .filter(|operation| operation.method == Method::GET)
-        .map(|operation| (shape(&operation.path), ()))
+        .map(|operation| shape(&operation.path))
         .collect();
     for operation in &mut operations {
         let own_page = shape(&operation.path) + "/{}";
-        if operation.policy.success == 201 && operation.response.has_data_id() && gets.contains_key(&own_page)
-        {
+        if operation.policy.success == 201 && operation.response.has_data_id() && pages.contains(&own_page) {
             operation.location = Some(operation.path.clone());
         }
     }

@@ -57,23 +57,23 @@ impl<'t> Content<'t> {
         faults: &mut Collector,
     ) -> Self {
         let mut values = vec![None; shape.fields.len()];
-        let mut wrapper = None;
+        let mut wrapping = None;
         let index_of = |key: &str| shape.index_of_name(key).filter(|index| known(*index));
         for (key, value) in entries {
             if let Some(index) = index_of(key) {
                 values[index] = Some(value);
             } else if !shape.wrapper.is_empty() && *key == shape.wrapper {
-                wrapper = Some(value);
+                wrapping = Some(value);
             }
         }
-        let mut wrapped = vec![false; shape.fields.len()];
-        match wrapper {
+        let mut from_wrapper = vec![false; shape.fields.len()];
+        match wrapping {
             None | Some(Json::Null) => {}
             Some(Json::Object(entries)) => {
                 for (key, value) in entries {
-                    if let Some(index) = index_of(key).filter(|i| wrapped[*i] || values[*i].is_none()) {
+                    if let Some(index) = index_of(key).filter(|i| from_wrapper[*i] || values[*i].is_none()) {
                         values[index] = Some(value);
-                        wrapped[index] = true;
+                        from_wrapper[index] = true;
                     }
                 }
             }
@@ -82,7 +82,7 @@ impl<'t> Content<'t> {
         for (value, field) in values.iter_mut().zip(&shape.fields) {
             *value = value.filter(|json| !says_nothing(field, json));
         }
-        Self { values, wrapped }
+        Self { values, wrapped: from_wrapper }
     }
 
     /// The names of the fields that the body has, in the order of their numbers.

@@ -96,8 +96,18 @@ impl<'a> Scalar<'a> {
         }
     }
 
+    /// A text may have leading zeros, which a JSON number may not; the service takes them away.
     fn from_decimal(text: &'a str) -> Result<Self, Wrong> {
-        if is_number(text) { Ok(Self::Text(Cow::Borrowed(text))) } else { not_a_number() }
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let zeros = unsigned.bytes().take_while(|byte| *byte == b'0').count();
+        let padding = match unsigned.as_bytes().get(zeros) {
+            Some(digit) if digit.is_ascii_digit() => zeros,
+            _ => zeros.saturating_sub(1),
+        };
+        if unsigned.starts_with('-') || !is_number(&unsigned[padding..]) {
+            return not_a_number();
+        }
+        Ok(Self::Text(Cow::Borrowed(text)))
     }
 
     /// U+0000 would be hidden from the service behind its escape, so it is found here.

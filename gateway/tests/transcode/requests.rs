@@ -1,5 +1,7 @@
 //! Path, query and body to wire bytes.
 
+use std::fmt::Write;
+
 use proptest::prelude::*;
 use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MethodDescriptor, Value};
@@ -25,7 +27,10 @@ fn is_mask(field: &FieldDescriptor) -> bool {
 }
 
 fn escaped(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    text.bytes().fold(String::new(), |mut escaped, byte| {
+        write!(escaped, "%{byte:02x}").unwrap();
+        escaped
+    })
 }
 
 /// Takes a random request message apart by the rule of its method.
@@ -57,7 +62,7 @@ fn sent(operation: &Operation, method: &MethodDescriptor, request: &DynamicMessa
             expected.set_field(&field, value);
         } else if request.has_field(&field) {
             let text = oracle::parameter(&field, &value);
-            sent.query.push_str(&format!("{}=&unknown=1&{}={}&", field.name(), field.name(), escaped(&text)));
+            write!(sent.query, "{0}=&unknown=1&{0}={1}&", field.name(), escaped(&text)).unwrap();
             match &value {
                 Value::String(text) if text.is_empty() => expected.clear_field(&field),
                 Value::List(items) => {

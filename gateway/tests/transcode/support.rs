@@ -141,11 +141,13 @@ fn value(field: &FieldDescriptor, usage: Use) -> BoxedStrategy<Value> {
 }
 
 fn text(format: Format, usage: Use) -> BoxedStrategy<String> {
-    let empty = if usage == Use::Response { 1 } else { 0 };
     match format {
         Format::Decimal => {
             let number = "-?(0|[1-9][0-9]{0,18})(\\.[0-9]{1,9})?([eE][+-]?[0-9]{1,3})?".boxed();
-            if empty > 0 { prop_oneof![3 => number, 1 => Just(String::new())].boxed() } else { number }
+            match usage {
+                Use::Request => number,
+                Use::Response => prop_oneof![3 => number, 1 => Just(String::new())].boxed(),
+            }
         }
         Format::Json => prop::sample::select(vec![
             "{}",
