@@ -2,4 +2,6 @@
 //! Must not know what any resource is.
 
 pub mod contract;
+pub mod openapi;
+pub mod pages;
 pub mod transcode;
