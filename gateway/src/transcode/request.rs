@@ -54,8 +54,6 @@ pub struct Bound {
     pub message: Vec<u8>,
     /// Values that could not be read. They are not in `message`. Pointers are relative to the request message.
     pub faults: Faults,
-    /// The operation needs at least one known field in its body, and there is none.
-    pub no_field: bool,
     /// Which fields of the body's message came from its wrapper object, by index.
     wrapped: Vec<bool>,
 }
@@ -172,12 +170,13 @@ impl RequestPlan {
             }
             None => None,
         };
-        let no_field = self.needs_a_field
-            && faults.faults.is_empty()
-            && content.as_ref().is_none_or(|content| content.values.iter().all(Option::is_none));
+        let empty = content.as_ref().is_none_or(|content| content.values.iter().all(Option::is_none));
+        if self.needs_a_field && empty && faults.faults.is_empty() {
+            faults.add_root(&at, Fault::NoField, "Send at least one of the fields that can be changed.");
+        }
         let message = self.encode(&segments, &parameters, content.as_ref(), &at, &mut faults);
         let wrapped = content.map(|content| content.wrapped).unwrap_or_default();
-        Ok(Bound { message, faults: faults.faults, no_field, wrapped })
+        Ok(Bound { message, faults: faults.faults, wrapped })
     }
 
     /// The values of each query field, by its index.
