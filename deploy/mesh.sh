@@ -35,6 +35,8 @@ metrics_port_of() { port_of "$1" 10; }
 MESH_PORT=$((PORT_BASE + 7))
 POSTGRES_PORT=$((PORT_BASE + 20))
 PORTS_USED=21
+# A little longer than the time in which a program finishes what is in progress (GRACE_MS).
+STOP_WITHIN=20
 
 binary_of() { if [ "$1" = gateway ]; then echo gateway; else echo "svc-$1"; fi; }
 role_of() { if [ "$1" = gateway ]; then echo gateway; else echo "svc_$1"; fi; }
@@ -55,9 +57,9 @@ stop_mesh() {
         pid="$(pid_of "$name")"
         if [ -n "$pid" ] && is_up "$name"; then
             if [ "$name" = gateway ]; then
-                stop_process "$pid" 15
+                stop_process "$pid" "$STOP_WITHIN"
             else
-                stop_process "$pid" 15 &
+                stop_process "$pid" "$STOP_WITHIN" &
                 waiting+=("$!")
             fi
         fi
