@@ -1,1 +1,39 @@
+//! What every service shares: configuration, telemetry, server and client set-up, account context, the write
+//! transaction, paging, numbering, mail, workers, clock and errors. Knows no business word.
 
+pub mod account;
+pub mod call;
+pub mod clock;
+pub mod config;
+pub mod db;
+pub mod error;
+pub mod idempotency;
+pub mod list;
+pub mod mesh;
+pub mod numbering;
+pub mod outbox;
+pub mod paging;
+pub mod peer;
+mod provisioning;
+pub mod server;
+pub mod service;
+pub mod telemetry;
+pub mod time;
+pub mod token;
+pub mod totals;
+pub mod write;
+
+pub use account::{Account, AccountId};
+pub use call::{Call, Context};
+pub use clock::Clock;
+pub use db::Db;
+pub use error::Error;
+pub use outbox::{Event, Listener};
+pub use service::{Runtime, Service};
+pub use write::Tx;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -1,0 +1,70 @@
+//! A call as a handler sees it: for whom it is made, until when, and its request, normalised and checked.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use proto::api::Problem;
+use proto::{At, Check, Faults};
+use tonic::{Request, Status};
+
+use crate::account::{Account, AccountId};
+use crate::clock::Clock;
+use crate::error::{Error, of_problem};
+use crate::token::Identity;
+
+/// The metadata entries of a call besides the context token.
+pub const REQUEST_ID: &str = "x-request-id";
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub const CARRIED_FAULTS: &str = "x-faults-bin";
+/// Set on the response of a repeated write.
+pub const REPLAY: &str = "x-idempotent-replay";
+
+/// What the server knows about a call; put into the request's extensions before the handler runs.
+#[derive(Clone)]
+pub struct Context {
+    pub identity: Arc<Identity>,
+    pub request_id: Arc<str>,
+    /// The full name of the rpc, the scope of idempotency keys.
+    pub rpc: &'static str,
+    pub idempotency_key: Option<Arc<str>>,
+    pub carried: Arc<Faults>,
+    pub deadline: Instant,
+    pub clock: Clock,
+}
+
+impl Context {
+    pub fn account(&self) -> &Account {
+        &self.identity.account
+    }
+
+    pub fn account_id(&self) -> AccountId {
+        self.identity.account.id
+    }
+}
+
+/// A request with its context.
+pub struct Call<R> {
+    pub context: Context,
+    pub input: R,
+    /// The faults found so far: those the gateway carried along, then those of the generated checks.
+    pub faults: Faults,
+}
+
+impl<R: Check> Call<R> {
+    /// Takes a request apart, and normalises and checks its content. Faults are collected, not raised: a write looks
+    /// for its idempotency key first.
+    pub fn open(request: Request<R>) -> Result<Self, Status> {
+        let (_, mut extensions, mut input) = request.into_parts();
+        let Some(context) = extensions.remove::<Context>() else {
+            return Err(of_problem(Problem::Unauthenticated, "A context token is needed.", Vec::new(), None));
+        };
+        let mut faults = Faults::clone(&context.carried);
+        input.check(&At::ROOT, None, &mut faults);
+        Ok(Self { context, input, faults })
+    }
+
+    /// For reads: the request, if it has no fault.
+    pub fn valid(self) -> Result<(Context, R), Error> {
+        if self.faults.is_empty() { Ok((self.context, self.input)) } else { Err(self.faults.into()) }
+    }
+}

@@ -1,0 +1,168 @@
+//! Configuration: every setting is a flag and an environment variable, and `--help` shows both with the default.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::outbox::Listener;
+
+/// Where the process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Environment {
+    /// Reflection is on.
+    Development,
+    /// Reflection is off.
+    Production,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What every process of the mesh can be told.
+#[derive(Args, Clone, Debug)]
+pub struct Settings {
+    /// Address to listen on
+    #[arg(long, env = "LISTEN", default_value = "127.0.0.1:7701", global = true)]
+    pub listen: SocketAddr,
+
+    /// Address for /metrics, /healthz and /readyz; for operators only
+    #[arg(long, env = "METRICS_LISTEN", default_value = "127.0.0.1:7711", global = true)]
+    pub metrics_listen: SocketAddr,
+
+    /// The Postgres database, as postgres://user:password@host:port/database
+    #[arg(
+        long,
+        env = "DATABASE_URL",
+        default_value = "postgres://localhost/admin",
+        hide_env_values = true,
+        global = true
+    )]
+    pub database_url: String,
+
+    /// Most database connections of this process
+    #[arg(long, env = "DATABASE_POOL", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100), global = true)]
+    pub database_pool: u32,
+
+    /// Secret that signs context tokens, the same for the whole mesh; several, comma-separated, to rotate: the first signs, all verify
+    #[arg(long, env = "CONTEXT_SECRET", default_value = "", hide_env_values = true, global = true)]
+    pub context_secret: String,
+
+    /// Where this runs; outside production the gRPC services can be explored by reflection
+    #[arg(long, env = "ENVIRONMENT", default_value = "development", global = true)]
+    pub environment: Environment,
+
+    /// What to log: a level (error, warn, info, debug, trace) or a filter such as info,gateway=debug
+    #[arg(long, env = "LOG", default_value = "info", global = true)]
+    pub log: String,
+
+    /// How to log
+    #[arg(long, env = "LOG_FORMAT", default_value = "pretty", global = true)]
+    pub log_format: LogFormat,
+
+    /// OTLP/gRPC endpoint that traces are sent to, for example http://localhost:4317; empty: nowhere
+    #[arg(long, env = "OTLP_ENDPOINT", default_value = "", global = true)]
+    pub otlp_endpoint: String,
+
+    /// Most calls in progress; beyond them a call is told at once to come back
+    #[arg(long, env = "MAX_IN_FLIGHT", default_value_t = 512, global = true)]
+    pub max_in_flight: usize,
+
+    /// Longest time for a call that brings no deadline of its own, in milliseconds
+    #[arg(long, env = "DEADLINE_MS", default_value_t = 10_000, global = true)]
+    pub deadline_ms: u64,
+
+    /// First stage of a stop: answer "not ready" for so many milliseconds while still serving
+    #[arg(long, env = "DRAIN_MS", default_value_t = 0, global = true)]
+    pub drain_ms: u64,
+
+    /// Second stage of a stop: finish what is in progress within so many milliseconds
+    #[arg(long, env = "GRACE_MS", default_value_t = 15_000, global = true)]
+    pub grace_ms: u64,
+
+    #[command(flatten)]
+    pub tls: TlsSettings,
+}
+
+/// TLS inside the mesh. Off unless a certificate is set.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TlsSettings {
+    /// PEM file with the certificate of this process; switches TLS on
+    #[arg(long, env = "TLS_CERT", global = true)]
+    pub tls_cert: Option<PathBuf>,
+
+    /// PEM file with the key of that certificate
+    #[arg(long, env = "TLS_KEY", global = true)]
+    pub tls_key: Option<PathBuf>,
+
+    /// PEM file with the authority that other processes' certificates must come from; with it callers must show one (mTLS)
+    #[arg(long, env = "TLS_CA", global = true)]
+    pub tls_ca: Option<PathBuf>,
+}
+
+/// What only services have: listeners of their events, and mail.
+#[derive(Args, Clone, Debug)]
+pub struct ServiceSettings {
+    /// Who gets the events of this service: name=url, comma-separated; name=url;type;type for some types only
+    #[arg(long, env = "LISTENERS", value_delimiter = ',', global = true)]
+    pub listeners: Vec<Listener>,
+
+    /// Other services: name=url, comma-separated
+    #[arg(long, env = "PEERS", value_delimiter = ',', global = true)]
+    pub peers: Vec<PeerAddress>,
+
+    /// Server that mail is sent through, for example smtp://user:password@host:587; empty: mail goes to files
+    #[arg(long, env = "SMTP_URL", default_value = "", hide_env_values = true, global = true)]
+    pub smtp_url: String,
+
+    /// Folder for mail while there is no server
+    #[arg(long, env = "MAIL_DIR", default_value = ".local/mail", global = true)]
+    pub mail_dir: PathBuf,
+}
+
+/// A service and where to find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerAddress {
+    pub name: String,
+    pub url: String,
+}
+
+impl std::str::FromStr for PeerAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, url) =
+            text.split_once('=').ok_or_else(|| format!("`{text}` must have the form name=url"))?;
+        Ok(Self { name: name.trim().to_owned(), url: url.trim().to_owned() })
+    }
+}
+
+impl Settings {
+    pub fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
+    }
+
+    pub fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain_ms)
+    }
+
+    pub fn grace(&self) -> Duration {
+        Duration::from_millis(self.grace_ms)
+    }
+
+    /// What is wrong with the settings as a whole.
+    pub fn check(&self) -> Result<(), String> {
+        if self.context_secret.split(',').any(|secret| secret.trim().len() < 16) {
+            return Err("CONTEXT_SECRET must be set to a random text of at least 16 characters, \
+                        the same for every process of the mesh"
+                .to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! The database of one service: a small pool with limits on every connection, and the migrations of its schema.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::Migrator;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool, Postgres};
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::outbox::Listener;
+
+static CHASSIS: Migrator = sqlx::migrate!("./migrations");
+
+/// How long a request waits for a free connection before it is told to come back.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Limits on every connection: nothing waits or runs for ever.
+const LIMITS: [(&str, &str); 3] =
+    [("statement_timeout", "10s"), ("lock_timeout", "5s"), ("idle_in_transaction_session_timeout", "15s")];
+
+/// The pool of a service, the clock its rows are stamped with, and who listens to its events.
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) pool: PgPool,
+    pub(crate) clock: Clock,
+    pub(crate) listeners: Arc<[Listener]>,
+    pub(crate) wake: Arc<tokio::sync::Notify>,
+}
+
+impl Db {
+    /// Opens a pool whose connections work in `schema`. Connections are made when they are first needed.
+    pub fn open(
+        url: &str,
+        schema: &str,
+        size: u32,
+        clock: Clock,
+        listeners: Vec<Listener>,
+    ) -> Result<Self, Error> {
+        let options = connect_options(url, schema)?.options(LIMITS);
+        let pool = PgPoolOptions::new()
+            .max_connections(size)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .idle_timeout(Duration::from_secs(600))
+            // A broken connection is noticed by the statement itself; asking first would double the round trips.
+            .test_before_acquire(false)
+            .connect_lazy_with(options);
+        Ok(Self { pool, clock, listeners: listeners.into(), wake: Arc::default() })
+    }
+
+    /// A connection for reading. Writing goes through [`Db::write`](crate::write).
+    pub async fn read(&self) -> Result<PoolConnection<Postgres>, Error> {
+        Ok(self.pool.acquire().await?)
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), Error> {
+        let mut connection = self.read().await?;
+        sqlx::query("select 1").execute(&mut *connection).await?;
+        Ok(())
+    }
+
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+fn connect_options(url: &str, schema: &str) -> Result<PgConnectOptions, Error> {
+    // `public` holds the extensions' operators.
+    Ok(PgConnectOptions::from_str(url)?
+        .application_name(schema)
+        .options([("search_path", format!("{schema},public"))])
+        .statement_cache_capacity(256)
+        // What a statement was slow with may be personal data; the statement's own time limit bounds it.
+        .disable_statement_logging())
+}
+
+/// Creates the schema if it is missing and brings it up to date: first what every service has, then `own`.
+pub async fn migrate(url: &str, schema: &'static str, own: &Migrator) -> Result<(), Error> {
+    let mut connection = sqlx::PgConnection::connect_with(&connect_options(url, schema)?).await?;
+    // Asked first, because a role that owns just its schema may not even say `create schema if not exists`.
+    let exists: bool = sqlx::query_scalar("select exists (select from pg_namespace where nspname = $1)")
+        .bind(schema)
+        .fetch_one(&mut connection)
+        .await?;
+    if !exists {
+        sqlx::query(AssertSqlSafe(format!("create schema if not exists {schema}")))
+            .execute(&mut connection)
+            .await?;
+    }
+    let all = CHASSIS.iter().chain(own.iter()).cloned().collect();
+    Migrator::with_migrations(all).run(&mut connection).await.map_err(sqlx::Error::from)?;
+    connection.close().await?;
+    Ok(())
+}

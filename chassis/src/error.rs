@@ -1,0 +1,226 @@
+//! The one error type of the mesh and its one way to `Status`. A service keeps an enum of its own and converts it
+//! into this one; details travel as `google.rpc` messages, causes are logged once and never sent.
+
+use std::time::Duration;
+
+use prost::Message;
+use proto::Faults;
+use proto::api::Problem;
+use proto::google::rpc;
+use tonic::{Code, Status};
+
+/// The domain of `ErrorInfo`.
+const DOMAIN: &str = "admin.api";
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request itself is at fault; every fault is in it.
+    #[error("the request is not valid")]
+    Invalid(Faults),
+    /// A problem of the contract, with what the caller should know.
+    #[error("{detail}")]
+    Problem { problem: Problem, detail: String, metadata: Vec<(&'static str, String)> },
+    /// Too much to do right now; safe to repeat.
+    #[error("{0}")]
+    Busy(&'static str),
+    #[error("the database failed")]
+    Database(#[from] sqlx::Error),
+    /// Another service answered with an error; passed on as it is.
+    #[error("a call to another service failed")]
+    Peer(Box<Status>),
+    /// Everything that should not happen.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl Error {
+    pub fn problem(problem: Problem, detail: impl Into<String>) -> Self {
+        Self::Problem { problem, detail: detail.into(), metadata: Vec::new() }
+    }
+
+    pub fn not_found(what: &str) -> Self {
+        Self::problem(Problem::NotFound, format!("There is no such {what} in this account."))
+    }
+
+    /// Adds a value that the caller finds in `data` of the error body.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        if let Self::Problem { metadata, .. } = &mut self {
+            metadata.push((name, value.into()));
+        }
+        self
+    }
+
+    /// Whether the same transaction may succeed when it is run again: serialisation failure or deadlock.
+    pub fn is_repeatable(&self) -> bool {
+        matches!(self.sql_state().as_deref(), Some("40001" | "40P01"))
+    }
+
+    /// Whether a lock was waited for in vain.
+    pub fn is_lock_timeout(&self) -> bool {
+        matches!(self.sql_state().as_deref(), Some("55P03"))
+    }
+
+    fn sql_state(&self) -> Option<String> {
+        match self {
+            Self::Database(error) => error.as_database_error()?.code().map(std::borrow::Cow::into_owned),
+            _ => None,
+        }
+    }
+}
+
+/// The name of the database constraint that refused a statement, for mapping it to a domain error.
+pub fn violated_constraint(error: &sqlx::Error) -> Option<&str> {
+    error.as_database_error()?.constraint()
+}
+
+impl From<Faults> for Error {
+    fn from(faults: Faults) -> Self {
+        Self::Invalid(faults)
+    }
+}
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(faults) => invalid(&faults),
+            Error::Problem { problem, detail, metadata } => of_problem(problem, &detail, metadata, None),
+            Error::Busy(detail) => unavailable(detail),
+            Error::Database(error) => of_database(&error),
+            Error::Peer(status) => *status,
+            Error::Internal(cause) => {
+                tracing::error!(cause, "internal error");
+                internal()
+            }
+        }
+    }
+}
+
+fn of_database(error: &sqlx::Error) -> Status {
+    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    let passing = match error {
+        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
+            true
+        }
+        // Lock and statement time-outs, repeated serialisation failures, a server that is starting, stopping or full.
+        _ => matches!(
+            state.as_deref(),
+            Some(
+                "55P03"
+                    | "57014"
+                    | "40001"
+                    | "40P01"
+                    | "57P01"
+                    | "57P02"
+                    | "57P03"
+                    | "53300"
+                    | "08006"
+                    | "25P03"
+            )
+        ),
+    };
+    if passing {
+        tracing::warn!(error = %error, "the database is busy or away");
+        unavailable("The database is busy. Repeat the request in a moment.")
+    } else {
+        tracing::error!(error = %error, "the database refused a statement");
+        internal()
+    }
+}
+
+pub fn internal() -> Status {
+    of_problem(Problem::Internal, "Something went wrong on our side.", Vec::new(), None)
+}
+
+pub fn unavailable(detail: &str) -> Status {
+    of_problem(Problem::Unavailable, detail, Vec::new(), Some(Duration::from_secs(1)))
+}
+
+pub fn of_problem(
+    problem: Problem,
+    detail: &str,
+    metadata: Vec<(&'static str, String)>,
+    retry: Option<Duration>,
+) -> Status {
+    let retry = retry.or((problem == Problem::IdempotencyInProgress).then_some(Duration::from_secs(1)));
+    let info = rpc::ErrorInfo {
+        reason: problem.code(),
+        domain: DOMAIN.to_owned(),
+        metadata: metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    };
+    let mut details = vec![any("google.rpc.ErrorInfo", &info)];
+    if let Some(delay) = retry.and_then(|delay| prost_types::Duration::try_from(delay).ok()) {
+        details.push(any("google.rpc.RetryInfo", &rpc::RetryInfo { retry_delay: Some(delay) }));
+    }
+    with_details(grpc_code(problem), detail, details)
+}
+
+fn invalid(faults: &Faults) -> Status {
+    let info = rpc::ErrorInfo {
+        reason: Problem::Validation.code(),
+        domain: DOMAIN.to_owned(),
+        ..rpc::ErrorInfo::default()
+    };
+    let violations = faults.entries().iter().map(|entry| rpc::bad_request::FieldViolation {
+        field: entry.pointer.clone(),
+        description: entry.detail.clone(),
+        reason: entry.code().code(),
+    });
+    let bad = rpc::BadRequest { field_violations: violations.collect() };
+    let detail = match faults.len() {
+        1 => "1 field is not valid.".to_owned(),
+        count => format!("{count} fields are not valid."),
+    };
+    let details = vec![any("google.rpc.ErrorInfo", &info), any("google.rpc.BadRequest", &bad)];
+    with_details(Code::InvalidArgument, &detail, details)
+}
+
+fn any(name: &str, message: &impl Message) -> prost_types::Any {
+    prost_types::Any { type_url: format!("type.googleapis.com/{name}"), value: message.encode_to_vec() }
+}
+
+fn with_details(code: Code, detail: &str, details: Vec<prost_types::Any>) -> Status {
+    let status = rpc::Status { code: code as i32, message: detail.to_owned(), details };
+    Status::with_details(code, detail, status.encode_to_vec().into())
+}
+
+fn grpc_code(problem: Problem) -> Code {
+    match problem.info().status {
+        400 | 413 | 415 | 422 => Code::InvalidArgument,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::NotFound,
+        405 => Code::Unimplemented,
+        409 => Code::FailedPrecondition,
+        429 => Code::ResourceExhausted,
+        503 => Code::Unavailable,
+        504 => Code::DeadlineExceeded,
+        _ => Code::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::At;
+    use proto::api::Fault;
+
+    #[test]
+    fn faults_travel_with_place_and_code() {
+        let mut faults = Faults::default();
+        faults.add(&At::ROOT.name("email"), Fault::BadEmail, "email must be an e-mail address");
+        let status = Status::from(Error::from(faults));
+        assert_eq!(status.code(), Code::InvalidArgument);
+        let details = rpc::Status::decode(status.details()).unwrap().details;
+        let bad = rpc::BadRequest::decode(details[1].value.as_slice()).unwrap();
+        assert_eq!(bad.field_violations[0].field, "/email");
+        assert_eq!(bad.field_violations[0].reason, "bad_email");
+    }
+
+    #[test]
+    fn an_internal_cause_is_not_sent() {
+        let status = Status::from(Error::Internal("secret table name".into()));
+        assert_eq!(status.code(), Code::Internal);
+        assert!(!format!("{status:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,86 @@
+//! Idempotency keys: the first use of a key runs, every repeat gets its answer, for 24 hours.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use proto::api::Problem;
+use sqlx::PgConnection;
+
+use crate::account::AccountId;
+use crate::call::Context;
+use crate::error::Error;
+
+/// How long a key is remembered.
+pub const WINDOW: TimeDelta = TimeDelta::hours(24);
+
+pub(crate) enum Claim {
+    /// The first use: the operation is to run.
+    Ours,
+    /// A repeat: the first answer.
+    Done(Vec<u8>),
+    /// The key belongs to another request.
+    Reused,
+}
+
+/// Inserts the key. A twin that is still running makes this wait until it has committed or failed.
+pub(crate) async fn claim(
+    connection: &mut PgConnection,
+    context: &Context,
+    fingerprint: &[u8; 32],
+    now: DateTime<Utc>,
+) -> Result<Claim, Error> {
+    let account = context.account_id();
+    let key = context.idempotency_key.as_deref().unwrap_or_default();
+    let claimed = sqlx::query(
+        "insert into idempotency (account_id, route, key, fingerprint, created_at) values ($1, $2, $3, $4, $5)
+         on conflict (account_id, route, key) do update
+            set fingerprint = excluded.fingerprint, response = null, created_at = excluded.created_at
+            where idempotency.created_at <= $6",
+    )
+    .bind(account)
+    .bind(context.rpc)
+    .bind(key)
+    .bind(fingerprint.as_slice())
+    .bind(now)
+    .bind(now - WINDOW)
+    .execute(&mut *connection)
+    .await
+    .map_err(still_running)?;
+    if claimed.rows_affected() == 1 {
+        return Ok(Claim::Ours);
+    }
+    let (stored, response): (Vec<u8>, Option<Vec<u8>>) = sqlx::query_as(
+        "select fingerprint, response from idempotency where account_id = $1 and route = $2 and key = $3",
+    )
+    .bind(account)
+    .bind(context.rpc)
+    .bind(key)
+    .fetch_one(connection)
+    .await?;
+    if stored != fingerprint {
+        return Ok(Claim::Reused);
+    }
+    response.map(Claim::Done).ok_or_else(|| Error::Internal("an idempotency key without a response".into()))
+}
+
+fn still_running(error: sqlx::Error) -> Error {
+    let error = Error::Database(error);
+    if error.is_lock_timeout() {
+        let detail =
+            "The first request with this Idempotency-Key is still running. Repeat the request in a moment.";
+        return Error::problem(Problem::IdempotencyInProgress, detail);
+    }
+    error
+}
+
+/// Forgets the keys of an account whose window has passed; returns how many.
+pub async fn purge(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+) -> Result<u64, Error> {
+    let purged = sqlx::query("delete from idempotency where account_id = $1 and created_at <= $2")
+        .bind(account)
+        .bind(now - WINDOW)
+        .execute(connection)
+        .await?;
+    Ok(purged.rows_affected())
+}

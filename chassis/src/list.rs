@@ -1,0 +1,230 @@
+//! The list builder: filters, order and page of one table's rows, with an exact total, in one statement.
+//!
+//! Column and table names come from the code, values are always bound. The order ends with the id, so that a page of a
+//! still list never repeats or skips a row.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use proto::api::{Fault, PageMeta};
+use proto::{At, Faults};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Row, Type};
+
+use crate::account::AccountId;
+use crate::error::Error;
+use crate::paging::Page;
+use crate::totals;
+
+/// From this offset on, a page of the default order starts at the day that the counters point to.
+const DEEP: i64 = 2_000;
+
+/// How the total of a list is found.
+pub enum Total<'a> {
+    /// From the counters of this list: the filters must select exactly what they count.
+    Counted(&'a str),
+    /// By counting the matching rows, for lists narrowed by a search or another free filter.
+    Matching,
+}
+
+/// A list of one account's rows of one table.
+pub struct List<'a> {
+    account: AccountId,
+    table: &'static str,
+    columns: &'static str,
+    conditions: String,
+    values: Values,
+    order: Order,
+    total: Total<'a>,
+}
+
+#[derive(Clone, Copy)]
+struct Order {
+    column: &'static str,
+    descending: bool,
+}
+
+/// The default: newest first.
+const NEWEST: Order = Order { column: "created_at", descending: true };
+
+impl<'a> List<'a> {
+    /// `columns` are what `FromRow` of the row type reads; one of them is `id`.
+    pub fn new(account: AccountId, table: &'static str, columns: &'static str, total: Total<'a>) -> Self {
+        let mut values = Values::default();
+        let conditions = format!("account_id = {}", values.bind(account));
+        Self { account, table, columns, conditions, values, order: NEWEST, total }
+    }
+
+    /// Rows whose `column` has this value.
+    pub fn equals<'q>(
+        &mut self,
+        column: &'static str,
+        value: impl Encode<'q, Postgres> + Type<Postgres>,
+    ) -> &mut Self {
+        self.compare(column, "=", value)
+    }
+
+    /// Rows whose `column`, which holds lower-case text, contains the term. Case does not matter.
+    pub fn contains(&mut self, column: &'static str, term: &str) -> &mut Self {
+        self.compare(column, "like", substring_pattern(term))
+    }
+
+    /// Rows from `from` to `to`, both included where given.
+    pub fn between<'q, V>(&mut self, column: &'static str, from: Option<V>, to: Option<V>) -> &mut Self
+    where
+        V: Encode<'q, Postgres> + Type<Postgres>,
+    {
+        for (operator, bound) in [(">=", from), ("<=", to)] {
+            if let Some(bound) = bound {
+                self.compare(column, operator, bound);
+            }
+        }
+        self
+    }
+
+    fn compare<'q>(
+        &mut self,
+        column: &'static str,
+        operator: &'static str,
+        value: impl Encode<'q, Postgres> + Type<Postgres>,
+    ) -> &mut Self {
+        let value = self.values.bind(value);
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and {column} {operator} {value}");
+        self
+    }
+
+    /// Orders by one of the `allowed` fields; another name, or an `order` that is neither `asc` nor `desc`, is a fault.
+    pub fn sort(
+        &mut self,
+        allowed: &[&'static str],
+        sort: &str,
+        order: &str,
+        faults: &mut Faults,
+    ) -> &mut Self {
+        if !sort.is_empty() {
+            match allowed.iter().find(|name| **name == sort) {
+                Some(column) => self.order.column = column,
+                None => faults.add(
+                    &At::ROOT.name("sort"),
+                    Fault::NotAllowed,
+                    format!("sort must be one of: {}", allowed.join(", ")),
+                ),
+            }
+        }
+        match order {
+            "" => {}
+            "asc" => self.order.descending = false,
+            "desc" => self.order.descending = true,
+            _ => faults.add(&At::ROOT.name("order"), Fault::NotAllowed, "order must be asc or desc"),
+        }
+        self
+    }
+
+    /// Fetches a page. One round trip; a second one, before it, for pages deep in a counted list.
+    pub async fn fetch<R>(
+        mut self,
+        connection: &mut PgConnection,
+        page: Page,
+    ) -> Result<(Vec<R>, PageMeta), Error>
+    where
+        R: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        let mut offset = page.offset();
+        if let (true, Some(list)) = (offset >= DEEP, self.counted_newest()) {
+            if let Some(start) = totals::locate(connection, self.account, list, offset).await? {
+                self.compare("created_at", "<", end_of(start.day));
+                offset -= start.skipped;
+            }
+        }
+        let (sql, values) = self.statement(page.size(), offset);
+        let rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(connection).await?;
+        let total = rows.first().map_or(Ok(0), |row| row.try_get("total"))?;
+        let found =
+            rows.iter().filter(|row| row.try_get::<Option<bool>, _>("found").ok().flatten() == Some(true));
+        let entries = found.map(R::from_row).collect::<Result<_, _>>()?;
+        Ok((entries, page.meta(total)))
+    }
+
+    fn counted_newest(&self) -> Option<&'a str> {
+        match self.total {
+            Total::Counted(list) if self.order.column == NEWEST.column && self.order.descending => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The total and the rows in one: a left join keeps the total when the page is empty.
+    fn statement(self, limit: i64, offset: i64) -> (String, PgArguments) {
+        let Self {
+            account,
+            table,
+            columns,
+            conditions,
+            mut values,
+            order: Order { column, descending },
+            total,
+        } = self;
+        let direction = if descending { "desc" } else { "asc" };
+        let head = match total {
+            Total::Counted(list) => {
+                let (list, bucket) = (values.bind(list), values.bind(totals::ALL_DAYS));
+                let account = values.bind(account);
+                format!(
+                    "select coalesce(sum(entries), 0)::bigint as total from total \
+                     where account_id = {account} and list = {list} and bucket = {bucket}"
+                )
+            }
+            Total::Matching => format!("select count(*) as total from {table} where {conditions}"),
+        };
+        let (limit, offset) = (values.bind(limit), values.bind(offset));
+        let sql = format!(
+            "select counted.total, page.* from ({head}) counted left join lateral (\
+             select true as found, {columns} from {table} where {conditions} \
+             order by {column} {direction}, id {direction} limit {limit} offset {offset}) page on true"
+        );
+        (sql, values.arguments)
+    }
+}
+
+/// The values of a statement, each known by its placeholder.
+#[derive(Default)]
+struct Values {
+    arguments: PgArguments,
+}
+
+impl Values {
+    fn bind<'q>(&mut self, value: impl Encode<'q, Postgres> + Type<Postgres>) -> String {
+        // A value that cannot be encoded leaves its placeholder without a value; the statement then fails as a whole.
+        let _ = self.arguments.add(value);
+        format!("${}", self.arguments.len())
+    }
+}
+
+/// Midnight at which a day of the counters, which are kept in UTC, is over.
+fn end_of(day: NaiveDate) -> DateTime<Utc> {
+    (day + chrono::Days::new(1)).and_time(chrono::NaiveTime::MIN).and_utc()
+}
+
+/// A `like` pattern for a substring, with its wildcards made harmless.
+fn substring_pattern(term: &str) -> String {
+    let mut pattern = String::with_capacity(term.len() + 2);
+    pattern.push('%');
+    for letter in term.to_lowercase().chars() {
+        if matches!(letter, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_in_a_search_are_plain_text() {
+        assert_eq!(substring_pattern("50%_A\\"), "%50\\%\\_a\\\\%");
+    }
+}

@@ -1,0 +1,245 @@
+//! The layer in front of every rpc: who calls, for how long, and whether there is room. Puts the [`Context`] that
+//! handlers work with into the request.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use http::{HeaderMap, Request, Response};
+use prost::Message;
+use proto::Faults;
+use proto::api::{Access, CarriedFaults, Problem};
+use tokio::sync::Semaphore;
+use tonic::Status;
+use tonic::body::Body;
+use tower::{Layer, Service};
+use tracing::Instrument;
+
+use crate::call::{CARRIED_FAULTS, Context, IDEMPOTENCY_KEY, REQUEST_ID};
+use crate::clock::Clock;
+use crate::error::{of_problem, unavailable};
+use crate::telemetry;
+use crate::token::{self, Identity, Tokens};
+
+/// What the contract says about an rpc.
+struct Rpc {
+    name: &'static str,
+    access: Access,
+    scope: String,
+}
+
+struct Shared {
+    rpcs: HashMap<String, Rpc>,
+    tokens: Tokens,
+    clock: Clock,
+    deadline: Duration,
+    room: Arc<Semaphore>,
+}
+
+#[derive(Clone)]
+pub struct MeshLayer(Arc<Shared>);
+
+impl MeshLayer {
+    pub fn new(tokens: Tokens, clock: Clock, deadline: Duration, max_in_flight: usize) -> Self {
+        let room = Arc::new(Semaphore::new(max_in_flight));
+        Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, room }))
+    }
+}
+
+/// Every rpc of the contract by its path. The names live as long as the process: there are as many as rpcs.
+fn rpcs() -> HashMap<String, Rpc> {
+    let services = proto::policy::pool().services();
+    let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
+    let rpc = |method: prost_reflect::MethodDescriptor| {
+        let policy = proto::policy::method(&method).unwrap_or_default();
+        let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+        let name: &'static str = path[1..].to_owned().leak();
+        (path, Rpc { name, access: policy.access(), scope: policy.scope })
+    };
+    methods.map(rpc).collect()
+}
+
+impl<S> Layer<S> for MeshLayer {
+    type Service = Mesh<S>;
+
+    fn layer(&self, inner: S) -> Mesh<S> {
+        Mesh { inner, shared: Arc::clone(&self.0) }
+    }
+}
+
+#[derive(Clone)]
+pub struct Mesh<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl<S> Service<Request<Body>> for Mesh<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Answer {
+        let shared = Arc::clone(&self.shared);
+        let Some(rpc) = shared.rpcs.get(request.uri().path()) else {
+            // Health, reflection, or nothing at all: needs no account.
+            return Box::pin(self.inner.call(request));
+        };
+        // Held until the answer is there. Not waiting for room is the point: a queue would only add delay.
+        let Ok(place) = Arc::clone(&shared.room).try_acquire_owned() else {
+            return refuse(unavailable("This service has too much to do. Repeat the request in a moment."));
+        };
+        let context = match shared.context(rpc, request.headers()) {
+            Ok(context) => context,
+            Err(status) => return refuse(status),
+        };
+        let span = tracing::info_span!(
+            "rpc",
+            rpc = rpc.name,
+            request_id = &*context.request_id,
+            account = %context.account_id()
+        );
+        telemetry::continue_trace(&span, request.headers());
+        let (name, deadline) = (rpc.name, context.deadline);
+        request.extensions_mut().insert(context);
+        let answer = self.inner.call(request);
+        let answer = async move {
+            let started = Instant::now();
+            let answer = tokio::time::timeout_at(deadline.into(), answer).await;
+            drop(place);
+            let response = match answer {
+                Ok(Ok(response)) => response,
+                Ok(Err(never)) => match never {},
+                Err(_) => {
+                    of_problem(Problem::Timeout, "The answer took too long.", Vec::new(), None).into_http()
+                }
+            };
+            measure(name, started, response.headers());
+            Ok(response)
+        };
+        Box::pin(answer.instrument(span))
+    }
+}
+
+fn refuse(status: Status) -> Answer {
+    Box::pin(std::future::ready(Ok(status.into_http())))
+}
+
+fn measure(rpc: &'static str, started: Instant, headers: &HeaderMap) {
+    // An error comes without a body, with its code among the headers.
+    let code =
+        headers.get("grpc-status").and_then(|code| code.to_str().ok()?.parse::<i32>().ok()).unwrap_or(0);
+    metrics::histogram!("rpc_seconds", "rpc" => rpc, "code" => code.to_string()).record(started.elapsed());
+}
+
+impl Shared {
+    fn context(&self, rpc: &Rpc, headers: &HeaderMap) -> Result<Context, Status> {
+        let identity = text(headers, token::HEADER)
+            .and_then(|token| self.tokens.verify(token, self.clock.now()))
+            .ok_or_else(|| {
+                of_problem(Problem::Unauthenticated, "A valid context token is needed.", Vec::new(), None)
+            })?;
+        allow(rpc, &identity)?;
+        Ok(Context {
+            identity,
+            request_id: text(headers, REQUEST_ID).unwrap_or_default().into(),
+            rpc: rpc.name,
+            idempotency_key: idempotency_key(headers)?,
+            carried: Arc::new(carried_faults(headers)?),
+            deadline: Instant::now() + timeout(headers).unwrap_or(self.deadline),
+            clock: self.clock.clone(),
+        })
+    }
+}
+
+fn allow(rpc: &Rpc, identity: &Identity) -> Result<(), Status> {
+    let allowed = match rpc.access {
+        Access::Public => true,
+        Access::Key => rpc.scope == "any" || identity.has_scope(&rpc.scope),
+        Access::Mesh | Access::Unspecified => identity.is_mesh(),
+    };
+    let scope = if rpc.scope.is_empty() { token::MESH_SCOPE } else { &rpc.scope };
+    let detail = || format!("This call needs the scope {scope}.");
+    if allowed { Ok(()) } else { Err(of_problem(Problem::InsufficientScope, &detail(), Vec::new(), None)) }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// 1 to 255 visible ASCII characters.
+pub fn is_idempotency_key(key: &[u8]) -> bool {
+    (1..=255).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic)
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, Status> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    match key.to_str() {
+        Ok(text) if is_idempotency_key(key.as_bytes()) => Ok(Some(text.into())),
+        _ => Err(Status::invalid_argument("idempotency-key must have 1 to 255 visible ASCII characters")),
+    }
+}
+
+fn carried_faults(headers: &HeaderMap) -> Result<Faults, Status> {
+    let Some(encoded) = headers.get(CARRIED_FAULTS) else { return Ok(Faults::default()) };
+    let bytes = STANDARD_NO_PAD.decode(encoded.as_bytes().trim_ascii_end()).ok();
+    let carried = bytes.and_then(|bytes| CarriedFaults::decode(bytes.as_slice()).ok());
+    carried.map(Faults::from).ok_or_else(|| Status::invalid_argument("x-faults-bin cannot be read"))
+}
+
+/// The deadline that a gRPC caller sends: up to eight digits and a unit.
+fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = text(headers, "grpc-timeout")?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let amount: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    match unit {
+        "H" => Some(Duration::from_secs(amount * 3600)),
+        "M" => Some(Duration::from_secs(amount * 60)),
+        "S" => Some(Duration::from_secs(amount)),
+        "m" => Some(Duration::from_millis(amount)),
+        "u" => Some(Duration::from_micros(amount)),
+        "n" => Some(Duration::from_nanos(amount)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grpc_timeout_is_read() {
+        let timeout = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-timeout", text.parse().unwrap());
+            super::timeout(&headers)
+        };
+        assert_eq!(timeout("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        for wrong in ["", "m", "10", "123456789S", "-1S", "1x"] {
+            assert_eq!(timeout(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_idempotency_key_is_visible_ascii_of_bounded_length() {
+        assert!(is_idempotency_key(b"a") && is_idempotency_key(&[b'~'; 255]));
+        for wrong in [&b""[..], &[b'a'; 256], b"a b", b"\xc3\xa9", b"\t"] {
+            assert!(!is_idempotency_key(wrong));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Channels to other services: one for each address behind a name, used in turn. Names are looked up again every few
+//! seconds, so that replicas come and go without a restart.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
+
+use crate::config::{PeerAddress, TlsSettings};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const LOOK_UP_EVERY: Duration = Duration::from_secs(5);
+/// Faults of a large body travel among the headers, in both directions.
+pub(crate) const MAX_HEADERS: u32 = 1 << 20;
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
+/// The services this process can call, by name.
+#[derive(Clone, Default)]
+pub struct Peers(Arc<HashMap<String, Peer>>);
+
+impl Peers {
+    pub fn new(addresses: &[PeerAddress], tls: &TlsSettings) -> Result<Self, String> {
+        let peer =
+            |address: &PeerAddress| Ok((address.name.clone(), Peer::new(&address.name, &address.url, tls)?));
+        Ok(Self(Arc::new(addresses.iter().map(peer).collect::<Result<_, String>>()?)))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Peer> {
+        self.0.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Peer> {
+        self.0.values()
+    }
+}
+
+/// One service and its replicas.
+#[derive(Clone)]
+pub struct Peer {
+    name: Arc<str>,
+    channels: Arc<ArcSwap<Vec<(SocketAddr, Channel)>>>,
+    fallback: Channel,
+    next: Arc<AtomicUsize>,
+}
+
+impl Peer {
+    /// Connections are made when first needed. Must be called inside the runtime.
+    pub fn new(name: &str, url: &str, tls: &TlsSettings) -> Result<Self, String> {
+        let target =
+            Target::new(url, tls).map_err(|error| format!("the address of {name} ({url}): {error}"))?;
+        let peer = Self {
+            name: name.into(),
+            channels: Arc::default(),
+            fallback: target.endpoint.connect_lazy(),
+            next: Arc::default(),
+        };
+        if target.host.parse::<std::net::IpAddr>().is_err() {
+            tokio::spawn(look_up(Arc::downgrade(&peer.channels), target));
+        }
+        Ok(peer)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The next channel in turn.
+    pub fn channel(&self) -> Channel {
+        let channels = self.channels.load();
+        if channels.is_empty() {
+            return self.fallback.clone();
+        }
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        channels[turn % channels.len()].1.clone()
+    }
+}
+
+struct Target {
+    host: String,
+    port: u16,
+    endpoint: Endpoint,
+    tls: Option<ClientTlsConfig>,
+}
+
+impl Target {
+    fn new(url: &str, settings: &TlsSettings) -> Result<Self, String> {
+        let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
+        let host = uri.host().ok_or("has no host")?.trim_matches(['[', ']']).to_owned();
+        let port = uri.port_u16().ok_or("has no port")?;
+        let tls = if uri.scheme_str() == Some("https") { Some(client_tls(settings, &host)?) } else { None };
+        let endpoint = endpoint(Endpoint::from(uri), tls.as_ref())?;
+        Ok(Self { host, port, endpoint, tls })
+    }
+
+    fn at(&self, address: SocketAddr) -> Result<Channel, String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let to = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(|error| error.to_string())?;
+        let to = to.origin(self.endpoint.uri().clone());
+        Ok(endpoint(to, self.tls.as_ref())?.connect_lazy())
+    }
+}
+
+fn endpoint(endpoint: Endpoint, tls: Option<&ClientTlsConfig>) -> Result<Endpoint, String> {
+    let endpoint = endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .http2_max_header_list_size(MAX_HEADERS)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_while_idle(true);
+    match tls {
+        Some(tls) => endpoint.tls_config(tls.clone()).map_err(|error| error.to_string()),
+        None => Ok(endpoint),
+    }
+}
+
+fn client_tls(settings: &TlsSettings, host: &str) -> Result<ClientTlsConfig, String> {
+    let mut tls = ClientTlsConfig::new().domain_name(host);
+    if let Some(ca) = read_pem(settings.tls_ca.as_deref())? {
+        tls = tls.ca_certificate(Certificate::from_pem(ca));
+    }
+    if let (Some(cert), Some(key)) =
+        (read_pem(settings.tls_cert.as_deref())?, read_pem(settings.tls_key.as_deref())?)
+    {
+        tls = tls.identity(Identity::from_pem(cert, key));
+    }
+    Ok(tls)
+}
+
+pub(crate) fn read_pem(path: Option<&std::path::Path>) -> Result<Option<Vec<u8>>, String> {
+    let read = |path: &std::path::Path| {
+        std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    };
+    path.map(read).transpose()
+}
+
+/// Keeps the channels in step with the addresses behind the name, until the peer is dropped.
+async fn look_up(channels: std::sync::Weak<ArcSwap<Vec<(SocketAddr, Channel)>>>, target: Target) {
+    let mut ticks = tokio::time::interval(LOOK_UP_EVERY);
+    loop {
+        ticks.tick().await;
+        let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+        let Some(channels) = channels.upgrade() else { return };
+        match found {
+            Ok(addresses) => renew(&channels, &target, addresses.collect()),
+            // The last known addresses are better than none.
+            Err(error) => tracing::warn!(host = target.host, %error, "name not found"),
+        }
+    }
+}
+
+fn renew(channels: &ArcSwap<Vec<(SocketAddr, Channel)>>, target: &Target, mut addresses: Vec<SocketAddr>) {
+    addresses.sort_unstable();
+    addresses.dedup();
+    let known = channels.load();
+    if known.iter().map(|(address, _)| *address).eq(addresses.iter().copied()) {
+        return;
+    }
+    let channel = |address: SocketAddr| {
+        let existing = known.iter().find(|(have, _)| *have == address).map(|(_, channel)| channel.clone());
+        existing.map_or_else(|| target.at(address), Ok).map(|channel| (address, channel))
+    };
+    match addresses.into_iter().map(channel).collect() {
+        Ok(renewed) => channels.store(Arc::new(renewed)),
+        Err(error) => tracing::warn!(host = target.host, error, "addresses not usable"),
+    }
+}

@@ -1,0 +1,187 @@
+//! Serving: the gRPC port, the operators' port, and a stop in two stages.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::service::RoutesBuilder;
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::config::{Environment, Settings, TlsSettings};
+use crate::db::Db;
+use crate::mesh::MeshLayer;
+use crate::peer::{MAX_HEADERS, read_pem};
+use crate::service::{Runtime, Service, routes};
+use crate::telemetry;
+
+/// Largest message in either direction; a REST body is at most 1 MiB, a page of a list stays well below it.
+const MAX_MESSAGE_STREAMS: u32 = 1024;
+
+/// How far a stop has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    Running,
+    /// Still serving, but no longer ready for more.
+    Draining,
+    /// Finishing what is in progress.
+    Stopping,
+}
+
+/// Turns to `Draining` on SIGTERM or Ctrl-C.
+pub fn stop_signal() -> Result<watch::Receiver<Stage>, String> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| format!("no signals: {error}"))?;
+    let (send, receive) = watch::channel(Stage::Running);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("asked to stop");
+        send.send_replace(Stage::Draining);
+        // Kept open: a closed channel would say nothing about the stage.
+        std::future::pending::<()>().await;
+    });
+    Ok(receive)
+}
+
+/// Resolves when the process is asked to stop.
+pub async fn asked_to_stop(mut stop: watch::Receiver<Stage>) {
+    // An error means that the sender is gone, and with it the process.
+    let _ = stop.wait_for(|stage| *stage >= Stage::Draining).await;
+}
+
+/// Serves a service on its configured addresses until `stop` says so.
+pub async fn serve<S: Service>(
+    runtime: Runtime,
+    settings: &Settings,
+    stop: watch::Receiver<Stage>,
+) -> Result<(), String> {
+    let listener = bind(settings.listen).await?;
+    let operators = bind(settings.metrics_listen).await?;
+    tracing::info!(service = S::NAME, listen = %settings.listen, "serving");
+    let db = runtime.db.clone();
+    tokio::spawn(serve_operators(operators, move || ready(db.clone())));
+    let routes = routes::<S>(&runtime);
+    serve_grpc(listener, routes, &runtime, settings, stop).await?;
+    runtime.db.close().await;
+    tracing::info!(service = S::NAME, "stopped");
+    Ok(())
+}
+
+pub async fn bind(address: std::net::SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))
+}
+
+async fn ready(db: Db) -> Result<(), String> {
+    db.ping().await.map_err(|error| error.to_string())
+}
+
+/// Serves gRPC with health, reflection outside production, limits and deadlines.
+pub async fn serve_grpc(
+    listener: TcpListener,
+    mut routes: RoutesBuilder,
+    runtime: &Runtime,
+    settings: &Settings,
+    stop: watch::Receiver<Stage>,
+) -> Result<(), String> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_service_status("", ServingStatus::Serving).await;
+    routes.add_service(health_service);
+    if settings.environment == Environment::Development {
+        routes.add_service(reflection()?);
+    }
+    let mesh = MeshLayer::new(
+        runtime.tokens.clone(),
+        runtime.clock.clone(),
+        settings.deadline(),
+        settings.max_in_flight,
+    );
+    let mut server = Server::builder()
+        .http2_max_header_list_size(MAX_HEADERS)
+        .max_concurrent_streams(MAX_MESSAGE_STREAMS)
+        .http2_keepalive_interval(Some(Duration::from_secs(30)));
+    if let Some(tls) = server_tls(&settings.tls)? {
+        server = server.tls_config(tls).map_err(|error| format!("TLS is not usable: {error}"))?;
+    }
+    // Set on the accepted sockets: serving an own listener ignores the builder's setting.
+    let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
+    let drained = drain(health, stop.clone(), settings.drain());
+    let serving =
+        server.layer(mesh).add_routes(routes.routes()).serve_with_incoming_shutdown(incoming, drained);
+    let grace = settings.grace();
+    let overdue = async move {
+        asked_to_stop(stop).await;
+        tokio::time::sleep(grace).await;
+    };
+    tokio::select! {
+        served = serving => served.map_err(|error| format!("serving failed: {error}")),
+        () = overdue => {
+            tracing::warn!("stopped with calls still in progress");
+            Ok(())
+        }
+    }
+}
+
+/// The first stage of a stop: callers and probes are told to go elsewhere while everything is still served.
+async fn drain(health: HealthReporter, stop: watch::Receiver<Stage>, wait: Duration) {
+    asked_to_stop(stop).await;
+    health.set_service_status("", ServingStatus::NotServing).await;
+    tokio::time::sleep(wait).await;
+}
+
+fn reflection() -> Result<
+    tonic_reflection::server::v1::ServerReflectionServer<impl tonic_reflection::server::v1::ServerReflection>,
+    String,
+> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTOR)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(|error| format!("reflection is not usable: {error}"))
+}
+
+fn server_tls(settings: &TlsSettings) -> Result<Option<ServerTlsConfig>, String> {
+    let (Some(cert), Some(key)) =
+        (read_pem(settings.tls_cert.as_deref())?, read_pem(settings.tls_key.as_deref())?)
+    else {
+        return Ok(None);
+    };
+    let mut tls = ServerTlsConfig::new().identity(Identity::from_pem(cert, key));
+    if let Some(ca) = read_pem(settings.tls_ca.as_deref())? {
+        tls = tls.client_ca_root(Certificate::from_pem(ca));
+    }
+    Ok(Some(tls))
+}
+
+/// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can work), for operators only.
+pub async fn serve_operators<F, R>(listener: TcpListener, ready: F)
+where
+    F: Fn() -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Result<(), String>> + Send,
+{
+    // Installed now, so that the first measurements are not lost.
+    let metrics = telemetry::metrics();
+    let show = move || async move {
+        metrics.map(metrics_exporter_prometheus::PrometheusHandle::render).unwrap_or_default()
+    };
+    let readyz = move || async move {
+        match ready().await {
+            Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+            Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+        }
+    };
+    let app = Router::new()
+        .route("/metrics", get(show))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz));
+    if let Err(error) = axum::serve(listener, app).await {
+        tracing::error!(%error, "the operators' port failed");
+    }
+}

@@ -1,0 +1,165 @@
+//! A service as a whole: what makes it up, its command line, and its life from start to stop.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use sqlx::migrate::Migrator;
+use tonic::service::RoutesBuilder;
+
+use crate::clock::Clock;
+use crate::config::{ServiceSettings, Settings};
+use crate::db::{self, Db};
+use crate::error::Error;
+use crate::peer::Peers;
+use crate::provisioning;
+use crate::server;
+use crate::telemetry;
+use crate::token::Tokens;
+use crate::write::Tx;
+
+/// What a service is made of. Implemented by a unit type of each service.
+#[tonic::async_trait]
+pub trait Service: Send + Sync + 'static {
+    /// Its area: the name of its schema, and of itself among the peers.
+    const NAME: &'static str;
+    /// One line for `--help`.
+    const ABOUT: &'static str;
+
+    /// The migrations of its own tables; versions from 1001 on, below are the chassis'.
+    fn migrations() -> &'static Migrator;
+
+    /// Adds its gRPC services.
+    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder);
+
+    /// Creates what every account starts with, if it is not there yet. Must be repeatable.
+    async fn provision(_tx: &mut Tx<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What a running service works with.
+#[derive(Clone)]
+pub struct Runtime {
+    pub db: Db,
+    pub clock: Clock,
+    pub tokens: Tokens,
+    pub peers: Peers,
+}
+
+impl Runtime {
+    /// Must be called inside the async runtime.
+    pub fn new<S: Service>(settings: &Settings, own: &ServiceSettings, clock: Clock) -> Result<Self, String> {
+        let db = Db::open(
+            &settings.database_url,
+            S::NAME,
+            settings.database_pool,
+            clock.clone(),
+            own.listeners.clone(),
+        )
+        .map_err(
+            |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
+        )?;
+        let peers = Peers::new(&own.peers, &settings.tls)?;
+        Ok(Self { db, clock, tokens: Tokens::new(&settings.context_secret), peers })
+    }
+}
+
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    own: ServiceSettings,
+}
+
+#[derive(Clone, Copy, Subcommand)]
+enum Command {
+    /// Serve until told to stop (the default)
+    Serve,
+    /// Bring the database schema up to date and exit
+    Migrate,
+}
+
+/// The `main` of a service.
+pub fn main<S: Service>() -> ExitCode {
+    let command = Cli::command().name(concat_name(S::NAME)).about(S::ABOUT);
+    let cli = match Cli::from_arg_matches(&command.get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    run(S::NAME, &cli.settings.clone(), async move {
+        match cli.command.unwrap_or(Command::Serve) {
+            Command::Migrate => migrate::<S>(&cli.settings).await,
+            Command::Serve => serve::<S>(&cli.settings, &cli.own).await,
+        }
+    })
+}
+
+fn concat_name(name: &str) -> &'static str {
+    format!("svc-{name}").leak()
+}
+
+/// Runs a process' work in an async runtime with telemetry set up; a failure is told on stderr.
+pub fn run(
+    name: &'static str,
+    settings: &Settings,
+    work: impl Future<Output = Result<(), String>>,
+) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{name}: the async runtime cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(async {
+        telemetry::init(name, settings)?;
+        let outcome = work.await;
+        telemetry::flush();
+        outcome
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{name}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn migrate<S: Service>(settings: &Settings) -> Result<(), String> {
+    db::migrate(&settings.database_url, S::NAME, S::migrations()).await.map_err(|error| {
+        format!("the schema {} could not be brought up to date: {}", S::NAME, chain(&error))
+    })?;
+    tracing::info!(schema = S::NAME, "schema is up to date");
+    Ok(())
+}
+
+async fn serve<S: Service>(settings: &Settings, own: &ServiceSettings) -> Result<(), String> {
+    settings.check()?;
+    let runtime = Runtime::new::<S>(settings, own, Clock::system())?;
+    server::serve::<S>(runtime, settings, server::stop_signal()?).await
+}
+
+/// An error with everything that caused it, for the operator.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+/// The routes of a service together with what every service has.
+pub(crate) fn routes<S: Service>(runtime: &Runtime) -> RoutesBuilder {
+    let mut routes = RoutesBuilder::default();
+    routes.add_service(provisioning::server::<S>(runtime.db.clone()));
+    S::routes(runtime, &mut routes);
+    routes
+}

@@ -1,0 +1,120 @@
+//! A private database for each test, cloned from a template that is migrated once.
+
+#![expect(clippy::expect_used, reason = "a test that cannot get its database has to stop")]
+
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+use sqlx::migrate::Migrator;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
+use uuid::Uuid;
+
+use crate::db::migrate;
+
+/// Where the server for tests is. `deploy/test` starts one and sets this.
+const VARIABLE: &str = "TEST_DATABASE_URL";
+
+/// A database of one test; dropped with the value.
+pub struct TestDatabase {
+    url: String,
+    name: String,
+}
+
+impl TestDatabase {
+    /// A database with these schemas, each brought up to date by the chassis' migrations and its own.
+    pub async fn new(schemas: &[(&'static str, &'static Migrator)]) -> Self {
+        let template = ensure_template(schemas).await;
+        let name = format!("test_{}", Uuid::new_v4().simple());
+        let mut server = connect_to_server().await;
+        execute(&mut server, format!("create database {name} template {template}")).await;
+        Self { url: url_of(&name), name }
+    }
+
+    /// For `DATABASE_URL` of a service.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A connection that sees everything, for looking at what a test has done.
+    pub async fn connect(&self) -> PgConnection {
+        PgConnection::connect(&self.url).await.expect("the test's own database")
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let name = self.name.clone();
+        // Dropping cannot wait inside the test's own runtime.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let mut server = connect_to_server().await;
+                execute(&mut server, format!("drop database if exists {name} with (force)")).await;
+            });
+        });
+        // A database that stays behind harms nobody: the server is thrown away.
+        let _ = dropping.join();
+    }
+}
+
+async fn ensure_template(schemas: &[(&'static str, &'static Migrator)]) -> String {
+    let name = template_name(schemas);
+    let mut server = connect_to_server().await;
+    // One process makes the template, the others wait for it.
+    execute(&mut server, "select pg_advisory_lock(7237001)".to_owned()).await;
+    let ready: bool =
+        sqlx::query_scalar("select exists (select from pg_database where datname = $1 and datistemplate)")
+            .bind(&name)
+            .fetch_one(&mut server)
+            .await
+            .expect("the list of databases");
+    if !ready {
+        execute(&mut server, format!("drop database if exists {name} with (force)")).await;
+        execute(&mut server, format!("create database {name}")).await;
+        let mut database = PgConnection::connect(&url_of(&name)).await.expect("the new template");
+        for extension in ["pg_trgm", "btree_gin"] {
+            execute(&mut database, format!("create extension {extension}")).await;
+        }
+        database.close().await.expect("closing the template");
+        for (schema, migrator) in schemas {
+            migrate(&url_of(&name), schema, migrator).await.expect("the migrations of the template");
+        }
+        execute(&mut server, format!("alter database {name} is_template true")).await;
+    }
+    server.close().await.expect("closing gives the lock back");
+    name
+}
+
+/// Another set of migrations is another template.
+fn template_name(schemas: &[(&'static str, &'static Migrator)]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(include_bytes!("../../migrations/0001_chassis.sql"));
+    for (schema, migrator) in schemas {
+        hash.update(schema.as_bytes());
+        for migration in migrator.iter() {
+            hash.update(&migration.checksum);
+        }
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    format!("template_{}", Uuid::from_slice(&digest[..16]).expect("16 bytes").simple())
+}
+
+fn server_options() -> PgConnectOptions {
+    let url = std::env::var(VARIABLE).unwrap_or_else(|_| {
+        panic!("{VARIABLE} is not set: run the tests with ./deploy/test, or source what it prints")
+    });
+    PgConnectOptions::from_str(&url).expect("a postgres address")
+}
+
+fn url_of(database: &str) -> String {
+    server_options().database(database).to_url_lossy().to_string()
+}
+
+async fn connect_to_server() -> PgConnection {
+    PgConnection::connect_with(&server_options()).await.expect("the server for tests")
+}
+
+async fn execute(connection: &mut PgConnection, sql: String) {
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.expect("a statement of the test's set-up");
+}

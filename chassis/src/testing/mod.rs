@@ -1,0 +1,34 @@
+//! What tests share: a database of their own, services in their own process, a clock that stands still. All on real
+//! Postgres; nothing here pretends to be one of our own parts.
+
+mod database;
+mod running;
+
+pub use database::TestDatabase;
+pub use running::{Started, TestCaller, secret, start, start_with};
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::account::{Account, AccountId};
+use crate::clock::Clock;
+
+/// A fixed Sunday morning.
+pub fn moment() -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + chrono::TimeDelta::milliseconds(1_794_740_400_123)
+}
+
+/// A clock that stands at [`moment`] until it is moved.
+pub fn clock() -> Clock {
+    Clock::held_at(moment())
+}
+
+/// An account that no other test has.
+pub fn account() -> Account {
+    Account {
+        id: AccountId::trust(Uuid::new_v4()),
+        timezone: chrono_tz::Europe::Amsterdam,
+        country: "NL".to_owned(),
+        currency: "EUR".to_owned(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Services running inside the test's own process, on free ports, and calls to them.
+
+#![expect(clippy::expect_used, reason = "a test that cannot start its service has to stop")]
+
+use std::net::SocketAddr;
+
+use clap::Parser;
+use tokio::sync::watch;
+use tonic::Request;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::account::Account;
+use crate::call::{IDEMPOTENCY_KEY, REQUEST_ID};
+use crate::clock::Clock;
+use crate::config::{ServiceSettings, Settings};
+use crate::server::{Stage, serve_grpc};
+use crate::service::{Runtime, Service, routes};
+use crate::token::{self, Tokens};
+
+/// The secret that signs context tokens in tests.
+pub fn secret() -> &'static str {
+    "a secret for tests only"
+}
+
+#[derive(Parser)]
+struct Both {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    own: ServiceSettings,
+}
+
+/// A service that runs until the value is dropped.
+pub struct Started {
+    pub address: SocketAddr,
+    pub runtime: Runtime,
+    stop: watch::Sender<Stage>,
+}
+
+impl Started {
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn channel(&self) -> Channel {
+        Endpoint::from_shared(self.url()).expect("an address").connect_lazy()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.stop.send_replace(Stage::Draining);
+    }
+}
+
+/// Starts a service on a free port with default settings.
+pub async fn start<S: Service>(database_url: &str, clock: &Clock) -> Started {
+    start_with::<S>(database_url, clock, &[]).await
+}
+
+/// Starts a service with more settings, as flags.
+pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
+    let base = ["test", "--database-url", database_url, "--context-secret", secret(), "--grace-ms", "0"];
+    let both = Both::parse_from(base.iter().chain(flags));
+    let runtime = Runtime::new::<S>(&both.settings, &both.own, clock.clone()).expect("usable settings");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("a bound port");
+    let (stop, stopped) = watch::channel(Stage::Running);
+    let serving = runtime.clone();
+    tokio::spawn(async move {
+        let routes = routes::<S>(&serving);
+        serve_grpc(listener, routes, &serving, &both.settings, stopped).await.expect("serving");
+    });
+    Started { address, runtime, stop }
+}
+
+/// Makes requests on behalf of an account.
+#[derive(Clone)]
+pub struct TestCaller {
+    pub account: Account,
+    pub clock: Clock,
+    pub scopes: Vec<String>,
+}
+
+impl TestCaller {
+    /// A process of the mesh: may call everything.
+    pub fn mesh(account: &Account, clock: &Clock) -> Self {
+        let scopes = vec![token::MESH_SCOPE.to_owned()];
+        Self { account: account.clone(), clock: clock.clone(), scopes }
+    }
+
+    pub fn request<T>(&self, message: T) -> Request<T> {
+        let token = Tokens::new(secret()).mint(&self.account, "test", "Test", &self.scopes, self.clock.now());
+        let mut request = Request::new(message);
+        let metadata = request.metadata_mut();
+        metadata.insert(token::HEADER, MetadataValue::try_from(token).expect("ASCII"));
+        metadata.insert(REQUEST_ID, MetadataValue::from_static("test"));
+        request
+    }
+
+    pub fn keyed<T>(&self, key: &str, message: T) -> Request<T> {
+        let mut request = self.request(message);
+        request.metadata_mut().insert(IDEMPOTENCY_KEY, MetadataValue::try_from(key).expect("ASCII"));
+        request
+    }
+}

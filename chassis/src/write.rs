@@ -1,0 +1,212 @@
+//! The write transaction. Every mutating rpc goes through [`Db::write`]: idempotency key, operation, events, list totals
+//! and the stored response commit together or not at all. Nothing else opens a write transaction.
+//!
+//! Round trips besides the operation's own statements: begin, claim (keyed calls), finish (one statement for events,
+//! totals and response; left out when there is nothing to finish), commit.
+
+use std::ops::AsyncFn;
+
+use prost::Message;
+use proto::Faults;
+use proto::api::Problem;
+use sha2::{Digest, Sha256};
+use sqlx::{PgConnection, Postgres, Transaction};
+use tonic::{Response, Status};
+use uuid::Uuid;
+
+use crate::account::AccountId;
+use crate::call::{Call, Context, REPLAY};
+use crate::db::Db;
+use crate::error::Error;
+use crate::idempotency::{self, Claim};
+use crate::outbox::{Batch, Event, Listener};
+use crate::totals::Totals;
+
+/// How often a transaction that lost a race (serialisation failure, deadlock) is run again.
+const ATTEMPTS: u32 = 4;
+
+/// An open write transaction of one account.
+pub struct Tx<'a> {
+    connection: Transaction<'static, Postgres>,
+    context: &'a Context,
+    /// What is wrong with the request; a transaction with faults is never committed.
+    pub faults: Faults,
+    now: chrono::DateTime<chrono::Utc>,
+    events: Batch,
+    event_count: i64,
+    totals: Totals,
+    listeners: &'a [Listener],
+}
+
+impl<'a> Tx<'a> {
+    /// For the queries of `store`.
+    pub fn db(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    pub fn context(&self) -> &'a Context {
+        self.context
+    }
+
+    pub fn account(&self) -> AccountId {
+        self.context.account_id()
+    }
+
+    /// The time of this transaction: the same for every row and event that it makes.
+    pub fn now(&self) -> chrono::DateTime<chrono::Utc> {
+        self.now
+    }
+
+    /// A new id of this moment.
+    pub fn id(&self) -> Uuid {
+        self.context.clock.id()
+    }
+
+    /// Ends the operation if the request has a fault. To be called when all faults have been collected.
+    pub fn valid(&mut self) -> Result<(), Error> {
+        if self.faults.is_empty() { Ok(()) } else { Err(std::mem::take(&mut self.faults).into()) }
+    }
+
+    /// Records an event; it is delivered to its listeners after the commit.
+    pub fn emit(&mut self, event: &Event) {
+        self.events.add(self.context.clock.id(), self.event_count, event, self.listeners);
+        self.event_count += 1;
+    }
+
+    /// Counts an entry into (`1`) or out of (`-1`) a list, under the day it was created on.
+    pub fn count(&mut self, list: &str, created: chrono::DateTime<chrono::Utc>, by: i64) {
+        self.totals.add(list, created.date_naive(), by);
+    }
+}
+
+impl Db {
+    /// Runs a mutating rpc. `operation` may run more than once and so must have no effect outside the transaction.
+    pub async fn write<R, T, E, F>(&self, call: Call<R>, operation: F) -> Result<Response<T>, Status>
+    where
+        R: Message,
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        let Call { context, input, faults } = call;
+        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
+        let mut attempt = 1;
+        loop {
+            match self.attempt(&context, &input, &faults, fingerprint.as_ref(), &operation).await {
+                Err(error) if error.is_repeatable() && attempt < ATTEMPTS => {
+                    tracing::debug!(attempt, "transaction lost a race, running it again");
+                    attempt += 1;
+                }
+                Ok(response) => {
+                    self.wake.notify_waiters();
+                    return Ok(response);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that opens a write transaction")]
+    async fn attempt<R, T, E, F>(
+        &self,
+        context: &Context,
+        input: &R,
+        faults: &Faults,
+        fingerprint: Option<&[u8; 32]>,
+        operation: &F,
+    ) -> Result<Response<T>, Error>
+    where
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        let mut tx = Tx {
+            connection: self.pool.begin().await?,
+            context,
+            faults: faults.clone(),
+            now: self.clock.now(),
+            events: Batch::default(),
+            event_count: 0,
+            totals: Totals::default(),
+            listeners: &self.listeners,
+        };
+        if let Some(fingerprint) = fingerprint {
+            match idempotency::claim(&mut tx.connection, context, fingerprint, tx.now).await? {
+                Claim::Ours => {}
+                Claim::Done(stored) => return replay(&stored),
+                Claim::Reused => {
+                    let detail =
+                        "This Idempotency-Key was used for another request. Use a new key for a new request.";
+                    return Err(Error::problem(Problem::IdempotencyKeyReused, detail));
+                }
+            }
+        }
+        let message = operation(&mut tx, input).await.map_err(Into::into)?;
+        tx.valid()?;
+        let stored = fingerprint.map(|_| message.encode_to_vec());
+        finish(&mut tx, stored.as_deref()).await?;
+        tx.connection.commit().await?;
+        Ok(Response::new(message))
+    }
+}
+
+/// Writes everything that goes with the operation in one statement.
+async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
+    if tx.events.is_empty() && tx.totals.is_empty() && response.is_none() {
+        return Ok(());
+    }
+    let account = tx.account();
+    let (lists, buckets, slots, entries) = tx.totals.rows();
+    sqlx::query(
+        "with events as (
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
+            select $1, listener, entity_type, entity_id, sequence, id, type, data, $2, $2
+            from unnest($3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[], $9::text[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data)
+        ), totals as (
+            insert into total (account_id, list, bucket, slot, entries)
+            select $1, list, bucket, slot, entries
+            from unnest($10::text[], $11::date[], $12::smallint[], $13::bigint[]) as t (list, bucket, slot, entries)
+            order by list, bucket, slot
+            on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        )
+        update idempotency set response = $14 where account_id = $1 and route = $15 and key = $16",
+    )
+    .bind(account)
+    .bind(tx.now)
+    .bind(&tx.events.listeners)
+    .bind(&tx.events.entity_types)
+    .bind(&tx.events.entity_ids)
+    .bind(&tx.events.sequences)
+    .bind(&tx.events.ids)
+    .bind(&tx.events.kinds)
+    .bind(&tx.events.data)
+    .bind(lists)
+    .bind(buckets)
+    .bind(slots)
+    .bind(entries)
+    .bind(response)
+    .bind(tx.context.rpc)
+    .bind(response.and(tx.context.idempotency_key.as_deref()))
+    .execute(&mut *tx.connection)
+    .await?;
+    Ok(())
+}
+
+fn replay<T: Message + Default>(stored: &[u8]) -> Result<Response<T>, Error> {
+    let message =
+        T::decode(stored).map_err(|error| Error::Internal(format!("a stored response: {error}")))?;
+    let mut response = Response::new(message);
+    response.metadata_mut().insert(REPLAY, tonic::metadata::MetadataValue::from_static("true"));
+    Ok(response)
+}
+
+/// What makes two requests the same: the content, and what of it could not be read. The rpc is part of the key.
+fn fingerprint(input: &impl Message, carried: &Faults) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(input.encode_to_vec());
+    for fault in carried.entries() {
+        hash.update(fault.encode_length_delimited_to_vec());
+    }
+    hash.finalize().into()
+}
