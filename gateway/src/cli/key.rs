@@ -97,9 +97,9 @@ async fn expiry(desk: &Desk, account: &str, text: &str) -> Result<DateTime<Utc>,
 /// The first moment after the day.
 fn end_of(day: NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
     let midnight = day.checked_add_days(Days::new(1))?.and_time(NaiveTime::MIN);
-    // Where clocks are put forward at midnight, the day ends an hour before the one that the wall shows.
-    let local = zone.from_local_datetime(&midnight).earliest();
-    Some(local.map_or_else(|| zone.from_utc_datetime(&midnight).to_utc(), |time| time.to_utc()))
+    // Where clocks are put forward at midnight, the next day begins an hour later.
+    let starts = (0..=2).map(|hours| midnight + chrono::TimeDelta::hours(hours));
+    starts.filter_map(|start| zone.from_local_datetime(&start).earliest()).map(|start| start.to_utc()).next()
 }
 
 #[cfg(test)]
