@@ -24,7 +24,10 @@ pub struct Unprovisioned {
 
 /// Makes the account known to every service at the same time, with its settings and its defaults. Repeatable. Says
 /// which of them failed, by name.
-pub async fn provision(runtime: &Runtime, account: &AccountRow) -> Result<Vec<Unprovisioned>, chassis::Error> {
+pub async fn provision(
+    runtime: &Runtime,
+    account: &AccountRow,
+) -> Result<Vec<Unprovisioned>, chassis::Error> {
     let context = account.account()?;
     let mut calls = tokio::task::JoinSet::new();
     for peer in runtime.peers.iter() {

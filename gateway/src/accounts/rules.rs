@@ -84,7 +84,11 @@ fn known_scopes() -> String {
 }
 
 /// When a new key ends; in the past is a mistake.
-pub fn key_expiry(input: &CreateKeyRequest, now: DateTime<Utc>, faults: &mut Faults) -> Option<DateTime<Utc>> {
+pub fn key_expiry(
+    input: &CreateKeyRequest,
+    now: DateTime<Utc>,
+    faults: &mut Faults,
+) -> Option<DateTime<Utc>> {
     let expires_at = input.expires_at.as_ref()?;
     let at = At::ROOT.name("expires_at");
     let time = chassis::time::from_timestamp(expires_at);

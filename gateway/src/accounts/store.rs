@@ -55,7 +55,10 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<AccountRow>, sqlx
 }
 
 /// By id, or by name without regard to upper and lower case. No name looks like an id.
-pub async fn find(connection: &mut PgConnection, id_or_name: &str) -> Result<Option<AccountRow>, sqlx::Error> {
+pub async fn find(
+    connection: &mut PgConnection,
+    id_or_name: &str,
+) -> Result<Option<AccountRow>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, name, country, timezone, currency, created_at
          from account where account_id = $1 or lower(name) = lower($2)",

@@ -91,7 +91,9 @@ async fn expiry(desk: &Desk, account: &str, text: &str) -> Result<DateTime<Utc>,
     let account = desk.accounts.get(account).await.and_then(|row| row.account());
     let zone = account.map_err(|error| reason(&Status::from(error)))?.timezone;
     let date = text.parse().ok().and_then(|date| end_of(date, zone));
-    date.ok_or_else(|| format!("--expires {text}: must be a date (2027-01-31) or a time (2027-01-31T12:00:00Z)"))
+    date.ok_or_else(|| {
+        format!("--expires {text}: must be a date (2027-01-31) or a time (2027-01-31T12:00:00Z)")
+    })
 }
 
 /// The first moment after the day.

@@ -100,7 +100,7 @@ impl Desk {
             rpc,
             idempotency_key: None,
             carried: std::sync::Arc::default(),
-            deadline: std::time::Instant::now() + std::time::Duration::from_secs(60),
+            deadline: std::time::Instant::now() + std::time::Duration::from_mins(1),
             clock: clock.clone(),
         });
         Ok(request)

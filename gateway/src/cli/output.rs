@@ -16,7 +16,7 @@ pub fn print(line: &str) -> Result<(), String> {
 
 pub fn time(timestamp: Option<Timestamp>) -> String {
     let time = timestamp.and_then(|timestamp| from_timestamp(&timestamp));
-    time.map(|time| time.to_rfc3339_opts(SecondsFormat::Millis, true)).unwrap_or_else(|| "-".to_owned())
+    time.map_or_else(|| "-".to_owned(), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
 /// Why an operation failed, for a person at a shell: every fault on its own line.

@@ -24,7 +24,7 @@ const FORGET_AFTER: TimeDelta = TimeDelta::minutes(5);
 /// Most keys that are remembered; beyond them the memory starts anew.
 const MAX_REMEMBERED: usize = 50_000;
 /// How often uses are written down.
-const NOTE_USES_EVERY: Duration = Duration::from_secs(60);
+const NOTE_USES_EVERY: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
@@ -145,17 +145,14 @@ impl Authenticator {
         let mut connection = self.0.db.read().await?;
         let row = store::find_for_authentication(&mut connection, public_id).await?;
         drop(connection);
-        match row {
-            Some(row) => {
-                // An unchanged key keeps its caller, and with it the minted token.
-                let same = before.filter(|known| known.row == row).map(|known| Arc::clone(&known.caller));
-                let caller = same.map_or_else(|| self.caller(&row).map(Arc::new), Ok)?;
-                entry.known.store(Some(Arc::new(Known { row, caller, read_at })));
-            }
-            None => {
-                entry.known.store(None);
-                self.forget(public_id, entry);
-            }
+        if let Some(row) = row {
+            // An unchanged key keeps its caller, and with it the minted token.
+            let same = before.filter(|known| known.row == row).map(|known| Arc::clone(&known.caller));
+            let caller = same.map_or_else(|| self.caller(&row).map(Arc::new), Ok)?;
+            entry.known.store(Some(Arc::new(Known { row, caller, read_at })));
+        } else {
+            entry.known.store(None);
+            self.forget(public_id, entry);
         }
         Ok(())
     }
@@ -174,7 +171,8 @@ impl Authenticator {
     }
 
     fn caller(&self, row: &KnownKey) -> Result<Caller, chassis::Error> {
-        let unusable = |_| chassis::Error::Internal(format!("the time zone of account {}", row.key.account_id));
+        let unusable =
+            |_| chassis::Error::Internal(format!("the time zone of account {}", row.key.account_id));
         let account = Account {
             id: row.key.account_id,
             timezone: row.timezone.parse().map_err(unusable)?,
@@ -189,7 +187,10 @@ impl Authenticator {
         let now = self.0.db.clock().now();
         let callers: Vec<Arc<Caller>> = {
             let remembered = self.0.remembered.read().unwrap_or_else(PoisonError::into_inner);
-            remembered.values().filter_map(|entry| Some(Arc::clone(&entry.known.load().as_ref()?.caller))).collect()
+            remembered
+                .values()
+                .filter_map(|entry| Some(Arc::clone(&entry.known.load().as_ref()?.caller)))
+                .collect()
         };
         let uses: Vec<_> = callers
             .iter()

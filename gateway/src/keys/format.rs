@@ -108,8 +108,11 @@ mod tests {
         let key = NewKey::generate().text;
         for index in 0..key.len() {
             for other in ['0', 'z', '_', ' ', 'é'] {
-                let changed: String =
-                    key.chars().enumerate().map(|(at, have)| if at == index { other } else { have }).collect();
+                let changed: String = key
+                    .chars()
+                    .enumerate()
+                    .map(|(at, have)| if at == index { other } else { have })
+                    .collect();
                 assert!(changed == key || PresentedKey::parse(&changed).is_none(), "{index} to {other}");
             }
             let mut shorter = key.clone();
