@@ -6,6 +6,8 @@ use chassis::config::{PeerAddress, Settings as MeshSettings};
 use clap::Args;
 
 #[derive(Args, Clone, Debug)]
+// The mesh settings have the same name, and clap makes a group of each.
+#[group(id = "GatewaySettings")]
 pub struct Settings {
     #[command(flatten)]
     pub mesh: MeshSettings,

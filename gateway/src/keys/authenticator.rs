@@ -198,6 +198,7 @@ impl Authenticator {
             .collect();
         if !uses.is_empty() {
             let mut connection = self.0.db.read().await?;
+            // A failure loses the note of a minute; the next use makes a new one.
             store::note_uses(&mut connection, &uses).await?;
         }
         let mut remembered = self.0.remembered.write().unwrap_or_else(PoisonError::into_inner);
