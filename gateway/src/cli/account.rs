@@ -6,7 +6,7 @@ use proto::accounts::{CreateAccountRequest, ListAccountsRequest};
 use tonic::Status;
 
 use super::Desk;
-use super::output::{print, reason};
+use super::output::{print, print_columns, reason};
 use crate::accounts::Unprovisioned;
 
 #[derive(Subcommand)]
@@ -61,7 +61,7 @@ async fn list(desk: &Desk) -> Result<(), String> {
     let response = desk.accounts.list_accounts(request).await.map_err(|status| reason(&status))?;
     for account in response.into_inner().accounts {
         let columns = [account.id, account.name, account.country, account.timezone, account.currency];
-        print(&columns.join("\t"))?;
+        print_columns(&columns)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, RevokeKeyRequest};
 use tonic::Status;
 
 use super::Desk;
-use super::output::{print, reason, time};
+use super::output::{print, print_columns, reason, time};
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -67,13 +67,13 @@ async fn create(desk: &Desk, message: CreateKeyRequest) -> Result<(), String> {
 async fn list(desk: &Desk, account: String) -> Result<(), String> {
     let request = desk.request("admin.accounts.v1.AccountService/ListKeys", ListKeysRequest { account })?;
     let response = desk.accounts.list_keys(request).await.map_err(|status| reason(&status))?;
-    response.into_inner().keys.into_iter().try_for_each(|key| print(&line(key)))
+    response.into_inner().keys.into_iter().try_for_each(|key| print_columns(&columns(key)))
 }
 
-fn line(key: Key) -> String {
+fn columns(key: Key) -> [String; 7] {
     let times = [key.created_at, key.expires_at, key.last_used_at, key.revoked_at].map(time);
     let [created, expires, last_used, revoked] = times;
-    [key.public_id, key.name, key.scopes.join(","), created, expires, last_used, revoked].join("\t")
+    [key.public_id, key.name, key.scopes.join(","), created, expires, last_used, revoked]
 }
 
 async fn revoke(desk: &Desk, key: String) -> Result<(), String> {

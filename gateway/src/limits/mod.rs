@@ -5,19 +5,23 @@ mod exact;
 mod failed_auth;
 mod key;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::Clock;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 pub use exact::ExactLimit;
 pub use failed_auth::FailedAuthLimit;
 pub use key::KeyLimit;
 
+use crate::settings::Settings;
+
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// How often keys and addresses that are no longer active are forgotten.
-pub const CLEAN_UP_EVERY: Duration = Duration::from_secs(30);
+const CLEAN_UP_EVERY: Duration = Duration::from_secs(30);
 
 /// Every limit is counted over a minute.
 const WINDOW_SECONDS: u32 = 60;
@@ -52,6 +56,34 @@ impl Decision {
         insert(RATE_LIMIT, format!("\"{policy}\";r={remaining};t={reset_seconds}"));
         if !self.allowed {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds));
+        }
+    }
+}
+
+/// The limits of one gateway.
+pub struct Limits {
+    pub key: KeyLimit,
+    pub failed_auth: FailedAuthLimit,
+    pub exact: ExactLimit,
+}
+
+impl Limits {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            key: KeyLimit::new(settings.rate_per_minute, settings.rate_burst),
+            failed_auth: FailedAuthLimit::new(settings.failed_auth_per_minute),
+            exact: ExactLimit::default(),
+        }
+    }
+
+    /// Forgets what no longer counts, for ever; to be spawned beside the server.
+    pub async fn keep_clean(self: Arc<Self>, clock: Clock) {
+        let mut ticks = tokio::time::interval(CLEAN_UP_EVERY);
+        loop {
+            ticks.tick().await;
+            self.key.clean_up();
+            self.failed_auth.clean_up();
+            self.exact.clean_up(clock.now());
         }
     }
 }

@@ -65,6 +65,21 @@ async fn another_secret_for_a_known_public_id_is_refused() {
 }
 
 #[tokio::test]
+async fn requests_that_come_together_share_one_look_up() {
+    let world = World::new().await;
+    let (key, _) = world.caller().await;
+    let authenticator = world.authenticator();
+    let mut together = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let (authenticator, key) = (authenticator.clone(), key.clone());
+        together.spawn(async move { authenticator.authenticate(&key).await.unwrap() });
+    }
+    let callers = together.join_all().await;
+    // Each first look-up would have made a caller of its own.
+    assert!(callers.iter().all(|caller| std::sync::Arc::ptr_eq(caller, &callers[0])));
+}
+
+#[tokio::test]
 async fn an_unknown_key_works_as_soon_as_it_exists() {
     let (world, elsewhere) = (World::new().await, World::new().await);
     let (key, _) = elsewhere.caller().await;
