@@ -22,7 +22,7 @@ pub fn check(company: RelationType, person: Option<RelationType>, faults: &mut F
             );
         }
         None => {
-            faults.add(&at, Fault::UnknownReference, "client_id must be the id of a client of this account")
+            faults.add(&at, Fault::UnknownReference, "client_id must be the id of a client of this account");
         }
     }
 }
