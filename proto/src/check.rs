@@ -61,7 +61,7 @@ fn text(at: &At<'_>, value: &mut String, rule: &Text, required: bool, faults: &m
         Syntax::Free => {}
         Syntax::Date if is_date(value) => {}
         Syntax::Date => {
-            faults.add(at, Fault::NotADate, format!("{label} must be a date that exists, as YYYY-MM-DD"))
+            faults.add(at, Fault::NotADate, format!("{label} must be a date that exists, as YYYY-MM-DD"));
         }
         Syntax::DateOrTime if is_date(value) || DateTime::parse_from_rfc3339(value).is_ok() => {}
         Syntax::DateOrTime => faults.add(
@@ -116,7 +116,12 @@ fn choice(at: &At<'_>, value: i32, known: bool, allowed: &str, required: bool, f
     }
 }
 
-include!(concat!(env!("OUT_DIR"), "/checks.rs"));
+#[allow(clippy::useless_conversion, clippy::wildcard_imports, reason = "generated: the same code for 32 and 64 bits")]
+mod generated {
+    use super::*;
+
+    include!(concat!(env!("OUT_DIR"), "/checks.rs"));
+}
 
 #[cfg(test)]
 mod tests {

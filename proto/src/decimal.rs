@@ -3,7 +3,7 @@
 use crate::api::Fault;
 
 /// The absolute value stays below 10 to this power.
-const MAX_WHOLE_DIGITS: usize = 12;
+const MAX_WHOLE_DIGITS: i64 = 12;
 
 /// Why a text is no usable decimal. `Display` continues a sentence that starts with the field's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn normalise(text: &str, scale: u32) -> Result<String, Error> {
     let leading = i64::try_from(digits.len() - significant.len()).map_err(|_| Error::OutOfRange)?;
     let point = i64::try_from(whole.len()).map_err(|_| Error::OutOfRange)? - leading + exponent;
     let significant = significant.trim_end_matches('0');
-    if point > MAX_WHOLE_DIGITS as i64 {
+    if point > MAX_WHOLE_DIGITS {
         return Err(Error::OutOfRange);
     }
     let behind = i64::try_from(significant.len()).map_err(|_| Error::OutOfRange)? - point;

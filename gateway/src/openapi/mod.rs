@@ -1,0 +1,94 @@
+//! The `OpenAPI` 3.1 document, made whole from the descriptor: what the proto files say is what integrators read.
+//!
+//! Owns the wording of conventions that hold for every operation (`introduction.md`). Knows no single operation and
+//! no business word; a text about one belongs into the comment above it in its proto file.
+
+mod example;
+mod field;
+mod operation;
+mod problem;
+mod response;
+mod route;
+mod schema;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use prost_reflect::DescriptorPool;
+use proto::policy;
+use serde_json::{Map, Value, json};
+
+pub use problem::{Body as ProblemBody, FaultInfo, example_body as example_problem_body, faults};
+pub use route::{Route, route_table, routes};
+
+use schema::Schemas;
+
+/// The name of the product, as every page shows it.
+pub const TITLE: &str = "Business Administration API";
+
+/// The name of the one security scheme.
+const SECURITY_SCHEME: &str = "bearer";
+
+/// The whole document. The same contract always gives the same document, byte for byte once it is printed.
+pub fn document(pool: &DescriptorPool) -> Value {
+    let routes = routes(pool);
+    let mut schemas = Schemas::default();
+    let mut responses = BTreeMap::new();
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for route in &routes {
+        let operation = operation::describe(route, &routes, &mut schemas, &mut responses);
+        paths.entry(&route.path).or_default().insert(route.verb.to_ascii_lowercase(), operation);
+    }
+    schemas.add("Problem", problem::schema());
+    schemas.add("FieldFault", problem::fault_schema(pool));
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": TITLE,
+            "version": "1",
+            "description": include_str!("introduction.md").trim(),
+        },
+        "servers": [{"url": "/"}],
+        "tags": tags(&routes),
+        "paths": paths,
+        "components": {
+            "schemas": schemas.into_components(),
+            "parameters": operation::shared_parameters(),
+            "headers": response::shared_headers(),
+            "responses": responses,
+            "securitySchemes": {
+                SECURITY_SCHEME: {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key: `ba_<public id>_<secret>_<checksum>`.",
+                },
+            },
+        },
+    });
+    // Whether serde_json keeps the order of insertion is decided by whoever else is in the build; sorted, it is the
+    // same everywhere.
+    document.sort_all_objects();
+    document
+}
+
+/// The document as it is served and committed.
+pub fn printed(document: &Value) -> String {
+    format!("{document:#}\n")
+}
+
+/// The headings of the reference in the order of their names, each with the comments of its services.
+fn tags(routes: &[Route]) -> Vec<Value> {
+    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for route in routes {
+        let service = route.rpc.parent_service();
+        let text = policy::comment(service.parent_file().file_descriptor_proto(), service.path());
+        let known = texts.entry(route.tag.clone()).or_default();
+        let text = schema::flowing(&text);
+        if !text.is_empty() && !known.contains(&text) {
+            known.push(text);
+        }
+    }
+    texts.into_iter().map(|(name, texts)| json!({"name": name, "description": texts.join("\n\n")})).collect()
+}

@@ -1,0 +1,142 @@
+//! One operation of the document: its text, parameters, body and answers.
+
+use std::collections::BTreeMap;
+
+use prost_reflect::{Cardinality, Kind};
+use proto::api::{Access, Format};
+use proto::policy;
+use serde_json::{Value, json};
+
+use super::route::Route;
+use super::schema::{Schemas, Use, flowing};
+use super::{SECURITY_SCHEME, example, field, response};
+
+/// The parameters that many operations refer to.
+pub fn shared_parameters() -> Value {
+    json!({
+        "IdempotencyKey": {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A text of your own, 1 to 255 visible ASCII characters, that makes the request safe to repeat: for 24 hours a repeat with the same key returns the first answer and does nothing again.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        },
+        "RequestId": {
+            "name": "X-Request-Id",
+            "in": "header",
+            "description": "An id of your own for this request, kept when it is 1 to 128 visible ASCII characters; else we make one.",
+            "schema": {"type": "string"},
+        },
+    })
+}
+
+pub fn describe(
+    route: &Route,
+    routes: &[Route],
+    schemas: &mut Schemas,
+    responses: &mut BTreeMap<String, Value>,
+) -> Value {
+    let comment = policy::comment(route.rpc.parent_file().file_descriptor_proto(), route.rpc.path());
+    let (summary, rest) = comment.split_once('\n').unwrap_or((&comment, ""));
+    let mut operation = json!({
+        "operationId": lower_camel(route.rpc.name()),
+        "summary": summary.trim().trim_end_matches('.'),
+        "description": description(route, rest),
+        "tags": [route.tag],
+        "parameters": parameters(route),
+        "responses": response::all(route, routes, schemas, responses),
+    });
+    if route.policy.access() == Access::Key {
+        let scopes: Vec<&str> =
+            Some(route.policy.scope.as_str()).filter(|scope| *scope != "any").into_iter().collect();
+        operation["security"] = json!([{SECURITY_SCHEME: scopes}]);
+        operation["x-required-scope"] = json!(route.policy.scope);
+    } else {
+        operation["security"] = json!([]);
+    }
+    if let Some(body) = request_body(route, schemas) {
+        operation["requestBody"] = body;
+    }
+    operation
+}
+
+fn description(route: &Route, rest: &str) -> String {
+    let mut paragraphs = vec![flowing(rest.trim())];
+    match (route.policy.access(), route.policy.scope.as_str()) {
+        (Access::Key, "any") => paragraphs.push("Scope: any valid key.".to_owned()),
+        (Access::Key, scope) => paragraphs.push(format!("Scope: `{scope}`.")),
+        _ => paragraphs.push("No key is needed: the path itself is the secret.".to_owned()),
+    }
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs.join("\n\n")
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let input = route.rpc.input();
+    let mut parameters: Vec<Value> = route
+        .path_variables()
+        .into_iter()
+        .map(|name| {
+            let text = input.get_field_by_name(name).map(|field| field::text(&field)).unwrap_or_default();
+            let text = if text.is_empty() { "The id of the record.".to_owned() } else { text };
+            if example::is_id(name) {
+                let schema = json!({"type": "string", "format": "uuid"});
+                json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema, "example": example::EXAMPLE_ID})
+            } else {
+                let schema = json!({"type": "string", "minLength": 1});
+                json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema})
+            }
+        })
+        .collect();
+    for field in route.query() {
+        let mut parameter = json!({
+            "name": field.name(),
+            "in": "query",
+            "required": policy::field(&field).required,
+            "schema": field::query(&field),
+        });
+        let mut text = field::text(&field);
+        if field.cardinality() == Cardinality::Repeated {
+            text.push_str(" Several: repeat the parameter, or separate them by commas.");
+        }
+        if !text.is_empty() {
+            parameter["description"] = json!(text.trim());
+        }
+        parameters.push(parameter);
+    }
+    if route.verb == "POST" {
+        parameters.push(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
+    }
+    parameters.push(json!({"$ref": "#/components/parameters/RequestId"}));
+    parameters
+}
+
+fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
+    let message = route.body()?;
+    let usage = match (route.is_partial(), route.policy.needs_a_field) {
+        (true, true) => Use::NonEmptyPatch,
+        (true, false) => Use::Patch,
+        _ => Use::Create,
+    };
+    let schema = schemas.refer(&message, usage);
+    let sample = example::request(&message);
+    let json_limits: Vec<String> = message
+        .fields()
+        .filter(|field| matches!(field.kind(), Kind::String))
+        .map(|field| (field.name().to_owned(), policy::field(&field)))
+        .filter(|(_, policy)| policy.format() == Format::Json && policy.max_length > 0)
+        .map(|(name, policy)| format!("`{name}` has at most {} bytes of JSON.", policy.max_length))
+        .collect();
+    let mut body = json!({
+        "required": true,
+        "content": {"application/json": {"schema": schema, "example": sample}},
+    });
+    if !json_limits.is_empty() {
+        body["description"] = json!(json_limits.join(" "));
+    }
+    Some(body)
+}
+
+fn lower_camel(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|letter| letter.to_ascii_lowercase()).into_iter().chain(letters).collect()
+}

@@ -1,0 +1,139 @@
+//! The answers of an operation: its success, and each error status it can have.
+
+use std::collections::BTreeMap;
+
+use proto::api::Problem;
+use proto::policy::ProblemInfo;
+use serde_json::{Map, Value, json};
+
+use super::route::Route;
+use super::schema::{Schemas, Use};
+use super::{example, problem};
+
+const REQUEST_ID: &str = "X-Request-Id";
+const LIMIT: &str = "RateLimit";
+const LIMIT_POLICY: &str = "RateLimit-Policy";
+const LOCATION: &str = "Location";
+const REPLAY: &str = "X-Idempotent-Replay";
+const RETRY_AFTER: &str = "Retry-After";
+const CHALLENGE: &str = "WWW-Authenticate";
+
+/// The header descriptions that the answers refer to.
+pub fn shared_headers() -> Value {
+    let text = |description: &str| json!({"description": description, "schema": {"type": "string"}});
+    json!({
+        REQUEST_ID: text("The id of this request, in our logs too."),
+        LIMIT: text("What is left of the limit, and in how many seconds it is full again."),
+        LIMIT_POLICY: text("The limit: how many requests in how many seconds."),
+        LOCATION: text("The path of the new record."),
+        REPLAY: {
+            "description": "Present when this is the stored answer to an earlier request with the same `Idempotency-Key`.",
+            "schema": {"type": "string", "const": "true"},
+        },
+        RETRY_AFTER: {
+            "description": "After how many seconds to try again.",
+            "schema": {"type": "integer", "minimum": 1},
+        },
+        CHALLENGE: text("How to authenticate, and which scope is missing."),
+    })
+}
+
+/// Every answer of an operation by its status. Error answers are shared: those not met before are added to `shared`.
+pub fn all(
+    route: &Route,
+    routes: &[Route],
+    schemas: &mut Schemas,
+    shared: &mut BTreeMap<String, Value>,
+) -> Value {
+    let mut answers = Map::new();
+    answers.insert(route.policy.success.to_string(), success(route, routes, schemas));
+    for (status, infos) in problem::possible(route) {
+        let name = shared_name(&infos);
+        answers.insert(status.to_string(), json!({"$ref": format!("#/components/responses/{name}")}));
+        shared.entry(name).or_insert_with(|| failure(status, &infos));
+    }
+    Value::Object(answers)
+}
+
+fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
+    let mut names = vec![REQUEST_ID, LIMIT, LIMIT_POLICY];
+    if route.policy.success == 201 && has_own_path(route, routes) {
+        names.push(LOCATION);
+    }
+    if route.verb == "POST" {
+        names.push(REPLAY);
+    }
+    let description = match route.policy.success {
+        201 => "Created.",
+        204 => "Done; there is no body.",
+        _ => "Success.",
+    };
+    let mut answer = json!({"description": description, "headers": header_references(&names)});
+    if route.policy.success != 204 {
+        let mut sample = example::response(&route.rpc.output());
+        if sample.get("meta").is_none() {
+            sample["meta"] = json!({});
+        }
+        let schema = schemas.refer(&route.rpc.output(), Use::Envelope);
+        answer["content"] = json!({"application/json": {"schema": schema, "example": sample}});
+    }
+    answer
+}
+
+fn has_own_path(route: &Route, routes: &[Route]) -> bool {
+    let own = format!("{}/{{id}}", route.path);
+    routes.iter().any(|other| other.verb == "GET" && other.path == own)
+}
+
+/// `ExternalIdTakenOrIdempotencyInProgress`.
+fn shared_name(infos: &[&ProblemInfo]) -> String {
+    let names: Vec<String> = infos.iter().map(|info| upper_camel(&info.code)).collect();
+    names.join("Or")
+}
+
+fn upper_camel(code: &str) -> String {
+    code.split('_')
+        .flat_map(|word| {
+            let mut letters = word.chars();
+            letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter().chain(letters)
+        })
+        .collect()
+}
+
+fn failure(status: u16, infos: &[&ProblemInfo]) -> Value {
+    let lines: Vec<String> = infos
+        .iter()
+        .map(|info| format!("[`{code}`](/problems/{code}): {}.", info.title, code = info.code))
+        .collect();
+    let codes: Vec<&str> = infos.iter().map(|info| info.code.as_str()).collect();
+    let examples: Map<String, Value> =
+        infos.iter().map(|info| (info.code.clone(), json!({"value": problem::example_body(info)}))).collect();
+    let mut names = vec![REQUEST_ID];
+    match status {
+        401 | 403 => names.push(CHALLENGE),
+        429 => names.extend([RETRY_AFTER, LIMIT, LIMIT_POLICY]),
+        503 | 504 => names.push(RETRY_AFTER),
+        _ if infos.iter().any(|info| info.problem == Problem::IdempotencyInProgress) => {
+            names.push(RETRY_AFTER);
+        }
+        _ => {}
+    }
+    json!({
+        "description": lines.join("\n\n"),
+        "headers": header_references(&names),
+        "content": {"application/problem+json": {
+            "schema": {
+                "allOf": [{"$ref": "#/components/schemas/Problem"}],
+                "properties": {"code": {"enum": codes}, "status": {"const": status}},
+            },
+            "examples": examples,
+        }},
+    })
+}
+
+fn header_references(names: &[&str]) -> Map<String, Value> {
+    names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")})))
+        .collect()
+}

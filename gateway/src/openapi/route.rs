@@ -1,0 +1,111 @@
+//! The public operations of the contract, and their table as text.
+
+use prost_reflect::{
+    Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+};
+use proto::api::MethodPolicy;
+use proto::google::api::http_rule::Pattern;
+use proto::policy;
+
+const FIELD_MASK: &str = "google.protobuf.FieldMask";
+
+/// One public operation.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// `GET`, `POST` and so on.
+    pub verb: &'static str,
+    /// With its variables, for example `/v1/clients/{id}`.
+    pub path: String,
+    pub tag: String,
+    pub policy: MethodPolicy,
+    pub rpc: MethodDescriptor,
+    /// The request field of the body; `*` for the whole request, empty for no body.
+    body: String,
+}
+
+/// Every rpc with an HTTP rule, in the order of path and verb.
+pub fn routes(pool: &DescriptorPool) -> Vec<Route> {
+    let mut routes: Vec<Route> = pool
+        .services()
+        .flat_map(|service| service.methods().collect::<Vec<_>>())
+        .filter_map(|rpc| Route::of(&rpc))
+        .collect();
+    routes.sort_by(|a, b| (&a.path, a.verb).cmp(&(&b.path, b.verb)));
+    routes
+}
+
+/// One line for each route: verb, path, scope, status of success, rpc.
+pub fn route_table(routes: &[Route]) -> String {
+    let mut table = String::from("method\tpath\tscope\tsuccess\trpc\n");
+    for route in routes {
+        let line = [
+            route.verb,
+            &route.path,
+            &route.policy.scope,
+            &route.policy.success.to_string(),
+            &format!("{}/{}", route.rpc.parent_service().full_name(), route.rpc.name()),
+        ];
+        table.push_str(&line.join("\t"));
+        table.push('\n');
+    }
+    table
+}
+
+impl Route {
+    fn of(rpc: &MethodDescriptor) -> Option<Self> {
+        let rule = policy::http_rule(rpc)?;
+        let (verb, path) = match rule.pattern? {
+            Pattern::Get(path) => ("GET", path),
+            Pattern::Put(path) => ("PUT", path),
+            Pattern::Post(path) => ("POST", path),
+            Pattern::Delete(path) => ("DELETE", path),
+            Pattern::Patch(path) => ("PATCH", path),
+        };
+        Some(Self {
+            verb,
+            path,
+            tag: policy::service(rpc).tag,
+            policy: policy::method(rpc)?,
+            rpc: rpc.clone(),
+            body: rule.body,
+        })
+    }
+
+    /// The names of the variables in the path.
+    pub fn path_variables(&self) -> Vec<&str> {
+        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect()
+    }
+
+    /// The message that the body fills.
+    pub fn body(&self) -> Option<MessageDescriptor> {
+        if self.body == "*" {
+            return Some(self.rpc.input());
+        }
+        match self.rpc.input().get_field_by_name(&self.body)?.kind() {
+            Kind::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The request fields that query parameters fill: what a request without a body has besides its path.
+    pub fn query(&self) -> Vec<FieldDescriptor> {
+        if !self.body.is_empty() || !matches!(self.verb, "GET" | "DELETE") {
+            return Vec::new();
+        }
+        let variables = self.path_variables();
+        let scalar = |field: &FieldDescriptor| !matches!(field.kind(), Kind::Message(_));
+        self.rpc
+            .input()
+            .fields()
+            .filter(|field| scalar(field) && !variables.contains(&field.name()))
+            .collect()
+    }
+
+    /// Whether the request changes only the fields that it carries.
+    pub fn is_partial(&self) -> bool {
+        self.rpc.input().fields().any(|field| {
+            field.cardinality() != Cardinality::Repeated
+                && matches!(field.kind(), Kind::Message(message) if message.full_name() == FIELD_MASK)
+        })
+    }
+}

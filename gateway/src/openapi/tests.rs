@@ -1,0 +1,129 @@
+use std::path::PathBuf;
+use std::{env, fs};
+
+use super::*;
+
+const UPDATE: &str = "UPDATE_OPENAPI";
+
+/// Compares with a committed file of this crate, or writes it when asked to.
+fn assert_committed(name: &str, made: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
+    if env::var_os(UPDATE).is_some() {
+        fs::write(&path, made).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    if committed == made {
+        return;
+    }
+    let at = committed.lines().zip(made.lines()).position(|(a, b)| a != b);
+    let line = at.unwrap_or_else(|| committed.lines().count().min(made.lines().count()));
+    panic!(
+        "gateway/{name} is not what the proto files say, first at line {}:\n  committed: {}\n  made now:  {}\n\
+         When the change is meant, write the file anew with `{UPDATE}=1 cargo test -p gateway openapi`.",
+        line + 1,
+        committed.lines().nth(line).unwrap_or("(end of file)"),
+        made.lines().nth(line).unwrap_or("(end of file)"),
+    );
+}
+
+fn rows(table: &str) -> Vec<(String, String, String, String)> {
+    table
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let mut cells = line.split('\t').map(str::to_owned);
+            let mut cell = || cells.next().unwrap();
+            (cell(), cell(), cell(), cell())
+        })
+        .collect()
+}
+
+#[test]
+fn the_committed_document_is_the_one_that_is_served() {
+    assert_committed("openapi.json", &printed(&document(policy::pool())));
+}
+
+#[test]
+fn the_committed_route_table_is_the_one_that_is_served() {
+    assert_committed("routes.tsv", &route_table(&routes(policy::pool())));
+}
+
+#[test]
+fn every_route_is_one_of_the_public_contract_or_of_its_additions() {
+    let mut agreed = rows(include_str!("../../tests/data/contract-routes.tsv"));
+    assert_eq!(agreed.len(), 101);
+    agreed.extend(rows(include_str!("../../tests/data/added-routes.tsv")));
+    let served = rows(&route_table(&routes(policy::pool())));
+    assert!(!served.is_empty());
+    for row in &served {
+        assert!(agreed.contains(row), "not as agreed: {row:?}");
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn visit(node: &Value, document: &Value) {
+        match node {
+            Value::Object(fields) => {
+                if let Some(target) = fields.get("$ref").and_then(Value::as_str) {
+                    let found = document.pointer(target.trim_start_matches('#'));
+                    assert!(found.is_some_and(Value::is_object), "{target}");
+                }
+                fields.values().for_each(|value| visit(value, document));
+            }
+            Value::Array(entries) => entries.iter().for_each(|entry| visit(entry, document)),
+            _ => {}
+        }
+    }
+    let document = document(policy::pool());
+    visit(&document, &document);
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_a_summary_and_its_answers() {
+    let document = document(policy::pool());
+    let mut names = std::collections::BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (verb, operation) in item.as_object().unwrap() {
+            let at = format!("{verb} {path}");
+            assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()), "{at}");
+            assert!(!operation["summary"].as_str().unwrap().is_empty(), "{at}");
+            for status in ["400", "429", "500", "503", "504"] {
+                assert!(operation["responses"][status].is_object(), "{at} {status}");
+            }
+            let needs_a_key = operation["security"] != json!([]);
+            assert_eq!(operation["responses"]["401"].is_object(), needs_a_key, "{at}");
+            let has_a_body = operation.get("requestBody").is_some();
+            assert_eq!(operation["responses"]["413"].is_object(), has_a_body, "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_partial_change_demands_no_field_and_a_create_demands_the_required_ones() {
+    let document = document(policy::pool());
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["ClientLinkInput"]["required"], json!(["client_id"]));
+    assert_eq!(schemas["ClientPatch"]["required"], Value::Null);
+    assert_eq!(schemas["SupplierPatch"]["minProperties"], 1);
+}
+
+#[test]
+fn a_response_has_every_field_and_says_which_may_be_null() {
+    let document = document(policy::pool());
+    let relation = &document["components"]["schemas"]["Relation"];
+    let fields = policy::pool().get_message_by_name("admin.relations.v1.Relation").unwrap().fields().count();
+    assert_eq!(relation["required"].as_array().unwrap().len(), fields);
+    assert_eq!(relation["properties"]["payment_term"]["type"], json!(["integer", "null"]));
+    assert_eq!(relation["properties"]["city"]["type"], "string");
+}
+
+#[test]
+fn a_wrapper_holds_the_fields_and_no_second_wrapper() {
+    let document = document(policy::pool());
+    let schemas = &document["components"]["schemas"];
+    let wrapper = &schemas["ClientInput"]["properties"]["client"];
+    assert_eq!(wrapper["$ref"], "#/components/schemas/ClientFields");
+    assert_eq!(schemas["ClientFields"]["properties"]["client"], Value::Null);
+    assert!(schemas["ClientFields"]["properties"]["email"].is_object());
+}

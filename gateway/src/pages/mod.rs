@@ -1,0 +1,19 @@
+//! What people read in a browser or fetch without a key: the `OpenAPI` document, the reference page and the pages that
+//! explain each error code. All of it is made once, at start, and comes from this process: no page loads anything
+//! from another host. Knows nothing of keys, accounts or services.
+
+mod file;
+mod problems;
+mod reference;
+
+#[cfg(test)]
+mod tests;
+
+use axum::Router;
+
+pub use problems::{problem_page, problems_page};
+
+/// `/openapi.json`, `/docs`, `/docs/{file}`, `/problems` and `/problems/{code}`, for GET and HEAD.
+pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    reference::router().merge(problems::router())
+}

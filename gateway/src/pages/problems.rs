@@ -1,0 +1,152 @@
+//! The pages that explain the error codes: an index and one page for each code.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::Response;
+use axum::routing::get;
+use http::{HeaderMap, StatusCode};
+use proto::policy::{self, ProblemInfo};
+
+use super::file::{File, NO_CONTENT_POLICY};
+use crate::openapi::{self, TITLE, example_problem_body};
+
+pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    let index = File::html(problems_page());
+    let style = File::new(include_str!("problems.css"), "text/css; charset=utf-8", NO_CONTENT_POLICY);
+    let unknown = File::html(unknown_page());
+    let pages: BTreeMap<String, File> =
+        policy::problems().iter().map(|info| (info.code.clone(), File::html(page_of(info)))).collect();
+    let pages = Arc::new(pages);
+    let page = async move |Path(code): Path<String>, headers: HeaderMap| -> Response {
+        match pages.get(&code) {
+            Some(page) => page.answer(&headers),
+            None => unknown.answer_with(StatusCode::NOT_FOUND),
+        }
+    };
+    Router::new()
+        .route("/problems", get(async move |headers: HeaderMap| index.answer(&headers)))
+        .route("/problems/style.css", get(async move |headers: HeaderMap| style.answer(&headers)))
+        .route("/problems/{code}", get(page))
+}
+
+/// The page about one code as HTML; nothing when there is no such code.
+pub fn problem_page(code: &str) -> Option<String> {
+    policy::problems().iter().find(|info| info.code == code).map(page_of)
+}
+
+fn page_of(info: &ProblemInfo) -> String {
+    let body = serde_json::to_string_pretty(&example_problem_body(info)).unwrap_or_default();
+    let content = format!(
+        "<p class=\"status\"><span>{status}</span> <code>{code}</code></p>\n<h1>{title}</h1>\n{text}\
+         <h2>Example</h2>\n<pre tabindex=\"0\" aria-label=\"Example of the error body\"><code>{body}</code></pre>\n",
+        status = info.status,
+        code = escaped(&info.code),
+        title = escaped(&info.title),
+        text = paragraphs(&info.explanation),
+        body = escaped(&body),
+    );
+    layout(&info.title, &content)
+}
+
+/// The list of all codes as HTML: of errors, and of the faults inside a `validation` error.
+pub fn problems_page() -> String {
+    let mut content = String::from(
+        "<h1>Errors</h1>\n<p>An error body has a stable <code>code</code>; decide by it. Each code has a page of its own.</p>\n\
+         <table>\n\
+         <thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Code</th><th scope=\"col\">Meaning</th></tr></thead>\n<tbody>\n",
+    );
+    let mut infos: Vec<&ProblemInfo> = policy::problems().iter().collect();
+    infos.sort_by_key(|info| info.status);
+    for info in infos {
+        let (status, code, title) = (info.status, escaped(&info.code), escaped(&info.title));
+        // On a narrow screen a long code may break after its underscores.
+        let shown = code.replace('_', "_<wbr>");
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            content,
+            "<tr><td>{status}</td><td><a href=\"/problems/{code}\"><code>{shown}</code></a></td><td>{title}</td></tr>"
+        );
+    }
+    content.push_str(
+        "</tbody></table>\n<h2>Faults of a field</h2>\n\
+         <p>A <a href=\"/problems/validation\"><code>validation</code></a> error lists every fault in \
+         <code>errors</code>, each with one of these codes.</p>\n<dl>\n",
+    );
+    for fault in openapi::faults(policy::pool()) {
+        let _ = writeln!(
+            content,
+            "<dt><code>{}</code></dt><dd>{}</dd>",
+            escaped(&fault.code),
+            inline(&fault.text)
+        );
+    }
+    content.push_str("</dl>\n");
+    layout("Errors", &content)
+}
+
+fn unknown_page() -> String {
+    layout(
+        "No such error code",
+        "<h1>No such error code</h1>\n<p>The list of all codes is one click away.</p>\n",
+    )
+}
+
+fn layout(title: &str, content: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}: {TITLE}</title>\n<link rel=\"stylesheet\" href=\"/problems/style.css\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n\
+         <header><p>{TITLE}</p><nav aria-label=\"Pages\"><a href=\"/problems\">All errors</a> \
+         <a href=\"/docs\">Reference</a></nav></header>\n<main>\n{content}</main>\n</body>\n</html>\n"
+    )
+}
+
+/// The paragraphs of a comment as HTML.
+fn paragraphs(comment: &str) -> String {
+    let mut html = String::new();
+    for paragraph in comment.split("\n\n") {
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let _ = writeln!(html, "<p>{}</p>", inline(&line));
+    }
+    html
+}
+
+/// Text as HTML, with what stands between backticks as code. A backtick without its twin stays as it is.
+pub(super) fn inline(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut html = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let is_code = index % 2 == 1;
+        if is_code && index + 1 < parts.len() {
+            let _ = write!(html, "<code>{}</code>", escaped(part));
+        } else {
+            if is_code {
+                html.push('`');
+            }
+            html.push_str(&escaped(part));
+        }
+    }
+    html
+}
+
+fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
