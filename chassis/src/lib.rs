@@ -21,6 +21,7 @@ pub mod telemetry;
 pub mod time;
 pub mod token;
 pub mod totals;
+pub mod worker;
 pub mod write;
 
 pub use account::{Account, AccountId};
@@ -30,6 +31,7 @@ pub use db::Db;
 pub use error::Error;
 pub use outbox::{Event, Listener};
 pub use service::{Runtime, Service};
+pub use worker::Worker;
 pub use write::Tx;
 
 #[global_allocator]
