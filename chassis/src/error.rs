@@ -27,7 +27,7 @@ pub enum Error {
     Database(#[from] sqlx::Error),
     /// Another service answered with an error; passed on as it is.
     #[error("a call to another service failed")]
-    Peer(Box<Status>),
+    Peer(#[source] Box<Status>),
     /// Background work whose partition now belongs to another process; that one does the work.
     #[error("the lease on this work has passed to another process")]
     LeaseLost,

@@ -117,14 +117,20 @@ impl Db {
     /// Runs a write of background work for the account that the lease covers, if the lease is still held: otherwise
     /// [`Error::LeaseLost`], and nothing is written. `operation` may run more than once and so must have no effect
     /// outside the transaction.
-    pub async fn fenced<T, E, F>(&self, lease: &Lease, account: &Account, operation: F) -> Result<T, Error>
+    pub async fn fenced<R, T, E, F>(
+        &self,
+        lease: &Lease,
+        account: &Account,
+        input: &R,
+        operation: F,
+    ) -> Result<T, Error>
     where
         E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>) -> Result<T, E>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
         let mut attempt = 1;
         loop {
-            match self.fenced_attempt(lease, account, &operation).await {
+            match self.fenced_attempt(lease, account, input, &operation).await {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
                 Ok(outcome) => {
                     self.wake.notify_waiters();
@@ -183,19 +189,20 @@ impl Db {
         Ok(Response::new(message))
     }
 
-    async fn fenced_attempt<T, E, F>(
+    async fn fenced_attempt<R, T, E, F>(
         &self,
         lease: &Lease,
         account: &Account,
+        input: &R,
         operation: &F,
     ) -> Result<T, Error>
     where
         E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>) -> Result<T, E>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
         let mut tx = self.begin(account, None).await?;
         lease.hold(&mut tx.connection, account.id).await?;
-        let outcome = operation(&mut tx).await.map_err(Into::into)?;
+        let outcome = operation(&mut tx, input).await.map_err(Into::into)?;
         commit(tx, None).await?;
         Ok(outcome)
     }

@@ -18,7 +18,9 @@ mod tests {
     #[test]
     fn waiting_grows_to_its_bound_and_is_never_less_than_half() {
         let (first, most) = (TimeDelta::seconds(1), TimeDelta::seconds(30));
-        for (failures, full) in [(0, 1000), (1, 1000), (2, 2000), (5, 16_000), (6, 30_000), (u32::MAX, 30_000)] {
+        for (failures, full) in
+            [(0, 1000), (1, 1000), (2, 2000), (5, 16_000), (6, 30_000), (u32::MAX, 30_000)]
+        {
             for _ in 0..100 {
                 let wait = backoff(failures, first, most).num_milliseconds();
                 assert!((full / 2..=full).contains(&wait), "{failures} failures: {wait} ms");

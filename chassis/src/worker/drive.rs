@@ -156,7 +156,8 @@ impl Driver {
                 "panicked"
             }
         };
-        metrics::counter!("worker_jobs_total", "worker" => worker.to_owned(), "outcome" => label).increment(1);
+        metrics::counter!("worker_jobs_total", "worker" => worker.to_owned(), "outcome" => label)
+            .increment(1);
         // What was written for this account while its job ran was passed over.
         self.hurry();
     }

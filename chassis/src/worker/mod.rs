@@ -81,13 +81,14 @@ impl Job {
         self.db.clock.now()
     }
 
-    /// A write transaction that fails with [`Error::LeaseLost`] once another process has taken the work over.
-    pub async fn write<T, E, F>(&self, operation: F) -> Result<T, Error>
+    /// A write transaction that fails with [`Error::LeaseLost`] once another process has taken the work over. What
+    /// `operation` needs comes as `input`: a closure that borrows would not be `Send`.
+    pub async fn write<R, T, E, F>(&self, input: &R, operation: F) -> Result<T, Error>
     where
         E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>) -> Result<T, E>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        self.db.fenced(&self.lease, &self.account, operation).await
+        self.db.fenced(&self.lease, &self.account, input, operation).await
     }
 }
 
