@@ -14,12 +14,7 @@ use uuid::Uuid;
 
 /// Counters named `todo` above zero are work.
 fn todo() -> Due {
-    Due {
-        table: "counter",
-        live: "work.name = $3",
-        due: "work.value > 0",
-        argument: "todo".into(),
-    }
+    Due { table: "counter", live: "work.name = $3", due: "work.value > 0", argument: "todo".into() }
 }
 
 async fn assign(db: &Db, account: &Account, amount: i64) {
