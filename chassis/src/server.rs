@@ -16,8 +16,9 @@ use crate::config::{Environment, Settings, TlsSettings};
 use crate::db::Db;
 use crate::mesh::MeshLayer;
 use crate::peer::{MAX_HEADERS, read_pem};
-use crate::service::{Runtime, Service, routes};
+use crate::service::{Runtime, Service, routes, workers};
 use crate::telemetry;
+use crate::worker::{Timing, Workers};
 
 /// Largest message in either direction; a REST body is at most 1 MiB, a page of a list stays well below it.
 const MAX_MESSAGE_STREAMS: u32 = 1024;
@@ -68,8 +69,16 @@ pub async fn serve<S: Service>(
     tracing::info!(service = S::NAME, listen = %settings.listen, "serving");
     let db = runtime.db.clone();
     tokio::spawn(serve_operators(operators, move || ready(db.clone())));
+    let working = Workers::start(&runtime.db, workers::<S>(&runtime), Timing::default());
     let routes = routes::<S>(&runtime);
-    serve_grpc(listener, routes, &runtime, settings, stop).await?;
+    // Both end in the second stage of a stop, at the same time.
+    let resting = async {
+        asked_to_stop(stop.clone()).await;
+        tokio::time::sleep(settings.drain()).await;
+        working.stop(settings.grace()).await;
+        Ok(())
+    };
+    tokio::try_join!(serve_grpc(listener, routes, &runtime, settings, stop.clone()), resting)?;
     runtime.db.close().await;
     tracing::info!(service = S::NAME, "stopped");
     Ok(())
