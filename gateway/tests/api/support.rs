@@ -23,7 +23,7 @@ impl Mesh {
 
     pub async fn start_with(flags: &[&str]) -> Self {
         let database = TestDatabase::new(&[
-            ("gateway", gateway::migrations()),
+            ("gateway", &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
             ("automation", Automation::migrations()),
         ])
@@ -31,7 +31,8 @@ impl Mesh {
         let clock = testing::clock();
         let relations = testing::start::<Relations>(database.url(), &clock).await;
         let automation = testing::start::<Automation>(database.url(), &clock).await;
-        let peers = vec![format!("relations={}", relations.url()), format!("automation={}", automation.url())];
+        let peers =
+            vec![format!("relations={}", relations.url()), format!("automation={}", automation.url())];
         let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
         Self { database, clock, gateway, peers, _services: [relations, automation] }
     }
