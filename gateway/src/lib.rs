@@ -4,13 +4,17 @@
 pub mod accounts;
 pub mod cli;
 pub mod contract;
+pub mod http;
 pub mod keys;
 pub mod limits;
 pub mod openapi;
 pub mod pages;
+pub mod readiness;
 pub mod scopes;
 pub mod serve;
 pub mod settings;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transcode;
 
 pub use serve::{MIGRATIONS, NAME, serve};

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use chassis::peer::Peer;
-use chassis::{Runtime, token};
+use chassis::token;
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use tonic::Request;
 use tonic::metadata::MetadataValue;
 
 use super::store::AccountRow;
+use crate::serve::Runtime;
 
 const DEADLINE: Duration = Duration::from_secs(15);
 /// Who the services see as the one that acts.

@@ -2,7 +2,7 @@
 
 use chassis::error::{unavailable, violated_constraint};
 use chassis::time::timestamp;
-use chassis::{AccountId, Call, Error, Runtime, Tx};
+use chassis::{AccountId, Call, Error, Tx};
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{
     Account, CreateAccountRequest, CreateAccountResponse, CreateKeyRequest, CreateKeyResponse, Key,
@@ -19,6 +19,7 @@ use super::rules;
 use super::store::{self, AccountRow};
 use crate::keys::store::{self as key_store, KeyRow};
 use crate::keys::{NewKey, public_id_of};
+use crate::serve::Runtime;
 
 /// The accounts of this installation.
 #[derive(Clone)]

@@ -7,14 +7,12 @@ mod output;
 
 use std::process::ExitCode;
 
-use chassis::account::{Account, AccountId};
-use chassis::{Clock, Context, Runtime};
+use chassis::Clock;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tonic::Request;
-use uuid::Uuid;
 
-use crate::accounts::Accounts;
-use crate::serve::{self, NAME};
+use crate::accounts::{Accounts, local_request};
+use crate::serve::{self, NAME, Runtime};
 use crate::settings::Settings;
 
 #[derive(Parser)]
@@ -82,28 +80,8 @@ impl Desk {
         Ok(Self { accounts: Accounts::new(runtime.clone()), runtime })
     }
 
-    /// A request by whoever has the shell and the configuration: on behalf of no account.
     fn request<T>(&self, rpc: &'static str, message: T) -> Result<Request<T>, String> {
-        let Runtime { tokens, clock, .. } = &self.runtime;
-        let nobody = Account {
-            id: AccountId::trust(Uuid::nil()),
-            timezone: chrono_tz::UTC,
-            country: String::new(),
-            currency: String::new(),
-        };
-        let token = tokens.mint_mesh(&nobody, "command line", clock.now());
-        let identity = tokens.verify(&token, clock.now()).ok_or("CONTEXT_SECRET is not usable")?;
-        let mut request = Request::new(message);
-        request.extensions_mut().insert(Context {
-            identity,
-            request_id: "command line".into(),
-            rpc,
-            idempotency_key: None,
-            carried: std::sync::Arc::default(),
-            deadline: std::time::Instant::now() + std::time::Duration::from_mins(1),
-            clock: clock.clone(),
-        });
-        Ok(request)
+        local_request(&self.runtime, rpc, message).ok_or_else(|| "CONTEXT_SECRET is not usable".to_owned())
     }
 }
 

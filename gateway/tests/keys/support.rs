@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use chassis::server::Stage;
 use chassis::testing::{self, TestCaller, TestDatabase};
-use chassis::{Clock, Runtime, Service};
+use chassis::{Clock, Service};
 use clap::Parser;
 use gateway::keys::{Authenticator, Caller};
+use gateway::serve::Runtime;
 use gateway::{MIGRATIONS, Settings};
 use proto::accounts::account_service_client::AccountServiceClient;
 use proto::accounts::{Account, CreateAccountRequest, CreateKeyRequest, CreateKeyResponse, RevokeKeyRequest};
