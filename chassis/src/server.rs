@@ -130,7 +130,7 @@ pub async fn serve_grpc(
         tokio::time::sleep(grace).await;
     };
     tokio::select! {
-        served = serving => served.map_err(|error| format!("serving failed: {error}")),
+        ended = serving => ended.map_err(|error| format!("serving failed: {error}")),
         () = overdue => {
             tracing::warn!("stopped with calls still in progress");
             Ok(())

@@ -1,5 +1,7 @@
 //! Events on their way to listeners in this process, over real gRPC: none lost, in order, whatever the listener does.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
 mod support;
 
 use std::collections::HashMap;
