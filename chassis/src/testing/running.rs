@@ -80,7 +80,9 @@ pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[
     let serving = runtime.clone();
     tokio::spawn(async move {
         let routes = routes::<S>(&serving);
-        serve_grpc(listener, routes, &serving, &both.settings, stopped).await.expect("serving");
+        serve_grpc(listener, routes, (&serving.tokens, &serving.clock), &both.settings, stopped)
+            .await
+            .expect("serving");
     });
     Started { address, runtime, stop, workers: None }
 }

@@ -1,0 +1,209 @@
+//! The HTTP side: a router made from the contract, request ids, cross-origin requests, and the pages beside the API.
+
+mod cors;
+mod operation;
+pub mod problem;
+mod serve;
+mod upstream;
+
+pub use serve::serve_http;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use axum::routing::{MethodRouter, get};
+use http::{HeaderValue, Request, StatusCode, header};
+use proto::api::Problem;
+use tokio::sync::Semaphore;
+use tower::retry::budget::TpsBudget;
+use tracing::Instrument;
+
+use self::problem::Refusal;
+use crate::contract::Operation;
+use crate::keys::Authenticator;
+use crate::limits::Limits;
+use crate::serve::Runtime;
+
+pub use cors::Cors;
+pub use upstream::retry_budget;
+
+/// What handlers work with.
+pub struct App {
+    pub runtime: Runtime,
+    pub keys: Authenticator,
+    pub limits: Arc<Limits>,
+    pub retry_budget: TpsBudget,
+    /// Longest time for a request.
+    pub deadline: Duration,
+    /// Requests that may be in progress at once.
+    pub room: Semaphore,
+    pub cors: Cors,
+    /// Whether `X-Forwarded-For` names the client: only behind a proxy that sets it.
+    pub trust_forwarded: bool,
+}
+
+type Shared = State<Arc<App>>;
+
+/// The id of a request, made or taken over by the outermost layer.
+#[derive(Clone)]
+struct RequestId(Arc<str>);
+
+/// Every route: the operations of the contract, and the pages beside them.
+pub fn router(app: Arc<App>, operations: Vec<Operation>) -> Router {
+    let mut paths: BTreeMap<String, Vec<Arc<Operation>>> = BTreeMap::new();
+    for operation in operations {
+        paths.entry(operation.path.clone()).or_default().push(Arc::new(operation));
+    }
+    let mut router = Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
+        .merge(crate::pages::router());
+    for (path, operations) in paths {
+        router = router.route(&path, method_router(&operations));
+    }
+    router
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), every_request))
+        .with_state(app)
+}
+
+/// The operations of one path, with an answer for every other method.
+fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
+    let mut methods = vec!["OPTIONS"];
+    methods.extend(operations.iter().map(|operation| operation.method.as_str()));
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    methods.sort_unstable();
+    let allow = HeaderValue::try_from(methods.join(", ")).unwrap_or(HeaderValue::from_static("OPTIONS"));
+    let mut router = MethodRouter::new();
+    for operation in operations {
+        let operation = Arc::clone(operation);
+        let filter = axum::routing::MethodFilter::try_from(operation.method.clone());
+        let handler = move |State(app): Shared,
+                            RequestIdOf(id): RequestIdOf,
+                            ClientOf(from): ClientOf,
+                            request: Request<Body>| {
+            let operation = Arc::clone(&operation);
+            async move { in_progress(&app, &operation, request, &id, from).await }
+        };
+        match filter {
+            Ok(filter) => router = router.on(filter, handler),
+            // The contract knows no other methods.
+            Err(_) => continue,
+        }
+    }
+    let options = allow.clone();
+    router
+        .options(async move |State(app): Shared, request: Request<Body>| {
+            app.cors.preflight(&request, &options)
+        })
+        .fallback(async move |RequestIdOf(id): RequestIdOf, request: Request<Body>| {
+            let detail = format!(
+                "{} is not possible here; {} are.",
+                request.method(),
+                allow.to_str().unwrap_or_default()
+            );
+            Refusal::new(Problem::MethodNotAllowed, detail)
+                .with_header(header::ALLOW, allow.clone())
+                .into_response(&id)
+        })
+}
+
+/// Runs an operation if there is room for one more, and measures it.
+async fn in_progress(
+    app: &App,
+    operation: &Operation,
+    request: Request<Body>,
+    id: &str,
+    from: IpAddr,
+) -> Response {
+    let Ok(_place) = app.room.try_acquire() else {
+        let detail = "There are too many requests in progress. Repeat the request in a moment.";
+        return Refusal::new(Problem::Unavailable, detail).into_response(id);
+    };
+    let started = Instant::now();
+    let span = tracing::info_span!("request", request_id = id, operation = operation.name);
+    chassis::telemetry::continue_trace(&span, request.headers());
+    let response = operation::handle(app, operation, request, id, from).instrument(span).await;
+    let status = response.status().as_u16().to_string();
+    metrics::histogram!("http_request_seconds", "operation" => operation.name.clone(), "status" => status)
+        .record(started.elapsed());
+    response
+}
+
+/// Gives the request its id, and every answer the id and what browsers need.
+async fn every_request(State(app): Shared, mut request: Request<Body>, next: Next) -> Response {
+    let id = request_id(&request).unwrap_or_else(|| app.runtime.clock.id().to_string());
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    request.extensions_mut().insert(RequestId(id.as_str().into()));
+    let mut response = next.run(request).await;
+    if let Ok(value) = HeaderValue::try_from(id) {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    app.cors.allow(origin.as_ref(), response.headers_mut());
+    response
+}
+
+/// The caller's own id, when it is 1 to 128 visible ASCII characters.
+fn request_id(request: &Request<Body>) -> Option<String> {
+    let value = request.headers().get("x-request-id")?;
+    let usable = (1..=128).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic);
+    value.to_str().ok().filter(|_| usable).map(str::to_owned)
+}
+
+struct RequestIdOf(Arc<str>);
+
+impl<S: Send + Sync> axum::extract::FromRequestParts<S> for RequestIdOf {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut http::request::Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0))))
+    }
+}
+
+/// The address of the client, for the limit of failed authentications.
+struct ClientOf(IpAddr);
+
+impl axum::extract::FromRequestParts<Arc<App>> for ClientOf {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        app: &Arc<App>,
+    ) -> Result<Self, Self::Rejection> {
+        let forwarded = parts.headers.get("x-forwarded-for").filter(|_| app.trust_forwarded);
+        // The last entry is the one that our own proxy has added.
+        let forwarded = forwarded.and_then(|v| v.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+        let direct = || parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+        Ok(Self(forwarded.or_else(direct).unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))))
+    }
+}
+
+async fn not_found(RequestIdOf(id): RequestIdOf) -> Response {
+    Refusal::new(Problem::NotFound, "There is nothing at this path. See /docs for the reference.")
+        .into_response(&id)
+}
+
+/// For the pages beside the API, which are only read.
+async fn method_not_allowed(RequestIdOf(id): RequestIdOf) -> Response {
+    Refusal::new(Problem::MethodNotAllowed, "This page can only be read, with GET or HEAD.")
+        .with_header(header::ALLOW, HeaderValue::from_static("GET, HEAD"))
+        .into_response(&id)
+}
+
+/// Whether the database and every service answer.
+async fn readyz(State(app): Shared) -> (StatusCode, String) {
+    match crate::readiness::check(&app.runtime).await {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+    }
+}

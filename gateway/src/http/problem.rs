@@ -1,0 +1,188 @@
+//! Error bodies: `application/problem+json`, from our own refusals and from what a service answered.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use prost::Message;
+use proto::api::{Fault, Problem};
+use proto::google::rpc;
+use serde::Serialize;
+use tonic::{Code, Status};
+
+use crate::transcode::Location;
+
+/// What is wrong, before it is known which request it belongs to.
+#[derive(Debug)]
+pub struct Refusal {
+    pub problem: Problem,
+    pub detail: String,
+    pub errors: Vec<Entry>,
+    pub data: BTreeMap<String, String>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// One fault, with the place where the integrator put it.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    #[serde(flatten)]
+    pub place: Place,
+    pub code: String,
+    pub detail: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    Pointer(String),
+    Parameter(String),
+    Header(&'static str),
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        match location {
+            Location::Pointer(pointer) => Self::Pointer(pointer),
+            Location::Parameter(name) => Self::Parameter(name),
+        }
+    }
+}
+
+impl Refusal {
+    pub fn new(problem: Problem, detail: impl Into<String>) -> Self {
+        let mut refusal = Self {
+            problem,
+            detail: detail.into(),
+            errors: Vec::new(),
+            data: BTreeMap::new(),
+            headers: Vec::new(),
+        };
+        if matches!(problem, Problem::Unavailable | Problem::Timeout) {
+            refusal.headers.push((header::RETRY_AFTER, HeaderValue::from_static("1")));
+        }
+        refusal
+    }
+
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.retain(|(have, _)| *have != name);
+        self.headers.push((name, value));
+        self
+    }
+
+    pub fn bad_header(name: &'static str, detail: &str) -> Self {
+        let entry =
+            Entry { place: Place::Header(name), code: Fault::BadHeader.code(), detail: detail.to_owned() };
+        Self { errors: vec![entry], ..Self::new(Problem::Validation, "1 header is not valid.") }
+    }
+
+    /// What a service answered. `locate` says where the integrator put a field of the request message.
+    pub fn from_status(status: &Status, locate: impl Fn(&str) -> Location) -> Self {
+        let details = Details::of(status);
+        let problem = details.info.as_ref().and_then(|info| Problem::from_code(&info.reason));
+        let problem = problem.unwrap_or_else(|| by_code(status));
+        // Without details it is not one of our own texts, and may say something of the inside.
+        let detail = if details.info.is_some() { status.message() } else { &problem.info().title };
+        let mut refusal = Self::new(problem, detail);
+        for violation in details.violations {
+            let place = locate(&violation.field).into();
+            refusal.errors.push(Entry { place, code: violation.reason, detail: violation.description });
+        }
+        if let Some(seconds) = details.retry_seconds {
+            refusal = refusal.with_header(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        refusal.data = details.info.map(|info| info.metadata.into_iter().collect()).unwrap_or_default();
+        refusal
+    }
+
+    /// The whole answer.
+    pub fn into_response(self, request_id: &str) -> Response {
+        let info = self.problem.info();
+        let body = ProblemBody {
+            kind: format!("/problems/{}", info.code),
+            title: &info.title,
+            status: info.status,
+            code: &info.code,
+            detail: &self.detail,
+            errors: &self.errors,
+            data: &self.data,
+            meta: Meta { request_id },
+        };
+        let text = serde_json::to_vec(&body).unwrap_or_default();
+        let mut response = Body::from(text).into_response();
+        *response.status_mut() =
+            StatusCode::from_u16(info.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.extend(self.headers);
+        response
+    }
+}
+
+#[derive(Serialize)]
+struct ProblemBody<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [Entry],
+    data: &'a BTreeMap<String, String>,
+    meta: Meta<'a>,
+}
+
+#[derive(Serialize)]
+struct Meta<'a> {
+    request_id: &'a str,
+}
+
+#[derive(Default)]
+struct Details {
+    info: Option<rpc::ErrorInfo>,
+    violations: Vec<rpc::bad_request::FieldViolation>,
+    retry_seconds: Option<i64>,
+}
+
+impl Details {
+    fn of(status: &Status) -> Self {
+        let mut found = Self::default();
+        for detail in rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default() {
+            let value = detail.value.as_slice();
+            match detail.type_url.rsplit('/').next() {
+                Some("google.rpc.ErrorInfo") => found.info = rpc::ErrorInfo::decode(value).ok(),
+                Some("google.rpc.BadRequest") => {
+                    found.violations =
+                        rpc::BadRequest::decode(value).map(|bad| bad.field_violations).unwrap_or_default();
+                }
+                Some("google.rpc.RetryInfo") => {
+                    let delay = rpc::RetryInfo::decode(value).ok().and_then(|info| info.retry_delay);
+                    found.retry_seconds = delay.map(|delay| delay.seconds.max(1));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// For errors that do not come from our own code: the transport's, or a library's.
+fn by_code(status: &Status) -> Problem {
+    match status.code() {
+        Code::DeadlineExceeded => Problem::Timeout,
+        Code::NotFound => Problem::NotFound,
+        Code::Unavailable | Code::Cancelled | Code::ResourceExhausted => Problem::Unavailable,
+        _ if is_transport(status) => Problem::Unavailable,
+        _ => {
+            tracing::error!(code = ?status.code(), message = status.message(), "unexpected answer of a service");
+            Problem::Internal
+        }
+    }
+}
+
+/// Whether the call failed on its way and not in the service.
+pub fn is_transport(status: &Status) -> bool {
+    status.details().is_empty() && std::error::Error::source(status).is_some()
+}

@@ -1,0 +1,33 @@
+//! Whether the gateway can do its work: its database and every service answer.
+
+use std::time::Duration;
+
+use chassis::peer::Peer;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::serve::Runtime;
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Asks all of them at once; the error names who does not answer.
+pub async fn check(runtime: &Runtime) -> Result<(), String> {
+    let peers = futures::future::join_all(runtime.peers.iter().map(ask));
+    let (database, peers) = tokio::join!(tokio::time::timeout(PATIENCE, runtime.db.ping()), peers);
+    let mut missing: Vec<String> = peers.into_iter().filter_map(Result::err).collect();
+    if !matches!(database, Ok(Ok(()))) {
+        missing.insert(0, "the database".to_owned());
+    }
+    if missing.is_empty() { Ok(()) } else { Err(format!("no answer from: {}", missing.join(", "))) }
+}
+
+async fn ask(peer: &Peer) -> Result<(), String> {
+    let mut client = HealthClient::new(peer.channel());
+    let request = HealthCheckRequest { service: String::new() };
+    let answer = tokio::time::timeout(PATIENCE, client.check(request)).await;
+    match answer {
+        Ok(Ok(answer)) if answer.get_ref().status() == ServingStatus::Serving => Ok(()),
+        _ => Err(peer.name().to_owned()),
+    }
+}

@@ -1,0 +1,184 @@
+//! Request bodies: from a JSON tree to wire bytes, with every fault collected and pointed at.
+
+use std::borrow::Cow;
+
+use proto::api::Fault;
+use proto::{At, Faults};
+
+use super::json::Json;
+use super::plan::{Field, Kind, Shape};
+use super::scalar::{Scalar, Wrong, put_list};
+use super::wire::put_nested;
+
+/// More faults than anyone reads, few enough to travel with the request.
+pub const MAX_FAULTS: usize = 100;
+
+/// Collects faults up to a limit, so that a body full of them costs no more than one with a few.
+#[derive(Debug, Default)]
+pub struct Collector {
+    pub faults: Faults,
+}
+
+impl Collector {
+    pub fn add(&mut self, at: &At<'_>, fault: Fault, detail: &str) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.add(at, fault, format!("{} {detail}", at.label()));
+        }
+    }
+
+    /// A fault of the body as a whole, in a sentence of its own.
+    pub fn add_root(&mut self, at: &At<'_>, fault: Fault, detail: &str) {
+        self.faults.add(at, fault, detail);
+    }
+
+    pub fn keep<T>(&mut self, at: &At<'_>, value: Result<T, Wrong>) -> Option<T> {
+        value.map_err(|wrong| self.add(at, wrong.fault, &wrong.detail)).ok()
+    }
+}
+
+/// The values that a body has for the fields of its message, by the field's index.
+#[derive(Debug)]
+pub struct Content<'t> {
+    pub values: Vec<Option<&'t Json<'t>>>,
+    /// Which of them came from the wrapper object.
+    pub wrapped: Vec<bool>,
+}
+
+type Entries<'t> = [(Cow<'t, str>, Json<'t>)];
+
+impl<'t> Content<'t> {
+    /// Matches keys to fields. `known` says which fields a body may set. The last of a repeated key counts, unknown
+    /// keys are ignored, a key at the top wins over the wrapper's.
+    pub fn of(
+        shape: &Shape,
+        entries: &'t Entries<'t>,
+        known: impl Fn(usize) -> bool,
+        at: &At<'_>,
+        faults: &mut Collector,
+    ) -> Self {
+        let mut values = vec![None; shape.fields.len()];
+        let mut wrapping = None;
+        let index_of = |key: &str| shape.index_of_name(key).filter(|index| known(*index));
+        for (key, value) in entries {
+            if let Some(index) = index_of(key) {
+                values[index] = Some(value);
+            } else if !shape.wrapper.is_empty() && *key == shape.wrapper {
+                wrapping = Some(value);
+            }
+        }
+        let mut from_wrapper = vec![false; shape.fields.len()];
+        match wrapping {
+            None | Some(Json::Null) => {}
+            Some(Json::Object(entries)) => {
+                for (key, value) in entries {
+                    if let Some(index) = index_of(key).filter(|i| from_wrapper[*i] || values[*i].is_none()) {
+                        values[index] = Some(value);
+                        from_wrapper[index] = true;
+                    }
+                }
+            }
+            Some(_) => faults.add(&at.name(&shape.wrapper), Fault::NotAnObject, "must be an object"),
+        }
+        for (value, field) in values.iter_mut().zip(&shape.fields) {
+            *value = value.filter(|json| !says_nothing(field, json));
+        }
+        Self { values, wrapped: from_wrapper }
+    }
+
+    /// The names of the fields that the body has, in the order of their numbers.
+    pub fn names<'s>(&self, shape: &'s Shape) -> impl Iterator<Item = &'s str> {
+        shape
+            .by_number
+            .iter()
+            .filter(|index| self.values[**index].is_some())
+            .map(|index| shape.fields[*index].name.as_str())
+    }
+}
+
+/// Enum value 0 is shown as `""`; sent back, it changes nothing.
+fn says_nothing(field: &Field, json: &Json<'_>) -> bool {
+    !field.repeated && matches!((&field.kind, json), (Kind::Enum(_), Json::String(text)) if text.is_empty())
+}
+
+/// Writes values as fields. `update` is on for the top of a PATCH, where `null` clears a field; elsewhere it is the
+/// same as absent.
+pub struct Encoder<'f> {
+    pub faults: &'f mut Collector,
+    pub update: bool,
+}
+
+impl Encoder<'_> {
+    pub fn content(&mut self, shape: &Shape, content: &Content<'_>, at: &At<'_>, out: &mut Vec<u8>) {
+        for &index in &shape.by_number {
+            if let Some(json) = content.values[index] {
+                self.field(&shape.fields[index], json, at, out);
+            }
+        }
+    }
+
+    pub fn field(&mut self, field: &Field, json: &Json<'_>, parent: &At<'_>, out: &mut Vec<u8>) {
+        let at = parent.name(&field.name);
+        if matches!(json, Json::Null) {
+            if self.update && !field.can_be_emptied() {
+                self.faults.add(&at, Fault::NotNullable, "cannot be emptied");
+            }
+        } else if field.repeated {
+            self.list(field, json, &at, out);
+        } else if let Kind::Message(shape) = &field.kind {
+            if let Json::Object(entries) = json {
+                put_nested(field.number, out, |out| self.inner(shape, entries, &at, out));
+            } else {
+                self.not_an_object(&at);
+            }
+        } else if !says_nothing(field, json)
+            && let Some(value) = self.faults.keep(&at, Scalar::from_json(&field.kind, json))
+        {
+            value.put(field, field.optional, out);
+        }
+    }
+
+    fn inner(&mut self, shape: &Shape, entries: &Entries<'_>, at: &At<'_>, out: &mut Vec<u8>) {
+        let mut values = vec![None; shape.fields.len()];
+        for (key, value) in entries {
+            if let Some(index) = shape.index_of_name(key) {
+                values[index] = Some(value);
+            }
+        }
+        let mut encoder = Encoder { faults: self.faults, update: false };
+        for &index in &shape.by_number {
+            if let Some(json) = values[index] {
+                encoder.field(&shape.fields[index], json, at, out);
+            }
+        }
+    }
+
+    fn list(&mut self, field: &Field, json: &Json<'_>, at: &At<'_>, out: &mut Vec<u8>) {
+        let Json::Array(items) = json else {
+            self.faults.add(at, Fault::NotAnArray, "must be an array");
+            return;
+        };
+        if let Kind::Message(shape) = &field.kind {
+            for (index, item) in items.iter().enumerate() {
+                // An entry that is no object still takes its place: those after it keep their index.
+                put_nested(field.number, out, |out| match item {
+                    Json::Object(entries) => self.inner(shape, entries, &at.index(index), out),
+                    _ => self.not_an_object(&at.index(index)),
+                });
+            }
+            return;
+        }
+        let scalars: Vec<Scalar<'_>> = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| {
+                let read = self.faults.keep(&at.index(index), Scalar::from_json(&field.kind, item));
+                read.unwrap_or_else(|| Scalar::placeholder(&field.kind))
+            })
+            .collect();
+        put_list(field, &scalars, out);
+    }
+
+    fn not_an_object(&mut self, at: &At<'_>) {
+        self.faults.add(at, Fault::NotAnObject, "must be an object");
+    }
+}

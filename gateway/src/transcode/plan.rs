@@ -1,0 +1,293 @@
+//! Tables of a message, read from its descriptor once: which field has which number, name, kind and JSON shape.
+//! Shared by requests and responses.
+
+use std::collections::HashMap;
+
+use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind as ProtoKind, MessageDescriptor};
+use proto::api::Format;
+
+use super::text::put_string;
+
+/// The tables are indexed by number; higher ones would only make them large.
+const MAX_NUMBER: u32 = 2000;
+
+const TIMESTAMP: &str = "google.protobuf.Timestamp";
+const FIELD_MASK: &str = "google.protobuf.FieldMask";
+
+/// Why a message cannot be shown or read as JSON, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub(super) String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Request,
+    Response,
+}
+
+#[derive(Debug)]
+pub struct Shape {
+    /// In the order of declaration, which is the order of the JSON.
+    pub fields: Vec<Field>,
+    /// Indexes into `fields` in the order of numbers, which is the order of canonical wire bytes.
+    pub by_number: Vec<usize>,
+    /// Index into `fields` for each number.
+    numbers: Vec<Option<usize>>,
+    names: HashMap<String, usize>,
+    /// See `MessagePolicy.wrapper`; empty for none.
+    pub wrapper: String,
+}
+
+#[derive(Debug)]
+pub struct Field {
+    pub name: String,
+    pub number: u32,
+    pub kind: Kind,
+    pub repeated: bool,
+    /// A scalar that knows the difference between absent and empty.
+    pub optional: bool,
+    /// `{"name":` of the first field, `,"name":` of the others.
+    pub json_key: Vec<u8>,
+    /// What the JSON of a response shows when the field is absent.
+    pub absent: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Text,
+    Decimal,
+    Json,
+    Bool,
+    Int32,
+    Int64,
+    Uint32,
+    Uint64,
+    Enum(Names),
+    Bytes,
+    Timestamp,
+    Mask,
+    Message(Box<Shape>),
+}
+
+/// The values of an enum as integrators see them.
+#[derive(Debug)]
+pub struct Names {
+    /// Quoted, by number. Value 0 has none: it means that nothing was said.
+    quoted: Vec<Option<Vec<u8>>>,
+    numbers: HashMap<String, i32>,
+    /// For people: `a, b, c`.
+    pub list: String,
+}
+
+impl Shape {
+    pub fn of(message: &MessageDescriptor, direction: Direction) -> Result<Self, Refusal> {
+        Self::inside(message, direction, &mut Vec::new())
+    }
+
+    /// `outer` are the messages around this one: a message inside itself would have no finite shape.
+    fn inside(
+        message: &MessageDescriptor,
+        direction: Direction,
+        outer: &mut Vec<String>,
+    ) -> Result<Self, Refusal> {
+        let full_name = message.full_name();
+        if outer.iter().any(|name| name == full_name) {
+            return Err(Refusal(format!(
+                "{full_name} contains itself; give the inner one a message of its own"
+            )));
+        }
+        outer.push(full_name.to_owned());
+        // The descriptor lists fields by number; the last part of the path is the place of the declaration.
+        let mut declared: Vec<FieldDescriptor> = message.fields().collect();
+        declared.sort_by_key(|field| field.path().last().copied());
+        let fields = declared
+            .iter()
+            .enumerate()
+            .map(|(index, field)| Field::of(field, index, direction, outer))
+            .collect::<Result<Vec<_>, _>>()?;
+        outer.pop();
+        Self::indexed(fields, proto::policy::message(message).wrapper, full_name)
+    }
+
+    fn indexed(fields: Vec<Field>, wrapper: String, full_name: &str) -> Result<Self, Refusal> {
+        let highest = fields.iter().map(|field| field.number as usize).max().unwrap_or(0);
+        let mut numbers = vec![None; highest + 1];
+        let mut names = HashMap::new();
+        for (index, field) in fields.iter().enumerate() {
+            numbers[field.number as usize] = Some(index);
+            names.insert(field.name.clone(), index);
+        }
+        if names.contains_key(&wrapper) {
+            return Err(Refusal(format!(
+                "{full_name} has a field with the name of its wrapper `{wrapper}`; rename one of them"
+            )));
+        }
+        let by_number = numbers.iter().flatten().copied().collect();
+        Ok(Self { fields, by_number, numbers, names, wrapper })
+    }
+
+    pub fn index_of_number(&self, number: u32) -> Option<usize> {
+        self.numbers.get(number as usize).copied().flatten()
+    }
+
+    pub fn index_of_name(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+
+    pub fn find(&self, name: &str) -> Option<&Field> {
+        self.index_of_name(name).map(|index| &self.fields[index])
+    }
+
+    /// The JSON of the message when all its fields are absent.
+    pub fn empty_json(&self) -> Vec<u8> {
+        let mut json = Vec::new();
+        for field in &self.fields {
+            json.extend_from_slice(&field.json_key);
+            json.extend_from_slice(&field.absent);
+        }
+        if self.fields.is_empty() {
+            json.push(b'{');
+        }
+        json.push(b'}');
+        json
+    }
+}
+
+impl Field {
+    fn of(
+        field: &FieldDescriptor,
+        index: usize,
+        direction: Direction,
+        outer: &mut Vec<String>,
+    ) -> Result<Self, Refusal> {
+        let refuse = |why: &str| Err(Refusal(format!("{}: {why}", field.full_name())));
+        let policy = proto::policy::field(field);
+        if field.is_map() {
+            return refuse("maps have no JSON shape here; use a repeated message or FORMAT_JSON");
+        }
+        if field.containing_oneof().is_some_and(|oneof| !oneof.is_synthetic()) {
+            return refuse("oneofs have no JSON shape here; use optional fields");
+        }
+        if field.number() > MAX_NUMBER {
+            return refuse(&format!("use a field number up to {MAX_NUMBER}"));
+        }
+        let kind = match Kind::of(field, policy.format(), direction, outer)? {
+            Ok(kind) => kind,
+            Err(why) => return refuse(why),
+        };
+        let repeated = field.is_list();
+        let optional = field.field_descriptor_proto().proto3_optional();
+        let absent = match &kind {
+            _ if repeated => b"[]".to_vec(),
+            _ if optional || policy.nullable => b"null".to_vec(),
+            Kind::Decimal => b"null".to_vec(),
+            Kind::Json | Kind::Mask => b"{}".to_vec(),
+            Kind::Bool => b"false".to_vec(),
+            Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64 => b"0".to_vec(),
+            Kind::Text | Kind::Bytes | Kind::Enum(_) | Kind::Timestamp => b"\"\"".to_vec(),
+            Kind::Message(shape) => shape.empty_json(),
+        };
+        let mut json_key = vec![if index == 0 { b'{' } else { b',' }];
+        put_string(field.name(), &mut json_key);
+        json_key.push(b':');
+        Ok(Self {
+            name: field.name().to_owned(),
+            number: field.number(),
+            kind,
+            repeated,
+            optional,
+            json_key,
+            absent,
+        })
+    }
+
+    /// Whether an update may carry an explicit `null` for it.
+    pub fn can_be_emptied(&self) -> bool {
+        self.repeated || self.optional || !self.kind.is_varint()
+    }
+}
+
+impl Kind {
+    /// The inner error is a reason that the caller completes with the field's name.
+    fn of(
+        field: &FieldDescriptor,
+        format: Format,
+        direction: Direction,
+        outer: &mut Vec<String>,
+    ) -> Result<Result<Self, &'static str>, Refusal> {
+        Ok(Ok(match field.kind() {
+            ProtoKind::String => match format {
+                Format::Decimal => Self::Decimal,
+                Format::Json => Self::Json,
+                Format::Unspecified | Format::Date | Format::DateOrTime => Self::Text,
+            },
+            _ if format != Format::Unspecified => return Ok(Err("only a string can have a format")),
+            ProtoKind::Bool => Self::Bool,
+            ProtoKind::Int32 => Self::Int32,
+            ProtoKind::Int64 => Self::Int64,
+            ProtoKind::Uint32 => Self::Uint32,
+            ProtoKind::Uint64 => Self::Uint64,
+            ProtoKind::Enum(names) => match Names::of(&names) {
+                Ok(names) => Self::Enum(names),
+                Err(why) => return Ok(Err(why)),
+            },
+            ProtoKind::Bytes if direction == Direction::Response => Self::Bytes,
+            ProtoKind::Message(inner) => match (inner.full_name(), direction) {
+                (TIMESTAMP, _) => Self::Timestamp,
+                (FIELD_MASK, Direction::Request) if !field.is_list() && outer.len() == 1 => Self::Mask,
+                (name, _) if name.starts_with("google.") => {
+                    return Ok(Err("this message of google.protobuf has no JSON shape here"));
+                }
+                _ => Self::Message(Box::new(Shape::inside(&inner, direction, outer)?)),
+            },
+            ProtoKind::Float | ProtoKind::Double => {
+                return Ok(Err("binary floats lose digits; use a string with FORMAT_DECIMAL"));
+            }
+            ProtoKind::Bytes => return Ok(Err("bytes cannot be part of a public request; use a string")),
+            _ => return Ok(Err("use int32, int64, uint32 or uint64")),
+        }))
+    }
+
+    /// Whether the wire has the value as a varint.
+    pub fn is_varint(&self) -> bool {
+        matches!(self, Self::Bool | Self::Int32 | Self::Int64 | Self::Uint32 | Self::Uint64 | Self::Enum(_))
+    }
+
+    /// Whether the value is a message on the wire, so that several occurrences of it merge.
+    pub fn is_message(&self) -> bool {
+        matches!(self, Self::Message(_) | Self::Timestamp | Self::Mask)
+    }
+}
+
+impl Names {
+    fn of(descriptor: &EnumDescriptor) -> Result<Self, &'static str> {
+        let mut names = Self { quoted: Vec::new(), numbers: HashMap::new(), list: String::new() };
+        for value in descriptor.values().filter(|value| value.number() != 0) {
+            let Some(place) = usize::try_from(value.number()).ok().filter(|place| *place <= 1000) else {
+                return Err("its enum has a value that is negative or above 1000; renumber it");
+            };
+            let name = proto::value_name(descriptor, value.name());
+            let mut quoted = Vec::new();
+            put_string(&name, &mut quoted);
+            if names.quoted.len() <= place {
+                names.quoted.resize(place + 1, None);
+            }
+            names.quoted[place].get_or_insert(quoted);
+            if !names.list.is_empty() {
+                names.list.push_str(", ");
+            }
+            names.list.push_str(&name);
+            names.numbers.insert(name, value.number());
+        }
+        Ok(names)
+    }
+
+    pub fn number(&self, name: &str) -> Option<i32> {
+        self.numbers.get(name).copied()
+    }
+
+    /// The name in quotes; `None` for 0 and for a value that this build does not know.
+    pub fn quoted(&self, wire: u64) -> Option<&[u8]> {
+        self.quoted.get(usize::try_from(wire).ok()?)?.as_deref()
+    }
+}

@@ -1,0 +1,78 @@
+//! Query strings and path segments: percent escapes, and nothing else of URLs.
+
+use std::borrow::Cow;
+
+use super::Malformed;
+
+/// The decoded pairs of a query string, in order. A name without `=` has an empty value.
+pub fn pairs(query: &str) -> impl Iterator<Item = Result<(Cow<'_, str>, Cow<'_, str>), Malformed>> {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((decode(name, "query", true)?, decode(value, "query", true)?))
+    })
+}
+
+pub fn path_segment(raw: &str) -> Result<Cow<'_, str>, Malformed> {
+    decode(raw, "path", false)
+}
+
+fn decode<'a>(raw: &'a str, place: &str, plus_is_space: bool) -> Result<Cow<'a, str>, Malformed> {
+    if !raw.bytes().any(|byte| byte == b'%' || (plus_is_space && byte == b'+')) {
+        return Ok(Cow::Borrowed(raw));
+    }
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut rest = raw.bytes();
+    while let Some(byte) = rest.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                let (Some(high), Some(low)) = (digit(), digit()) else {
+                    return Err(Malformed::new(format!(
+                        "The {place} has a `%` that is not followed by two hexadecimal digits; write `%25` for a percent sign."
+                    )));
+                };
+                (high << 4 | low).to_le_bytes()[0]
+            }
+            b'+' if plus_is_space => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(decoded)
+        .map(Cow::Owned)
+        .map_err(|_| Malformed::new(format!("The {place} has percent escapes that are not valid UTF-8.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(query: &str) -> Vec<(String, String)> {
+        pairs(query).map(|pair| pair.unwrap()).map(|(n, v)| (n.into_owned(), v.into_owned())).collect()
+    }
+
+    #[test]
+    fn pairs_are_split_and_decoded() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(
+            decoded("a=1&&b=x+y%26%3d%C3%a9&c&d=&=e&%61=b=c"),
+            [
+                pair("a", "1"),
+                pair("b", "x y&=é"),
+                pair("c", ""),
+                pair("d", ""),
+                pair("", "e"),
+                pair("a", "b=c")
+            ]
+        );
+        assert!(decoded("").is_empty());
+        assert_eq!(path_segment("a+b%2F").unwrap(), "a+b/");
+    }
+
+    #[test]
+    fn bad_escapes_are_malformed() {
+        for query in ["a=%", "a=%4", "a=%zz", "%=1", "a=%ff", "a=%c3", "b=%+1", "a=%c3%28"] {
+            assert!(pairs(query).any(|pair| pair.is_err()), "{query}");
+        }
+        assert!(path_segment("%e9").is_err());
+    }
+}

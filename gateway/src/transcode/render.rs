@@ -1,0 +1,346 @@
+//! Responses: from protobuf wire bytes to the text of the envelope in one pass, without a message in between.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use prost_reflect::MessageDescriptor;
+
+use super::json;
+use super::numbers::is_number;
+use super::plan::{Direction, Field, Kind, Refusal, Shape};
+use super::text::{put_signed, put_string, put_time, put_unsigned};
+use super::wire::{Reader, Value, WireError};
+
+/// Free JSON that a service holds came in with at most 32 levels, around which a service may put a few of its own.
+const MAX_STORED_DEPTH: usize = 100;
+
+/// Why the answer of a service could not be shown: always a fault on our side.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    #[error("the response is no protobuf message")]
+    Wire(#[from] WireError),
+    #[error("{field} has another type on the wire")]
+    WireType { field: String },
+    #[error("{field} is not UTF-8")]
+    Text { field: String },
+    #[error("{field} is no JSON number")]
+    Number { field: String },
+    #[error("{field} is no JSON")]
+    Json { field: String },
+    #[error("{field} is no time between the years 1 and 9999")]
+    Time { field: String },
+}
+
+/// How one response message becomes `{"data": …, "meta": …}`.
+#[derive(Debug)]
+pub struct ResponsePlan {
+    envelope: Shape,
+    has_meta: bool,
+    data_id: Option<DataId>,
+}
+
+/// Where the id of a new thing stands on the wire.
+#[derive(Clone, Copy, Debug)]
+struct DataId {
+    data: u32,
+    id: u32,
+}
+
+impl ResponsePlan {
+    /// `success` is the HTTP status: only 204 goes without a body, and with 204 there is none.
+    pub fn of(message: &MessageDescriptor, success: u32) -> Result<Self, Refusal> {
+        let envelope = Shape::of(message, Direction::Response)?;
+        let names: Vec<&str> = envelope.fields.iter().map(|field| field.name.as_str()).collect();
+        match (names.as_slice(), success) {
+            ([], 204) | (["data"] | ["data", "meta"], 200 | 201) => {}
+            (_, 204) => return Err(Refusal("a response without a body (204) has no fields".to_owned())),
+            _ => {
+                return Err(Refusal(format!(
+                    "{} must have the field `data` and may have `meta` after it; other fields belong inside `data`, and a response without a body has success 204",
+                    message.full_name()
+                )));
+            }
+        }
+        let has_meta = names.len() == 2;
+        let data_id = envelope.fields.first().and_then(|data| match &data.kind {
+            Kind::Message(shape) if !data.repeated => {
+                let id = shape.find("id").filter(|id| matches!(id.kind, Kind::Text) && !id.repeated)?;
+                Some(DataId { data: data.number, id: id.number })
+            }
+            _ => None,
+        });
+        Ok(Self { envelope, has_meta, data_id })
+    }
+
+    /// Whether success has a body at all.
+    pub fn has_body(&self) -> bool {
+        !self.envelope.fields.is_empty()
+    }
+
+    pub(crate) fn has_data_id(&self) -> bool {
+        self.data_id.is_some()
+    }
+
+    /// Appends the envelope. On an error `out` is as it was.
+    pub fn render(&self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
+        if !self.has_body() {
+            return Ok(());
+        }
+        let start = out.len();
+        let mut renderer = Renderer { out, slots: Vec::with_capacity(64), links: Vec::new() };
+        let result = renderer.message(&self.envelope, Slot::One(Value::Bytes(wire)));
+        if result.is_err() {
+            out.truncate(start);
+        } else if !self.has_meta {
+            out.pop();
+            out.extend_from_slice(b",\"meta\":{}}");
+        }
+        result
+    }
+
+    /// The id of the thing that the response shows, for the header `Location`.
+    pub fn data_id<'a>(&self, wire: &'a [u8]) -> Option<&'a str> {
+        let numbers = self.data_id?;
+        let mut id = None;
+        let mut envelope = Reader::new(wire);
+        while let Some((number, value)) = envelope.next().ok()? {
+            let Value::Bytes(data) = value else { continue };
+            if number != numbers.data {
+                continue;
+            }
+            let mut fields = Reader::new(data);
+            while let Some((number, value)) = fields.next().ok()? {
+                if let (Value::Bytes(bytes), true) = (value, number == numbers.id) {
+                    id = Some(bytes);
+                }
+            }
+        }
+        std::str::from_utf8(id?).ok().filter(|id| !id.is_empty())
+    }
+}
+
+/// What the wire has for one field of the message that is being written.
+#[derive(Clone, Copy)]
+enum Slot<'a> {
+    Absent,
+    One(Value<'a>),
+    /// Several occurrences: the entries of a list, or the parts of a message that merge. Indexes into the links.
+    Many {
+        first: usize,
+        last: usize,
+    },
+}
+
+#[derive(Clone, Copy)]
+struct Link<'a> {
+    value: Value<'a>,
+    next: Option<usize>,
+}
+
+/// `slots` and `links` are stacks: a message takes its part at the end and gives it back when it is written. So there
+/// is no allocation for each message, and none for each field.
+struct Renderer<'a, 'o> {
+    out: &'o mut Vec<u8>,
+    slots: Vec<Slot<'a>>,
+    links: Vec<Link<'a>>,
+}
+
+impl<'a> Renderer<'a, '_> {
+    fn message(&mut self, shape: &Shape, content: Slot<'a>) -> Result<(), RenderError> {
+        let (base, links) = (self.slots.len(), self.links.len());
+        self.slots.resize(base + shape.fields.len(), Slot::Absent);
+        let mut part = self.first(content);
+        while let Some((value, next)) = part {
+            // `record` has let nothing but bytes through for a message.
+            if let Value::Bytes(bytes) = value {
+                self.scan(shape, base, bytes)?;
+            }
+            part = next.map(|next| self.link(next));
+        }
+        for (index, field) in shape.fields.iter().enumerate() {
+            self.out.extend_from_slice(&field.json_key);
+            self.field(field, self.slots[base + index])?;
+        }
+        if shape.fields.is_empty() {
+            self.out.push(b'{');
+        }
+        self.out.push(b'}');
+        self.slots.truncate(base);
+        self.links.truncate(links);
+        Ok(())
+    }
+
+    fn first(&self, slot: Slot<'a>) -> Option<(Value<'a>, Option<usize>)> {
+        match slot {
+            Slot::Absent => None,
+            Slot::One(value) => Some((value, None)),
+            Slot::Many { first, .. } => Some(self.link(first)),
+        }
+    }
+
+    fn link(&self, index: usize) -> (Value<'a>, Option<usize>) {
+        let Link { value, next } = self.links[index];
+        (value, next)
+    }
+
+    fn scan(&mut self, shape: &Shape, base: usize, bytes: &'a [u8]) -> Result<(), RenderError> {
+        let mut reader = Reader::new(bytes);
+        while let Some((number, value)) = reader.next()? {
+            if let Some(index) = shape.index_of_number(number) {
+                self.record(&shape.fields[index], base + index, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, field: &Field, slot: usize, value: Value<'a>) -> Result<(), RenderError> {
+        let fits = match value {
+            Value::Varint(_) => field.kind.is_varint(),
+            Value::Bytes(_) => !field.kind.is_varint() || field.repeated,
+            Value::Fixed => false,
+        };
+        if !fits {
+            return Err(RenderError::WireType { field: field.name.clone() });
+        }
+        let added = self.links.len();
+        self.slots[slot] = match self.slots[slot] {
+            // The last of a repeated single value counts.
+            _ if !field.repeated && !field.kind.is_message() => Slot::One(value),
+            Slot::Absent => Slot::One(value),
+            Slot::One(before) => {
+                self.links.push(Link { value: before, next: Some(added + 1) });
+                self.links.push(Link { value, next: None });
+                Slot::Many { first: added, last: added + 1 }
+            }
+            Slot::Many { first, last } => {
+                self.links[last].next = Some(added);
+                self.links.push(Link { value, next: None });
+                Slot::Many { first, last: added }
+            }
+        };
+        Ok(())
+    }
+
+    fn field(&mut self, field: &Field, slot: Slot<'a>) -> Result<(), RenderError> {
+        match slot {
+            Slot::Absent => self.out.extend_from_slice(&field.absent),
+            _ if field.repeated => return self.list(field, slot),
+            _ if field.kind.is_message() => return self.nested(field, slot),
+            Slot::One(value) => return self.scalar(field, value, &field.absent),
+            // Only lists and messages have several.
+            Slot::Many { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, field: &Field, slot: Slot<'a>) -> Result<(), RenderError> {
+        self.out.push(b'[');
+        let start = self.out.len();
+        let mut item = self.first(slot);
+        while let Some((value, next)) = item {
+            match value {
+                Value::Bytes(packed) if field.kind.is_varint() => {
+                    let mut reader = Reader::new(packed);
+                    while let Some(number) = reader.next_packed()? {
+                        self.separate(start);
+                        self.scalar(field, Value::Varint(number), b"\"\"")?;
+                    }
+                }
+                _ => {
+                    self.separate(start);
+                    if field.kind.is_message() {
+                        self.nested(field, Slot::One(value))?;
+                    } else {
+                        let empty: &[u8] =
+                            if matches!(field.kind, Kind::Enum(_)) { b"\"\"" } else { b"null" };
+                        self.scalar(field, value, empty)?;
+                    }
+                }
+            }
+            item = next.map(|next| self.link(next));
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    fn separate(&mut self, start: usize) {
+        if self.out.len() > start {
+            self.out.push(b',');
+        }
+    }
+
+    fn nested(&mut self, field: &Field, slot: Slot<'a>) -> Result<(), RenderError> {
+        match &field.kind {
+            Kind::Message(shape) => self.message(shape, slot),
+            _ => self.time(field, slot),
+        }
+    }
+
+    fn time(&mut self, field: &Field, slot: Slot<'a>) -> Result<(), RenderError> {
+        let (mut seconds, mut nanos) = (0, 0);
+        let mut part = self.first(slot);
+        while let Some((value, next)) = part {
+            let Value::Bytes(bytes) = value else { break };
+            let mut reader = Reader::new(bytes);
+            while let Some((number, value)) = reader.next()? {
+                match (number, value) {
+                    (1, Value::Varint(value)) => seconds = value.cast_signed(),
+                    (2, Value::Varint(value)) => nanos = low_32(value).cast_signed(),
+                    (1 | 2, _) => return Err(RenderError::WireType { field: field.name.clone() }),
+                    _ => {}
+                }
+            }
+            part = next.map(|next| self.link(next));
+        }
+        put_time(seconds, nanos, self.out).ok_or_else(|| RenderError::Time { field: field.name.clone() })
+    }
+
+    /// `empty` is what an enum without a name, or a decimal or free JSON without text, is written as.
+    fn scalar(&mut self, field: &Field, value: Value<'a>, empty: &[u8]) -> Result<(), RenderError> {
+        match value {
+            Value::Varint(number) => self.number(&field.kind, number, empty),
+            Value::Bytes(bytes) => return self.bytes(field, bytes, empty),
+            Value::Fixed => {}
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, kind: &Kind, number: u64, empty: &[u8]) {
+        match kind {
+            Kind::Bool => self.out.extend_from_slice(if number == 0 { b"false" } else { b"true" }),
+            Kind::Int32 => put_signed(low_32(number).cast_signed().into(), self.out),
+            Kind::Uint32 => put_unsigned(low_32(number).into(), self.out),
+            Kind::Uint64 => put_unsigned(number, self.out),
+            Kind::Enum(names) => {
+                let number = u64::from(low_32(number));
+                self.out.extend_from_slice(names.quoted(number).unwrap_or(empty));
+            }
+            _ => put_signed(number.cast_signed(), self.out),
+        }
+    }
+
+    fn bytes(&mut self, field: &Field, bytes: &[u8], empty: &[u8]) -> Result<(), RenderError> {
+        let name = || field.name.clone();
+        if matches!(field.kind, Kind::Bytes) {
+            self.out.push(b'"');
+            self.out.extend_from_slice(STANDARD.encode(bytes).as_bytes());
+            self.out.push(b'"');
+            return Ok(());
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| RenderError::Text { field: name() })?;
+        match field.kind {
+            Kind::Decimal | Kind::Json if text.is_empty() => self.out.extend_from_slice(empty),
+            Kind::Decimal if is_number(text) => self.out.extend_from_slice(bytes),
+            Kind::Decimal => return Err(RenderError::Number { field: name() }),
+            Kind::Json if json::parse(bytes, MAX_STORED_DEPTH).is_ok() => self.out.extend_from_slice(bytes),
+            Kind::Json => return Err(RenderError::Json { field: name() }),
+            _ => put_string(text, self.out),
+        }
+        Ok(())
+    }
+}
+
+/// Protobuf reads a 32-bit field from a longer varint by cutting it off.
+fn low_32(value: u64) -> u32 {
+    let [a, b, c, d, ..] = value.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}

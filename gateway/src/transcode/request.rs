@@ -1,0 +1,298 @@
+//! Requests: where each field of a request message comes from, and where a fault in it has to be shown.
+
+use std::borrow::Cow;
+
+use prost_reflect::MessageDescriptor;
+use proto::api::Fault;
+use proto::{At, Faults};
+
+use super::Malformed;
+use super::body::{Collector, Content, Encoder};
+use super::json::{self, Failure, Json};
+use super::plan::{Direction, Field, Kind, Refusal, Shape};
+use super::query;
+use super::scalar::{Scalar, put_list};
+use super::wire::{put_bytes, put_nested};
+
+/// Arrays and objects of a body inside each other.
+const MAX_DEPTH: usize = 32;
+
+/// How path, query and body fill one request message.
+#[derive(Debug)]
+pub struct RequestPlan {
+    shape: Shape,
+    /// By the index of the field.
+    sources: Vec<Source>,
+    body: Target,
+    has_mask: bool,
+    needs_a_field: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Path,
+    Query,
+    Body,
+    Mask,
+}
+
+/// What the JSON body maps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    None,
+    /// The request message itself, without what comes from the path.
+    Whole,
+    /// One field of the request message, by its index.
+    Field(usize),
+}
+
+/// A request message, and what was wrong with the request that it was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// Wire bytes in canonical form: fields in the order of their numbers, defaults left out. Equal requests have equal
+    /// bytes.
+    pub message: Vec<u8>,
+    /// Values that could not be read. They are not in `message`. Pointers are relative to the request message.
+    pub faults: Faults,
+    /// Which fields of the body's message came from its wrapper object, by index.
+    wrapped: Vec<bool>,
+}
+
+/// Where an integrator finds a fault in what they sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A JSON Pointer into the body.
+    Pointer(String),
+    /// The name of a query or path parameter.
+    Parameter(String),
+}
+
+impl RequestPlan {
+    /// `variables` are those of the path, `body` is the field of the HTTP rule: a name, `*`, or empty for none.
+    pub fn of(
+        message: &MessageDescriptor,
+        variables: &[&str],
+        body: &str,
+        needs_a_field: bool,
+    ) -> Result<Self, Refusal> {
+        let shape = Shape::of(message, Direction::Request)?;
+        let name = message.full_name();
+        for variable in variables {
+            match shape.find(variable) {
+                Some(Field { kind: Kind::Text, repeated: false, .. }) => {}
+                _ => {
+                    return Err(Refusal(format!(
+                        "the path has `{{{variable}}}`, but {name} has no string field of that name; add it"
+                    )));
+                }
+            }
+        }
+        let target = match body {
+            "" => Target::None,
+            "*" => Target::Whole,
+            field => match shape.index_of_name(field) {
+                Some(index) if is_body(&shape.fields[index]) && !variables.contains(&field) => {
+                    Target::Field(index)
+                }
+                _ => {
+                    return Err(Refusal(format!(
+                        "the body maps to `{field}`, but {name} has no single message field of that name; add it"
+                    )));
+                }
+            },
+        };
+        let source = |(index, field): (usize, &Field)| match target {
+            _ if variables.contains(&field.name.as_str()) => Ok(Source::Path),
+            Target::None if matches!(field.kind, Kind::Mask) => Err(Refusal(format!(
+                "{name}.{} lists the fields of a body, but the rule has no body; add `body`",
+                field.name
+            ))),
+            _ if matches!(field.kind, Kind::Mask) => Ok(Source::Mask),
+            Target::Whole => Ok(Source::Body),
+            Target::Field(body) if body == index => Ok(Source::Body),
+            _ if matches!(field.kind, Kind::Message(_) | Kind::Json) => Err(Refusal(format!(
+                "{name}.{} can come neither from the path nor from the query; map the body to it",
+                field.name
+            ))),
+            _ => Ok(Source::Query),
+        };
+        let sources = shape.fields.iter().enumerate().map(source).collect::<Result<Vec<_>, _>>()?;
+        let has_mask = sources.contains(&Source::Mask);
+        if needs_a_field && target == Target::None {
+            return Err(Refusal("needs_a_field is set, but the rule has no body; add `body`".to_owned()));
+        }
+        Ok(Self { shape, sources, body: target, has_mask, needs_a_field })
+    }
+
+    /// Whether the operation reads a body.
+    pub fn takes_body(&self) -> bool {
+        self.body != Target::None
+    }
+
+    /// Makes the request message. Path values and query are raw, with their percent escapes; `body: None` is no body.
+    pub fn bind(
+        &self,
+        path: &[(&str, &str)],
+        query: Option<&str>,
+        body: Option<&[u8]>,
+    ) -> Result<Bound, Malformed> {
+        let mut faults = Collector::default();
+        let segments = path
+            .iter()
+            .map(|(name, raw)| Ok((*name, query::path_segment(raw)?)))
+            .collect::<Result<Vec<_>, Malformed>>()?;
+        let parameters = self.parameters(query.unwrap_or_default())?;
+        let root = At::ROOT;
+        let at = match self.body {
+            Target::Field(index) => root.name(&self.shape.fields[index].name),
+            Target::None | Target::Whole => root,
+        };
+        let tree = match body.filter(|_| self.takes_body()).map(|body| json::parse(body, MAX_DEPTH)) {
+            None => None,
+            Some(Ok(tree)) => Some(tree),
+            Some(Err(Failure::Malformed(malformed))) => return Err(malformed),
+            Some(Err(Failure::TooDeep)) => {
+                faults.add_root(
+                    &at,
+                    Fault::TooDeep,
+                    &format!("The body must have at most {MAX_DEPTH} levels."),
+                );
+                None
+            }
+        };
+        let content = match &tree {
+            Some(Json::Object(entries)) => {
+                Some(Content::of(self.body_shape(), entries, |index| self.in_body(index), &at, &mut faults))
+            }
+            Some(_) => {
+                faults.add_root(&at, Fault::NotAnObject, "The body must be an object.");
+                None
+            }
+            None => None,
+        };
+        let empty = content.as_ref().is_none_or(|content| content.values.iter().all(Option::is_none));
+        if self.needs_a_field && empty && faults.faults.is_empty() {
+            faults.add_root(&at, Fault::NoField, "Send at least one of the fields that can be changed.");
+        }
+        let message = self.encode(&segments, &parameters, content.as_ref(), &at, &mut faults);
+        let wrapped = content.map(|content| content.wrapped).unwrap_or_default();
+        Ok(Bound { message, faults: faults.faults, wrapped })
+    }
+
+    /// The values of each query field, by its index.
+    fn parameters<'q>(&self, query: &'q str) -> Result<Vec<Vec<Cow<'q, str>>>, Malformed> {
+        let mut values = vec![Vec::new(); self.shape.fields.len()];
+        for pair in query::pairs(query) {
+            let (name, value) = pair?;
+            if let Some(index) = self.shape.index_of_name(&name)
+                && self.sources[index] == Source::Query
+            {
+                values[index].push(value);
+            }
+        }
+        Ok(values)
+    }
+
+    fn body_shape(&self) -> &Shape {
+        match self.body {
+            Target::Field(index) => match &self.shape.fields[index].kind {
+                Kind::Message(shape) => shape,
+                _ => &self.shape,
+            },
+            Target::None | Target::Whole => &self.shape,
+        }
+    }
+
+    /// Whether the body may set this field of the body's message.
+    fn in_body(&self, index: usize) -> bool {
+        self.body != Target::Whole || self.sources[index] == Source::Body
+    }
+
+    fn encode(
+        &self,
+        segments: &[(&str, Cow<'_, str>)],
+        parameters: &[Vec<Cow<'_, str>>],
+        content: Option<&Content<'_>>,
+        at: &At<'_>,
+        faults: &mut Collector,
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut encoder = Encoder { faults, update: self.has_mask };
+        for &index in &self.shape.by_number {
+            let field = &self.shape.fields[index];
+            match (self.sources[index], content) {
+                (Source::Path, _) => {
+                    let value = segments.iter().find(|(name, _)| *name == field.name);
+                    if let Some((_, text)) = value.filter(|(_, text)| !text.is_empty()) {
+                        put_bytes(field.number, text.as_bytes(), &mut out);
+                    }
+                }
+                (Source::Query, _) => put_parameter(field, &parameters[index], encoder.faults, &mut out),
+                // Always there, also when it is empty: without a mask a service would take the request as a whole.
+                (Source::Mask, _) => put_nested(field.number, &mut out, |out| {
+                    for name in content.iter().flat_map(|content| content.names(self.body_shape())) {
+                        put_bytes(1, name.as_bytes(), out);
+                    }
+                }),
+                (Source::Body, Some(content)) if self.body == Target::Whole => {
+                    if let Some(json) = content.values[index] {
+                        encoder.field(field, json, at, &mut out);
+                    }
+                }
+                (Source::Body, Some(content)) => {
+                    put_nested(field.number, &mut out, |out| {
+                        encoder.content(self.body_shape(), content, at, out);
+                    });
+                }
+                (Source::Body, None) => {}
+            }
+        }
+        out
+    }
+
+    /// Translates a pointer into the request message, from `bind` or from a service, to what the integrator sent.
+    pub fn locate(&self, bound: &Bound, pointer: &str) -> Location {
+        let (first, rest) = split(pointer);
+        let source = self.shape.index_of_name(first).map(|index| self.sources[index]);
+        match (source, self.body) {
+            (Some(Source::Path | Source::Query), _) => Location::Parameter(first.to_owned()),
+            (Some(Source::Mask), _) => Location::Pointer(String::new()),
+            (Some(Source::Body), Target::Field(_)) => Location::Pointer(self.with_wrapper(bound, rest)),
+            _ => Location::Pointer(self.with_wrapper(bound, pointer)),
+        }
+    }
+
+    fn with_wrapper(&self, bound: &Bound, pointer: &str) -> String {
+        let shape = self.body_shape();
+        let wrapped = shape
+            .index_of_name(split(pointer).0)
+            .is_some_and(|index| bound.wrapped.get(index).copied().unwrap_or(false));
+        if wrapped { format!("/{}{pointer}", shape.wrapper) } else { pointer.to_owned() }
+    }
+}
+
+fn is_body(field: &Field) -> bool {
+    matches!(field.kind, Kind::Message(_)) && !field.repeated
+}
+
+/// The first name of a pointer, and the pointer that follows it. Names of fields need no unescaping.
+fn split(pointer: &str) -> (&str, &str) {
+    let inner = pointer.strip_prefix('/').unwrap_or(pointer);
+    inner.split_at(inner.find('/').unwrap_or(inner.len()))
+}
+
+/// An empty value is the same as none. Of a single value the last counts; a list may be repeated or have commas.
+fn put_parameter(field: &Field, values: &[Cow<'_, str>], faults: &mut Collector, out: &mut Vec<u8>) {
+    let root = At::ROOT;
+    let at = root.name(&field.name);
+    if field.repeated {
+        let parts = values.iter().flat_map(|value| value.split(',')).filter(|part| !part.is_empty());
+        let read = |part| faults.keep(&at, Scalar::from_parameter(&field.kind, part));
+        let scalars: Vec<Scalar<'_>> = parts.filter_map(read).collect();
+        put_list(field, &scalars, out);
+    } else if let Some(value) = values.last().filter(|value| !value.is_empty())
+        && let Some(scalar) = faults.keep(&at, Scalar::from_parameter(&field.kind, value))
+    {
+        scalar.put(field, field.optional, out);
+    }
+}

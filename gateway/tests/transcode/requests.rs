@@ -1,0 +1,173 @@
+//! Path, query and body to wire bytes.
+
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use prost::Message;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MethodDescriptor, Value};
+
+use gateway::contract::Operation;
+use gateway::transcode::Location;
+
+use crate::oracle;
+use crate::support::{Use, everything, message, runner, sample};
+
+const MASK: &str = "google.protobuf.FieldMask";
+
+/// What an integrator sends, and the message that must come of it.
+struct Sent {
+    path: Vec<(String, String)>,
+    query: String,
+    body: Option<String>,
+    expected: Vec<u8>,
+}
+
+fn is_mask(field: &FieldDescriptor) -> bool {
+    matches!(field.kind(), Kind::Message(inner) if inner.full_name() == MASK)
+}
+
+fn escaped(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut escaped, byte| {
+        write!(escaped, "%{byte:02x}").unwrap();
+        escaped
+    })
+}
+
+/// Takes a random request message apart by the rule of its method.
+fn sent(operation: &Operation, method: &MethodDescriptor, request: &DynamicMessage) -> Sent {
+    let rule = proto::policy::http_rule(method).unwrap();
+    let mut expected = request.clone();
+    let mut sent = Sent { path: Vec::new(), query: String::new(), body: None, expected: Vec::new() };
+    let mut whole = DynamicMessage::new(method.input());
+    for field in method.input().fields() {
+        let value = request.get_field(&field).into_owned();
+        if operation.path.contains(&format!("{{{}}}", field.name())) {
+            sent.path.push((field.name().to_owned(), escaped(value.as_str().unwrap())));
+        } else if is_mask(&field) {
+            // Set when the body is known.
+        } else if rule.body == "*" {
+            if request.has_field(&field) {
+                whole.set_field(&field, value);
+            }
+            sent.body = Some(oracle::sent(&whole));
+        } else if field.name() == rule.body {
+            let body = value.as_message().unwrap();
+            sent.body = Some(oracle::sent(body));
+            let paths = body.fields().map(|(field, _)| Value::String(field.name().to_owned())).collect();
+            if let Some(mask) = method.input().fields().find(is_mask) {
+                let mut fields = expected.get_field(&mask).as_message().unwrap().clone();
+                fields.set_field_by_name("paths", Value::List(paths));
+                expected.set_field(&mask, Value::Message(fields));
+            }
+            expected.set_field(&field, value);
+        } else if request.has_field(&field) {
+            let text = oracle::parameter(&field, &value);
+            write!(sent.query, "{0}=&unknown=1&{0}={1}&", field.name(), escaped(&text)).unwrap();
+            match &value {
+                Value::String(text) if text.is_empty() => expected.clear_field(&field),
+                Value::List(items) => {
+                    // A comma separates, and an empty entry is none.
+                    let texts = items.iter().filter_map(|item| item.as_str());
+                    let parts: Vec<Value> = texts
+                        .flat_map(|t| t.split(','))
+                        .filter(|t| !t.is_empty())
+                        .map(|t| Value::String(t.into()))
+                        .collect();
+                    if matches!(field.kind(), Kind::String) {
+                        expected.set_field(&field, Value::List(parts));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    sent.expected = expected.encode_to_vec();
+    sent
+}
+
+#[test]
+fn every_public_request_becomes_the_bytes_that_the_oracle_writes() {
+    for (operation, method) in everything() {
+        let without_mask = message_without_mask(&method);
+        runner()
+            .run(&without_mask, |request| {
+                let sent = sent(operation, &method, &request);
+                let path: Vec<(&str, &str)> =
+                    sent.path.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+                let body = sent.body.as_ref().map(String::as_bytes);
+                let bound = operation.request.bind(&path, Some(&sent.query), body).unwrap();
+                let nul = bound.faults.entries().iter().all(|entry| entry.detail.contains("U+0000"));
+                prop_assert!(nul, "{:?} of {:?}", bound.faults, sent.body);
+                prop_assert_eq!(
+                    DynamicMessage::decode(method.input(), bound.message.as_slice()).unwrap(),
+                    DynamicMessage::decode(method.input(), sent.expected.as_slice()).unwrap()
+                );
+                prop_assert_eq!(bound.message, sent.expected);
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{}: {error}", operation.name));
+    }
+}
+
+fn message_without_mask(method: &MethodDescriptor) -> BoxedStrategy<DynamicMessage> {
+    let input = method.input();
+    message(&input, Use::Request)
+        .prop_map(move |mut request| {
+            if let Some(mask) = input.fields().find(is_mask) {
+                request.clear_field(&mask);
+            }
+            request
+        })
+        .boxed()
+}
+
+/// Any JSON, with the names of the contract more often than others.
+fn any_json() -> impl Strategy<Value = serde_json::Value> {
+    let names = "thing|flag|small|big|ubig|color|colors|price|free|at|times|part|parts|pieces|count|amount|name|numbers|texts|note|text|[a-z/~]{0,3}";
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<f64>().prop_map(Into::into),
+        prop_oneof!["red|dark_blue|1.5|2026-01-01T00:00:00Z|", any::<String>()].prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 48, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+            proptest::collection::vec((names, inner), 0..6)
+                .prop_map(|entries| serde_json::Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn any_json_becomes_a_message_and_faults_that_point_into_it(json in any_json()) {
+        for name in ["CreateThing", "UpdateThing", "CreatePart"] {
+            let operation = sample().operation(name);
+            let body = json.to_string();
+            let bound = operation.request.bind(&[("id", "1")], None, Some(body.as_bytes())).unwrap();
+            let input = sample().method(operation).input();
+            let decoded = DynamicMessage::decode(input, bound.message.as_slice()).unwrap();
+            prop_assert_eq!(decoded.encode_to_vec(), bound.message.clone());
+            for fault in bound.faults.entries() {
+                let Location::Pointer(pointer) = operation.request.locate(&bound, &fault.pointer) else {
+                    panic!("{fault:?}");
+                };
+                prop_assert!(json.pointer(&pointer).is_some(), "{} of {:?} in {}", pointer, fault, body);
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_request_or_malformed(
+        body in proptest::collection::vec(any::<u8>(), 0..40),
+        query: String,
+        segment: String,
+    ) {
+        for (operation, _) in everything() {
+            let _ = operation.request.bind(&[("id", &segment)], Some(&query), Some(&body));
+        }
+    }
+}
