@@ -83,10 +83,15 @@ async fn many_deliveries_of_the_same_batch_at_once_store_it_once() {
     let world = world().await;
     let batch: Vec<Event> = (1..=50).map(|number| world.event(number)).collect();
     let backwards: Vec<Event> = batch.iter().rev().cloned().collect();
-    let deliveries =
-        (0..20).map(|turn| world.deliver(if turn % 2 == 0 { &batch } else { &backwards }.clone()));
-    for delivery in deliveries {
-        delivery.await.unwrap();
+    let mut deliveries = tokio::task::JoinSet::new();
+    for turn in 0..20 {
+        let events = if turn % 2 == 0 { batch.clone() } else { backwards.clone() };
+        let request = world.caller.request(DeliverEventsRequest { events });
+        let mut client = EventListenerServiceClient::new(world.service.channel());
+        deliveries.spawn(async move { client.deliver_events(request).await.map(|_| ()) });
+    }
+    for delivered in deliveries.join_all().await {
+        delivered.unwrap();
     }
     assert_eq!(world.stored().await.len(), 50);
 }

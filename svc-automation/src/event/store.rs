@@ -16,9 +16,6 @@ pub(crate) async fn insert_new(
     // In one order, so that two batches with the same events do not lock one another out.
     let mut events: Vec<&Event> = events.iter().collect();
     events.sort_unstable_by_key(|event| event.id);
-    fn column<'a, T>(events: &[&'a Event], of: impl Fn(&'a Event) -> T) -> Vec<T> {
-        events.iter().map(|event| of(event)).collect()
-    }
     sqlx::query(
         "insert into automation.event
             (account_id, id, type, entity_type, entity_id, sequence, data, occurred_at, received_at)
@@ -39,4 +36,8 @@ pub(crate) async fn insert_new(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+fn column<'a, T>(events: &[&'a Event], of: impl Fn(&'a Event) -> T) -> Vec<T> {
+    events.iter().map(|event| of(event)).collect()
 }
