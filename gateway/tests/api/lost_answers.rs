@@ -68,7 +68,11 @@ async fn a_lost_answer_loses_nothing_and_doubles_nothing() {
 
     cutter.armed.store(true, Ordering::SeqCst);
     let keyed = api.post_keyed("/v1/clients", "k", json!({"company_name": "Keyed"})).await.expect(201);
-    assert_eq!(keyed.header("x-idempotent-replay"), Some("true"), "the gateway asked again and got the first answer");
+    assert_eq!(
+        keyed.header("x-idempotent-replay"),
+        Some("true"),
+        "the gateway asked again and got the first answer"
+    );
     let repeated = api.post_keyed("/v1/clients", "k", json!({"company_name": "Keyed"})).await.expect(201);
     assert_eq!(repeated.body, keyed.body);
 
