@@ -108,6 +108,8 @@ fn choose_country(setting: &Setting<'_>, given: &mut ClientInput, faults: &mut F
     } else if setting.named.has("country") {
         let detail = "country must be an ISO 3166 alpha-2 code, for example NL";
         faults.add(&setting.at.name("country"), Fault::BadCountry, detail);
+        // The other values are judged as if none had been named.
+        setting.country.clone_into(&mut given.country);
     }
 }
 

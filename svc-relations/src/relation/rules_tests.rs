@@ -62,6 +62,7 @@ fn every_fault_is_found_at_once() {
         r#type: RelationType::Company.into(),
         email: "no".into(),
         country: "XX".into(),
+        vat_number: "NL1".into(),
         website: "a.nl".into(),
         iban: "NL00".into(),
         bic: "X".into(),
@@ -73,6 +74,7 @@ fn every_fault_is_found_at_once() {
         [
             fault("/country", Fault::BadCountry),
             fault("/email", Fault::BadEmail),
+            fault("/vat_number", Fault::BadVatNumber),
             fault("/website", Fault::BadUrl),
             fault("/iban", Fault::BadIban),
             fault("/bic", Fault::BadBic),

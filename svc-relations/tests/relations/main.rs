@@ -1,0 +1,12 @@
+//! The service on real Postgres, called over gRPC as the gateway and other services call it.
+
+mod changes;
+mod clients;
+mod concurrency;
+mod custom_fields;
+mod events;
+mod links;
+mod lists;
+mod suppliers;
+mod support;
+mod tenants;
