@@ -185,6 +185,11 @@ pub fn search_text(values: &ClientInput) -> String {
     format!("{company_name}\n{full_name}\n{email}\n{city}\n").to_lowercase()
 }
 
+/// Whether a search term has three letters or digits in a row, which is what an index of trigrams can look up.
+pub fn has_trigram(term: &str) -> bool {
+    term.split(|c: char| !c.is_alphanumeric()).any(|run| run.chars().nth(2).is_some())
+}
+
 #[cfg(test)]
 #[path = "rules_tests.rs"]
 mod tests;
