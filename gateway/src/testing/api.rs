@@ -48,7 +48,10 @@ impl Answer {
         };
         let entries = self.at("/errors");
         let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
-        entries.iter().map(|entry| (place(entry), entry["code"].as_str().unwrap_or_default().to_owned())).collect()
+        entries
+            .iter()
+            .map(|entry| (place(entry), entry["code"].as_str().unwrap_or_default().to_owned()))
+            .collect()
     }
 
     /// Fails unless the status is this one; shows the body then.
@@ -85,7 +88,13 @@ impl Api {
         self.send(Method::PATCH, path, &[("content-type", "application/json")], body.to_string()).await
     }
 
-    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
         self.try_send(method, path, headers, body).await.expect("the gateway answers")
     }
 
@@ -105,7 +114,8 @@ impl Api {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(body.into())).map_err(|error| error.to_string())?;
-        let (parts, body) = self.client.request(request).await.map_err(|error| error.to_string())?.into_parts();
+        let (parts, body) =
+            self.client.request(request).await.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }

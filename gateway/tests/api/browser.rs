@@ -47,7 +47,8 @@ async fn a_page_of_another_origin_may_call() {
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
     assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD, OPTIONS, POST"));
     assert!(answer.header("access-control-allow-headers").unwrap().contains("Idempotency-Key"));
-    let refused = api.send(Method::GET, "/v1/clients", &[("origin", "https://shop.example")], "").await.expect(401);
+    let refused =
+        api.send(Method::GET, "/v1/clients", &[("origin", "https://shop.example")], "").await.expect(401);
     assert_eq!(refused.header("access-control-allow-origin"), Some("*"), "a page can read errors too");
     assert!(refused.header("access-control-expose-headers").unwrap().contains("X-Request-Id"));
     let plain = api.send(Method::OPTIONS, "/v1/clients/x", &[], "").await.expect(204);
@@ -59,7 +60,9 @@ async fn a_page_of_another_origin_may_call() {
 async fn only_the_origins_that_are_named_may_call() {
     let mesh = Mesh::start_with(&["--cors-origins", "https://one.example,https://two.example"]).await;
     let api = mesh.gateway.api_with("");
-    for (origin, allowed) in [("https://two.example", Some("https://two.example")), ("https://three.example", None)] {
+    for (origin, allowed) in
+        [("https://two.example", Some("https://two.example")), ("https://three.example", None)]
+    {
         let answer = api.send(Method::GET, "/v1/clients", &[("origin", origin)], "").await;
         assert_eq!(answer.header("access-control-allow-origin"), allowed);
         assert_eq!(answer.header("vary"), Some("Origin"));
@@ -70,7 +73,8 @@ async fn only_the_origins_that_are_named_may_call() {
 async fn pages_and_probes_need_no_key() {
     let mesh = Mesh::start().await;
     let api = mesh.gateway.api_with("");
-    for path in ["/healthz", "/readyz", "/openapi.json", "/problems", "/problems/external_id_taken", "/docs/"] {
+    for path in ["/healthz", "/readyz", "/openapi.json", "/problems", "/problems/external_id_taken", "/docs/"]
+    {
         let answer = api.get(path).await.expect(200);
         assert!(!answer.body.is_empty() && answer.header("x-request-id").is_some(), "{path}");
     }

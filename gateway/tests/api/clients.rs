@@ -8,7 +8,10 @@ use crate::support::{Mesh, RELATIONS};
 async fn a_client_has_every_field_of_its_shape() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
-    let created = api.post("/v1/clients", json!({"company_name": "  Bakery  ", "external_id": "crm-1"})).await.expect(201);
+    let created = api
+        .post("/v1/clients", json!({"company_name": "  Bakery  ", "external_id": "crm-1"}))
+        .await
+        .expect(201);
     let id = created.at("/data/id").as_str().unwrap().to_owned();
     assert_eq!(created.header("location"), Some(format!("/v1/clients/{id}").as_str()));
     assert_eq!(
@@ -37,19 +40,26 @@ async fn a_client_has_every_field_of_its_shape() {
 async fn a_patch_changes_what_it_names_and_null_clears() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
-    let body = json!({"company_name": "Bakery", "city": "Utrecht", "payment_term": 14, "email": "a@example.com"});
-    let path = format!("/v1/clients/{}", api.post("/v1/clients", body).await.at("/data/id").as_str().unwrap());
+    let body =
+        json!({"company_name": "Bakery", "city": "Utrecht", "payment_term": 14, "email": "a@example.com"});
+    let path =
+        format!("/v1/clients/{}", api.post("/v1/clients", body).await.at("/data/id").as_str().unwrap());
     mesh.clock.advance(chrono::TimeDelta::seconds(1));
-    let changed = api.patch(&path, json!({"city": null, "payment_term": null, "phone": "1"})).await.expect(200);
+    let changed =
+        api.patch(&path, json!({"city": null, "payment_term": null, "phone": "1"})).await.expect(200);
     let data = changed.at("/data");
-    assert_eq!((&data["city"], &data["payment_term"], &data["phone"]), (&json!(""), &Value::Null, &json!("1")));
+    assert_eq!(
+        (&data["city"], &data["payment_term"], &data["phone"]),
+        (&json!(""), &Value::Null, &json!("1"))
+    );
     assert_eq!((&data["email"], &data["company_name"]), (&json!("a@example.com"), &json!("Bakery")));
     assert_eq!(data["meta"]["updated_at"], "2026-11-15T09:00:01.123Z");
     mesh.clock.advance(chrono::TimeDelta::seconds(1));
     for nothing in [json!({}), json!({"unknown": 1}), json!({"phone": "1"})] {
         assert_eq!(api.patch(&path, nothing).await.expect(200).body, changed.body, "nothing changes");
     }
-    let wrapped = api.patch(&path, json!({"client": {"city": "Delft", "phone": "2"}, "phone": "3"})).await.expect(200);
+    let wrapped =
+        api.patch(&path, json!({"client": {"city": "Delft", "phone": "2"}, "phone": "3"})).await.expect(200);
     assert_eq!((wrapped.at("/data/city"), wrapped.at("/data/phone")), (json!("Delft"), json!("3")));
     let refused = api.patch(&path, json!({"type": null, "company_name": null})).await.expect(422);
     let places: Vec<String> = refused.faults().into_iter().map(|(place, _)| place).collect();
@@ -66,7 +76,11 @@ async fn an_external_id_is_taken_once_and_the_answer_says_by_whom() {
     let other = api.post("/v1/clients", json!({"company_name": "C"})).await.expect(201);
     let path = format!("/v1/clients/{}", other.at("/data/id").as_str().unwrap());
     api.patch(&path, json!({"external_id": "x"})).await.expect(409);
-    mesh.api(RELATIONS).await.post("/v1/clients", json!({"company_name": "D", "external_id": "x"})).await.expect(201);
+    mesh.api(RELATIONS)
+        .await
+        .post("/v1/clients", json!({"company_name": "D", "external_id": "x"}))
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
@@ -90,7 +104,9 @@ async fn suppliers_are_a_list_of_their_own() {
 async fn a_person_is_linked_to_a_company_and_linked_again() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
-    let id = async |body: Value| api.post("/v1/clients", body).await.expect(201).at("/data/id").as_str().unwrap().to_owned();
+    let id = async |body: Value| {
+        api.post("/v1/clients", body).await.expect(201).at("/data/id").as_str().unwrap().to_owned()
+    };
     let company = id(json!({"company_name": "Bakery"})).await;
     let person = id(json!({"lastname": "Jansen"})).await;
     let path = format!("/v1/clients/{company}/links");
@@ -118,7 +134,10 @@ async fn a_trigger_without_flows_matches_nothing() {
     let api = mesh.api(&["webhooks.write"]).await;
     let body = json!({"event": "order.shipped", "data": {"exact": 0.1, "deep": [1, {"a": null}]}, "entity_id": 4711});
     let answer = api.post("/v1/webhooks/trigger", body).await.expect(200);
-    assert_eq!(answer.json(), json!({"data": {"event": "order.shipped", "matched": 0, "runs": []}, "meta": {}}));
+    assert_eq!(
+        answer.json(),
+        json!({"data": {"event": "order.shipped", "matched": 0, "runs": []}, "meta": {}})
+    );
     for event in ["", "Upper", "a b", &"x".repeat(129)] {
         let answer = api.post("/v1/webhooks/trigger", json!({"event": event})).await.expect(422);
         assert_eq!(answer.faults()[0].0, "/event", "{event:?}");

@@ -8,11 +8,42 @@ use crate::support::Mesh;
 /// Values that do not belong anywhere, as JSON text.
 fn values() -> Vec<String> {
     let mut values: Vec<String> = [
-        "null", "true", "false", "0", "-0", "1", "-1", "1.5", "1e400", "-1e400", "1e-400", "99999999999999999999999999",
-        "0.1000000000000000000000000001", "[]", "[[]]", "{}", "{\"a\": {}}", "\"\"", "\" \"", "\"\\u0000\"", "\"a\\u0000b\"",
-        "\"\\ud83d\\ude00\"", "\"\\ud800\"", "\"\\udc00x\"", "\"\\uFFFF\"", "\"2026-02-30\"", "\"12.50\"", "\"NaN\"",
-        "\"%s%n\"", "\"'; drop table relation; --\"", "\"<script>\"", "\"\\r\\nBcc: x@y.z\"", "\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\"",
-        "\"\u{202e}\u{feff}\"", "\"e\u{301}\"", "\"\\\\\"",
+        "null",
+        "true",
+        "false",
+        "0",
+        "-0",
+        "1",
+        "-1",
+        "1.5",
+        "1e400",
+        "-1e400",
+        "1e-400",
+        "99999999999999999999999999",
+        "0.1000000000000000000000000001",
+        "[]",
+        "[[]]",
+        "{}",
+        "{\"a\": {}}",
+        "\"\"",
+        "\" \"",
+        "\"\\u0000\"",
+        "\"a\\u0000b\"",
+        "\"\\ud83d\\ude00\"",
+        "\"\\ud800\"",
+        "\"\\udc00x\"",
+        "\"\\uFFFF\"",
+        "\"2026-02-30\"",
+        "\"12.50\"",
+        "\"NaN\"",
+        "\"%s%n\"",
+        "\"'; drop table relation; --\"",
+        "\"<script>\"",
+        "\"\\r\\nBcc: x@y.z\"",
+        "\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\"",
+        "\"\u{202e}\u{feff}\"",
+        "\"e\u{301}\"",
+        "\"\\\\\"",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -28,7 +59,8 @@ fn values() -> Vec<String> {
 fn names() -> Vec<String> {
     let pool = proto::policy::pool();
     let inputs = pool.all_messages().filter(|message| message.name().ends_with("Input"));
-    let mut names: Vec<String> = inputs.flat_map(|m| m.fields().map(|f| f.name().to_owned()).collect::<Vec<_>>()).collect();
+    let mut names: Vec<String> =
+        inputs.flat_map(|m| m.fields().map(|f| f.name().to_owned()).collect::<Vec<_>>()).collect();
     names.extend(["client", "supplier", "update_mask", "id", "account_id", "a~b/c", ""].map(str::to_owned));
     names.sort();
     names.dedup();
@@ -56,9 +88,15 @@ async fn no_body_gives_a_server_error() {
     let mut sent = 0;
     for value in values() {
         // One value for every name at once, then the bare value as the whole body, then each in company.
-        let fields: Vec<String> = names().iter().map(|name| format!("{}: {value}", Value::from(name.as_str()))).collect();
+        let fields: Vec<String> =
+            names().iter().map(|name| format!("{}: {value}", Value::from(name.as_str()))).collect();
         let mut bodies = vec![value.clone(), format!("{{{}}}", fields.join(","))];
-        bodies.extend(fields.iter().filter(|_| value.len() < 300).map(|field| format!("{{\"company_name\": \"B\", {field}}}")));
+        bodies.extend(
+            fields
+                .iter()
+                .filter(|_| value.len() < 300)
+                .map(|field| format!("{{\"company_name\": \"B\", {field}}}")),
+        );
         for body in &bodies {
             let (method, path) = &targets[sent % targets.len()];
             let answer = api.send(method.clone(), path, &headers, body.clone()).await;
@@ -74,7 +112,24 @@ async fn no_query_path_or_header_gives_a_server_error() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let api = mesh.api(&["relations.read", "relations.write"]).await;
     let long = "9".repeat(5000);
-    let values = ["", "0", "-1", "1e9", "%00", "%ff", "%", "%u1234", "a%00b", "%F0%9F%98%80", "%27", "'%20or%201=1", "%25", "_", "\\", &long];
+    let values = [
+        "",
+        "0",
+        "-1",
+        "1e9",
+        "%00",
+        "%ff",
+        "%",
+        "%u1234",
+        "a%00b",
+        "%F0%9F%98%80",
+        "%27",
+        "'%20or%201=1",
+        "%25",
+        "_",
+        "\\",
+        &long,
+    ];
     for value in values {
         for name in ["page", "per_page", "search", "contact_type", "id", "", "%00"] {
             for path in ["/v1/clients", "/v1/suppliers"] {
@@ -87,9 +142,13 @@ async fn no_query_path_or_header_gives_a_server_error() {
             assert!([400, 404].contains(&answer.status.as_u16()), "{value}: {}", answer.status);
         }
     }
-    for authorization in ["Bearer", "Bearer ", "bearer x", "Basic dXNlcjpwYXNz", "Bearer ba_a_b_c", "ba", "Bearer \u{7f}"] {
+    for authorization in
+        ["Bearer", "Bearer ", "bearer x", "Basic dXNlcjpwYXNz", "Bearer ba_a_b_c", "ba", "Bearer \u{7f}"]
+    {
         let anonymous = mesh.gateway.api_with("");
-        if let Ok(answer) = anonymous.try_send(Method::GET, "/v1/clients", &[("authorization", authorization)], "").await {
+        if let Ok(answer) =
+            anonymous.try_send(Method::GET, "/v1/clients", &[("authorization", authorization)], "").await
+        {
             assert_eq!(answer.status, 401, "{authorization:?}");
         }
     }

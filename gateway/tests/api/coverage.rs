@@ -67,7 +67,12 @@ async fn every_operation_refuses_a_key_without_its_scope() {
         assert!(challenge.contains(&format!("scope=\"{scope}\"")), "{challenge}");
         let needed = mesh.gateway.api(&account, &[scope]).await;
         let allowed = needed.send(operation.method.clone(), &path, JSON, body()).await;
-        assert!(![401, 403].contains(&allowed.status.as_u16()), "{} {path}: {}", operation.method, allowed.status);
+        assert!(
+            ![401, 403].contains(&allowed.status.as_u16()),
+            "{} {path}: {}",
+            operation.method,
+            allowed.status
+        );
     }
 }
 
@@ -104,7 +109,9 @@ async fn no_operation_shows_or_changes_another_accounts_records() {
             .send(operation.method.clone(), &path_of(&operation, &mesh.clock.id().to_string()), JSON, body())
             .await;
         assert_eq!(theirs.status, 404, "{} {}", operation.method, operation.path);
-        let told = |answer: &gateway::testing::Answer| (answer.at("/code"), answer.at("/detail"), answer.at("/data"));
+        let told = |answer: &gateway::testing::Answer| {
+            (answer.at("/code"), answer.at("/detail"), answer.at("/data"))
+        };
         assert_eq!(told(&theirs), told(&nobodys), "a foreign id must look like one that never existed");
     }
     for ((prefix, id), bytes) in owned.iter().zip(before) {

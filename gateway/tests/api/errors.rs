@@ -44,7 +44,8 @@ async fn every_fault_of_a_bad_body_is_reported_at_once_with_its_pointer() {
 async fn a_fault_inside_the_wrapper_points_into_it() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
-    let body = json!({"client": {"company_name": "Bakery", "email": "x", "phone": 1}, "city": 2, "iban": "y"});
+    let body =
+        json!({"client": {"company_name": "Bakery", "email": "x", "phone": 1}, "city": 2, "iban": "y"});
     let mut faults = api.post("/v1/clients", body).await.expect(422).faults();
     faults.sort();
     let places: Vec<&str> = faults.iter().map(|(place, _)| place.as_str()).collect();
@@ -55,7 +56,9 @@ async fn a_fault_inside_the_wrapper_points_into_it() {
 async fn a_body_that_cannot_be_read_is_refused_by_its_kind() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
-    let post = async |headers: &[(&str, &str)], body: Vec<u8>| api.send(Method::POST, "/v1/clients", headers, body).await;
+    let post = async |headers: &[(&str, &str)], body: Vec<u8>| {
+        api.send(Method::POST, "/v1/clients", headers, body).await
+    };
     for (body, status, code) in [
         (b"{".to_vec(), 400, "malformed"),
         (b"{\"a\": \"\xff\"}".to_vec(), 400, "malformed"),
@@ -72,7 +75,9 @@ async fn a_body_that_cannot_be_read_is_refused_by_its_kind() {
         assert_eq!(answer.at("/code"), "unsupported_media_type");
     }
     post(&[], b"{\"company_name\": \"x\"}".to_vec()).await.expect(415);
-    post(&[("content-type", "application/merge-patch+json")], b"{\"company_name\": \"x\"}".to_vec()).await.expect(201);
+    post(&[("content-type", "application/merge-patch+json")], b"{\"company_name\": \"x\"}".to_vec())
+        .await
+        .expect(201);
     // A body of exactly 1 MiB is read.
     let mut full = b"{\"company_name\": \"x\"}".to_vec();
     full.resize(1_048_576, b' ');
@@ -116,7 +121,10 @@ async fn what_does_not_exist_is_not_found_and_a_wrong_method_lists_the_right_one
         api.get(&format!("/v1/clients/{id}")).await.expect(404);
     }
     let answer = api.send(Method::DELETE, "/v1/clients", &[], "").await.expect(405);
-    assert_eq!((answer.header("allow"), answer.at("/code")), (Some("GET, HEAD, OPTIONS, POST"), json!("method_not_allowed")));
+    assert_eq!(
+        (answer.header("allow"), answer.at("/code")),
+        (Some("GET, HEAD, OPTIONS, POST"), json!("method_not_allowed"))
+    );
     let answer = api.send(Method::PUT, "/v1/clients/x", &[], "").await.expect(405);
     assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS, PATCH"));
 }

@@ -8,7 +8,10 @@ use crate::support::{Mesh, RELATIONS};
 async fn a_replayed_create_returns_the_first_response_byte_for_byte() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
-    let first = api.post_keyed("/v1/clients", "key-1", json!({"company_name": "Bakery", "city": "Utrecht"})).await.expect(201);
+    let first = api
+        .post_keyed("/v1/clients", "key-1", json!({"company_name": "Bakery", "city": "Utrecht"}))
+        .await
+        .expect(201);
     assert_eq!(first.header("x-idempotent-replay"), None);
     mesh.clock.advance(chrono::TimeDelta::hours(23));
     // The same content in another order and spelling is the same request.
@@ -26,12 +29,20 @@ async fn a_key_is_bound_to_its_request_its_route_and_its_account() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
     api.post_keyed("/v1/clients", "k", json!({"company_name": "Bakery"})).await.expect(201);
-    for other in [json!({"company_name": "Butcher"}), json!({"company_name": "Bakery", "payment_term": "x"}), json!({})] {
+    for other in [
+        json!({"company_name": "Butcher"}),
+        json!({"company_name": "Bakery", "payment_term": "x"}),
+        json!({}),
+    ] {
         let reused = api.post_keyed("/v1/clients", "k", other).await.expect(422);
         assert_eq!(reused.at("/code"), "idempotency_key_reused");
     }
     api.post_keyed("/v1/suppliers", "k", json!({"company_name": "Bakery"})).await.expect(201);
-    mesh.api(RELATIONS).await.post_keyed("/v1/clients", "k", json!({"company_name": "Bakery"})).await.expect(201);
+    mesh.api(RELATIONS)
+        .await
+        .post_keyed("/v1/clients", "k", json!({"company_name": "Bakery"}))
+        .await
+        .expect(201);
     mesh.clock.advance(chrono::TimeDelta::hours(24));
     api.post_keyed("/v1/clients", "k", json!({"company_name": "Butcher"})).await.expect(201);
 }

@@ -32,9 +32,14 @@ async fn pages_together_are_the_list_without_repeats() {
         let mut seen = Vec::new();
         let mut page = 1;
         loop {
-            let answer = api.get(&format!("/v1/clients?per_page=4&page={page}{filter}")).await.expect(200).json();
+            let answer =
+                api.get(&format!("/v1/clients?per_page=4&page={page}{filter}")).await.expect(200).json();
             assert_eq!(answer["meta"]["total"], all["meta"]["total"]);
-            assert_eq!(answer["meta"]["pages"], all["meta"]["total"].as_i64().unwrap().div_euclid(4) + i64::from(all["meta"]["total"].as_i64().unwrap() % 4 > 0));
+            assert_eq!(
+                answer["meta"]["pages"],
+                all["meta"]["total"].as_i64().unwrap().div_euclid(4)
+                    + i64::from(all["meta"]["total"].as_i64().unwrap() % 4 > 0)
+            );
             let found = ids(&answer);
             if found.is_empty() {
                 break;
@@ -55,7 +60,8 @@ async fn totals_are_exact_under_concurrent_writes_and_changes_of_type() {
     let posts = (0..40).map(|index| {
         let api = api.clone();
         tokio::spawn(async move {
-            let created = api.post("/v1/clients", json!({"company_name": format!("C{index}")})).await.expect(201);
+            let created =
+                api.post("/v1/clients", json!({"company_name": format!("C{index}")})).await.expect(201);
             if index % 2 == 0 {
                 let path = format!("/v1/clients/{}", created.at("/data/id").as_str().unwrap());
                 api.patch(&path, json!({"type": "private", "lastname": "P"})).await.expect(200);
@@ -68,10 +74,15 @@ async fn totals_are_exact_under_concurrent_writes_and_changes_of_type() {
     for post in posts.collect::<Vec<_>>() {
         post.await.unwrap();
     }
-    for (query, total) in [("", 40), ("?contact_type=company", 20), ("?contact_type=private", 20), ("?search=c", 40)] {
+    for (query, total) in
+        [("", 40), ("?contact_type=company", 20), ("?contact_type=private", 20), ("?search=c", 40)]
+    {
         assert_eq!(api.get(&format!("/v1/clients{query}")).await.at("/meta/total"), total, "{query}");
     }
-    assert_eq!(api.get("/v1/suppliers").await.json()["meta"], json!({"page": 1, "per_page": 25, "total": 0, "pages": 0}));
+    assert_eq!(
+        api.get("/v1/suppliers").await.json()["meta"],
+        json!({"page": 1, "per_page": 25, "total": 0, "pages": 0})
+    );
 }
 
 #[tokio::test]
@@ -79,10 +90,23 @@ async fn search_is_a_case_insensitive_substring_and_wildcards_are_text() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
     fill(&api, 6).await;
-    api.post("/v1/clients", json!({"firstname": "Zoë", "lastname": "Ünal", "email": "Zoe@Example.com"})).await.expect(201);
+    api.post("/v1/clients", json!({"firstname": "Zoë", "lastname": "Ünal", "email": "Zoe@Example.com"}))
+        .await
+        .expect(201);
     for (search, total) in [
-        ("COMPANY", 4), ("person%20000", 1), ("zwolle", 2), ("100%25_b", 4), ("1%25", 0), ("_", 4), ("ZO%C3%8B%20%C3%BC", 1),
-        ("example.COM", 1), ("d-0000", 7), ("d-00007", 1), ("zz", 0), ("%20%20", 7), ("", 7),
+        ("COMPANY", 4),
+        ("person%20000", 1),
+        ("zwolle", 2),
+        ("100%25_b", 4),
+        ("1%25", 0),
+        ("_", 4),
+        ("ZO%C3%8B%20%C3%BC", 1),
+        ("example.COM", 1),
+        ("d-0000", 7),
+        ("d-00007", 1),
+        ("zz", 0),
+        ("%20%20", 7),
+        ("", 7),
     ] {
         let answer = api.get(&format!("/v1/clients?search={search}")).await.expect(200);
         assert_eq!(answer.at("/meta/total"), total, "{search}");
@@ -95,7 +119,8 @@ async fn a_page_has_its_limits() {
     let mesh = Mesh::start().await;
     let api = mesh.api(RELATIONS).await;
     fill(&api, 2).await;
-    let meta = async |query: &str| api.get(&format!("/v1/clients{query}")).await.expect(200).json()["meta"].clone();
+    let meta =
+        async |query: &str| api.get(&format!("/v1/clients{query}")).await.expect(200).json()["meta"].clone();
     assert_eq!(meta("").await, json!({"page": 1, "per_page": 25, "total": 2, "pages": 1}));
     assert_eq!(meta("?per_page=1000").await["per_page"], 100);
     assert_eq!(meta("?page=9223372036854775807").await["total"], 2);

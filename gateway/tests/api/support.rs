@@ -10,7 +10,7 @@ pub struct Mesh {
     pub clock: Clock,
     pub gateway: TestGateway,
     peers: Vec<String>,
-    _services: [Started; 2],
+    services: [Started; 2],
 }
 
 /// What most tests need: everything that relations asks for.
@@ -23,7 +23,7 @@ impl Mesh {
 
     pub async fn start_with(flags: &[&str]) -> Self {
         let database = TestDatabase::new(&[
-            ("gateway", gateway::migrations()),
+            ("gateway", &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
             ("automation", Automation::migrations()),
         ])
@@ -31,9 +31,14 @@ impl Mesh {
         let clock = testing::clock();
         let relations = testing::start::<Relations>(database.url(), &clock).await;
         let automation = testing::start::<Automation>(database.url(), &clock).await;
-        let peers = vec![format!("relations={}", relations.url()), format!("automation={}", automation.url())];
+        let peers =
+            vec![format!("relations={}", relations.url()), format!("automation={}", automation.url())];
         let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
-        Self { database, clock, gateway, peers, _services: [relations, automation] }
+        Self { database, clock, gateway, peers, services: [relations, automation] }
+    }
+
+    pub fn relations_address(&self) -> std::net::SocketAddr {
+        self.services[0].address
     }
 
     /// Another replica of the gateway.

@@ -39,9 +39,9 @@ pub async fn get(db: &Db, account: AccountId, role: Role, id: &str) -> Result<Re
 }
 
 pub async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
-    let context = tx.context();
+    let settings = tx.settings();
     let at = At::ROOT.name(role.name());
-    let setting = Setting { role, named: Named::All, country: &context.account().country, at: &at };
+    let setting = Setting { role, named: Named::All, country: &settings.country, at: &at };
     let mut values = ClientInput::default();
     rules::apply(&setting, given, &mut values, &mut tx.faults);
     rules::check_name(&setting, &values, &mut tx.faults);
@@ -66,9 +66,9 @@ pub async fn update(
     given: ClientInput,
     mask: Option<&prost_types::FieldMask>,
 ) -> Result<Relation, Error> {
-    let context = tx.context();
+    let settings = tx.settings();
     let at = At::ROOT.name(role.name());
-    let setting = Setting { role, named: Named::from(mask), country: &context.account().country, at: &at };
+    let setting = Setting { role, named: Named::from(mask), country: &settings.country, at: &at };
     id::forgive(&mut tx.faults);
     rules::check_mask(&setting, &mut tx.faults);
     // Clients may send a body that changes nothing.
