@@ -65,7 +65,8 @@ async fn create_until_answered(api: &Api, index: usize) -> Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_service_loses_nothing_and_doubles_nothing() {
     let database =
-        TestDatabase::new(&[(gateway::NAME, &gateway::MIGRATIONS), ("relations", Relations::migrations())]).await;
+        TestDatabase::new(&[(gateway::NAME, &gateway::MIGRATIONS), ("relations", Relations::migrations())])
+            .await;
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut process = Process::start(free, database.url().to_owned());
     let peers = [format!("relations=http://{free}")];

@@ -102,6 +102,17 @@ fn a_name_that_cannot_be_read_is_not_also_missing() {
 }
 
 #[test]
+fn a_body_that_cannot_be_read_has_no_other_fault() {
+    for place in [AT, AT.name("client")] {
+        let mut faults = Faults::default();
+        faults.add(&place, Fault::NotAnObject, "carried");
+        let values = ClientInput { r#type: RelationType::Company.into(), ..ClientInput::default() };
+        check_name(&setting(Named::All), &values, &mut faults);
+        assert_eq!(faults.len(), 1);
+    }
+}
+
+#[test]
 fn a_change_is_judged_on_the_record_as_it_will_be() {
     let named = paths(&["company_name"]);
     let mut current = created(bakery());
