@@ -3,6 +3,7 @@
 mod checks;
 mod custom_field;
 mod error;
+mod faulty;
 mod id;
 mod link;
 mod relation;

@@ -1,8 +1,6 @@
 //! The link rpcs of `ClientService`.
 
 use chassis::{AccountId, Db, Tx};
-use proto::At;
-use proto::api::Fault;
 use proto::relations::{ClientLink, LinkClientRequest, LinkClientResponse, RelationType};
 use uuid::Uuid;
 
@@ -15,10 +13,7 @@ const UNKNOWN: Error = Error::NotFound("client");
 pub async fn link(tx: &mut Tx<'_>, input: &LinkClientRequest) -> Result<LinkClientResponse, Error> {
     let given = input.link.clone().unwrap_or_default();
     id::forgive(&mut tx.faults);
-    if given.client_id.trim().is_empty() {
-        let link = At::ROOT.name("link");
-        tx.faults.add(&link.name("client_id"), Fault::Required, "client_id is required");
-    }
+    rules::check_given(&given.client_id, &mut tx.faults);
     let (company_id, client_id) = (id::parse(&input.id), id::parse(&given.client_id));
     let ids: Vec<Uuid> = company_id.into_iter().chain(client_id).collect();
     let (account, now) = (tx.account(), tx.now());
@@ -31,7 +26,7 @@ pub async fn link(tx: &mut Tx<'_>, input: &LinkClientRequest) -> Result<LinkClie
         tx.valid()?;
         return Err(UNKNOWN);
     };
-    rules::check(company, client_id.and_then(type_of), &mut tx.faults);
+    rules::check_kinds(company, client_id.and_then(type_of), &mut tx.faults);
     tx.valid()?;
     let client_id = client_id.ok_or(UNKNOWN)?;
 

@@ -4,26 +4,32 @@ use proto::api::Fault;
 use proto::relations::RelationType;
 use proto::{At, Faults};
 
+use crate::faulty::is_faulty;
+
+/// A link names its person.
+pub fn check_given(client_id: &str, faults: &mut Faults) {
+    let link = At::ROOT.name("link");
+    let at = link.name("client_id");
+    if client_id.trim().is_empty() && !is_faulty(faults, &at) {
+        faults.add(&at, Fault::Required, "client_id is required");
+    }
+}
+
 /// The company of a link is a company, its person exists and is a person.
-pub fn check(company: RelationType, person: Option<RelationType>, faults: &mut Faults) {
+pub fn check_kinds(company: RelationType, person: Option<RelationType>, faults: &mut Faults) {
     if company != RelationType::Company {
         let detail = "persons are linked to a client of type company; this one is private";
         faults.add(&At::ROOT.name("id"), Fault::WrongKind, detail);
     }
     let link = At::ROOT.name("link");
     let at = link.name("client_id");
-    match person {
-        Some(RelationType::Private) => {}
-        Some(_) => {
-            faults.add(
-                &at,
-                Fault::WrongKind,
-                "client_id must be a client of type private; this one is a company",
-            );
-        }
-        None => {
-            faults.add(&at, Fault::UnknownReference, "client_id must be the id of a client of this account");
-        }
+    let (fault, detail) = match person {
+        Some(RelationType::Private) => return,
+        Some(_) => (Fault::WrongKind, "client_id must be a client of type private; this one is a company"),
+        None => (Fault::UnknownReference, "client_id must be the id of a client of this account"),
+    };
+    if !is_faulty(faults, &at) {
+        faults.add(&at, fault, detail);
     }
 }
 
@@ -34,7 +40,7 @@ mod tests {
 
     fn faults(company: RelationType, person: Option<RelationType>) -> Vec<(String, Fault)> {
         let mut faults = Faults::default();
-        check(company, person, &mut faults);
+        check_kinds(company, person, &mut faults);
         faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
     }
 
@@ -46,5 +52,14 @@ mod tests {
         assert_eq!(faults(Company, None), [at("/link/client_id", Fault::UnknownReference)]);
         let both = [at("/id", Fault::WrongKind), at("/link/client_id", Fault::WrongKind)];
         assert_eq!(faults(Private, Some(Company)), both);
+    }
+
+    #[test]
+    fn a_link_that_cannot_be_read_has_no_other_fault() {
+        let mut faults = Faults::default();
+        faults.add(&At::ROOT.name("link"), Fault::NotAnObject, "carried");
+        check_given("", &mut faults);
+        check_kinds(Company, None, &mut faults);
+        assert_eq!(faults.len(), 1);
     }
 }

@@ -7,6 +7,7 @@ use proto::{At, Faults};
 use super::Role;
 use super::fields::{self, Named};
 use crate::checks::{bank, country, email, vat, website};
+use crate::faulty::is_faulty;
 
 /// What the values of a request are judged by besides themselves.
 #[derive(Clone, Copy)]
@@ -21,10 +22,7 @@ pub struct Setting<'a> {
 
 impl Setting<'_> {
     fn is_faulty(&self, faults: &Faults, names: &[&str]) -> bool {
-        names.iter().any(|name| {
-            let pointer = self.at.name(name).pointer();
-            faults.entries().iter().any(|entry| entry.pointer == pointer)
-        })
+        names.iter().any(|name| is_faulty(faults, &self.at.name(name)))
     }
 }
 
@@ -65,10 +63,11 @@ pub fn apply(
 /// A company needs its name, a person one of two. Judged on the record as it will be, when the request touches it.
 pub fn check_name(setting: &Setting<'_>, values: &ClientInput, faults: &mut Faults) {
     let touched = ["type", "company_name", "firstname", "lastname"];
-    if !touched.iter().any(|name| setting.named.has(name)) || setting.is_faulty(faults, &["type"]) {
+    let role = setting.role.name();
+    // The fields may come in an object named like the role; one that cannot be read may have had the names in it.
+    if !touched.iter().any(|name| setting.named.has(name)) || setting.is_faulty(faults, &["type", role]) {
         return;
     }
-    let role = setting.role.name();
     if values.r#type() == RelationType::Company {
         if values.company_name.is_empty() {
             let detail = format!("company_name is required: a {role} of type company needs one");
@@ -108,6 +107,8 @@ fn choose_country(setting: &Setting<'_>, given: &mut ClientInput, faults: &mut F
     } else if setting.named.has("country") {
         let detail = "country must be an ISO 3166 alpha-2 code, for example NL";
         faults.add(&setting.at.name("country"), Fault::BadCountry, detail);
+        // The other values are judged as if none had been named.
+        setting.country.clone_into(&mut given.country);
     }
 }
 
@@ -181,6 +182,11 @@ pub fn search_text(values: &ClientInput) -> String {
         format!("{firstname} {lastname}")
     };
     format!("{company_name}\n{full_name}\n{email}\n{city}\n").to_lowercase()
+}
+
+/// Whether a search term has three letters or digits in a row, which is what an index of trigrams can look up.
+pub fn has_trigram(term: &str) -> bool {
+    term.split(|c: char| !c.is_alphanumeric()).any(|run| run.chars().nth(2).is_some())
 }
 
 #[cfg(test)]

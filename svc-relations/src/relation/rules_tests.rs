@@ -62,6 +62,7 @@ fn every_fault_is_found_at_once() {
         r#type: RelationType::Company.into(),
         email: "no".into(),
         country: "XX".into(),
+        vat_number: "NL1".into(),
         website: "a.nl".into(),
         iban: "NL00".into(),
         bic: "X".into(),
@@ -73,6 +74,7 @@ fn every_fault_is_found_at_once() {
         [
             fault("/country", Fault::BadCountry),
             fault("/email", Fault::BadEmail),
+            fault("/vat_number", Fault::BadVatNumber),
             fault("/website", Fault::BadUrl),
             fault("/iban", Fault::BadIban),
             fault("/bic", Fault::BadBic),
@@ -96,6 +98,17 @@ fn a_name_that_cannot_be_read_is_not_also_missing() {
         let values = ClientInput { r#type: RelationType::Private.into(), ..ClientInput::default() };
         check_name(&setting(Named::All), &values, &mut faults);
         assert_eq!(faults.len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_body_that_cannot_be_read_has_no_other_fault() {
+    for place in [AT, AT.name("client")] {
+        let mut faults = Faults::default();
+        faults.add(&place, Fault::NotAnObject, "carried");
+        let values = ClientInput { r#type: RelationType::Company.into(), ..ClientInput::default() };
+        check_name(&setting(Named::All), &values, &mut faults);
+        assert_eq!(faults.len(), 1);
     }
 }
 
@@ -165,4 +178,14 @@ fn a_search_looks_through_names_email_and_city() {
         ..bakery()
     };
     assert_eq!(search_text(&values), "bakery\nsanne évé\ns@x.nl\ngent\n");
+}
+
+#[test]
+fn a_trigram_needs_three_letters_or_digits_in_a_row() {
+    for with in ["abc", "d-00001", "a bcd", "été"] {
+        assert!(has_trigram(with), "{with}");
+    }
+    for without in ["", "ab", "d-1", "a b c", "%%%%", "é_é"] {
+        assert!(!has_trigram(without), "{without}");
+    }
 }

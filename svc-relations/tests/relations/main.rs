@@ -1,0 +1,14 @@
+//! The service on real Postgres, called over gRPC as the gateway and other services call it.
+
+#![expect(clippy::unwrap_used, reason = "what a test takes for granted stops it when it is not so")]
+
+mod changes;
+mod clients;
+mod concurrency;
+mod custom_fields;
+mod events;
+mod links;
+mod lists;
+mod suppliers;
+mod support;
+mod tenants;
