@@ -1,0 +1,3 @@
+//! What the programs of `deploy/tools` share. Nothing here knows a business word.
+
+pub mod http;
