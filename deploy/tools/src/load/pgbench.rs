@@ -208,7 +208,6 @@ fn create_variables(ms: &str, today: &str) -> Vec<(&'static str, String)> {
         ("city", "Amsterdam"),
         ("country", "NL"),
         ("payment_term", "14"),
-        ("empty", ""),
         ("search_text", "handel b.v.\nsanne de vries\ninfo@example.com\namsterdam\n"),
         ("listeners", "{bench}"),
         ("entity_types", "{client}"),
