@@ -69,6 +69,14 @@ create table lease (
     primary key (worker, partition)
 );
 
+-- The processes that want a share of a worker's partitions, with or without one.
+create table replica (
+    worker text not null,
+    owner uuid not null,
+    until timestamptz not null,
+    primary key (worker, owner)
+);
+
 -- Mail that is to be delivered, and what became of it.
 create table mail (
     account_id uuid not null,

@@ -46,3 +46,11 @@ pub struct Account {
     /// ISO 4217.
     pub currency: String,
 }
+
+impl Account {
+    /// An account that this service was not told of: the settings that a new account has.
+    pub(crate) fn unknown(id: AccountId) -> Self {
+        let (country, currency) = ("NL".to_owned(), "EUR".to_owned());
+        Self { id, timezone: chrono_tz::Europe::Amsterdam, country, currency }
+    }
+}

@@ -44,7 +44,7 @@ impl Db {
         let pool = PgPoolOptions::new()
             .max_connections(size)
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            .idle_timeout(Duration::from_secs(600))
+            .idle_timeout(Duration::from_mins(10))
             // A broken connection is noticed by the statement itself; asking first would double the round trips.
             .test_before_acquire(false)
             .connect_lazy_with(options);

@@ -27,7 +27,10 @@ pub enum Error {
     Database(#[from] sqlx::Error),
     /// Another service answered with an error; passed on as it is.
     #[error("a call to another service failed")]
-    Peer(Box<Status>),
+    Peer(#[source] Box<Status>),
+    /// Background work whose partition now belongs to another process; that one does the work.
+    #[error("the lease on this work has passed to another process")]
+    LeaseLost,
     /// Everything that should not happen.
     #[error("{0}")]
     Internal(String),
@@ -88,6 +91,7 @@ impl From<Error> for Status {
             Error::Busy(detail) => unavailable(detail),
             Error::Database(error) => of_database(&error),
             Error::Peer(status) => *status,
+            Error::LeaseLost => unavailable("Another process has taken this work over."),
             Error::Internal(cause) => {
                 tracing::error!(cause, "internal error");
                 internal()

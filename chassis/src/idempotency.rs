@@ -7,9 +7,14 @@ use sqlx::PgConnection;
 use crate::account::AccountId;
 use crate::call::Context;
 use crate::error::Error;
+use crate::worker::{Due, Job, Next, Worker};
+use crate::write::Tx;
 
 /// How long a key is remembered.
 pub const WINDOW: TimeDelta = TimeDelta::hours(24);
+
+/// How many keys one transaction forgets.
+const BATCH: i64 = 5000;
 
 pub(crate) enum Claim {
     /// The first use: the operation is to run.
@@ -71,16 +76,36 @@ fn still_running(error: sqlx::Error) -> Error {
     error
 }
 
-/// Forgets the keys of an account whose window has passed; returns how many.
+/// Forgets keys of an account whose window has passed, at most [`BATCH`]; returns how many.
 pub async fn purge(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
 ) -> Result<u64, Error> {
-    let purged = sqlx::query("delete from idempotency where account_id = $1 and created_at <= $2")
-        .bind(account)
-        .bind(now - WINDOW)
-        .execute(connection)
-        .await?;
+    let purged = sqlx::query(
+        "delete from idempotency where account_id = $1 and (route, key) in (
+            select route, key from idempotency where account_id = $1 and created_at <= $2 limit $3)",
+    )
+    .bind(account)
+    .bind(now - WINDOW)
+    .bind(BATCH)
+    .execute(connection)
+    .await?;
     Ok(purged.rows_affected())
+}
+
+/// Purges every account that uses keys, once an hour.
+pub(crate) fn worker() -> Worker {
+    let due = Due { table: "idempotency", live: "true", due: "true", argument: String::new() };
+    Worker::new("idempotency", due, async |job: Job| {
+        let purged = job.write(&(), purge_now).await?;
+        let more = i64::try_from(purged).is_ok_and(|purged| purged >= BATCH);
+        Ok(if more { Next::Now } else { Next::After(TimeDelta::hours(1)) })
+    })
+    .every(std::time::Duration::from_secs(60))
+}
+
+async fn purge_now(tx: &mut Tx<'_>, (): &()) -> Result<u64, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    purge(tx.db(), account, now).await
 }

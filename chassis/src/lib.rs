@@ -6,21 +6,25 @@ pub mod call;
 pub mod clock;
 pub mod config;
 pub mod db;
+pub mod dead_letters;
 pub mod error;
 pub mod idempotency;
 pub mod list;
+pub mod mail;
 pub mod mesh;
 pub mod numbering;
 pub mod outbox;
 pub mod paging;
 pub mod peer;
 mod provisioning;
+pub mod relay;
 pub mod server;
 pub mod service;
 pub mod telemetry;
 pub mod time;
 pub mod token;
 pub mod totals;
+pub mod worker;
 pub mod write;
 
 pub use account::{Account, AccountId};
@@ -30,6 +34,7 @@ pub use db::Db;
 pub use error::Error;
 pub use outbox::{Event, Listener};
 pub use service::{Runtime, Service};
+pub use worker::Worker;
 pub use write::Tx;
 
 #[global_allocator]

@@ -131,11 +131,12 @@ impl<'a> List<'a> {
         R: for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         let mut offset = page.offset();
-        if let (true, Some(list)) = (offset >= DEEP, self.counted_newest()) {
-            if let Some(start) = totals::locate(connection, self.account, list, offset).await? {
-                self.compare("created_at", "<", end_of(start.day));
-                offset -= start.skipped;
-            }
+        if offset >= DEEP
+            && let Some(list) = self.counted_newest()
+            && let Some(start) = totals::locate(connection, self.account, list, offset).await?
+        {
+            self.compare("created_at", "<", end_of(start.day));
+            offset -= start.skipped;
         }
         let (sql, values) = self.statement(page.size(), offset);
         let rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(connection).await?;

@@ -207,8 +207,8 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let amount: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
     match unit {
-        "H" => Some(Duration::from_secs(amount * 3600)),
-        "M" => Some(Duration::from_secs(amount * 60)),
+        "H" => Some(Duration::from_hours(amount)),
+        "M" => Some(Duration::from_mins(amount)),
         "S" => Some(Duration::from_secs(amount)),
         "m" => Some(Duration::from_millis(amount)),
         "u" => Some(Duration::from_micros(amount)),
@@ -229,7 +229,7 @@ mod tests {
             super::timeout(&headers)
         };
         assert_eq!(timeout("250m"), Some(Duration::from_millis(250)));
-        assert_eq!(timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        assert_eq!(timeout("99999999H"), Some(Duration::from_hours(99_999_999)));
         for wrong in ["", "m", "10", "123456789S", "-1S", "1x"] {
             assert_eq!(timeout(wrong), None, "{wrong:?}");
         }

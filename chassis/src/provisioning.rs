@@ -36,7 +36,7 @@ async fn provision<S: Service>(
     input: &ProvisionAccountRequest,
 ) -> Result<ProvisionAccountResponse, Error> {
     tx.valid()?;
-    let account = tx.context().account();
+    let account = tx.settings();
     let now = tx.now();
     sqlx::query(
         "insert into account (account_id, name, country, timezone, currency, created_at, updated_at)

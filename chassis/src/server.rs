@@ -12,15 +12,18 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
+use crate::clock::Clock;
 use crate::config::{Environment, Settings, TlsSettings};
 use crate::db::Db;
 use crate::mesh::MeshLayer;
 use crate::peer::{MAX_HEADERS, read_pem};
-use crate::service::{Runtime, Service, routes};
+use crate::service::{Runtime, Service, routes, workers};
 use crate::telemetry;
+use crate::token::Tokens;
+use crate::worker::{Timing, Workers};
 
-/// Largest message in either direction; a REST body is at most 1 MiB, a page of a list stays well below it.
-const MAX_MESSAGE_STREAMS: u32 = 1024;
+/// Calls in progress on one connection.
+const MAX_STREAMS: u32 = 1024;
 
 /// How far a stop has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,8 +71,19 @@ pub async fn serve<S: Service>(
     tracing::info!(service = S::NAME, listen = %settings.listen, "serving");
     let db = runtime.db.clone();
     tokio::spawn(serve_operators(operators, move || ready(db.clone())));
+    let working = Workers::start(&runtime.db, workers::<S>(&runtime), Timing::default());
     let routes = routes::<S>(&runtime);
-    serve_grpc(listener, routes, &runtime, settings, stop).await?;
+    // Both end in the second stage of a stop, at the same time.
+    let resting = async {
+        asked_to_stop(stop.clone()).await;
+        tokio::time::sleep(settings.drain()).await;
+        working.stop(settings.grace()).await;
+        Ok(())
+    };
+    tokio::try_join!(
+        serve_grpc(listener, routes, (&runtime.tokens, &runtime.clock), settings, stop.clone()),
+        resting
+    )?;
     runtime.db.close().await;
     tracing::info!(service = S::NAME, "stopped");
     Ok(())
@@ -87,7 +101,7 @@ async fn ready(db: Db) -> Result<(), String> {
 pub async fn serve_grpc(
     listener: TcpListener,
     mut routes: RoutesBuilder,
-    runtime: &Runtime,
+    (tokens, clock): (&Tokens, &Clock),
     settings: &Settings,
     stop: watch::Receiver<Stage>,
 ) -> Result<(), String> {
@@ -97,15 +111,10 @@ pub async fn serve_grpc(
     if settings.environment == Environment::Development {
         routes.add_service(reflection()?);
     }
-    let mesh = MeshLayer::new(
-        runtime.tokens.clone(),
-        runtime.clock.clone(),
-        settings.deadline(),
-        settings.max_in_flight,
-    );
+    let mesh = MeshLayer::new(tokens.clone(), clock.clone(), settings.deadline(), settings.max_in_flight);
     let mut server = Server::builder()
         .http2_max_header_list_size(MAX_HEADERS)
-        .max_concurrent_streams(MAX_MESSAGE_STREAMS)
+        .max_concurrent_streams(MAX_STREAMS)
         .http2_keepalive_interval(Some(Duration::from_secs(30)));
     if let Some(tls) = server_tls(&settings.tls)? {
         server = server.tls_config(tls).map_err(|error| format!("TLS is not usable: {error}"))?;
@@ -121,7 +130,7 @@ pub async fn serve_grpc(
         tokio::time::sleep(grace).await;
     };
     tokio::select! {
-        served = serving => served.map_err(|error| format!("serving failed: {error}")),
+        ended = serving => ended.map_err(|error| format!("serving failed: {error}")),
         () = overdue => {
             tracing::warn!("stopped with calls still in progress");
             Ok(())

@@ -7,14 +7,19 @@ use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
 use crate::clock::Clock;
-use crate::config::{ServiceSettings, Settings};
+use crate::config::{PeerAddress, ServiceSettings, Settings};
 use crate::db::{self, Db};
+use crate::dead_letters;
 use crate::error::Error;
+use crate::idempotency;
+use crate::mail::{self, Post};
 use crate::peer::Peers;
 use crate::provisioning;
+use crate::relay;
 use crate::server;
 use crate::telemetry;
 use crate::token::Tokens;
+use crate::worker::Worker;
 use crate::write::Tx;
 
 /// What a service is made of. Implemented by a unit type of each service.
@@ -31,6 +36,11 @@ pub trait Service: Send + Sync + 'static {
     /// Adds its gRPC services.
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder);
 
+    /// Its background work, besides what every service has (events, mail, forgetting idempotency keys).
+    fn workers(_runtime: &Runtime) -> Vec<Worker> {
+        Vec::new()
+    }
+
     /// Creates what every account starts with, if it is not there yet. Must be repeatable.
     async fn provision(_tx: &mut Tx<'_>) -> Result<(), Error> {
         Ok(())
@@ -44,6 +54,10 @@ pub struct Runtime {
     pub clock: Clock,
     pub tokens: Tokens,
     pub peers: Peers,
+    /// Those who listen to the service's events.
+    pub listeners: Peers,
+    /// Where its mail goes.
+    pub post: Post,
 }
 
 impl Runtime {
@@ -60,7 +74,12 @@ impl Runtime {
             |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
         )?;
         let peers = Peers::new(&own.peers, &settings.tls)?;
-        Ok(Self { db, clock, tokens: Tokens::new(&settings.context_secret), peers })
+        let listeners = own.listeners.iter();
+        let listeners =
+            listeners.map(|listener| PeerAddress { name: listener.name.clone(), url: listener.url.clone() });
+        let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &settings.tls)?;
+        let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
+        Ok(Self { db, clock, tokens, peers, listeners, post })
     }
 }
 
@@ -81,6 +100,11 @@ enum Command {
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
+    /// Events and mails that could not be delivered
+    DeadLetters {
+        #[command(subcommand)]
+        action: dead_letters::Action,
+    },
 }
 
 /// The `main` of a service.
@@ -94,6 +118,10 @@ pub fn main<S: Service>() -> ExitCode {
         match cli.command.unwrap_or(Command::Serve) {
             Command::Migrate => migrate::<S>(&cli.settings).await,
             Command::Serve => serve::<S>(&cli.settings, &cli.own).await,
+            Command::DeadLetters { action } => {
+                let runtime = Runtime::new::<S>(&cli.settings, &cli.own, Clock::system())?;
+                dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
+            }
         }
     })
 }
@@ -162,4 +190,15 @@ pub(crate) fn routes<S: Service>(runtime: &Runtime) -> RoutesBuilder {
     routes.add_service(provisioning::server::<S>(runtime.db.clone()));
     S::routes(runtime, &mut routes);
     routes
+}
+
+/// The background work of a service together with what every service has.
+pub(crate) fn workers<S: Service>(runtime: &Runtime) -> Vec<Worker> {
+    let relays = runtime.listeners.iter();
+    let relays = relays.map(|listener| relay::worker(S::NAME, listener.clone(), runtime.tokens.clone()));
+    let mut workers: Vec<Worker> = relays.collect();
+    workers.push(mail::worker(runtime.post.clone()));
+    workers.push(idempotency::worker());
+    workers.extend(S::workers(runtime));
+    workers
 }

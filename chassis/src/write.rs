@@ -1,8 +1,9 @@
 //! The write transaction. Every mutating rpc goes through [`Db::write`]: idempotency key, operation, events, list totals
-//! and the stored response commit together or not at all. Nothing else opens a write transaction.
+//! and the stored response commit together or not at all. Background work goes through [`Db::fenced`], which begins
+//! with the fence of its lease instead of a key. Nothing else opens a write transaction.
 //!
-//! Round trips besides the operation's own statements: begin, claim (keyed calls), finish (one statement for events,
-//! totals and response; left out when there is nothing to finish), commit.
+//! Round trips besides the operation's own statements: begin, claim (keyed calls) or fence (background work), finish
+//! (one statement for events, totals and response; left out when there is nothing to finish), commit.
 
 use std::ops::AsyncFn;
 
@@ -14,13 +15,15 @@ use sqlx::{PgConnection, Postgres, Transaction};
 use tonic::{Response, Status};
 use uuid::Uuid;
 
-use crate::account::AccountId;
+use crate::account::{Account, AccountId};
 use crate::call::{Call, Context, REPLAY};
+use crate::clock::Clock;
 use crate::db::Db;
 use crate::error::Error;
 use crate::idempotency::{self, Claim};
 use crate::outbox::{Batch, Event, Listener};
 use crate::totals::Totals;
+use crate::worker::Lease;
 
 /// How often a transaction that lost a race (serialisation failure, deadlock) is run again.
 const ATTEMPTS: u32 = 4;
@@ -28,7 +31,9 @@ const ATTEMPTS: u32 = 4;
 /// An open write transaction of one account.
 pub struct Tx<'a> {
     connection: Transaction<'static, Postgres>,
-    context: &'a Context,
+    account: &'a Account,
+    caller: Option<&'a Context>,
+    clock: &'a Clock,
     /// What is wrong with the request; a transaction with faults is never committed.
     pub faults: Faults,
     now: chrono::DateTime<chrono::Utc>,
@@ -44,12 +49,18 @@ impl<'a> Tx<'a> {
         &mut self.connection
     }
 
-    pub fn context(&self) -> &'a Context {
-        self.context
+    /// The call that the transaction serves; none in background work.
+    pub fn caller(&self) -> Option<&'a Context> {
+        self.caller
     }
 
     pub fn account(&self) -> AccountId {
-        self.context.account_id()
+        self.account.id
+    }
+
+    /// The account's time zone, country and currency.
+    pub fn settings(&self) -> &'a Account {
+        self.account
     }
 
     /// The time of this transaction: the same for every row and event that it makes.
@@ -59,7 +70,7 @@ impl<'a> Tx<'a> {
 
     /// A new id of this moment.
     pub fn id(&self) -> Uuid {
-        self.context.clock.id()
+        self.clock.id()
     }
 
     /// Ends the operation if the request has a fault. To be called when all faults have been collected.
@@ -69,7 +80,7 @@ impl<'a> Tx<'a> {
 
     /// Records an event; it is delivered to its listeners after the commit.
     pub fn emit(&mut self, event: &Event) {
-        self.events.add(self.context.clock.id(), self.event_count, event, self.listeners);
+        self.events.add(self.clock.id(), self.event_count, event, self.listeners);
         self.event_count += 1;
     }
 
@@ -93,10 +104,7 @@ impl Db {
         let mut attempt = 1;
         loop {
             match self.attempt(&context, &input, &faults, fingerprint.as_ref(), &operation).await {
-                Err(error) if error.is_repeatable() && attempt < ATTEMPTS => {
-                    tracing::debug!(attempt, "transaction lost a race, running it again");
-                    attempt += 1;
-                }
+                Err(error) if may_repeat(&error, attempt) => attempt += 1,
                 Ok(response) => {
                     self.wake.notify_waiters();
                     return Ok(response);
@@ -106,7 +114,49 @@ impl Db {
         }
     }
 
+    /// Runs a write of background work for the account that the lease covers, if the lease is still held: otherwise
+    /// [`Error::LeaseLost`], and nothing is written. `operation` may run more than once and so must have no effect
+    /// outside the transaction.
+    pub async fn fenced<R, T, E, F>(
+        &self,
+        lease: &Lease,
+        account: &Account,
+        input: &R,
+        operation: F,
+    ) -> Result<T, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        let mut attempt = 1;
+        loop {
+            match self.fenced_attempt(lease, account, input, &operation).await {
+                Err(error) if may_repeat(&error, attempt) => attempt += 1,
+                Ok(outcome) => {
+                    self.wake.notify_waiters();
+                    return Ok(outcome);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the one place that opens a write transaction")]
+    async fn begin<'a>(&'a self, account: &'a Account, caller: Option<&'a Context>) -> Result<Tx<'a>, Error> {
+        Ok(Tx {
+            connection: self.pool.begin().await?,
+            account,
+            caller,
+            clock: &self.clock,
+            faults: Faults::default(),
+            now: self.clock.now(),
+            events: Batch::default(),
+            event_count: 0,
+            totals: Totals::default(),
+            listeners: &self.listeners,
+        })
+    }
+
     async fn attempt<R, T, E, F>(
         &self,
         context: &Context,
@@ -120,16 +170,8 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        let mut tx = Tx {
-            connection: self.pool.begin().await?,
-            context,
-            faults: faults.clone(),
-            now: self.clock.now(),
-            events: Batch::default(),
-            event_count: 0,
-            totals: Totals::default(),
-            listeners: &self.listeners,
-        };
+        let mut tx = self.begin(context.account(), Some(context)).await?;
+        tx.faults = faults.clone();
         if let Some(fingerprint) = fingerprint {
             match idempotency::claim(&mut tx.connection, context, fingerprint, tx.now).await? {
                 Claim::Ours => {}
@@ -142,12 +184,44 @@ impl Db {
             }
         }
         let message = operation(&mut tx, input).await.map_err(Into::into)?;
-        tx.valid()?;
         let stored = fingerprint.map(|_| message.encode_to_vec());
-        finish(&mut tx, stored.as_deref()).await?;
-        tx.connection.commit().await?;
+        commit(tx, stored.as_deref()).await?;
         Ok(Response::new(message))
     }
+
+    async fn fenced_attempt<R, T, E, F>(
+        &self,
+        lease: &Lease,
+        account: &Account,
+        input: &R,
+        operation: &F,
+    ) -> Result<T, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        let mut tx = self.begin(account, None).await?;
+        lease.hold(&mut tx.connection, account.id).await?;
+        let outcome = operation(&mut tx, input).await.map_err(Into::into)?;
+        commit(tx, None).await?;
+        Ok(outcome)
+    }
+}
+
+fn may_repeat(error: &Error, attempt: u32) -> bool {
+    let repeat = error.is_repeatable() && attempt < ATTEMPTS;
+    if repeat {
+        tracing::debug!(attempt, "transaction lost a race, running it again");
+    }
+    repeat
+}
+
+/// Refuses a transaction with faults, else writes what goes with the operation and commits.
+async fn commit(mut tx: Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
+    tx.valid()?;
+    finish(&mut tx, response).await?;
+    tx.connection.commit().await?;
+    Ok(())
 }
 
 /// Writes everything that goes with the operation in one statement.
@@ -186,8 +260,8 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
     .bind(slots)
     .bind(entries)
     .bind(response)
-    .bind(tx.context.rpc)
-    .bind(response.and(tx.context.idempotency_key.as_deref()))
+    .bind(tx.caller.map(|context| context.rpc))
+    .bind(response.and(tx.caller).and_then(|context| context.idempotency_key.as_deref()))
     .execute(&mut *tx.connection)
     .await?;
     Ok(())

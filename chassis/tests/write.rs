@@ -1,5 +1,7 @@
 //! The write transaction on real Postgres: exactly once, all or nothing.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+
 use chassis::call::REPLAY;
 use chassis::testing::{self, TestCaller, TestDatabase};
 use chassis::{Call, Context, Error, Event, Service, Tx};

@@ -1,7 +1,21 @@
 //! The REST side of the mesh: one generic pipeline, driven by plans that are computed once from the descriptor.
 //! Must not know what any resource is.
 
+pub mod accounts;
+pub mod cli;
 pub mod contract;
+pub mod http;
+pub mod keys;
+pub mod limits;
 pub mod openapi;
 pub mod pages;
+pub mod readiness;
+pub mod scopes;
+pub mod serve;
+pub mod settings;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transcode;
+
+pub use serve::{MIGRATIONS, NAME, serve};
+pub use settings::Settings;

@@ -1,1 +1,5 @@
-fn main() {}
+//! Runs the gateway, or one of its commands.
+
+fn main() -> std::process::ExitCode {
+    gateway::cli::main()
+}

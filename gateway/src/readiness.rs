@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use chassis::Runtime;
 use chassis::peer::Peer;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
+
+use crate::serve::Runtime;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 

@@ -1,1 +1,38 @@
+//! Clients, suppliers, the links between clients, and custom fields. Calls no other service.
 
+mod checks;
+mod custom_field;
+mod error;
+mod id;
+mod link;
+mod relation;
+
+use chassis::{Runtime, Service};
+use proto::relations::client_service_server::ClientServiceServer;
+use proto::relations::custom_field_service_server::CustomFieldServiceServer;
+use proto::relations::supplier_service_server::SupplierServiceServer;
+use sqlx::migrate::Migrator;
+use tonic::service::RoutesBuilder;
+
+pub use error::Error;
+
+pub struct Relations;
+
+#[tonic::async_trait]
+impl Service for Relations {
+    const NAME: &'static str = "relations";
+    const ABOUT: &'static str = "Clients, suppliers, links and custom fields";
+
+    fn migrations() -> &'static Migrator {
+        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        &MIGRATIONS
+    }
+
+    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
+        let db = || runtime.db.clone();
+        routes
+            .add_service(ClientServiceServer::new(relation::rpc_clients::Clients { db: db() }))
+            .add_service(SupplierServiceServer::new(relation::rpc_suppliers::Suppliers { db: db() }))
+            .add_service(CustomFieldServiceServer::new(custom_field::rpc::CustomFields { db: db() }));
+    }
+}

@@ -3,9 +3,13 @@
 
 mod database;
 mod running;
+mod smtp;
+mod waiting;
 
 pub use database::TestDatabase;
-pub use running::{Started, TestCaller, secret, start, start_with};
+pub use running::{Started, TestCaller, secret, start, start_with, start_working, timing};
+pub use smtp::{Received, SmtpServer};
+pub use waiting::eventually;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;

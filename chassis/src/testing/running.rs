@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot start its service has to stop")]
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use clap::Parser;
 use tokio::sync::watch;
@@ -15,8 +16,9 @@ use crate::call::{IDEMPOTENCY_KEY, REQUEST_ID};
 use crate::clock::Clock;
 use crate::config::{ServiceSettings, Settings};
 use crate::server::{Stage, serve_grpc};
-use crate::service::{Runtime, Service, routes};
+use crate::service::{Runtime, Service, routes, workers};
 use crate::token::{self, Tokens};
+use crate::worker::{Timing, Workers};
 
 /// The secret that signs context tokens in tests.
 pub fn secret() -> &'static str {
@@ -36,6 +38,7 @@ pub struct Started {
     pub address: SocketAddr,
     pub runtime: Runtime,
     stop: watch::Sender<Stage>,
+    workers: Option<Workers>,
 }
 
 impl Started {
@@ -45,6 +48,13 @@ impl Started {
 
     pub fn channel(&self) -> Channel {
         Endpoint::from_shared(self.url()).expect("an address").connect_lazy()
+    }
+
+    /// Ends the background work in good order. Dropping the value ends it as a kill would: leases are kept.
+    pub async fn stop_working(&mut self) {
+        if let Some(workers) = self.workers.take() {
+            workers.stop(Duration::from_secs(10)).await;
+        }
     }
 }
 
@@ -70,9 +80,25 @@ pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[
     let serving = runtime.clone();
     tokio::spawn(async move {
         let routes = routes::<S>(&serving);
-        serve_grpc(listener, routes, &serving, &both.settings, stopped).await.expect("serving");
+        serve_grpc(listener, routes, (&serving.tokens, &serving.clock), &both.settings, stopped)
+            .await
+            .expect("serving");
     });
-    Started { address, runtime, stop }
+    Started { address, runtime, stop, workers: None }
+}
+
+/// Starts a service with its background work. Leases and times to wait follow the test's clock; the look for work is in
+/// real time, and quick.
+pub async fn start_working<S: Service>(database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
+    let mut started = start_with::<S>(database_url, clock, flags).await;
+    let workers = workers::<S>(&started.runtime);
+    started.workers = Some(Workers::start(&started.runtime.db, workers, timing()));
+    started
+}
+
+/// The times of background work in tests.
+pub fn timing() -> Timing {
+    Timing { poll: Duration::from_millis(10), ..Timing::default() }
 }
 
 /// Makes requests on behalf of an account.

@@ -18,13 +18,13 @@ pub enum Cors {
 }
 
 impl Cors {
-    /// `*` for all, a comma-separated list of origins, or nothing for none.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        if text.trim() == "*" {
+    /// `*` among the origins is all of them; no origins at all is none.
+    pub fn new(origins: &[String]) -> Result<Self, String> {
+        if origins.iter().any(|origin| origin.trim() == "*") {
             return Ok(Self::Any);
         }
-        let origins = text.split(',').map(str::trim).filter(|origin| !origin.is_empty());
-        let parsed = origins.map(|origin| {
+        let named = origins.iter().map(|origin| origin.trim()).filter(|origin| !origin.is_empty());
+        let parsed = named.map(|origin| {
             HeaderValue::try_from(origin).map_err(|_| format!("CORS_ORIGINS: `{origin}` is no origin"))
         });
         Ok(Self::Only(parsed.collect::<Result<_, _>>()?))

@@ -19,7 +19,6 @@ use axum::extract::{ConnectInfo, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
-use chassis::Runtime;
 use http::{HeaderValue, Request, StatusCode, header};
 use proto::api::Problem;
 use tokio::sync::Semaphore;
@@ -29,7 +28,8 @@ use tracing::Instrument;
 use self::problem::Refusal;
 use crate::contract::Operation;
 use crate::keys::Authenticator;
-use crate::limits::{ExactLimit, FailedAuthLimit, KeyLimit};
+use crate::limits::Limits;
+use crate::serve::Runtime;
 
 pub use cors::Cors;
 pub use upstream::retry_budget;
@@ -38,9 +38,7 @@ pub use upstream::retry_budget;
 pub struct App {
     pub runtime: Runtime,
     pub keys: Authenticator,
-    pub key_limit: KeyLimit,
-    pub failed_auth_limit: FailedAuthLimit,
-    pub exact_limit: ExactLimit,
+    pub limits: Arc<Limits>,
     pub retry_budget: TpsBudget,
     /// Longest time for a request.
     pub deadline: Duration,
@@ -90,7 +88,10 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
     for operation in operations {
         let operation = Arc::clone(operation);
         let filter = axum::routing::MethodFilter::try_from(operation.method.clone());
-        let handler = move |State(app): Shared, RequestIdOf(id): RequestIdOf, ClientOf(from): ClientOf, request: Request<Body>| {
+        let handler = move |State(app): Shared,
+                            RequestIdOf(id): RequestIdOf,
+                            ClientOf(from): ClientOf,
+                            request: Request<Body>| {
             let operation = Arc::clone(&operation);
             async move { in_progress(&app, &operation, request, &id, from).await }
         };
@@ -102,31 +103,41 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
     }
     let options = allow.clone();
     router
-        .options(async move |State(app): Shared, request: Request<Body>| app.cors.preflight(&request, &options))
+        .options(async move |State(app): Shared, request: Request<Body>| {
+            app.cors.preflight(&request, &options)
+        })
         .fallback(async move |RequestIdOf(id): RequestIdOf, request: Request<Body>| {
-            let detail = format!("{} is not possible here; {} are.", request.method(), allow.to_str().unwrap_or_default());
-            Refusal::new(Problem::MethodNotAllowed, detail).with_header(header::ALLOW, allow.clone()).into_response(&id)
+            let detail = format!(
+                "{} is not possible here; {} are.",
+                request.method(),
+                allow.to_str().unwrap_or_default()
+            );
+            Refusal::new(Problem::MethodNotAllowed, detail)
+                .with_header(header::ALLOW, allow.clone())
+                .into_response(&id)
         })
 }
 
 /// Runs an operation if there is room for one more, and measures it.
-async fn in_progress(app: &App, operation: &Operation, request: Request<Body>, id: &str, from: IpAddr) -> Response {
+async fn in_progress(
+    app: &App,
+    operation: &Operation,
+    request: Request<Body>,
+    id: &str,
+    from: IpAddr,
+) -> Response {
     let Ok(_place) = app.room.try_acquire() else {
         let detail = "There are too many requests in progress. Repeat the request in a moment.";
         return Refusal::new(Problem::Unavailable, detail).into_response(id);
     };
     let started = Instant::now();
     let span = tracing::info_span!("request", request_id = id, operation = operation.name);
-    telemetry_parent(&span, &request);
+    chassis::telemetry::continue_trace(&span, request.headers());
     let response = operation::handle(app, operation, request, id, from).instrument(span).await;
     let status = response.status().as_u16().to_string();
     metrics::histogram!("http_request_seconds", "operation" => operation.name.clone(), "status" => status)
         .record(started.elapsed());
     response
-}
-
-fn telemetry_parent(span: &tracing::Span, request: &Request<Body>) {
-    chassis::telemetry::continue_trace(span, request.headers());
 }
 
 /// Gives the request its id, and every answer the id and what browsers need.
@@ -165,7 +176,10 @@ struct ClientOf(IpAddr);
 impl axum::extract::FromRequestParts<Arc<App>> for ClientOf {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut http::request::Parts, app: &Arc<App>) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        app: &Arc<App>,
+    ) -> Result<Self, Self::Rejection> {
         let forwarded = parts.headers.get("x-forwarded-for").filter(|_| app.trust_forwarded);
         // The last entry is the one that our own proxy has added.
         let forwarded = forwarded.and_then(|v| v.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
@@ -175,7 +189,8 @@ impl axum::extract::FromRequestParts<Arc<App>> for ClientOf {
 }
 
 async fn not_found(RequestIdOf(id): RequestIdOf) -> Response {
-    Refusal::new(Problem::NotFound, "There is nothing at this path. See /docs for the reference.").into_response(&id)
+    Refusal::new(Problem::NotFound, "There is nothing at this path. See /docs for the reference.")
+        .into_response(&id)
 }
 
 /// For the pages beside the API, which are only read.

@@ -32,7 +32,13 @@ use crate::transcode::Bound;
 const MAX_BODY: usize = 1 << 20;
 
 /// Handles one request of an operation. Refusals of the caller's making keep the rate-limit headers.
-pub async fn handle(app: &App, operation: &Operation, request: Request<Body>, id: &str, from: IpAddr) -> Response {
+pub async fn handle(
+    app: &App,
+    operation: &Operation,
+    request: Request<Body>,
+    id: &str,
+    from: IpAddr,
+) -> Response {
     let (parts, body) = request.into_parts();
     let mut limit_headers = HeaderMap::new();
     let answer = match admit(app, operation, &parts.headers, from, &mut limit_headers).await {
@@ -65,9 +71,15 @@ async fn admit(
     let decision = match operation.policy.rate() {
         RateClass::Exact30Per60Seconds => {
             let now = app.runtime.clock.now();
-            Some(app.exact_limit.check(&app.runtime.db, &caller, now).await.map_err(|error| database_away(&error))?)
+            Some(
+                app.limits
+                    .exact
+                    .check(&app.runtime.db, &caller, now)
+                    .await
+                    .map_err(|error| database_away(&error))?,
+            )
         }
-        RateClass::Unspecified => app.key_limit.check(&caller),
+        RateClass::Unspecified => app.limits.key.check(&caller),
     };
     if let Some(decision) = decision {
         decision.write_headers(limit_headers);
@@ -91,7 +103,7 @@ async fn admit(
 }
 
 async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Arc<Caller>, Refusal> {
-    if let Some(decision) = app.failed_auth_limit.blocked(from) {
+    if let Some(decision) = app.limits.failed_auth.blocked(from) {
         return Err(too_many(&decision));
     }
     let key = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
@@ -101,7 +113,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Ar
     };
     answer.map_err(|error| match error {
         AuthError::Refused => {
-            app.failed_auth_limit.record_failure(from);
+            app.limits.failed_auth.record_failure(from);
             let detail = "Send a valid API key in the header `Authorization: Bearer <key>`.";
             Refusal::new(Problem::Unauthenticated, detail)
                 .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
@@ -118,7 +130,10 @@ fn bearer(value: &str) -> Option<&str> {
 
 fn database_away(error: &chassis::Error) -> Refusal {
     tracing::warn!(%error, "keys or limits cannot be read");
-    Refusal::new(Problem::Unavailable, "The service cannot check API keys right now. Repeat the request in a moment.")
+    Refusal::new(
+        Problem::Unavailable,
+        "The service cannot check API keys right now. Repeat the request in a moment.",
+    )
 }
 
 fn too_many(decision: &Decision) -> Refusal {
@@ -162,8 +177,13 @@ impl Incoming<'_> {
         if !self.operation.request.takes_body() {
             return Ok(None);
         }
-        let too_large = || Refusal::new(Problem::TooLarge, format!("The body must have at most {MAX_BODY} bytes."));
-        let length = self.parts.headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+        let too_large =
+            || Refusal::new(Problem::TooLarge, format!("The body must have at most {MAX_BODY} bytes."));
+        let length = self
+            .parts
+            .headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > MAX_BODY) {
             return Err(too_large());
         }
@@ -198,7 +218,9 @@ impl Incoming<'_> {
     fn path_values(&self) -> Vec<(&str, &str)> {
         let template = self.operation.path.split('/');
         let variables = template.zip(self.parts.uri.path().split('/'));
-        variables.filter_map(|(name, value)| Some((name.strip_prefix('{')?.strip_suffix('}')?, value))).collect()
+        variables
+            .filter_map(|(name, value)| Some((name.strip_prefix('{')?.strip_suffix('}')?, value)))
+            .collect()
     }
 
     fn outgoing(&self, bound: &Bound, key: Option<&HeaderValue>) -> Result<Outgoing, Refusal> {
@@ -216,7 +238,10 @@ impl Incoming<'_> {
         if !bound.faults.is_empty() {
             let carried = CarriedFaults::from(bound.faults.clone()).encode_to_vec();
             let value = HeaderValue::try_from(STANDARD_NO_PAD.encode(carried));
-            headers.insert(CARRIED_FAULTS, value.map_err(|_| Refusal::new(Problem::Internal, "A fault was lost."))?);
+            headers.insert(
+                CARRIED_FAULTS,
+                value.map_err(|_| Refusal::new(Problem::Internal, "A fault was lost."))?,
+            );
         }
         telemetry::pass_trace(&self.parts.headers, &mut headers);
         Ok(Outgoing {
@@ -224,7 +249,9 @@ impl Incoming<'_> {
             message: Bytes::copy_from_slice(&bound.message),
             metadata: MetadataMap::from_headers(headers),
             timeout: self.app.deadline.saturating_sub(Duration::from_millis(50)),
-            repeatable: self.parts.method == Method::GET || self.parts.method == Method::HEAD || key.is_some(),
+            repeatable: self.parts.method == Method::GET
+                || self.parts.method == Method::HEAD
+                || key.is_some(),
         })
     }
 
@@ -237,8 +264,11 @@ impl Incoming<'_> {
             Refusal::new(Problem::Internal, "Something went wrong on our side.")
         })?;
         let has_body = plan.has_body();
-        let mut response = if has_body { Body::from(json).into_response() } else { Body::empty().into_response() };
-        let status = u16::try_from(self.operation.policy.success).ok().and_then(|code| StatusCode::from_u16(code).ok());
+        let mut response =
+            if has_body { Body::from(json).into_response() } else { Body::empty().into_response() };
+        let status = u16::try_from(self.operation.policy.success)
+            .ok()
+            .and_then(|code| StatusCode::from_u16(code).ok());
         *response.status_mut() = status.unwrap_or(StatusCode::OK);
         let headers = response.headers_mut();
         if has_body {

@@ -51,8 +51,13 @@ impl From<Location> for Place {
 
 impl Refusal {
     pub fn new(problem: Problem, detail: impl Into<String>) -> Self {
-        let mut refusal =
-            Self { problem, detail: detail.into(), errors: Vec::new(), data: BTreeMap::new(), headers: Vec::new() };
+        let mut refusal = Self {
+            problem,
+            detail: detail.into(),
+            errors: Vec::new(),
+            data: BTreeMap::new(),
+            headers: Vec::new(),
+        };
         if matches!(problem, Problem::Unavailable | Problem::Timeout) {
             refusal.headers.push((header::RETRY_AFTER, HeaderValue::from_static("1")));
         }
@@ -67,7 +72,8 @@ impl Refusal {
     }
 
     pub fn bad_header(name: &'static str, detail: &str) -> Self {
-        let entry = Entry { place: Place::Header(name), code: Fault::BadHeader.code(), detail: detail.to_owned() };
+        let entry =
+            Entry { place: Place::Header(name), code: Fault::BadHeader.code(), detail: detail.to_owned() };
         Self { errors: vec![entry], ..Self::new(Problem::Validation, "1 header is not valid.") }
     }
 
@@ -105,7 +111,8 @@ impl Refusal {
         };
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = Body::from(text).into_response();
-        *response.status_mut() = StatusCode::from_u16(info.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() =
+            StatusCode::from_u16(info.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.extend(self.headers);
@@ -147,7 +154,8 @@ impl Details {
             match detail.type_url.rsplit('/').next() {
                 Some("google.rpc.ErrorInfo") => found.info = rpc::ErrorInfo::decode(value).ok(),
                 Some("google.rpc.BadRequest") => {
-                    found.violations = rpc::BadRequest::decode(value).map(|bad| bad.field_violations).unwrap_or_default();
+                    found.violations =
+                        rpc::BadRequest::decode(value).map(|bad| bad.field_violations).unwrap_or_default();
                 }
                 Some("google.rpc.RetryInfo") => {
                     let delay = rpc::RetryInfo::decode(value).ok().and_then(|info| info.retry_delay);

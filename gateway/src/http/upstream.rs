@@ -64,7 +64,11 @@ async fn attempt(peer: &Peer, outgoing: &Outgoing) -> Result<Response<Bytes>, St
         status.set_source(std::sync::Arc::new(error));
         status
     })?;
-    let mut request = Request::from_parts(outgoing.metadata.clone(), tonic::Extensions::default(), outgoing.message.clone());
+    let mut request = Request::from_parts(
+        outgoing.metadata.clone(),
+        tonic::Extensions::default(),
+        outgoing.message.clone(),
+    );
     request.set_timeout(outgoing.timeout);
     grpc.unary(request, outgoing.path.clone(), Raw).await
 }

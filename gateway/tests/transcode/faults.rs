@@ -227,7 +227,9 @@ fn an_update_that_needs_a_field_says_when_there_is_none() {
     for body in [r#"{"text": null}"#, r#"{"thing": {"text": "x"}}"#, r#"{"small": "wrong"}"#, "[]"] {
         assert!(!lacks_a_field(&update(body)), "{body}");
     }
-    assert!(lacks_a_field(&sample().operation("UpdateThing").request.bind(&[("id", "7")], None, None).unwrap()));
+    assert!(lacks_a_field(
+        &sample().operation("UpdateThing").request.bind(&[("id", "7")], None, None).unwrap()
+    ));
     assert!(!lacks_a_field(&create("{}")));
 }
 

@@ -1,0 +1,267 @@
+//! Delivers events to their listeners: at least once, in order per entity, each listener for itself.
+//!
+//! A listener that is away only makes its events wait. An event that a listener refuses waits alone, with those of its
+//! entity behind it, and becomes a dead letter in the end; then the later ones go on without it.
+
+use std::collections::HashSet;
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use proto::api::DeliverEventsRequest;
+use proto::api::event_listener_service_client::EventListenerServiceClient;
+use tonic::metadata::MetadataValue;
+use tonic::{Code, Request, Status};
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::peer::Peer;
+use crate::time::timestamp;
+use crate::token::{self, Tokens};
+use crate::worker::{Due, Job, Next, Worker, backoff};
+use crate::write::Tx;
+
+/// How many events go in one call at most, and how much data: a message must stay below what a listener takes.
+const BATCH: i64 = 100;
+const BATCH_BYTES: usize = 1 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// So often an event may be refused before it is dead: after about half an hour.
+pub const ATTEMPTS: i32 = 12;
+const FIRST_WAIT: TimeDelta = TimeDelta::seconds(1);
+const MOST_WAIT: TimeDelta = TimeDelta::minutes(10);
+
+/// The worker that serves one listener.
+pub(crate) fn worker(service: &'static str, peer: Peer, tokens: Tokens) -> Worker {
+    let due = Due {
+        table: "outbox",
+        live: "work.dead_at is null",
+        due: "work.listener = $3 and work.next_at <= $2",
+        argument: peer.name().to_owned(),
+    };
+    let name = format!("relay:{}", peer.name());
+    let relay = Arc::new(Relay { service, peer, tokens });
+    Worker::new(name, due, move |job| {
+        let relay = Arc::clone(&relay);
+        async move { relay.run(&job).await }
+    })
+}
+
+struct Relay {
+    service: &'static str,
+    peer: Peer,
+    tokens: Tokens,
+}
+
+#[derive(sqlx::FromRow)]
+struct Waiting {
+    entity_type: String,
+    entity_id: Uuid,
+    sequence: i64,
+    id: Uuid,
+    r#type: String,
+    data: String,
+    occurred_at: DateTime<Utc>,
+    attempts: i32,
+}
+
+/// What became of a batch.
+#[derive(Default)]
+struct Outcome {
+    listener: String,
+    delivered: Vec<Waiting>,
+    refused: Vec<(Waiting, Status)>,
+    /// Why the rest was left for later.
+    interrupted: Option<Status>,
+}
+
+impl Relay {
+    async fn run(&self, job: &Job) -> Result<Next, Error> {
+        let (batch, more) = self.batch(job).await?;
+        if batch.is_empty() {
+            return Ok(Next::WhenDue);
+        }
+        let outcome = self.deliver_all(job, batch).await;
+        self.settle(job, &outcome).await?;
+        match outcome.interrupted {
+            Some(status) => Err(Error::Peer(Box::new(status))),
+            None if more => Ok(Next::Now),
+            None => Ok(Next::WhenDue),
+        }
+    }
+
+    /// The next events in the order of delivery, and whether there are more. Those of an entity whose first event has
+    /// to wait, wait with it.
+    async fn batch(&self, job: &Job) -> Result<(Vec<Waiting>, bool), Error> {
+        let mut connection = job.db().read().await?;
+        let mut batch: Vec<Waiting> = sqlx::query_as(
+            "select entity_type, entity_id, sequence, id, type, data, occurred_at, attempts from outbox event
+             where account_id = $1 and listener = $2 and dead_at is null and not exists (
+                select from outbox earlier
+                where earlier.account_id = event.account_id and earlier.listener = event.listener
+                    and earlier.entity_type = event.entity_type and earlier.entity_id = event.entity_id
+                    and earlier.sequence <= event.sequence and earlier.dead_at is null and earlier.next_at > $3)
+             order by entity_type, entity_id, sequence limit $4",
+        )
+        .bind(job.account_id())
+        .bind(self.peer.name())
+        .bind(job.now())
+        .bind(BATCH)
+        .fetch_all(&mut *connection)
+        .await?;
+        let full = i64::try_from(batch.len()).is_ok_and(|count| count == BATCH);
+        let mut bytes = 0;
+        let fitting = batch.iter().take_while(|event| {
+            bytes += event.data.len();
+            bytes <= BATCH_BYTES
+        });
+        let fitting = fitting.count().max(1);
+        let cut = fitting < batch.len();
+        batch.truncate(fitting);
+        Ok((batch, full || cut))
+    }
+
+    /// All at once; if the listener refuses that, one after the other, so that only the faulty ones suffer.
+    async fn deliver_all(&self, job: &Job, batch: Vec<Waiting>) -> Outcome {
+        let mut outcome = Outcome { listener: self.peer.name().to_owned(), ..Outcome::default() };
+        if batch.len() > 1 {
+            match self.deliver(job, &batch).await {
+                Ok(()) => outcome.delivered = batch,
+                Err(status) if blames_the_event(&status) => self.deliver_each(job, batch, &mut outcome).await,
+                Err(status) => outcome.interrupted = Some(status),
+            }
+        } else {
+            self.deliver_each(job, batch, &mut outcome).await;
+        }
+        outcome
+    }
+
+    async fn deliver_each(&self, job: &Job, batch: Vec<Waiting>, outcome: &mut Outcome) {
+        let mut held_up = HashSet::new();
+        for event in batch {
+            let entity = (event.entity_type.clone(), event.entity_id);
+            if held_up.contains(&entity) {
+                continue;
+            }
+            match self.deliver(job, std::slice::from_ref(&event)).await {
+                Ok(()) => outcome.delivered.push(event),
+                Err(status) if blames_the_event(&status) => {
+                    held_up.insert(entity);
+                    outcome.refused.push((event, status));
+                }
+                Err(status) => {
+                    outcome.interrupted = Some(status);
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn deliver(&self, job: &Job, events: &[Waiting]) -> Result<(), Status> {
+        let account_id = job.account_id().to_string();
+        let event = |waiting: &Waiting| proto::api::Event {
+            id: waiting.id.to_string(),
+            account_id: account_id.clone(),
+            r#type: waiting.r#type.clone(),
+            entity_type: waiting.entity_type.clone(),
+            entity_id: waiting.entity_id.to_string(),
+            sequence: waiting.sequence,
+            occurred_at: Some(timestamp(waiting.occurred_at)),
+            data: waiting.data.clone(),
+        };
+        let mut request = Request::new(DeliverEventsRequest { events: events.iter().map(event).collect() });
+        request.set_timeout(TIMEOUT);
+        let token = self.tokens.mint_mesh(job.account(), self.service, job.now());
+        let token =
+            MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
+        request.metadata_mut().insert(token::HEADER, token);
+        let mut client = EventListenerServiceClient::new(self.peer.channel());
+        client.deliver_events(request).await.map(|_| ())
+    }
+
+    /// Forgets what was delivered and notes what was refused.
+    async fn settle(&self, job: &Job, outcome: &Outcome) -> Result<(), Error> {
+        if outcome.delivered.is_empty() && outcome.refused.is_empty() {
+            return Ok(());
+        }
+        job.write(outcome, settle).await?;
+        let count = |label: &'static str, count: usize| {
+            let listener = outcome.listener.clone();
+            metrics::counter!("events_total", "listener" => listener, "outcome" => label)
+                .increment(u64::try_from(count).unwrap_or_default());
+        };
+        count("delivered", outcome.delivered.len());
+        count("refused", outcome.refused.len());
+        Ok(())
+    }
+}
+
+async fn settle(tx: &mut Tx<'_>, outcome: &Outcome) -> Result<(), Error> {
+    forget(tx, &outcome.listener, &outcome.delivered).await?;
+    for (event, status) in &outcome.refused {
+        refuse(tx, &outcome.listener, event, status).await?;
+    }
+    Ok(())
+}
+
+/// Whether it was the listener itself that answered, and what it said is about the event. Anything else (the listener
+/// is away, full, too slow, or does not accept us) will pass and is no fault of the event.
+fn blames_the_event(status: &Status) -> bool {
+    // What failed on the way has a cause; an answer of the listener has none.
+    status.source().is_none()
+        && matches!(
+            status.code(),
+            Code::InvalidArgument
+                | Code::FailedPrecondition
+                | Code::OutOfRange
+                | Code::NotFound
+                | Code::AlreadyExists
+                | Code::Internal
+                | Code::Unknown
+                | Code::DataLoss
+        )
+}
+
+async fn forget(tx: &mut Tx<'_>, listener: &str, events: &[Waiting]) -> Result<(), Error> {
+    let account = tx.account();
+    sqlx::query(
+        "delete from outbox where account_id = $1 and listener = $2
+            and (entity_type, entity_id, sequence) in (select * from unnest($3::text[], $4::uuid[], $5::bigint[]))",
+    )
+    .bind(account)
+    .bind(listener)
+    .bind(events.iter().map(|event| event.entity_type.clone()).collect::<Vec<_>>())
+    .bind(events.iter().map(|event| event.entity_id).collect::<Vec<_>>())
+    .bind(events.iter().map(|event| event.sequence).collect::<Vec<_>>())
+    .execute(tx.db())
+    .await?;
+    Ok(())
+}
+
+async fn refuse(tx: &mut Tx<'_>, listener: &str, event: &Waiting, status: &Status) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let attempts = event.attempts + 1;
+    let dead = attempts >= ATTEMPTS;
+    let wait = backoff(attempts.unsigned_abs(), FIRST_WAIT, MOST_WAIT);
+    if dead {
+        tracing::error!(listener, event = %event.id, "an event is a dead letter now");
+    } else {
+        tracing::warn!(listener, event = %event.id, attempts, code = ?status.code(), "an event was refused");
+    }
+    sqlx::query(
+        "update outbox set attempts = $6, next_at = $7, dead_at = $8, last_error = $9
+         where account_id = $1 and listener = $2 and entity_type = $3 and entity_id = $4 and sequence = $5",
+    )
+    .bind(account)
+    .bind(listener)
+    .bind(&event.entity_type)
+    .bind(event.entity_id)
+    .bind(event.sequence)
+    .bind(attempts)
+    .bind(now + wait)
+    .bind(dead.then_some(now))
+    .bind(format!("{:?}: {}", status.code(), status.message()))
+    .execute(tx.db())
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! The loop of one worker: keep the leases, find accounts with work, run their jobs.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::FutureExt;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use super::lease::Leases;
+use super::{Job, Next, Timing, Worker, backoff, due};
+use crate::account::{Account, AccountId};
+use crate::db::Db;
+use crate::error::Error;
+use crate::service::chain;
+
+/// How many accounts are looked up at once.
+const FOUND: i64 = 500;
+/// The least time between two looks, however often the process commits.
+const BREATH: Duration = Duration::from_millis(10);
+/// An account whose job failed is left alone for this long at first, and at most.
+const FIRST_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
+const MOST_BACKOFF: TimeDelta = TimeDelta::seconds(30);
+
+enum Outcome {
+    Ended(Next),
+    Failed(Error),
+    Panicked,
+}
+
+/// An account that has to wait.
+struct Pause {
+    failures: u32,
+    until: DateTime<Utc>,
+}
+
+pub(super) struct Driver {
+    db: Db,
+    worker: Worker,
+    leases: Leases,
+    poll: Duration,
+    queue: VecDeque<Arc<Account>>,
+    /// Accounts in the queue or at work.
+    taken: HashSet<AccountId>,
+    jobs: JoinSet<(AccountId, Outcome)>,
+    pauses: HashMap<AccountId, Pause>,
+    /// Where the next look begins.
+    after: Uuid,
+    looked_at: Instant,
+    look_at: Instant,
+}
+
+impl Driver {
+    pub fn new(db: Db, worker: Worker, owner: Uuid, timing: Timing) -> Self {
+        let leases = Leases::new(Arc::clone(&worker.name), owner, timing.lease);
+        Self {
+            db,
+            poll: timing.poll,
+            leases,
+            worker,
+            queue: VecDeque::new(),
+            taken: HashSet::new(),
+            jobs: JoinSet::new(),
+            pauses: HashMap::new(),
+            after: Uuid::nil(),
+            looked_at: Instant::now(),
+            look_at: Instant::now(),
+        }
+    }
+
+    pub async fn drive(mut self, mut stop: watch::Receiver<Option<Duration>>) {
+        let wake = Arc::clone(&self.db.wake);
+        let mut woken = Box::pin(Arc::clone(&wake).notified_owned());
+        let mut beat = tokio::time::interval(self.poll);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            self.fill();
+            tokio::select! {
+                () = told_to_stop(&mut stop) => break,
+                Some(ended) = self.jobs.join_next() => self.ended(ended),
+                () = &mut woken => {
+                    // Armed again before the look, so that a commit during it is not missed.
+                    woken = Box::pin(Arc::clone(&wake).notified_owned());
+                    self.hurry();
+                }
+                _ = beat.tick() => self.keep_leases().await,
+                () = tokio::time::sleep_until(self.look_at) => self.look().await,
+            }
+        }
+        let grace = stop.borrow().unwrap_or_default();
+        self.end(grace).await;
+    }
+
+    /// Starts jobs while there is room.
+    fn fill(&mut self) {
+        while self.jobs.len() < self.worker.concurrency {
+            let Some(account) = self.queue.pop_front() else { return };
+            let Some(lease) = self.leases.of(account.id) else {
+                self.taken.remove(&account.id);
+                continue;
+            };
+            let span = tracing::info_span!("job", worker = &*self.worker.name, account = %account.id);
+            let id = account.id;
+            let job = Job { db: self.db.clone(), account, lease };
+            // Inside the guard from its first statement on: also making the future may panic.
+            let run = Arc::clone(&self.worker.run);
+            let guarded = AssertUnwindSafe(async move { run(job).await }).catch_unwind();
+            let outcome = async move {
+                match guarded.await {
+                    Ok(Ok(next)) => Outcome::Ended(next),
+                    Ok(Err(error)) => Outcome::Failed(error),
+                    Err(_) => Outcome::Panicked,
+                }
+            };
+            self.jobs.spawn(async move { (id, outcome.await) }.instrument(span));
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(AccountId, Outcome), tokio::task::JoinError>) {
+        // Panics are caught inside the job, and nobody cancels one while the loop runs.
+        let Ok((account, outcome)) = ended else { return };
+        self.taken.remove(&account);
+        let name = Arc::clone(&self.worker.name);
+        let worker = &*name;
+        let now = self.db.clock.now();
+        let label = match outcome {
+            Outcome::Ended(next) => {
+                self.pauses.remove(&account);
+                match next {
+                    Next::WhenDue => {}
+                    Next::Now => self.look_at = self.looked_at + BREATH,
+                    Next::After(wait) => {
+                        self.pauses.insert(account, Pause { failures: 0, until: now + wait });
+                    }
+                }
+                "ended"
+            }
+            Outcome::Failed(Error::LeaseLost) => {
+                tracing::info!(worker, %account, "another process has taken this account over");
+                "lost"
+            }
+            Outcome::Failed(error) => {
+                tracing::warn!(worker, %account, error = chain(&error), "background work failed");
+                self.pause(account, now);
+                "failed"
+            }
+            Outcome::Panicked => {
+                tracing::error!(worker, %account, "background work panicked");
+                self.pause(account, now);
+                "panicked"
+            }
+        };
+        metrics::counter!("worker_jobs_total", "worker" => worker.to_owned(), "outcome" => label)
+            .increment(1);
+        // What was written for this account while its job ran was passed over.
+        self.hurry();
+    }
+
+    fn pause(&mut self, account: AccountId, now: DateTime<Utc>) {
+        let pause = self.pauses.entry(account).or_insert(Pause { failures: 0, until: now });
+        pause.failures = pause.failures.saturating_add(1);
+        pause.until = now + backoff(pause.failures, FIRST_BACKOFF, MOST_BACKOFF);
+    }
+
+    fn hurry(&mut self) {
+        if self.worker.every.is_none() {
+            self.look_at = self.look_at.min(self.looked_at + BREATH);
+        }
+    }
+
+    async fn keep_leases(&mut self) {
+        let now = self.db.clock.now();
+        let worker = &self.worker.name;
+        if self.leases.is_renewal_due(now) {
+            let busy: BTreeSet<u16> = self.taken.iter().map(|account| account.partition()).collect();
+            let before = self.leases.count();
+            let renewed = async {
+                let mut connection = self.db.read().await?;
+                self.leases.renew(&mut connection, now, &busy).await
+            };
+            if let Err(error) = renewed.await {
+                tracing::warn!(worker = &**worker, error = chain(&error), "leases could not be renewed");
+            }
+            if self.leases.count() > before {
+                self.look_at = Instant::now();
+            }
+        }
+        let age = self.leases.renewed_at().map_or(TimeDelta::zero(), |renewed| now - renewed);
+        metrics::gauge!("worker_lease_age_seconds", "worker" => worker.to_string()).set(age.as_seconds_f64());
+        metrics::gauge!("worker_leases", "worker" => worker.to_string()).set(as_f64(self.leases.count()));
+    }
+
+    /// Looks for accounts with work due and puts them into the queue.
+    async fn look(&mut self) {
+        self.looked_at = Instant::now();
+        self.look_at = self.looked_at + self.worker.every.unwrap_or(self.poll);
+        // While there is plenty to do there is no need to look for more.
+        if self.leases.count() == 0 || self.queue.len() > self.worker.concurrency * 2 {
+            return;
+        }
+        if let Err(error) = self.find().await {
+            let worker = &*self.worker.name;
+            tracing::warn!(worker, error = chain(&error), "work could not be looked up");
+        }
+    }
+
+    async fn find(&mut self) -> Result<(), Error> {
+        let now = self.db.clock.now();
+        self.pauses.retain(|_, pause| pause.failures > 0 || pause.until > now);
+        let mut connection = self.db.read().await?;
+        let found = self.worker.due.find(&mut connection, self.after, now, FOUND).await?;
+        let more = i64::try_from(found.len()).is_ok_and(|count| count == FOUND);
+        self.after = found.last().filter(|_| more).map_or(Uuid::nil(), |account| account.uuid());
+        if more {
+            self.look_at = self.looked_at + BREATH;
+        }
+        let ours = found.into_iter().filter(|account| self.leases.covers(*account)).collect::<Vec<_>>();
+        metrics::gauge!("worker_backlog_accounts", "worker" => self.worker.name.to_string())
+            .set(as_f64(ours.len()));
+        let paused = |account: &AccountId| self.pauses.get(account).is_some_and(|pause| pause.until > now);
+        let ready = |account: &AccountId| !self.taken.contains(account) && !paused(account);
+        let ready: Vec<AccountId> = ours.into_iter().filter(ready).collect();
+        if !ready.is_empty() {
+            self.queue.extend(due::with_settings(&mut connection, &ready).await?);
+            self.taken.extend(ready);
+        }
+        Ok(())
+    }
+
+    async fn end(mut self, grace: Duration) {
+        self.queue.clear();
+        let drained = async { while self.jobs.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, drained).await.is_err() {
+            tracing::warn!(worker = &*self.worker.name, "stopped with jobs still in progress");
+        }
+        self.jobs.shutdown().await;
+        let now = self.db.clock.now();
+        let released = async {
+            let mut connection = self.db.read().await?;
+            self.leases.release(&mut connection, now).await
+        };
+        if let Err(error) = released.await {
+            tracing::warn!(worker = &*self.worker.name, error = chain(&error), "leases were not given back");
+        }
+    }
+}
+
+/// Also when nobody is left to tell.
+async fn told_to_stop(stop: &mut watch::Receiver<Option<Duration>>) {
+    let _ = stop.wait_for(Option::is_some).await;
+}
+
+fn as_f64(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
+}

@@ -1,0 +1,257 @@
+//! Leases on partitions: who works on which part, until when, and the fence that keeps a late one out.
+//!
+//! All times are passed in, so that every process of a service judges by the same kind of clock and a test can move it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::account::{AccountId, PARTITIONS};
+use crate::error::Error;
+
+/// A partition that this process works on, as a write can prove it.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    worker: Arc<str>,
+    partition: u16,
+    owner: Uuid,
+    fence: i64,
+}
+
+impl Lease {
+    /// Makes sure that the lease is still ours, and that nobody takes it before the transaction has ended.
+    pub(crate) async fn hold(&self, connection: &mut PgConnection, account: AccountId) -> Result<(), Error> {
+        if account.partition() != self.partition {
+            return Err(Error::Internal("a lease was used for an account of another partition".into()));
+        }
+        let held: Option<i32> = sqlx::query_scalar(
+            "select 1 from lease where worker = $1 and partition = $2 and owner = $3 and fence = $4 for share",
+        )
+        .bind(&*self.worker)
+        .bind(column(self.partition))
+        .bind(self.owner)
+        .bind(self.fence)
+        .fetch_optional(connection)
+        .await?;
+        held.map(|_| ()).ok_or(Error::LeaseLost)
+    }
+}
+
+fn column(partition: u16) -> i16 {
+    i16::try_from(partition).unwrap_or(i16::MAX)
+}
+
+/// What one worker of this process holds.
+pub(super) struct Leases {
+    worker: Arc<str>,
+    owner: Uuid,
+    length: TimeDelta,
+    /// Partition and fence.
+    held: BTreeMap<u16, i64>,
+    renewed_at: Option<DateTime<Utc>>,
+    renew_at: DateTime<Utc>,
+}
+
+impl Leases {
+    pub fn new(worker: Arc<str>, owner: Uuid, length: TimeDelta) -> Self {
+        let renew_at = DateTime::UNIX_EPOCH;
+        Self { worker, owner, length, held: BTreeMap::new(), renewed_at: None, renew_at }
+    }
+
+    pub fn of(&self, account: AccountId) -> Option<Lease> {
+        let partition = account.partition();
+        let fence = *self.held.get(&partition)?;
+        Some(Lease { worker: Arc::clone(&self.worker), partition, owner: self.owner, fence })
+    }
+
+    pub fn covers(&self, account: AccountId) -> bool {
+        self.held.contains_key(&account.partition())
+    }
+
+    /// How many partitions are held.
+    pub fn count(&self) -> usize {
+        self.held.len()
+    }
+
+    pub fn renewed_at(&self) -> Option<DateTime<Utc>> {
+        self.renewed_at
+    }
+
+    pub fn is_renewal_due(&self, now: DateTime<Utc>) -> bool {
+        now >= self.renew_at
+    }
+
+    /// Shows a sign of life, then gives back what is more than a fair share, or takes what is free up to it.
+    /// Partitions that are `busy` are not given back.
+    pub async fn renew(
+        &mut self,
+        connection: &mut PgConnection,
+        now: DateTime<Utc>,
+        busy: &BTreeSet<u16>,
+    ) -> Result<(), Error> {
+        self.extend(connection, now).await?;
+        let share = fair_share(self.live_replicas(connection, now).await?);
+        if self.held.len() > share {
+            let spare = self.held.keys().copied().filter(|partition| !busy.contains(partition));
+            let spare = spare.take(self.held.len() - share).collect::<Vec<_>>();
+            self.give_back(connection, now, &spare).await?;
+        }
+        let others = self.held_by_others(connection, now).await?;
+        if self.held.len() < share {
+            self.take(connection, now, share - self.held.len(), &others).await?;
+        }
+        self.renewed_at = Some(now);
+        // An owner that shows no more sign of life is replaced at the moment its lease ends.
+        let expiring = others.values().min().copied().unwrap_or(DateTime::<Utc>::MAX_UTC);
+        self.renew_at = expiring.min(now + self.length / 3);
+        Ok(())
+    }
+
+    /// Renews what is still ours, and so learns what is not.
+    async fn extend(&mut self, connection: &mut PgConnection, now: DateTime<Utc>) -> Result<(), Error> {
+        let until = now + self.length;
+        sqlx::query(
+            "insert into replica (worker, owner, until) values ($1, $2, $3)
+             on conflict (worker, owner) do update set until = excluded.until",
+        )
+        .bind(&*self.worker)
+        .bind(self.owner)
+        .bind(until)
+        .execute(&mut *connection)
+        .await?;
+        let extended: Vec<(i16, i64)> = sqlx::query_as(
+            "update lease set until = $3 where worker = $1 and owner = $2 returning partition, fence",
+        )
+        .bind(&*self.worker)
+        .bind(self.owner)
+        .bind(until)
+        .fetch_all(connection)
+        .await?;
+        self.held = partitions(extended).collect();
+        Ok(())
+    }
+
+    async fn live_replicas(&self, connection: &mut PgConnection, now: DateTime<Utc>) -> Result<i64, Error> {
+        // Forgotten only much later: a replica whose sign of life comes late is no new one.
+        sqlx::query("delete from replica where worker = $1 and until < $2")
+            .bind(&*self.worker)
+            .bind(now - self.length * 100)
+            .execute(&mut *connection)
+            .await?;
+        let live = sqlx::query_scalar("select count(*) from replica where worker = $1 and until > $2")
+            .bind(&*self.worker)
+            .bind(now)
+            .fetch_one(connection)
+            .await?;
+        Ok(live)
+    }
+
+    /// The partitions of other owners, and until when they are theirs.
+    async fn held_by_others(
+        &self,
+        connection: &mut PgConnection,
+        now: DateTime<Utc>,
+    ) -> Result<BTreeMap<u16, DateTime<Utc>>, Error> {
+        let rows: Vec<(i16, DateTime<Utc>)> = sqlx::query_as(
+            "select partition, until from lease where worker = $1 and owner <> $2 and until > $3",
+        )
+        .bind(&*self.worker)
+        .bind(self.owner)
+        .bind(now)
+        .fetch_all(connection)
+        .await?;
+        Ok(partitions(rows).collect())
+    }
+
+    async fn take(
+        &mut self,
+        connection: &mut PgConnection,
+        now: DateTime<Utc>,
+        count: usize,
+        others: &BTreeMap<u16, DateTime<Utc>>,
+    ) -> Result<(), Error> {
+        let free = |partition: &u16| !self.held.contains_key(partition) && !others.contains_key(partition);
+        let mut wanted: Vec<u16> = (0..PARTITIONS).filter(free).collect();
+        // Each replica starts elsewhere, so that two who look at the same time find different ones.
+        let start = usize::from(self.owner.as_bytes()[15]) % wanted.len().max(1);
+        wanted.rotate_left(start);
+        wanted.truncate(count);
+        // Locked in one order by everyone.
+        wanted.sort_unstable();
+        let taken: Vec<(i16, i64)> = sqlx::query_as(
+            "insert into lease (worker, partition, owner, until, fence)
+             select $1, partition, $2, $3, 1 from unnest($4::smallint[]) as wanted (partition)
+             on conflict (worker, partition) do update
+                set owner = excluded.owner, until = excluded.until, fence = lease.fence + 1
+                where lease.until <= $5
+             returning partition, fence",
+        )
+        .bind(&*self.worker)
+        .bind(self.owner)
+        .bind(now + self.length)
+        .bind(wanted.into_iter().map(column).collect::<Vec<_>>())
+        .bind(now)
+        .fetch_all(connection)
+        .await?;
+        self.held.extend(partitions(taken));
+        Ok(())
+    }
+
+    async fn give_back(
+        &mut self,
+        connection: &mut PgConnection,
+        now: DateTime<Utc>,
+        spare: &[u16],
+    ) -> Result<(), Error> {
+        sqlx::query(
+            "update lease set owner = $4, until = $5 where worker = $1 and owner = $2 and partition = any($3)",
+        )
+        .bind(&*self.worker)
+        .bind(self.owner)
+        .bind(spare.iter().copied().map(column).collect::<Vec<_>>())
+        .bind(Uuid::nil())
+        .bind(now)
+        .execute(connection)
+        .await?;
+        self.held.retain(|partition, _| !spare.contains(partition));
+        Ok(())
+    }
+
+    /// Gives everything back: another process can go on at once.
+    pub async fn release(&mut self, connection: &mut PgConnection, now: DateTime<Utc>) -> Result<(), Error> {
+        let all: Vec<u16> = self.held.keys().copied().collect();
+        self.give_back(connection, now, &all).await?;
+        sqlx::query("delete from replica where worker = $1 and owner = $2")
+            .bind(&*self.worker)
+            .bind(self.owner)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+}
+
+fn partitions<T>(rows: Vec<(i16, T)>) -> impl Iterator<Item = (u16, T)> {
+    rows.into_iter().filter_map(|(partition, value)| Some((u16::try_from(partition).ok()?, value)))
+}
+
+/// Rounded up: no partition stays without an owner.
+fn fair_share(replicas: i64) -> usize {
+    usize::from(PARTITIONS).div_ceil(usize::try_from(replicas.max(1)).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_all_replicas_cover_all_partitions() {
+        for replicas in 1..=200 {
+            let share = fair_share(replicas);
+            assert!(share >= 1 && share * usize::try_from(replicas).unwrap() >= usize::from(PARTITIONS));
+        }
+        assert_eq!((fair_share(0), fair_share(2), fair_share(3)), (64, 32, 22));
+    }
+}

@@ -1,0 +1,162 @@
+//! Background work: the one mechanism for everything that no caller waits for.
+//!
+//! Accounts hash into partitions, a process leases partitions ([`lease`]) and works through the accounts in them that
+//! have work due ([`due`]), several at once but never one account twice at the same time ([`drive`]). Knows nothing of
+//! what the work is.
+
+mod backoff;
+mod drive;
+mod due;
+mod lease;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::account::{Account, AccountId};
+use crate::db::Db;
+use crate::error::Error;
+use crate::write::Tx;
+
+pub use backoff::backoff;
+pub use due::Due;
+pub use lease::Lease;
+
+/// How many accounts a worker works on at once, unless it says otherwise. Small: they share the pool with the requests.
+const CONCURRENCY: usize = 4;
+
+/// The times of leases and polls.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// How long a lease lasts without a sign of life; renewed at a third of it. Measured by the service's clock.
+    pub lease: TimeDelta,
+    /// How often to look for work that another process has left. Real time, whatever the service's clock says.
+    pub poll: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { lease: TimeDelta::seconds(15), poll: Duration::from_millis(250) }
+    }
+}
+
+/// What a job says about the account's next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// When there is work due again.
+    WhenDue,
+    /// At once: there was more than one job should do.
+    Now,
+    /// Not before this time has passed.
+    After(TimeDelta),
+}
+
+/// One account's turn.
+#[derive(Clone)]
+pub struct Job {
+    db: Db,
+    account: Arc<Account>,
+    lease: Lease,
+}
+
+impl Job {
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    pub fn account_id(&self) -> AccountId {
+        self.account.id
+    }
+
+    /// For reading. Writing goes through [`Job::write`].
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub fn now(&self) -> DateTime<Utc> {
+        self.db.clock.now()
+    }
+
+    /// A write transaction that fails with [`Error::LeaseLost`] once another process has taken the work over. What
+    /// `operation` needs comes as `input`: a closure that borrows would not be `Send`.
+    pub async fn write<R, T, E, F>(&self, input: &R, operation: F) -> Result<T, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        self.db.fenced(&self.lease, &self.account, input, operation).await
+    }
+}
+
+type Run = Arc<dyn Fn(Job) -> BoxFuture<'static, Result<Next, Error>> + Send + Sync>;
+
+/// A kind of background work.
+#[derive(Clone)]
+pub struct Worker {
+    name: Arc<str>,
+    due: Due,
+    run: Run,
+    concurrency: usize,
+    every: Option<Duration>,
+}
+
+impl Worker {
+    /// `name` is unique in the service. `run` does a bounded amount of one account's work. When it fails or panics, the
+    /// account is left alone for a while that grows with every failure; other accounts do not notice.
+    pub fn new<F, R>(name: impl Into<Arc<str>>, due: Due, run: F) -> Self
+    where
+        F: Fn(Job) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Next, Error>> + Send + 'static,
+    {
+        let run: Run = Arc::new(move |job| Box::pin(run(job)));
+        Self { name: name.into(), due, run, concurrency: CONCURRENCY, every: None }
+    }
+
+    /// How many accounts to work on at once.
+    #[must_use]
+    pub fn concurrency(mut self, accounts: usize) -> Self {
+        self.concurrency = accounts.max(1);
+        self
+    }
+
+    /// For work that is in no hurry: looks for it only so often, and not after every commit.
+    #[must_use]
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.every = Some(interval);
+        self
+    }
+}
+
+/// The running workers of a process. Dropped without [`Workers::stop`] they end at once and keep their leases, as if
+/// the process had been killed.
+pub struct Workers {
+    drivers: JoinSet<()>,
+    stop: watch::Sender<Option<Duration>>,
+}
+
+impl Workers {
+    /// Starts them as one replica.
+    pub fn start(db: &Db, workers: Vec<Worker>, timing: Timing) -> Self {
+        let (stop, stopped) = watch::channel(None);
+        let owner = db.clock.id();
+        let mut drivers = JoinSet::new();
+        for worker in workers {
+            drivers.spawn(drive::Driver::new(db.clone(), worker, owner, timing).drive(stopped.clone()));
+        }
+        Self { drivers, stop }
+    }
+
+    /// Begins no more jobs, lets the running ones end within `grace`, and gives the leases back.
+    pub async fn stop(mut self, grace: Duration) {
+        self.stop.send_replace(Some(grace));
+        while let Some(ended) = self.drivers.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a worker did not end well");
+            }
+        }
+    }
+}

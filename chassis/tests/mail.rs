@@ -1,0 +1,160 @@
+//! Mail from the transaction to a real SMTP server, or into files.
+
+mod support;
+
+use base64::Engine;
+use chassis::mail::{Attachment, Mail, mailbox};
+use chassis::testing::{self, SmtpServer, Started, TestDatabase, eventually};
+use chassis::{Account, Clock, dead_letters};
+use chrono::TimeDelta;
+use support::{Bare, database, write};
+
+fn sample() -> Mail {
+    let from = mailbox("Bäckerei", "info@bakery.example").unwrap();
+    let to = vec![mailbox("Ann", "ann@client.example").unwrap()];
+    Mail {
+        cc: vec![mailbox("", "bob@client.example").unwrap()],
+        reply_to: mailbox("", "reply@bakery.example"),
+        text: Some("Hello\n.\nHello again\n".into()),
+        html: Some("<p>Hello</p>".into()),
+        attachments: vec![Attachment {
+            name: "Rechnung für Ann.pdf".into(),
+            content_type: "application/pdf".into(),
+            bytes: b"%PDF-1.7 not really".to_vec(),
+        }],
+        headers: vec![("X-Reference", "r\r\nBcc: victim@example.com".into())],
+        reference: "letter 7".into(),
+        ..Mail::new(from, to, "Grüße – 5 €\r\nBcc: victim@example.com")
+    }
+}
+
+async fn queue(service: &Started, account: &Account, mail: &Mail) {
+    write(&service.runtime.db, account, async |tx| tx.queue_mail(mail).await.map(|_| ())).await;
+}
+
+async fn working(database: &TestDatabase, clock: &Clock, server: &SmtpServer) -> Started {
+    testing::start_working::<Bare>(database.url(), clock, &["--smtp-url", &server.url()]).await
+}
+
+async fn states(database: &TestDatabase) -> Vec<(String, i32)> {
+    sqlx::query_as("select status, attempts from bare.mail order by id")
+        .fetch_all(&mut database.connect().await)
+        .await
+        .unwrap()
+}
+
+fn decoded_words(header: &str) -> String {
+    let words = header.split("=?utf-8?b?").skip(1).map(|word| word.split("?=").next().unwrap());
+    let bytes = words.flat_map(|word| base64::engine::general_purpose::STANDARD.decode(word).unwrap());
+    String::from_utf8(bytes.collect()).unwrap()
+}
+
+/// The header with its continuation lines.
+fn header(message: &str, name: &str) -> String {
+    let unfolded = message.split("\r\n\r\n").next().unwrap().replace("\r\n ", " ");
+    let found = unfolded.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).unwrap();
+    found.to_owned()
+}
+
+#[tokio::test]
+async fn a_mail_arrives_as_it_was_meant_and_once() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    let service = working(&database, &clock, &server).await;
+    queue(&service, &testing::account(), &sample()).await;
+    eventually("it is sent", async || states(&database).await == [("sent".to_owned(), 1)]).await;
+    let received = server.received();
+    assert_eq!(received.len(), 1);
+    let mail = &received[0];
+    assert_eq!(mail.sender, "info@bakery.example");
+    assert_eq!(mail.recipients, ["ann@client.example", "bob@client.example"], "and no victim");
+    assert!(decoded_words(&header(&mail.message, "Subject")).contains("Grüße"));
+    assert_eq!(header(&mail.message, "Reply-To"), "reply@bakery.example");
+    assert!(!mail.message.lines().any(|line| line.starts_with("Bcc")), "{}", mail.message);
+    assert!(mail.message.contains("\r\n.\r\nHello again"), "a line with a dot is no end");
+    let attached = base64::engine::general_purpose::STANDARD.encode(b"%PDF-1.7 not really");
+    assert!(mail.message.contains(&attached) || mail.message.contains("%PDF-1.7 not really"));
+    assert!(mail.message.contains("text/html") && mail.message.contains("application/pdf"));
+}
+
+#[tokio::test]
+async fn a_mail_that_is_refused_for_now_goes_out_later() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    server.refuse_next(&["451 try again later", "421 too busy"]);
+    let service = working(&database, &clock, &server).await;
+    queue(&service, &testing::account(), &sample()).await;
+    eventually("it was refused", async || states(&database).await == [("queued".to_owned(), 1)]).await;
+    eventually("it is sent", async || {
+        clock.advance(TimeDelta::seconds(5));
+        states(&database).await == [("sent".to_owned(), 3)]
+    })
+    .await;
+    assert_eq!((server.received().len(), server.refused()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_mail_that_is_refused_for_good_is_a_dead_letter_and_can_be_retried() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    server.refuse_next(&["550 no such user"]);
+    let service = working(&database, &clock, &server).await;
+    let (account, db) = (testing::account(), &service.runtime.db);
+    queue(&service, &account, &sample()).await;
+    eventually("it is dead", async || states(&database).await == [("dead".to_owned(), 1)]).await;
+    let letters = dead_letters::list(db).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!((letters[0].kind.as_str(), letters[0].what.as_str()), ("mail", "letter 7"));
+    assert!(letters[0].last_error.contains("no such user"), "{}", letters[0].last_error);
+    assert_eq!(letters[0].account_id, account.id);
+    assert_eq!(dead_letters::retry(db, None).await.unwrap(), 1);
+    eventually("it is sent", async || states(&database).await == [("sent".to_owned(), 1)]).await;
+    assert_eq!(server.received().len(), 1);
+}
+
+#[tokio::test]
+async fn delivery_is_given_up_after_its_attempts() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    server.refuse_next(&["451 later"; 50]);
+    let service = working(&database, &clock, &server).await;
+    queue(&service, &testing::account(), &sample()).await;
+    eventually("it is dead", async || {
+        clock.advance(TimeDelta::minutes(10));
+        states(&database).await == [("dead".to_owned(), chassis::mail::ATTEMPTS)]
+    })
+    .await;
+    assert_eq!(server.refused(), 10);
+}
+
+#[tokio::test]
+async fn mail_waits_while_the_server_is_away() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    let url = server.url();
+    drop(server);
+    let service = testing::start_working::<Bare>(database.url(), &clock, &["--smtp-url", &url]).await;
+    queue(&service, &testing::account(), &sample()).await;
+    eventually("it was tried", async || {
+        let error: String = sqlx::query_scalar("select last_error from bare.mail")
+            .fetch_one(&mut database.connect().await)
+            .await
+            .unwrap();
+        !error.is_empty()
+    })
+    .await;
+    assert_eq!(states(&database).await, [("queued".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn without_a_server_mail_goes_to_files() {
+    let (database, clock) = (database().await, testing::clock());
+    let folder = tempfile::tempdir().unwrap();
+    let mails = folder.path().join("mail");
+    let flags = ["--mail-dir", mails.to_str().unwrap()];
+    let service = testing::start_working::<Bare>(database.url(), &clock, &flags).await;
+    queue(&service, &testing::account(), &sample()).await;
+    queue(&service, &testing::account(), &sample()).await;
+    let sent = ("sent".to_owned(), 1);
+    eventually("they are written", async || states(&database).await == [sent.clone(), sent.clone()]).await;
+    let files: Vec<_> = std::fs::read_dir(&mails).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 2);
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    let id = files[0].file_stem().unwrap().to_str().unwrap();
+    assert_eq!(header(&text, "Message-ID"), format!("<{id}@bakery.example>"));
+}

@@ -1,0 +1,75 @@
+//! A service with nothing but what every service has, and writes to it.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::ops::AsyncFn;
+
+use chassis::testing::{self, TestDatabase};
+use chassis::{Account, Call, Clock, Context, Db, Error, Event, Runtime, Service, Tx};
+use proto::api::{ProvisionAccountRequest, ProvisionAccountResponse};
+use sqlx::migrate::Migrator;
+use tonic::service::RoutesBuilder;
+use uuid::Uuid;
+
+static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
+
+pub struct Bare;
+
+#[tonic::async_trait]
+impl Service for Bare {
+    const NAME: &'static str = "bare";
+    const ABOUT: &'static str = "For tests";
+
+    fn migrations() -> &'static Migrator {
+        &NO_MIGRATIONS
+    }
+
+    fn routes(_: &Runtime, _: &mut RoutesBuilder) {}
+}
+
+pub async fn database() -> TestDatabase {
+    TestDatabase::new(&[("bare", &NO_MIGRATIONS)]).await
+}
+
+/// Another replica's way to the same database.
+pub fn open(database: &TestDatabase, clock: &Clock) -> Db {
+    Db::open(database.url(), "bare", 4, clock.clone(), Vec::new()).unwrap()
+}
+
+/// A write on behalf of a caller.
+pub async fn write(db: &Db, account: &Account, operation: impl AsyncFn(&mut Tx<'_>) -> Result<(), Error>) {
+    let call = Call {
+        context: context(account, db.clock()),
+        input: ProvisionAccountRequest { name: "Bakery".into() },
+        faults: proto::Faults::default(),
+    };
+    let operation = async |tx: &mut Tx<'_>, _: &ProvisionAccountRequest| {
+        operation(tx).await?;
+        Ok::<_, Error>(ProvisionAccountResponse {})
+    };
+    db.write(call, operation).await.unwrap();
+}
+
+/// Records an event; `number` is the entity's version.
+pub async fn emit(db: &Db, account: &Account, entity_id: Uuid, number: i64, data: &str) {
+    write(db, account, async |tx| {
+        let data = data.to_owned();
+        tx.emit(&Event { kind: "thing.changed", entity_type: "thing", entity_id, version: number, data });
+        Ok(())
+    })
+    .await;
+}
+
+fn context(account: &Account, clock: &Clock) -> Context {
+    let tokens = chassis::token::Tokens::new(testing::secret());
+    let token = tokens.mint_mesh(account, "test", clock.now());
+    Context {
+        identity: tokens.verify(&token, clock.now()).unwrap(),
+        request_id: "test".into(),
+        rpc: "test",
+        idempotency_key: None,
+        carried: std::sync::Arc::default(),
+        deadline: std::time::Instant::now() + std::time::Duration::from_secs(10),
+        clock: clock.clone(),
+    }
+}

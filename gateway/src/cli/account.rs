@@ -1,0 +1,81 @@
+//! `gateway account …`
+
+use clap::Subcommand;
+use proto::accounts::account_service_server::AccountService;
+use proto::accounts::{CreateAccountRequest, ListAccountsRequest};
+use tonic::Status;
+
+use super::Desk;
+use super::output::{print, print_columns, reason};
+use crate::accounts::Unprovisioned;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make an account, tell every service of it, and print its id
+    Create {
+        /// What the account is called; no other account may have the name
+        #[arg(long)]
+        name: String,
+        /// ISO 3166 code of two letters
+        #[arg(long, default_value = "NL")]
+        country: String,
+        /// IANA name
+        #[arg(long, default_value = "Europe/Amsterdam")]
+        timezone: String,
+        /// ISO 4217 code of three letters
+        #[arg(long, default_value = "EUR")]
+        currency: String,
+    },
+    /// Print every account: id, name, country, time zone and currency, separated by tabs
+    List,
+    /// Tell every service of an account again; harmless for those that know it
+    Provision {
+        /// Id or name
+        account: String,
+    },
+}
+
+pub async fn run(command: Command, desk: &Desk) -> Result<(), String> {
+    match command {
+        Command::Create { name, country, timezone, currency } => {
+            create(desk, CreateAccountRequest { name, country, timezone, currency }).await
+        }
+        Command::List => list(desk).await,
+        Command::Provision { account } => {
+            let failed = desk.accounts.provision(&account).await;
+            provisioned(&account, &failed.map_err(|error| reason(&Status::from(error)))?)
+        }
+    }
+}
+
+async fn create(desk: &Desk, message: CreateAccountRequest) -> Result<(), String> {
+    let request = desk.request("admin.accounts.v1.AccountService/CreateAccount", message)?;
+    let (response, failed) = desk.accounts.create(request).await.map_err(|status| reason(&status))?;
+    let account = response.into_inner().account.unwrap_or_default();
+    print(&account.id)?;
+    provisioned(&account.id, &failed)
+}
+
+async fn list(desk: &Desk) -> Result<(), String> {
+    let request = desk.request("admin.accounts.v1.AccountService/ListAccounts", ListAccountsRequest {})?;
+    let response = desk.accounts.list_accounts(request).await.map_err(|status| reason(&status))?;
+    for account in response.into_inner().accounts {
+        let columns = [account.id, account.name, account.country, account.timezone, account.currency];
+        print_columns(&columns)?;
+    }
+    Ok(())
+}
+
+/// The account exists either way; a service that was not told is a failure of the command all the same.
+fn provisioned(account: &str, failed: &[Unprovisioned]) -> Result<(), String> {
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let each: Vec<String> =
+        failed.iter().map(|failed| format!("  {}: {}", failed.peer, failed.reason)).collect();
+    Err(format!(
+        "the account exists, but these services could not be told of it:\n{}\nwhen they are up, run: gateway account \
+         provision {account}",
+        each.join("\n")
+    ))
+}

@@ -1,0 +1,118 @@
+//! `gateway key …`
+
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone, Utc};
+use chrono_tz::Tz;
+use clap::Subcommand;
+use proto::accounts::account_service_server::AccountService;
+use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, RevokeKeyRequest};
+use tonic::Status;
+
+use super::Desk;
+use super::output::{print, print_columns, reason, time};
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a key and print it; it cannot be shown again
+    Create {
+        /// Id or name of the account
+        #[arg(long)]
+        account: String,
+        /// What the key is for
+        #[arg(long)]
+        name: String,
+        /// What it may do, comma-separated, for example relations.read,relations.write
+        #[arg(long, value_delimiter = ',', required_unless_present = "all_scopes")]
+        scopes: Vec<String>,
+        /// It may do everything
+        #[arg(long, conflicts_with = "scopes")]
+        all_scopes: bool,
+        /// Last day on which it works, in the account's time zone; or the moment it ends, as 2027-01-31T12:00:00Z
+        #[arg(long)]
+        expires: Option<String>,
+    },
+    /// Print the keys of an account, without secrets: public id, name, scopes, created, expires, last used, revoked
+    List {
+        /// Id or name of the account
+        #[arg(long)]
+        account: String,
+    },
+    /// End a key, within 5 seconds everywhere
+    Revoke {
+        /// The whole key or its public id
+        key: String,
+    },
+}
+
+pub async fn run(command: Command, desk: &Desk) -> Result<(), String> {
+    match command {
+        Command::Create { account, name, scopes, all_scopes, expires } => {
+            let expires_at = match expires {
+                Some(text) => Some(chassis::time::timestamp(expiry(desk, &account, &text).await?)),
+                None => None,
+            };
+            let scopes = scopes.iter().map(|scope| scope.trim().to_owned()).collect();
+            create(desk, CreateKeyRequest { account, name, scopes, all_scopes, expires_at }).await
+        }
+        Command::List { account } => list(desk, account).await,
+        Command::Revoke { key } => revoke(desk, key).await,
+    }
+}
+
+async fn create(desk: &Desk, message: CreateKeyRequest) -> Result<(), String> {
+    let request = desk.request("admin.accounts.v1.AccountService/CreateKey", message)?;
+    let response = desk.accounts.create_key(request).await.map_err(|status| reason(&status))?;
+    print(&response.into_inner().secret)
+}
+
+async fn list(desk: &Desk, account: String) -> Result<(), String> {
+    let request = desk.request("admin.accounts.v1.AccountService/ListKeys", ListKeysRequest { account })?;
+    let response = desk.accounts.list_keys(request).await.map_err(|status| reason(&status))?;
+    response.into_inner().keys.into_iter().try_for_each(|key| print_columns(&columns(key)))
+}
+
+fn columns(key: Key) -> [String; 7] {
+    let times = [key.created_at, key.expires_at, key.last_used_at, key.revoked_at].map(time);
+    let [created, expires, last_used, revoked] = times;
+    [key.public_id, key.name, key.scopes.join(","), created, expires, last_used, revoked]
+}
+
+async fn revoke(desk: &Desk, key: String) -> Result<(), String> {
+    let request = desk.request("admin.accounts.v1.AccountService/RevokeKey", RevokeKeyRequest { key })?;
+    let response = desk.accounts.revoke_key(request).await.map_err(|status| reason(&status))?;
+    let key = response.into_inner().key.unwrap_or_default();
+    tracing::info!(public_id = key.public_id, name = key.name, "revoked");
+    Ok(())
+}
+
+async fn expiry(desk: &Desk, account: &str, text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Ok(time.to_utc());
+    }
+    let account = desk.accounts.get(account).await.and_then(|row| row.account());
+    let zone = account.map_err(|error| reason(&Status::from(error)))?.timezone;
+    let date = text.parse().ok().and_then(|date| end_of(date, zone));
+    date.ok_or_else(|| {
+        format!("--expires {text}: must be a date (2027-01-31) or a time (2027-01-31T12:00:00Z)")
+    })
+}
+
+/// The first moment after the day.
+fn end_of(day: NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
+    let midnight = day.checked_add_days(Days::new(1))?.and_time(NaiveTime::MIN);
+    // Where clocks are put forward at midnight, the next day begins an hour later.
+    let starts = (0..=2).map(|hours| midnight + chrono::TimeDelta::hours(hours));
+    starts.filter_map(|start| zone.from_local_datetime(&start).earliest()).map(|start| start.to_utc()).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_works_until_the_day_ends_in_the_accounts_zone() {
+        let day = NaiveDate::from_ymd_opt(2027, 6, 30).unwrap();
+        assert_eq!(end_of(day, Tz::Europe__Amsterdam).unwrap().to_rfc3339(), "2027-06-30T22:00:00+00:00");
+        assert_eq!(end_of(day, Tz::UTC).unwrap().to_rfc3339(), "2027-07-01T00:00:00+00:00");
+        assert!(end_of(NaiveDate::MAX, Tz::UTC).is_none());
+    }
+}

@@ -1,0 +1,106 @@
+//! The command line: serve, migrate, and the management of accounts and keys. What a script wants (an id, a key, a
+//! list) is alone on stdout; everything else goes to stderr.
+
+mod account;
+mod key;
+mod output;
+
+use std::process::ExitCode;
+
+use chassis::Clock;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tonic::Request;
+
+use crate::accounts::{Accounts, local_request};
+use crate::serve::{self, NAME, Runtime};
+use crate::settings::Settings;
+
+#[derive(Parser)]
+#[command(name = "gateway", version, about = "The REST API, its accounts and its keys")]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve until told to stop (the default)
+    Serve,
+    /// Bring the database schema up to date and exit
+    Migrate,
+    /// Make and list accounts
+    #[command(subcommand)]
+    Account(account::Command),
+    /// Make, list and revoke keys
+    #[command(subcommand)]
+    Key(key::Command),
+}
+
+/// The `main` of the gateway.
+pub fn main() -> ExitCode {
+    let cli = match Cli::from_arg_matches(&command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let mesh = cli.settings.mesh.clone();
+    chassis::service::run(NAME, &mesh, run(cli))
+}
+
+/// The services have the ports after the gateway's own.
+fn command() -> clap::Command {
+    Cli::command()
+        .mut_arg("listen", |arg| arg.default_value("127.0.0.1:7700"))
+        .mut_arg("metrics_listen", |arg| arg.default_value("127.0.0.1:7710"))
+}
+
+async fn run(cli: Cli) -> Result<(), String> {
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => Box::pin(serve::serve(cli.settings)).await,
+        Command::Migrate => serve::migrate(&cli.settings).await,
+        Command::Account(command) => account::run(command, &Desk::new(&cli.settings)?).await,
+        Command::Key(command) => key::run(command, &Desk::new(&cli.settings)?).await,
+    }
+}
+
+/// Where the commands do their work: the same operations that internal teams have over gRPC.
+struct Desk {
+    accounts: Accounts,
+    runtime: Runtime,
+}
+
+impl Desk {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        if !settings.peers.is_empty() {
+            // The services would refuse what is signed with another secret.
+            settings.mesh.check()?;
+        }
+        let runtime = serve::runtime(settings, Clock::system())?;
+        Ok(Self { accounts: Accounts::new(runtime.clone()), runtime })
+    }
+
+    fn request<T>(&self, rpc: &'static str, message: T) -> Result<Request<T>, String> {
+        local_request(&self.runtime, rpc, message).ok_or_else(|| "CONTEXT_SECRET is not usable".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn settings_have_defaults_and_may_follow_a_command() {
+        let matches = command().get_matches_from(["gateway", "migrate", "--rate-per-minute", "5"]);
+        let settings = Cli::from_arg_matches(&matches).unwrap().settings;
+        assert_eq!((settings.rate_per_minute, settings.rate_burst), (5, 200));
+        assert_eq!(settings.mesh_listen.port(), 7707);
+        assert_eq!(settings.cors_origins, ["*"]);
+        assert!(!settings.trust_forwarded);
+    }
+}

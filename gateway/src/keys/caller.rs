@@ -1,0 +1,86 @@
+//! Who makes a request: an account, through one of its keys.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use chassis::token::{LIFETIME_SECONDS, Tokens};
+use chassis::{Account, Clock};
+use chrono::{DateTime, Utc};
+use http::HeaderValue;
+use std::sync::Arc;
+
+/// A context token with less time than this is renewed before it is sent: the call must be over before it ends.
+const RENEW_WHEN_LEFT_SECONDS: i64 = 15;
+
+/// The holder of a valid key.
+pub struct Caller {
+    pub account: Account,
+    /// The part of the key that may be shown and logged.
+    pub public_id: Arc<str>,
+    pub name: String,
+    pub scopes: Vec<String>,
+    pub expires_at: Option<DateTime<Utc>>,
+    tokens: Tokens,
+    clock: Clock,
+    minted: ArcSwapOption<Minted>,
+    /// In Unix milliseconds; 0: not since the last time it was written down.
+    used_at: AtomicI64,
+}
+
+struct Minted {
+    header: HeaderValue,
+    renew_at: DateTime<Utc>,
+}
+
+impl Caller {
+    pub(super) fn new(row: &super::store::KeyRow, account: Account, tokens: Tokens, clock: Clock) -> Self {
+        Self {
+            account,
+            public_id: row.public_id.as_str().into(),
+            name: row.name.clone(),
+            scopes: row.scopes.clone(),
+            expires_at: row.expires_at,
+            tokens,
+            clock,
+            minted: ArcSwapOption::empty(),
+            used_at: AtomicI64::new(0),
+        }
+    }
+
+    /// Whether the key has exactly this scope; `any` is a scope that every key has.
+    pub fn has_scope(&self, scope: &str) -> bool {
+        scope == "any" || self.scopes.iter().any(|have| have == scope)
+    }
+
+    /// The signed context token for calls on behalf of this caller, for the metadata entry `chassis::token::HEADER`.
+    /// Minted about once a minute; otherwise a cheap copy.
+    pub fn context_token(&self) -> HeaderValue {
+        let now = self.clock.now();
+        if let Some(minted) = &*self.minted.load()
+            && now < minted.renew_at
+        {
+            return minted.header.clone();
+        }
+        let token = self.tokens.mint(&self.account, &self.public_id, &self.name, &self.scopes, now);
+        // A token is base64url and a dot: always a header. An empty one would be refused by the service.
+        let mut header = HeaderValue::try_from(token).unwrap_or_else(|_| HeaderValue::from_static(""));
+        header.set_sensitive(true);
+        let renew_at = now + chrono::TimeDelta::seconds(LIFETIME_SECONDS - RENEW_WHEN_LEFT_SECONDS);
+        self.minted.store(Some(Arc::new(Minted { header: header.clone(), renew_at })));
+        header
+    }
+
+    pub(super) fn has_expired(&self, now: DateTime<Utc>) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    pub(super) fn note_use(&self, now: DateTime<Utc>) {
+        self.used_at.store(now.timestamp_millis(), Ordering::Relaxed);
+    }
+
+    /// When it was last used, if that was not asked for since.
+    pub(super) fn take_use(&self) -> Option<DateTime<Utc>> {
+        let used_at = self.used_at.swap(0, Ordering::Relaxed);
+        DateTime::from_timestamp_millis(used_at).filter(|_| used_at != 0)
+    }
+}

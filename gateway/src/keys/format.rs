@@ -1,0 +1,138 @@
+//! The form of a key: `ba_<public id>_<secret>_<checksum>`, all letters and digits.
+
+use rand::distr::{Alphanumeric, SampleString};
+use sha2::{Digest, Sha256};
+
+const PREFIX: &str = "ba_";
+const PUBLIC_ID_LENGTH: usize = 16;
+/// 43 characters out of 62 hold 256 random bits.
+const SECRET_LENGTH: usize = 43;
+const CHECKSUM_LENGTH: usize = 6;
+/// Everything that the checksum is over.
+const BODY_LENGTH: usize = PREFIX.len() + PUBLIC_ID_LENGTH + 1 + SECRET_LENGTH;
+const LENGTH: usize = BODY_LENGTH + 1 + CHECKSUM_LENGTH;
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// A key that was just made. The only value that ever holds a whole key of ours.
+pub struct NewKey {
+    /// The whole key, to be shown once.
+    pub text: String,
+    pub public_id: String,
+    pub secret_hash: [u8; 32],
+}
+
+impl NewKey {
+    pub fn generate() -> Self {
+        let mut random = rand::rng();
+        let public_id = Alphanumeric.sample_string(&mut random, PUBLIC_ID_LENGTH);
+        let secret = Alphanumeric.sample_string(&mut random, SECRET_LENGTH);
+        let mut text = format!("{PREFIX}{public_id}_{secret}");
+        let checksum = checksum(text.as_bytes());
+        text.push('_');
+        text.extend(checksum.map(char::from));
+        Self { text, public_id, secret_hash: hash(&secret) }
+    }
+}
+
+/// A key as a caller sent it, with the right form and checksum. Says nothing about whether it is one of ours.
+#[derive(Clone, Copy)]
+pub struct PresentedKey<'a> {
+    pub public_id: &'a str,
+    secret: &'a str,
+}
+
+impl<'a> PresentedKey<'a> {
+    /// `None` when it cannot be a key: wrong form or checksum. Needs no look-up.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let body = text.get(..BODY_LENGTH).filter(|_| text.len() == LENGTH)?;
+        let (public_id, secret) = body.strip_prefix(PREFIX)?.split_once('_')?;
+        let is_word = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if public_id.len() != PUBLIC_ID_LENGTH || !is_word(public_id) || !is_word(secret) {
+            return None;
+        }
+        let sent = text.get(BODY_LENGTH..)?.strip_prefix('_')?;
+        (sent.as_bytes() == checksum(body.as_bytes())).then_some(Self { public_id, secret })
+    }
+
+    pub fn secret_hash(&self) -> [u8; 32] {
+        hash(self.secret)
+    }
+}
+
+/// The public id in a text that is either a whole key or a public id.
+pub fn public_id_of(key_or_public_id: &str) -> Option<&str> {
+    let text = key_or_public_id.trim();
+    if text.starts_with(PREFIX) {
+        return PresentedKey::parse(text).map(|key| key.public_id);
+    }
+    let is_public_id =
+        text.len() == PUBLIC_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_public_id.then_some(text)
+}
+
+fn hash(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Recognises a mistyped key; protects nothing.
+fn checksum(body: &[u8]) -> [u8; CHECKSUM_LENGTH] {
+    let digest: [u8; 32] = Sha256::digest(body).into();
+    let mut number = digest[..8].iter().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
+    std::array::from_fn(|_| {
+        let digit = DIGITS[usize::try_from(number % 62).unwrap_or_default()];
+        number /= 62;
+        digit
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_new_key_can_be_read_back() {
+        let key = NewKey::generate();
+        let read = PresentedKey::parse(&key.text).unwrap();
+        assert_eq!(key.text.len(), LENGTH);
+        assert_eq!(read.public_id, key.public_id);
+        assert_eq!(read.secret_hash(), key.secret_hash);
+        assert_eq!(public_id_of(&key.text), Some(key.public_id.as_str()));
+        assert_eq!(public_id_of(&key.public_id), Some(key.public_id.as_str()));
+        assert_ne!(NewKey::generate().text, key.text);
+    }
+
+    #[test]
+    fn a_changed_character_anywhere_is_refused() {
+        let key = NewKey::generate().text;
+        for index in 0..key.len() {
+            for other in ['0', 'z', '_', ' ', 'é'] {
+                let changed: String = key
+                    .chars()
+                    .enumerate()
+                    .map(|(at, have)| if at == index { other } else { have })
+                    .collect();
+                assert!(changed == key || PresentedKey::parse(&changed).is_none(), "{index} to {other}");
+            }
+            let mut shorter = key.clone();
+            shorter.remove(index);
+            assert!(PresentedKey::parse(&shorter).is_none());
+        }
+        assert!(PresentedKey::parse(&format!("{key}0")).is_none());
+    }
+
+    #[test]
+    fn something_else_is_no_public_id() {
+        for wrong in ["", "ba_", "short", "sixteen chars!!!", "ba_aaaaaaaaaaaaaaaa"] {
+            assert_eq!(public_id_of(wrong), None, "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_reading_a_key_fail_in_another_way(text in ".*") {
+            prop_assert!(PresentedKey::parse(&text).is_none());
+        }
+    }
+}

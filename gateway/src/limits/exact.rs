@@ -1,0 +1,143 @@
+//! The exact limit: never more than 30 accepted requests of a key in any 60 seconds, over all replicas. A token bucket
+//! cannot promise that, so the times of the accepted requests are kept in a row that one statement locks, reads and
+//! changes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use chassis::{Db, Error};
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+
+use super::Decision;
+use crate::keys::Caller;
+
+const LIMIT: u32 = 30;
+const WINDOW: TimeDelta = TimeDelta::seconds(60);
+/// Requests whose time was taken before they waited for the row, or by a clock that is behind, still find every hit of
+/// their own window; only then is the limit exact for them too.
+const KEPT_FOR: TimeDelta = TimeDelta::seconds(120);
+/// The name of the limit, in the row and in the headers.
+const POLICY: &str = "exact";
+/// Most keys whose refusal is remembered.
+const MAX_REMEMBERED: usize = 10_000;
+
+/// At most 30 accepted requests in any 60 seconds per key.
+#[derive(Default)]
+pub struct ExactLimit {
+    /// Keys that have none left, and until when. Accepted requests stay in their window whatever happens elsewhere, so
+    /// until then the database need not be asked again.
+    full_until: Mutex<HashMap<std::sync::Arc<str>, DateTime<Utc>>>,
+}
+
+impl ExactLimit {
+    /// Counts a request of this moment if it is accepted; a refused one does not count.
+    pub async fn check(&self, db: &Db, caller: &Caller, now: DateTime<Utc>) -> Result<Decision, Error> {
+        if let Some(until) = self.known_full(caller, now) {
+            return Ok(refused(until, now));
+        }
+        let mut connection = db.read().await?;
+        if let Some(hits) = accept(&mut connection, caller, now).await? {
+            return Ok(accepted(&hits, now));
+        }
+        // A second look, because a refusal changes no row and so returns none. Its own snapshot sees what the first
+        // statement waited for.
+        let hits = hits(&mut connection, caller).await?;
+        let until = free_again(hits, now);
+        self.remember_full(caller, until, now);
+        Ok(refused(until, now))
+    }
+
+    fn known_full(&self, caller: &Caller, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let full = self.full_until.lock().unwrap_or_else(PoisonError::into_inner);
+        full.get(&caller.public_id).copied().filter(|until| now < *until)
+    }
+
+    fn remember_full(&self, caller: &Caller, until: DateTime<Utc>, now: DateTime<Utc>) {
+        let mut full = self.full_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if full.len() >= MAX_REMEMBERED {
+            full.retain(|_, until| *until > now);
+        }
+        if full.len() < MAX_REMEMBERED {
+            full.insert(std::sync::Arc::clone(&caller.public_id), until);
+        }
+    }
+
+    /// Forgets keys that have requests left again.
+    pub fn clean_up(&self, now: DateTime<Utc>) {
+        self.full_until.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
+    }
+}
+
+/// Adds the request if its window has room; then all hits that are kept, else `None`. The statement is its own
+/// transaction: the limit counts a request also when the operation behind it fails.
+async fn accept(
+    connection: &mut PgConnection,
+    caller: &Caller,
+    now: DateTime<Utc>,
+) -> Result<Option<Vec<DateTime<Utc>>>, sqlx::Error> {
+    sqlx::query_scalar(
+        "insert into exact_window as w (account_id, public_id, rate, hits) values ($1, $2, $3, array[$4])
+         on conflict (account_id, public_id, rate) do update
+            set hits = array(select hit from unnest(w.hits) as hit where hit > $6) || $4
+            where (select count(*) from unnest(w.hits) as hit where hit > $5) < $7
+         returning hits",
+    )
+    .bind(caller.account.id)
+    .bind(&*caller.public_id)
+    .bind(POLICY)
+    .bind(now)
+    .bind(now - WINDOW)
+    .bind(now - KEPT_FOR)
+    .bind(i64::from(LIMIT))
+    .fetch_optional(connection)
+    .await
+}
+
+async fn hits(connection: &mut PgConnection, caller: &Caller) -> Result<Vec<DateTime<Utc>>, sqlx::Error> {
+    let hits = sqlx::query_scalar(
+        "select hits from exact_window where account_id = $1 and public_id = $2 and rate = $3",
+    )
+    .bind(caller.account.id)
+    .bind(&*caller.public_id)
+    .bind(POLICY)
+    .fetch_optional(connection)
+    .await?;
+    Ok(hits.unwrap_or_default())
+}
+
+/// When a window that is full has room again: when the 30th hit from the end leaves it.
+fn free_again(mut hits: Vec<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
+    hits.sort_unstable();
+    let oldest_that_counts = hits.iter().rev().nth(LIMIT as usize - 1);
+    oldest_that_counts.map_or(now, |hit| *hit + WINDOW)
+}
+
+fn accepted(hits: &[DateTime<Utc>], now: DateTime<Utc>) -> Decision {
+    let used = hits.iter().filter(|hit| **hit > now - WINDOW).count();
+    let newest = hits.iter().max().copied().unwrap_or(now);
+    Decision {
+        allowed: true,
+        limit: LIMIT,
+        remaining: LIMIT.saturating_sub(u32::try_from(used).unwrap_or(LIMIT)),
+        reset_seconds: seconds_until(newest + WINDOW, now),
+        retry_after_seconds: 0,
+        policy: POLICY,
+    }
+}
+
+fn refused(until: DateTime<Utc>, now: DateTime<Utc>) -> Decision {
+    let wait = seconds_until(until, now).max(1);
+    Decision {
+        allowed: false,
+        limit: LIMIT,
+        remaining: 0,
+        reset_seconds: wait,
+        retry_after_seconds: wait,
+        policy: POLICY,
+    }
+}
+
+fn seconds_until(time: DateTime<Utc>, now: DateTime<Utc>) -> u64 {
+    (time - now).to_std().map(super::seconds_up).unwrap_or_default()
+}

@@ -1,0 +1,118 @@
+//! How often an address may fail to authenticate before it is no longer listened to. Counted per replica. It guards the
+//! database: an unknown key costs a look-up each time.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use governor::middleware::StateInformationMiddleware;
+use tower_governor::governor::{GovernorConfigBuilder, SharedRateLimiter};
+
+use super::{Decision, seconds_up, time_for_one};
+
+/// So many failures a minute for each address; then one more for each that the minute gives back.
+pub struct FailedAuthLimit {
+    failures: Option<SharedRateLimiter<IpAddr, StateInformationMiddleware>>,
+    per_minute: u32,
+    /// Governor cannot be asked without counting, so the addresses that have used up theirs are kept beside it.
+    blocked: RwLock<HashMap<IpAddr, Instant>>,
+}
+
+impl FailedAuthLimit {
+    /// `per_minute` 0 switches the limit off.
+    pub fn new(per_minute: u32) -> Self {
+        let config = GovernorConfigBuilder::default()
+            .period(time_for_one(per_minute))
+            .burst_size(per_minute)
+            .use_headers()
+            .finish();
+        let failures = config.map(|config| std::sync::Arc::clone(config.limiter()));
+        Self { failures, per_minute, blocked: RwLock::default() }
+    }
+
+    /// The refusal for an address that has failed too often; `None` when it may try. Counts nothing.
+    pub fn blocked(&self, address: IpAddr) -> Option<Decision> {
+        let until = *self.blocked.read().unwrap_or_else(PoisonError::into_inner).get(&network(address))?;
+        let wait = until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())?;
+        Some(Decision {
+            allowed: false,
+            limit: self.per_minute,
+            remaining: 0,
+            reset_seconds: seconds_up(time_for_one(self.per_minute) * self.per_minute),
+            retry_after_seconds: seconds_up(wait).max(1),
+            policy: "failed-authentication",
+        })
+    }
+
+    pub fn is_blocked(&self, address: IpAddr) -> bool {
+        self.blocked(address).is_some()
+    }
+
+    pub fn record_failure(&self, address: IpAddr) {
+        let Some(failures) = &self.failures else { return };
+        let address = network(address);
+        let left = failures.check_key(&address).map_or(0, |state| state.remaining_burst_capacity());
+        if left == 0 {
+            let until = Instant::now() + time_for_one(self.per_minute).max(Duration::from_millis(1));
+            self.blocked.write().unwrap_or_else(PoisonError::into_inner).insert(address, until);
+        }
+    }
+
+    /// Forgets addresses that may try again as often as any.
+    pub fn clean_up(&self) {
+        if let Some(failures) = &self.failures {
+            failures.retain_recent();
+            failures.shrink_to_fit();
+        }
+        let now = Instant::now();
+        self.blocked.write().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
+    }
+}
+
+/// Who is behind an address: whoever has one IPv6 address usually has the 64 bits around it.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_blocked_when_its_failures_are_used_up() {
+        let limit = FailedAuthLimit::new(3);
+        let (bad, good) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
+        for _ in 0..2 {
+            limit.record_failure(bad);
+            assert!(!limit.is_blocked(bad));
+        }
+        limit.record_failure(bad);
+        let refused = limit.blocked(bad).unwrap();
+        assert!((1..=20).contains(&refused.retry_after_seconds));
+        assert!(!limit.is_blocked(good));
+        limit.clean_up();
+        assert!(limit.is_blocked(bad), "cleaning up frees nobody");
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_count_together() {
+        let limit = FailedAuthLimit::new(1);
+        limit.record_failure("2001:db8::1".parse().unwrap());
+        assert!(limit.is_blocked("2001:db8::ffff".parse().unwrap()));
+        assert!(!limit.is_blocked("2001:db8:0:1::1".parse().unwrap()));
+        limit.record_failure("::ffff:192.0.2.9".parse().unwrap());
+        assert!(limit.is_blocked("192.0.2.9".parse().unwrap()));
+    }
+
+    #[test]
+    fn zero_switches_it_off() {
+        let limit = FailedAuthLimit::new(0);
+        let address = "192.0.2.1".parse().unwrap();
+        (0..1000).for_each(|_| limit.record_failure(address));
+        assert!(!limit.is_blocked(address));
+    }
+}

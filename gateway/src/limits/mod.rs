@@ -1,0 +1,131 @@
+//! Limits: how often a key may call, and how often an address may fail to authenticate. The one place that knows
+//! governor's ways; everything here speaks of requests, minutes and seconds. Knows neither routes nor answers.
+
+mod exact;
+mod failed_auth;
+mod key;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::Clock;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+pub use exact::ExactLimit;
+pub use failed_auth::FailedAuthLimit;
+pub use key::KeyLimit;
+
+use crate::settings::Settings;
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// How often keys and addresses that are no longer active are forgotten.
+const CLEAN_UP_EVERY: Duration = Duration::from_secs(30);
+
+/// Every limit is counted over a minute.
+const WINDOW_SECONDS: u32 = 60;
+
+/// Whether a request may go on, and what its caller should know about the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub allowed: bool,
+    /// Requests a minute.
+    pub limit: u32,
+    /// Requests that are left right now.
+    pub remaining: u32,
+    /// Until all of them are there again, if none is used.
+    pub reset_seconds: u64,
+    /// 0 when allowed, at least 1 when refused.
+    pub retry_after_seconds: u64,
+    /// The name of the limit.
+    pub policy: &'static str,
+}
+
+impl Decision {
+    /// Tells the limit in the headers of an answer: `RateLimit-Policy` and `RateLimit`, and `Retry-After` on a refusal.
+    pub fn write_headers(&self, headers: &mut HeaderMap) {
+        let Self { policy, limit, remaining, reset_seconds, .. } = self;
+        let mut insert = |name: HeaderName, value: String| {
+            // Names of policies are plain words, so this is always a header.
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(name, value);
+            }
+        };
+        insert(RATE_LIMIT_POLICY, format!("\"{policy}\";q={limit};w={WINDOW_SECONDS}"));
+        insert(RATE_LIMIT, format!("\"{policy}\";r={remaining};t={reset_seconds}"));
+        if !self.allowed {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds));
+        }
+    }
+}
+
+/// The limits of one gateway.
+pub struct Limits {
+    pub key: KeyLimit,
+    pub failed_auth: FailedAuthLimit,
+    pub exact: ExactLimit,
+}
+
+impl Limits {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            key: KeyLimit::new(settings.rate_per_minute, settings.rate_burst),
+            failed_auth: FailedAuthLimit::new(settings.failed_auth_per_minute),
+            exact: ExactLimit::default(),
+        }
+    }
+
+    /// Forgets what no longer counts, for ever; to be spawned beside the server.
+    pub async fn keep_clean(self: Arc<Self>, clock: Clock) {
+        let mut ticks = tokio::time::interval(CLEAN_UP_EVERY);
+        loop {
+            ticks.tick().await;
+            self.key.clean_up();
+            self.failed_auth.clean_up();
+            self.exact.clean_up(clock.now());
+        }
+    }
+}
+
+/// Whole seconds, rounded up.
+fn seconds_up(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
+/// The time in which one request of a rate becomes free again. Governor takes this and calls it the period of the whole.
+fn time_for_one(per_minute: u32) -> Duration {
+    Duration::from_secs(u64::from(WINDOW_SECONDS)) / per_minute.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_headers_tell_the_limit() {
+        let mut headers = HeaderMap::new();
+        let allowed = Decision {
+            allowed: true,
+            limit: 1200,
+            remaining: 199,
+            reset_seconds: 1,
+            retry_after_seconds: 0,
+            policy: "default",
+        };
+        allowed.write_headers(&mut headers);
+        assert_eq!(headers["ratelimit-policy"], "\"default\";q=1200;w=60");
+        assert_eq!(headers["ratelimit"], "\"default\";r=199;t=1");
+        assert!(!headers.contains_key("retry-after"));
+        let refused = Decision { allowed: false, remaining: 0, retry_after_seconds: 7, ..allowed };
+        refused.write_headers(&mut headers);
+        assert_eq!(headers["retry-after"], "7");
+    }
+
+    #[test]
+    fn a_part_of_a_second_counts_as_a_whole_one() {
+        assert_eq!(seconds_up(Duration::from_millis(1)), 1);
+        assert_eq!(seconds_up(Duration::from_secs(2)), 2);
+        assert_eq!(time_for_one(1200), Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,64 @@
+//! The scopes that a key can have.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use proto::api::Access;
+
+/// The scopes that the contract names by area. A key may have one before its first operation exists.
+const NAMED: [&str; 21] = [
+    "invoices.read",
+    "invoices.write",
+    "relations.read",
+    "relations.write",
+    "tickets.read",
+    "tickets.write",
+    "deals.read",
+    "deals.write",
+    "projects.read",
+    "projects.write",
+    "products.read",
+    "products.write",
+    "tasks.read",
+    "tasks.write",
+    "notes.read",
+    "notes.write",
+    "files.read",
+    "files.write",
+    "automation.read",
+    "automation.write",
+    "webhooks.write",
+];
+
+/// The scope of an operation that any valid key may call; not one that a key has.
+const ANY: &str = "any";
+
+/// Every scope, in alphabetical order: those that the contract names and those that an operation asks for.
+pub fn all() -> &'static [String] {
+    static ALL: OnceLock<Vec<String>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut scopes: BTreeSet<String> = NAMED.map(str::to_owned).into();
+        let services = proto::policy::pool().services();
+        let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
+        let asked = methods.filter_map(|method| proto::policy::method(&method));
+        let asked = asked.filter(|policy| policy.access() == Access::Key && policy.scope != ANY);
+        scopes.extend(asked.map(|policy| policy.scope));
+        scopes.into_iter().collect()
+    })
+}
+
+pub fn is_known(scope: &str) -> bool {
+    all().binary_search_by(|known| known.as_str().cmp(scope)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scopes_are_those_of_the_contract() {
+        assert!(is_known("relations.read") && is_known("webhooks.write"));
+        assert!(!is_known("webhooks.read") && !is_known(ANY) && !is_known("") && !is_known("mesh"));
+        assert_eq!(all().len(), NAMED.len(), "an operation asks for a scope that the contract does not name");
+    }
+}

@@ -1,0 +1,109 @@
+//! The life of the gateway from start to stop.
+
+use std::sync::Arc;
+
+use chassis::server::{self, Stage};
+use chassis::{Clock, Db, peer::Peers, token::Tokens};
+use proto::accounts::account_service_server::AccountServiceServer;
+use sqlx::migrate::Migrator;
+use tokio::sync::{Semaphore, watch};
+use tonic::service::RoutesBuilder;
+
+use crate::accounts::Accounts;
+use crate::http::{App, Cors, retry_budget, router, serve_http};
+use crate::keys::Authenticator;
+use crate::limits::Limits;
+use crate::settings::Settings;
+use crate::{contract, readiness};
+
+/// The schema of the gateway, and its name among the processes.
+pub const NAME: &str = "gateway";
+
+/// The gateway's own tables.
+pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// What the gateway works with.
+#[derive(Clone)]
+pub struct Runtime {
+    pub db: Db,
+    pub clock: Clock,
+    pub tokens: Tokens,
+    pub peers: Peers,
+}
+
+/// Must be called inside the async runtime.
+pub fn runtime(settings: &Settings, clock: Clock) -> Result<Runtime, String> {
+    let mesh = &settings.mesh;
+    let db = Db::open(&mesh.database_url, NAME, mesh.database_pool, clock.clone(), Vec::new()).map_err(
+        |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
+    )?;
+    let peers = Peers::new(&settings.peers, &mesh.tls)?;
+    Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret), peers })
+}
+
+pub async fn migrate(settings: &Settings) -> Result<(), String> {
+    chassis::db::migrate(&settings.mesh.database_url, NAME, &MIGRATIONS).await.map_err(|error| {
+        format!("the schema {NAME} could not be brought up to date: {}", chassis::service::chain(&error))
+    })?;
+    tracing::info!(schema = NAME, "schema is up to date");
+    Ok(())
+}
+
+/// What the HTTP side works with, with its clean-up running beside it. Must be called inside the async runtime.
+pub fn app(settings: &Settings, clock: Clock) -> Result<App, String> {
+    let runtime = runtime(settings, clock)?;
+    let keys = Authenticator::new(runtime.db.clone(), runtime.tokens.clone());
+    tokio::spawn(keys.clone().keep_noting_uses());
+    let limits = Arc::new(Limits::new(settings));
+    tokio::spawn(Arc::clone(&limits).keep_clean(runtime.clock.clone()));
+    Ok(App {
+        runtime,
+        keys,
+        limits,
+        retry_budget: retry_budget(),
+        deadline: settings.mesh.deadline(),
+        room: Semaphore::new(settings.mesh.max_in_flight),
+        cors: Cors::new(&settings.cors_origins)?,
+        trust_forwarded: settings.trust_forwarded,
+    })
+}
+
+/// Serves until told to stop.
+pub async fn serve(settings: Settings) -> Result<(), String> {
+    let mesh = &settings.mesh;
+    mesh.check()?;
+    let operations = contract::operations(proto::policy::pool()).map_err(|error| error.to_string())?;
+    let app = Arc::new(app(&settings, Clock::system())?);
+    let stop = server::stop_signal()?;
+    let operators = server::bind(mesh.metrics_listen).await?;
+    let runtime = app.runtime.clone();
+    tokio::spawn(server::serve_operators(operators, move || {
+        let runtime = runtime.clone();
+        async move { readiness::check(&runtime).await }
+    }));
+    let internal = server::bind(settings.mesh_listen).await?;
+    let public = server::bind(mesh.listen).await?;
+    tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
+    let router = router(Arc::clone(&app), operations);
+    let ((), internal) = tokio::join!(
+        serve_http(public, router, stop.clone(), mesh.drain(), mesh.grace()),
+        serve_mesh(internal, &app.runtime, &settings, stop),
+    );
+    internal?;
+    app.keys.note_uses().await.map_err(|error| format!("the last uses of keys are not noted: {error}"))?;
+    app.runtime.db.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Serves the gRPC of internal teams.
+pub async fn serve_mesh(
+    listener: tokio::net::TcpListener,
+    runtime: &Runtime,
+    settings: &Settings,
+    stop: watch::Receiver<Stage>,
+) -> Result<(), String> {
+    let mut routes = RoutesBuilder::default();
+    routes.add_service(AccountServiceServer::new(Accounts::new(runtime.clone())));
+    server::serve_grpc(listener, routes, (&runtime.tokens, &runtime.clock), &settings.mesh, stop).await
+}

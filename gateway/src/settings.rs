@@ -1,0 +1,42 @@
+//! What the gateway can be told besides what every process of the mesh can.
+
+use std::net::SocketAddr;
+
+use chassis::config::{PeerAddress, Settings as MeshSettings};
+use clap::Args;
+
+#[derive(Args, Clone, Debug)]
+// The mesh settings have the same name, and clap makes a group of each.
+#[group(id = "GatewaySettings")]
+pub struct Settings {
+    #[command(flatten)]
+    pub mesh: MeshSettings,
+
+    /// Address for gRPC calls of internal teams (accounts and keys)
+    #[arg(long, env = "MESH_LISTEN", default_value = "127.0.0.1:7707", global = true)]
+    pub mesh_listen: SocketAddr,
+
+    /// The services: name=url, comma-separated
+    #[arg(long, env = "PEERS", value_delimiter = ',', global = true)]
+    pub peers: Vec<PeerAddress>,
+
+    /// Requests a minute for each key; 0: no limit
+    #[arg(long, env = "RATE_PER_MINUTE", default_value_t = 1200, global = true)]
+    pub rate_per_minute: u32,
+
+    /// Requests a key may make at once before its rate counts
+    #[arg(long, env = "RATE_BURST", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..), global = true)]
+    pub rate_burst: u32,
+
+    /// Failed authentications a minute for each client address; 0: no limit
+    #[arg(long, env = "FAILED_AUTH_PER_MINUTE", default_value_t = 120, global = true)]
+    pub failed_auth_per_minute: u32,
+
+    /// Web pages that may call the API: origins, comma-separated, or * for any
+    #[arg(long, env = "CORS_ORIGINS", value_delimiter = ',', default_value = "*", global = true)]
+    pub cors_origins: Vec<String>,
+
+    /// Take the client's address from X-Forwarded-For; only behind a proxy that sets it
+    #[arg(long, env = "TRUST_FORWARDED", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true, global = true)]
+    pub trust_forwarded: bool,
+}

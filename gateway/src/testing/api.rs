@@ -1,0 +1,122 @@
+//! A client of the API with what tests look at: status, headers, exact bytes.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+#[derive(Clone)]
+pub struct Api {
+    address: SocketAddr,
+    key: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+/// An answer as it came.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The body as JSON; `null` when it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// A value of the body by its JSON Pointer; `null` when it is not there.
+    pub fn at(&self, pointer: &str) -> Value {
+        self.json().pointer(pointer).cloned().unwrap_or_default()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The faults of a problem: place and code, in their order.
+    pub fn faults(&self) -> Vec<(String, String)> {
+        let place = |entry: &Value| {
+            let named = ["pointer", "parameter", "header"].into_iter().find_map(|name| entry[name].as_str());
+            named.unwrap_or("nowhere").to_owned()
+        };
+        let entries = self.at("/errors");
+        let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
+        entries
+            .iter()
+            .map(|entry| (place(entry), entry["code"].as_str().unwrap_or_default().to_owned()))
+            .collect()
+    }
+
+    /// Fails unless the status is this one; shows the body then.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.body));
+        self
+    }
+}
+
+impl Api {
+    pub fn new(address: SocketAddr, key: &str) -> Self {
+        Self { address, key: key.to_owned(), client: Client::builder(TokioExecutor::new()).build_http() }
+    }
+
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], Bytes::new()).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::POST, path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    pub async fn post_keyed(&self, path: &str, idempotency_key: &str, body: Value) -> Answer {
+        let headers = [("content-type", "application/json"), ("idempotency-key", idempotency_key)];
+        self.send(Method::POST, path, &headers, body.to_string()).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::PATCH, path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        self.try_send(method, path, headers, body).await.expect("the gateway answers")
+    }
+
+    /// `Err` when the connection broke.
+    pub async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, String> {
+        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        if !self.key.is_empty() {
+            request = request.header("authorization", format!("Bearer {}", self.key));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into())).map_err(|error| error.to_string())?;
+        let (parts, body) =
+            self.client.request(request).await.map_err(|error| error.to_string())?.into_parts();
+        let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
+    }
+}

@@ -1,0 +1,93 @@
+//! For end-to-end tests: a gateway in the test's own process, on a free port, and a client that speaks to it as an
+//! integration would.
+
+#![expect(clippy::expect_used, reason = "a test that cannot start its gateway has to stop")]
+
+mod api;
+
+pub use api::{Answer, Api};
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use chassis::server::Stage;
+use chassis::testing::{TestDatabase, secret};
+use chassis::{Account, Clock};
+use clap::Parser;
+use proto::accounts::account_service_server::AccountService;
+use proto::accounts::{CreateAccountRequest, CreateKeyRequest};
+use tokio::sync::watch;
+
+use crate::accounts::{Accounts, local_request};
+use crate::http::{App, router, serve_http};
+use crate::settings::Settings;
+
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// A gateway that runs until the value is dropped.
+pub struct TestGateway {
+    pub address: SocketAddr,
+    pub app: Arc<App>,
+    stop: watch::Sender<Stage>,
+}
+
+impl TestGateway {
+    /// Starts a gateway. `peers` are `name=url`; `flags` are more settings.
+    pub async fn start(database: &TestDatabase, clock: &Clock, peers: &[String], flags: &[&str]) -> Self {
+        let peers = peers.join(",");
+        let base =
+            ["test", "--database-url", database.url(), "--context-secret", secret(), "--peers", &peers];
+        let settings = Flags::parse_from(base.iter().chain(flags)).settings;
+        let app = Arc::new(crate::serve::app(&settings, clock.clone()).expect("usable settings"));
+        let operations =
+            crate::contract::operations(proto::policy::pool()).expect("a contract that can be served");
+        let router = router(Arc::clone(&app), operations);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound port");
+        let (stop, stopped) = watch::channel(Stage::Running);
+        let none = std::time::Duration::ZERO;
+        tokio::spawn(serve_http(listener, router, stopped, none, none));
+        Self { address, app, stop }
+    }
+
+    /// A new account of this name, provisioned in every peer.
+    pub async fn account(&self, name: &str) -> Account {
+        let input = CreateAccountRequest { name: name.to_owned(), ..CreateAccountRequest::default() };
+        let request = local_request(&self.app.runtime, "test", input).expect("a secret");
+        let (_, unprovisioned) = self.accounts().create(request).await.expect("a new account");
+        assert!(unprovisioned.is_empty(), "every peer knows the account");
+        self.accounts().get(name).await.expect("the account").account().expect("usable settings")
+    }
+
+    /// A client with a new key of the account.
+    pub async fn api(&self, account: &Account, scopes: &[&str]) -> Api {
+        let input = CreateKeyRequest {
+            account: account.id.to_string(),
+            name: "Test".to_owned(),
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            ..CreateKeyRequest::default()
+        };
+        let request = local_request(&self.app.runtime, "test", input).expect("a secret");
+        let created = self.accounts().create_key(request).await.expect("a new key");
+        self.api_with(&created.into_inner().secret)
+    }
+
+    fn accounts(&self) -> Accounts {
+        Accounts::new(self.app.runtime.clone())
+    }
+
+    /// A client with this key; an empty one sends none.
+    pub fn api_with(&self, key: &str) -> Api {
+        Api::new(self.address, key)
+    }
+}
+
+impl Drop for TestGateway {
+    fn drop(&mut self) {
+        self.stop.send_replace(Stage::Draining);
+    }
+}

@@ -1,0 +1,122 @@
+//! Authorisation of every public operation, walked from the descriptor: an operation that is added is covered at once.
+
+use gateway::contract::Operation;
+use http::Method;
+use proto::api::Access;
+use serde_json::json;
+
+use crate::support::Mesh;
+
+fn operations() -> Vec<Operation> {
+    let all = gateway::contract::operations(proto::policy::pool()).unwrap();
+    let keyed: Vec<Operation> = all.into_iter().filter(|o| o.policy.access() == Access::Key).collect();
+    assert!(keyed.len() > 10);
+    keyed
+}
+
+/// The path with every variable replaced.
+fn path_of(operation: &Operation, id: &str) -> String {
+    let segment = |segment: &str| if segment.starts_with('{') { id.to_owned() } else { segment.to_owned() };
+    operation.path.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+/// A body that is right for any operation: unknown fields are ignored.
+fn body() -> String {
+    json!({"company_name": "Bakery", "client_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "event": "some.event"})
+        .to_string()
+}
+
+const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+
+#[tokio::test]
+async fn every_operation_refuses_a_request_without_a_valid_key() {
+    let mesh = Mesh::start().await;
+    let good = mesh.api(&["relations.read"]).await;
+    let mut wrong = good.key().to_owned();
+    wrong.pop();
+    for operation in operations() {
+        let path = path_of(&operation, "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05");
+        for key in ["", "nonsense", wrong.as_str()] {
+            let api = mesh.gateway.api_with(key);
+            let answer = api.send(operation.method.clone(), &path, JSON, body()).await;
+            assert_eq!(answer.status, 401, "{} {path} with key {key:?}", operation.method);
+            assert_eq!(answer.at("/code"), "unauthenticated");
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_operation_refuses_a_key_without_its_scope() {
+    let mesh = Mesh::start().await;
+    let others: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
+    let (_, account) = mesh.api_of_new_account(&[]).await;
+    for operation in operations() {
+        let scope = operation.policy.scope.as_str();
+        let without: Vec<&str> = others.iter().copied().filter(|have| *have != scope).collect();
+        let api = mesh.gateway.api(&account, &without).await;
+        let path = path_of(&operation, "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05");
+        let answer = api.send(operation.method.clone(), &path, JSON, body()).await;
+        if scope == "any" {
+            assert!(answer.status.is_success(), "{} {path}: {}", operation.method, answer.status);
+            continue;
+        }
+        assert_eq!(answer.status, 403, "{} {path}", operation.method);
+        assert_eq!(answer.at("/code"), "insufficient_scope");
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(challenge.contains(&format!("scope=\"{scope}\"")), "{challenge}");
+        let needed = mesh.gateway.api(&account, &[scope]).await;
+        let allowed = needed.send(operation.method.clone(), &path, JSON, body()).await;
+        assert!(
+            ![401, 403].contains(&allowed.status.as_u16()),
+            "{} {path}: {}",
+            operation.method,
+            allowed.status
+        );
+    }
+}
+
+/// Something of every kind that has an id in a path, made in the owner's account.
+async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)> {
+    let client = owner.post("/v1/clients", json!({"company_name": "Owner's client"})).await.expect(201);
+    let supplier = owner.post("/v1/suppliers", json!({"company_name": "Owner's supplier"})).await.expect(201);
+    let id = |answer: &gateway::testing::Answer| answer.at("/data/id").as_str().unwrap().to_owned();
+    vec![("/v1/clients/", id(&client)), ("/v1/suppliers/", id(&supplier))]
+}
+
+#[tokio::test]
+async fn no_operation_shows_or_changes_another_accounts_records() {
+    let mesh = Mesh::start().await;
+    let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
+    let owner = mesh.api(&all).await;
+    let stranger = mesh.api(&all).await;
+    let owned = owned_ids(&owner).await;
+    let mut before = Vec::new();
+    for (prefix, id) in &owned {
+        before.push(owner.get(&format!("{prefix}{id}")).await.expect(200).body);
+    }
+    for operation in operations() {
+        if !operation.path.contains('{') {
+            let answer = stranger.send(operation.method.clone(), &operation.path, JSON, body()).await;
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            assert!(!text.contains("Owner's"), "{} {}: {text}", operation.method, operation.path);
+            continue;
+        }
+        let known = owned.iter().find(|(prefix, _)| operation.path.starts_with(prefix));
+        let (_, id) = known.unwrap_or_else(|| panic!("make something for {} in owned_ids", operation.path));
+        let theirs = stranger.send(operation.method.clone(), &path_of(&operation, id), JSON, body()).await;
+        let nobodys = stranger
+            .send(operation.method.clone(), &path_of(&operation, &mesh.clock.id().to_string()), JSON, body())
+            .await;
+        assert_eq!(theirs.status, 404, "{} {}", operation.method, operation.path);
+        let told = |answer: &gateway::testing::Answer| {
+            (answer.at("/code"), answer.at("/detail"), answer.at("/data"))
+        };
+        assert_eq!(told(&theirs), told(&nobodys), "a foreign id must look like one that never existed");
+    }
+    for ((prefix, id), bytes) in owned.iter().zip(before) {
+        assert_eq!(owner.get(&format!("{prefix}{id}")).await.body, bytes);
+    }
+    let list = stranger.send(Method::GET, "/v1/clients", &[], "").await;
+    assert_eq!(list.at("/meta/total"), 1, "only what the stranger made in this walk");
+}

@@ -1,0 +1,13 @@
+//! The whole path of a request: HTTP client, gateway, services, Postgres; nothing in between is pretended.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
+
+mod browser;
+mod clients;
+mod corpus;
+mod coverage;
+mod errors;
+mod idempotency;
+mod limits;
+mod lists;
+mod support;

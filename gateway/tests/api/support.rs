@@ -1,0 +1,54 @@
+use chassis::testing::{self, Started, TestDatabase};
+use chassis::{Account, Clock, Service};
+use gateway::testing::{Api, TestGateway};
+use svc_automation::Automation;
+use svc_relations::Relations;
+
+/// A gateway and its services around one database of their own.
+pub struct Mesh {
+    pub database: TestDatabase,
+    pub clock: Clock,
+    pub gateway: TestGateway,
+    peers: Vec<String>,
+    _services: [Started; 2],
+}
+
+/// What most tests need: everything that relations asks for.
+pub const RELATIONS: &[&str] = &["relations.read", "relations.write"];
+
+impl Mesh {
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    pub async fn start_with(flags: &[&str]) -> Self {
+        let database = TestDatabase::new(&[
+            ("gateway", &gateway::MIGRATIONS),
+            ("relations", Relations::migrations()),
+            ("automation", Automation::migrations()),
+        ])
+        .await;
+        let clock = testing::clock();
+        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let automation = testing::start::<Automation>(database.url(), &clock).await;
+        let peers =
+            vec![format!("relations={}", relations.url()), format!("automation={}", automation.url())];
+        let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
+        Self { database, clock, gateway, peers, _services: [relations, automation] }
+    }
+
+    /// Another replica of the gateway.
+    pub async fn another_gateway(&self) -> TestGateway {
+        TestGateway::start(&self.database, &self.clock, &self.peers, &[]).await
+    }
+
+    /// A client for a new account.
+    pub async fn api(&self, scopes: &[&str]) -> Api {
+        self.api_of_new_account(scopes).await.0
+    }
+
+    pub async fn api_of_new_account(&self, scopes: &[&str]) -> (Api, Account) {
+        let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
+        (self.gateway.api(&account, scopes).await, account)
+    }
+}

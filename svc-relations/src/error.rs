@@ -1,0 +1,53 @@
+//! What can go wrong here, and the one table from it to the errors of the mesh.
+
+use chassis::error::violated_constraint;
+use proto::api::Problem;
+use uuid::Uuid;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    /// `holder` is the record that has it, unless that lost a race and was not looked up.
+    #[error("the external id is in use")]
+    ExternalIdTaken { holder: Option<Uuid> },
+    #[error("the key is in use")]
+    KeyTaken,
+    #[error(transparent)]
+    Chassis(#[from] chassis::Error),
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        match violated_constraint(&error) {
+            Some("relation_external_id") => Self::ExternalIdTaken { holder: None },
+            Some("custom_field_key") => Self::KeyTaken,
+            _ => Self::Chassis(error.into()),
+        }
+    }
+}
+
+impl From<Error> for chassis::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotFound(what) => Self::not_found(what),
+            Error::ExternalIdTaken { holder } => {
+                let detail =
+                    "Another record already has this external_id. Choose another, or change that record.";
+                let problem = Self::problem(Problem::ExternalIdTaken, detail);
+                holder.iter().fold(problem, |problem, id| problem.with("id", id.to_string()))
+            }
+            Error::KeyTaken => {
+                let detail = "This entity already has a custom field with this key. Choose another key.";
+                Self::problem(Problem::KeyTaken, detail)
+            }
+            Error::Chassis(error) => error,
+        }
+    }
+}
+
+impl From<Error> for tonic::Status {
+    fn from(error: Error) -> Self {
+        chassis::Error::from(error).into()
+    }
+}

@@ -1,0 +1,50 @@
+//! Who can be linked. Pure.
+
+use proto::api::Fault;
+use proto::relations::RelationType;
+use proto::{At, Faults};
+
+/// The company of a link is a company, its person exists and is a person.
+pub fn check(company: RelationType, person: Option<RelationType>, faults: &mut Faults) {
+    if company != RelationType::Company {
+        let detail = "persons are linked to a client of type company; this one is private";
+        faults.add(&At::ROOT.name("id"), Fault::WrongKind, detail);
+    }
+    let link = At::ROOT.name("link");
+    let at = link.name("client_id");
+    match person {
+        Some(RelationType::Private) => {}
+        Some(_) => {
+            faults.add(
+                &at,
+                Fault::WrongKind,
+                "client_id must be a client of type private; this one is a company",
+            );
+        }
+        None => {
+            faults.add(&at, Fault::UnknownReference, "client_id must be the id of a client of this account");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RelationType::{Company, Private};
+
+    fn faults(company: RelationType, person: Option<RelationType>) -> Vec<(String, Fault)> {
+        let mut faults = Faults::default();
+        check(company, person, &mut faults);
+        faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
+    }
+
+    #[test]
+    fn only_a_person_is_linked_and_only_to_a_company() {
+        let at = |pointer: &str, fault| (pointer.to_owned(), fault);
+        assert_eq!(faults(Company, Some(Private)), []);
+        assert_eq!(faults(Company, Some(Company)), [at("/link/client_id", Fault::WrongKind)]);
+        assert_eq!(faults(Company, None), [at("/link/client_id", Fault::UnknownReference)]);
+        let both = [at("/id", Fault::WrongKind), at("/link/client_id", Fault::WrongKind)];
+        assert_eq!(faults(Private, Some(Company)), both);
+    }
+}

@@ -1,0 +1,41 @@
+//! What the rest of the product hears of clients. Nobody hears of suppliers: no such event exists.
+
+use chassis::{Event, Tx};
+use serde_json::{Value, json};
+
+use super::{Record, Role, type_name};
+
+pub fn created(tx: &mut Tx<'_>, role: Role, record: &Record) {
+    emit(tx, role, "customer.created", record, None);
+}
+
+pub fn updated(tx: &mut Tx<'_>, role: Role, record: &Record, changed: &[&'static str]) {
+    emit(tx, role, "customer.updated", record, Some(changed));
+}
+
+fn emit(tx: &mut Tx<'_>, role: Role, kind: &'static str, record: &Record, changed: Option<&[&'static str]>) {
+    if role != Role::Client {
+        return;
+    }
+    let values = &record.values;
+    let mut data = json!({
+        "id": record.id,
+        "type": type_name(values.r#type()),
+        "company_name": values.company_name,
+        "firstname": values.firstname,
+        "lastname": values.lastname,
+        "email": values.email,
+        "external_id": Some(&values.external_id).filter(|id| !id.is_empty()),
+        "debtor_number": record.debtor_number,
+    });
+    if let (Value::Object(data), Some(changed)) = (&mut data, changed) {
+        data.insert("changed".to_owned(), json!(changed));
+    }
+    tx.emit(&Event {
+        kind,
+        entity_type: "client",
+        entity_id: record.id,
+        version: record.version,
+        data: data.to_string(),
+    });
+}

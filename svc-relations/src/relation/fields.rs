@@ -1,0 +1,150 @@
+//! The settable fields by name: what a field mask can name, and how one value goes from a request into a record.
+
+use proto::relations::{ClientInput, SupplierInput};
+
+use super::Role;
+
+/// Where a field's value is.
+enum Slot {
+    Type,
+    Text(fn(&mut ClientInput) -> &mut String),
+    Days(fn(&mut ClientInput) -> &mut Option<i32>),
+}
+
+pub struct Field {
+    pub name: &'static str,
+    slot: Slot,
+    /// Whether suppliers have it too.
+    shared: bool,
+}
+
+impl Field {
+    /// Moves the value of `from` into `to`; tells whether it was another one.
+    pub fn transfer(&self, from: &mut ClientInput, to: &mut ClientInput) -> bool {
+        match self.slot {
+            Slot::Type => put(&mut from.r#type, &mut to.r#type),
+            Slot::Text(slot) => put(slot(from), slot(to)),
+            Slot::Days(slot) => put(slot(from), slot(to)),
+        }
+    }
+}
+
+fn put<T: Default + PartialEq>(from: &mut T, to: &mut T) -> bool {
+    let differs = from != to;
+    *to = std::mem::take(from);
+    differs
+}
+
+const fn text(name: &'static str, slot: fn(&mut ClientInput) -> &mut String) -> Field {
+    Field { name, slot: Slot::Text(slot), shared: false }
+}
+
+const fn shared(name: &'static str, slot: fn(&mut ClientInput) -> &mut String) -> Field {
+    Field { name, slot: Slot::Text(slot), shared: true }
+}
+
+const fn days(name: &'static str, slot: fn(&mut ClientInput) -> &mut Option<i32>) -> Field {
+    Field { name, slot: Slot::Days(slot), shared: false }
+}
+
+static FIELDS: [Field; 22] = [
+    Field { name: "type", slot: Slot::Type, shared: true },
+    shared("company_name", |v| &mut v.company_name),
+    shared("firstname", |v| &mut v.firstname),
+    shared("lastname", |v| &mut v.lastname),
+    shared("email", |v| &mut v.email),
+    shared("phone", |v| &mut v.phone),
+    text("address", |v| &mut v.address),
+    text("zipcode", |v| &mut v.zipcode),
+    shared("city", |v| &mut v.city),
+    shared("country", |v| &mut v.country),
+    text("company_registration_number", |v| &mut v.company_registration_number),
+    text("vat_number", |v| &mut v.vat_number),
+    text("website", |v| &mut v.website),
+    text("iban", |v| &mut v.iban),
+    text("bank_account_name", |v| &mut v.bank_account_name),
+    text("bic", |v| &mut v.bic),
+    text("external_id", |v| &mut v.external_id),
+    days("payment_term", |v| &mut v.payment_term),
+    days("quote_expiration_days", |v| &mut v.quote_expiration_days),
+    text("email_invoices", |v| &mut v.email_invoices),
+    text("email_reminders", |v| &mut v.email_reminders),
+    text("mail_salutation", |v| &mut v.mail_salutation),
+];
+
+/// The fields of a list's records.
+pub fn of(role: Role) -> impl Iterator<Item = &'static Field> {
+    FIELDS.iter().filter(move |field| field.shared || role == Role::Client)
+}
+
+/// The fields that a request speaks of.
+#[derive(Clone, Copy, Debug)]
+pub enum Named<'a> {
+    /// Every one: a create, or an update that replaces the whole record.
+    All,
+    /// Those of a field mask.
+    Only(&'a [String]),
+}
+
+impl Named<'_> {
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(paths) => paths.iter().any(|path| path == name),
+        }
+    }
+}
+
+impl<'a> From<Option<&'a prost_types::FieldMask>> for Named<'a> {
+    fn from(mask: Option<&'a prost_types::FieldMask>) -> Self {
+        mask.map_or(Self::All, |mask| Self::Only(&mask.paths))
+    }
+}
+
+/// A supplier's values in the message that the rest of the code works with.
+pub fn of_supplier(input: &SupplierInput) -> ClientInput {
+    let SupplierInput { r#type, company_name, firstname, lastname, email, phone, city, country } =
+        input.clone();
+    let rest = ClientInput::default();
+    ClientInput { r#type, company_name, firstname, lastname, email, phone, city, country, ..rest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_in_contract(message: &str) -> Vec<String> {
+        let message = proto::policy::pool().get_message_by_name(message).unwrap();
+        message.fields().map(|field| field.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_table_has_exactly_the_fields_of_the_contract() {
+        let names = |role| of(role).map(|field| field.name).collect::<Vec<_>>();
+        assert_eq!(names(Role::Client), names_in_contract("admin.relations.v1.ClientInput"));
+        assert_eq!(names(Role::Supplier), names_in_contract("admin.relations.v1.SupplierInput"));
+    }
+
+    #[test]
+    fn every_field_moves_its_own_value() {
+        for field in of(Role::Client) {
+            let mut given = ClientInput {
+                r#type: 1,
+                payment_term: Some(1),
+                quote_expiration_days: Some(1),
+                ..ClientInput::default()
+            };
+            for other in &FIELDS {
+                if let Slot::Text(slot) = other.slot {
+                    other.name.clone_into(slot(&mut given));
+                }
+            }
+            let mut current = ClientInput::default();
+            assert!(field.transfer(&mut given.clone(), &mut current), "{}", field.name);
+            assert!(!field.transfer(&mut given, &mut current), "{} is there already", field.name);
+            if let Slot::Text(slot) = field.slot {
+                assert_eq!(slot(&mut current), field.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Clients and suppliers: one kind of record in two lists that never mix. Which list is data (`Role`), not code.
+
+mod events;
+mod fields;
+mod operations;
+pub mod rpc_clients;
+pub mod rpc_suppliers;
+mod rules;
+pub mod store;
+
+use chassis::time::timestamp;
+use chrono::{DateTime, Utc};
+use proto::relations::{ClientInput, Relation, RelationMeta, RelationType};
+use uuid::Uuid;
+
+/// The list that a record belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Client,
+    Supplier,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Supplier => "supplier",
+        }
+    }
+
+    /// The counter of all entries of the list.
+    fn list(self) -> &'static str {
+        self.name()
+    }
+
+    /// The counter of the entries of one type.
+    fn list_of(self, kind: RelationType) -> &'static str {
+        match (self, kind) {
+            (Self::Client, RelationType::Company) => "client/company",
+            (Self::Client, _) => "client/private",
+            (Self::Supplier, RelationType::Company) => "supplier/company",
+            (Self::Supplier, _) => "supplier/private",
+        }
+    }
+}
+
+/// A client or supplier as it is stored.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub id: Uuid,
+    /// Grows by one with every change.
+    pub version: i64,
+    /// What callers can set. The message of clients serves suppliers too: theirs has fewer of the same fields.
+    pub values: ClientInput,
+    pub debtor_number: String,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+/// How a type is stored and shown.
+pub fn type_name(kind: RelationType) -> &'static str {
+    match kind {
+        RelationType::Company => "company",
+        RelationType::Private | RelationType::Unspecified => "private",
+    }
+}
+
+/// The opposite of [`type_name`]; `None` for another text.
+pub fn type_named(name: &str) -> Option<RelationType> {
+    [RelationType::Company, RelationType::Private].into_iter().find(|kind| type_name(*kind) == name)
+}
+
+impl From<Record> for Relation {
+    fn from(record: Record) -> Self {
+        let Record { id, version: _, values, debtor_number, created_at, updated_at } = record;
+        Self {
+            id: id.to_string(),
+            r#type: values.r#type,
+            company_name: values.company_name,
+            firstname: values.firstname,
+            lastname: values.lastname,
+            email: values.email,
+            phone: values.phone,
+            address: values.address,
+            zipcode: values.zipcode,
+            city: values.city,
+            country: values.country,
+            company_registration_number: values.company_registration_number,
+            vat_number: values.vat_number,
+            website: values.website,
+            iban: values.iban,
+            bank_account_name: values.bank_account_name,
+            bic: values.bic,
+            payment_term: values.payment_term,
+            quote_expiration_days: values.quote_expiration_days,
+            // Nothing sets it yet.
+            default_revenue_account: String::new(),
+            email_invoices: values.email_invoices,
+            email_reminders: values.email_reminders,
+            mail_salutation: values.mail_salutation,
+            debtor_number,
+            meta: Some(RelationMeta {
+                external_id: Some(values.external_id).filter(|id| !id.is_empty()),
+                created_at: Some(timestamp(created_at)),
+                updated_at: Some(timestamp(updated_at)),
+            }),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `SupplierService`: takes requests apart and puts answers together.
+
+use chassis::paging::Page;
+use chassis::{Call, Db, Tx};
+use proto::relations::supplier_service_server::SupplierService;
+use proto::relations::{
+    ClientInput, CreateSupplierRequest, CreateSupplierResponse, GetSupplierRequest, GetSupplierResponse,
+    ListSuppliersRequest, ListSuppliersResponse, SupplierInput, UpdateSupplierRequest,
+    UpdateSupplierResponse,
+};
+use tonic::{Request, Response, Status};
+
+use super::operations::{self, Wanted};
+use super::{Role, fields};
+use crate::Error;
+
+const ROLE: Role = Role::Supplier;
+
+pub struct Suppliers {
+    pub db: Db,
+}
+
+#[tonic::async_trait]
+impl SupplierService for Suppliers {
+    async fn list_suppliers(
+        &self,
+        request: Request<ListSuppliersRequest>,
+    ) -> Result<Response<ListSuppliersResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let ListSuppliersRequest { page, per_page, search, contact_type } = &input;
+        let wanted = Wanted { page: Page::new(*page, *per_page), search, contact_type };
+        let (data, meta) = operations::list(&self.db, context.account_id(), ROLE, wanted).await?;
+        Ok(Response::new(ListSuppliersResponse { data, meta: Some(meta) }))
+    }
+
+    async fn create_supplier(
+        &self,
+        request: Request<CreateSupplierRequest>,
+    ) -> Result<Response<CreateSupplierResponse>, Status> {
+        self.db.write(Call::open(request)?, create).await
+    }
+
+    async fn get_supplier(
+        &self,
+        request: Request<GetSupplierRequest>,
+    ) -> Result<Response<GetSupplierResponse>, Status> {
+        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        let Call { context, input, .. } = Call::open(request)?;
+        let data = operations::get(&self.db, context.account_id(), ROLE, &input.id).await?;
+        Ok(Response::new(GetSupplierResponse { data: Some(data) }))
+    }
+
+    async fn update_supplier(
+        &self,
+        request: Request<UpdateSupplierRequest>,
+    ) -> Result<Response<UpdateSupplierResponse>, Status> {
+        self.db.write(Call::open(request)?, update).await
+    }
+}
+
+async fn create(tx: &mut Tx<'_>, input: &CreateSupplierRequest) -> Result<CreateSupplierResponse, Error> {
+    let data = operations::create(tx, ROLE, given(input.supplier.as_ref())).await?;
+    Ok(CreateSupplierResponse { data: Some(data) })
+}
+
+async fn update(tx: &mut Tx<'_>, input: &UpdateSupplierRequest) -> Result<UpdateSupplierResponse, Error> {
+    let given = given(input.supplier.as_ref());
+    let data = operations::update(tx, ROLE, &input.id, given, input.update_mask.as_ref()).await?;
+    Ok(UpdateSupplierResponse { data: Some(data) })
+}
+
+fn given(input: Option<&SupplierInput>) -> ClientInput {
+    input.map(fields::of_supplier).unwrap_or_default()
+}

@@ -1,0 +1,168 @@
+use super::*;
+
+const AT: At<'static> = At::ROOT;
+
+fn setting(named: Named<'_>) -> Setting<'_> {
+    Setting { role: Role::Client, named, country: "NL", at: &AT }
+}
+
+fn faults_of(named: Named<'_>, given: ClientInput, current: &mut ClientInput) -> Vec<(String, Fault)> {
+    let mut faults = Faults::default();
+    let setting = setting(named);
+    check_mask(&setting, &mut faults);
+    apply(&setting, given, current, &mut faults);
+    check_name(&setting, current, &mut faults);
+    faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
+}
+
+fn fault(pointer: &str, fault: Fault) -> (String, Fault) {
+    (pointer.to_owned(), fault)
+}
+
+fn created(given: ClientInput) -> ClientInput {
+    let mut current = ClientInput::default();
+    assert_eq!(faults_of(Named::All, given, &mut current), []);
+    current
+}
+
+fn bakery() -> ClientInput {
+    ClientInput { company_name: "Bakery".into(), ..ClientInput::default() }
+}
+
+fn paths(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_type_follows_the_company_name() {
+    assert_eq!(created(bakery()).r#type(), RelationType::Company);
+    let person = ClientInput { lastname: "de Vries".into(), ..ClientInput::default() };
+    assert_eq!(created(person).r#type(), RelationType::Private);
+}
+
+#[test]
+fn values_are_stored_in_their_normal_form() {
+    let values = created(ClientInput {
+        country: "be".into(),
+        vat_number: "be 0123.456.789".into(),
+        iban: "nl91 abna 0417 1643 00".into(),
+        bic: "abna nl 2a".into(),
+        email_invoices: "a@b.nl , c@d.nl".into(),
+        website: "HTTPS://a.nl".into(),
+        ..bakery()
+    });
+    assert_eq!((values.country.as_str(), values.vat_number.as_str()), ("BE", "BE0123456789"));
+    assert_eq!((values.iban.as_str(), values.bic.as_str()), ("NL91ABNA0417164300", "ABNANL2A"));
+    assert_eq!((values.email_invoices.as_str(), values.website.as_str()), ("a@b.nl,c@d.nl", "https://a.nl"));
+}
+
+#[test]
+fn every_fault_is_found_at_once() {
+    let given = ClientInput {
+        r#type: RelationType::Company.into(),
+        email: "no".into(),
+        country: "XX".into(),
+        website: "a.nl".into(),
+        iban: "NL00".into(),
+        bic: "X".into(),
+        email_invoices: "a@b.nl,no".into(),
+        ..ClientInput::default()
+    };
+    assert_eq!(
+        faults_of(Named::All, given, &mut ClientInput::default()),
+        [
+            fault("/country", Fault::BadCountry),
+            fault("/email", Fault::BadEmail),
+            fault("/website", Fault::BadUrl),
+            fault("/iban", Fault::BadIban),
+            fault("/bic", Fault::BadBic),
+            fault("/email_invoices", Fault::BadEmail),
+            fault("/company_name", Fault::Required),
+        ]
+    );
+}
+
+#[test]
+fn a_person_needs_one_of_two_names() {
+    let empty = faults_of(Named::All, ClientInput::default(), &mut ClientInput::default());
+    assert_eq!(empty, [fault("/firstname", Fault::Required)]);
+}
+
+#[test]
+fn a_name_that_cannot_be_read_is_not_also_missing() {
+    for name in ["type", "company_name", "firstname", "lastname"] {
+        let mut faults = Faults::default();
+        faults.add(&AT.name(name), Fault::NotAString, "carried");
+        let values = ClientInput { r#type: RelationType::Private.into(), ..ClientInput::default() };
+        check_name(&setting(Named::All), &values, &mut faults);
+        assert_eq!(faults.len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_change_is_judged_on_the_record_as_it_will_be() {
+    let named = paths(&["company_name"]);
+    let mut current = created(bakery());
+    let emptied = faults_of(Named::Only(&named), ClientInput::default(), &mut current);
+    assert_eq!(emptied, [fault("/company_name", Fault::Required)]);
+
+    let named = paths(&["type"]);
+    let private = ClientInput { r#type: RelationType::Private.into(), ..ClientInput::default() };
+    let turned = faults_of(Named::Only(&named), private, &mut created(bakery()));
+    assert_eq!(turned, [fault("/firstname", Fault::Required)]);
+
+    let named = paths(&["city"]);
+    let mut nameless = ClientInput::default();
+    assert_eq!(faults_of(Named::Only(&named), ClientInput::default(), &mut nameless), [], "not touched");
+}
+
+#[test]
+fn only_what_is_named_changes() {
+    let named = paths(&["city", "country", "payment_term"]);
+    let given = ClientInput { email: "x@y.nl".into(), city: "Gent".into(), ..bakery() };
+    let mut current =
+        ClientInput { payment_term: Some(14), ..created(ClientInput { country: "BE".into(), ..bakery() }) };
+    let mut faults = Faults::default();
+    let changed = apply(&setting(Named::Only(&named)), given, &mut current, &mut faults);
+    assert_eq!(changed, ["city", "country", "payment_term"]);
+    assert_eq!(
+        (current.city.as_str(), current.country.as_str()),
+        ("Gent", "NL"),
+        "an emptied country is the account's"
+    );
+    assert_eq!((current.email.as_str(), current.payment_term), ("", None));
+}
+
+#[test]
+fn a_vat_number_is_judged_by_the_country_of_the_record() {
+    let named = paths(&["vat_number"]);
+    let swiss = ClientInput { vat_number: "CHE-1".into(), ..ClientInput::default() };
+    let mut current = created(ClientInput { country: "CH".into(), ..bakery() });
+    assert_eq!(faults_of(Named::Only(&named), swiss.clone(), &mut current), []);
+    let dutch = faults_of(Named::Only(&named), swiss, &mut created(bakery()));
+    assert_eq!(dutch, [fault("/vat_number", Fault::BadVatNumber)]);
+}
+
+#[test]
+fn a_mask_names_only_known_fields_and_a_type_cannot_be_emptied() {
+    let named = paths(&["type", "id"]);
+    let faults = faults_of(Named::Only(&named), ClientInput::default(), &mut created(bakery()));
+    assert_eq!(faults, [fault("/update_mask", Fault::NotAllowed), fault("/type", Fault::NotNullable)]);
+    let supplier = Setting { role: Role::Supplier, ..setting(Named::Only(&named[..1])) };
+    let iban = paths(&["iban"]);
+    let mut faults = Faults::default();
+    check_mask(&Setting { named: Named::Only(&iban), ..supplier }, &mut faults);
+    assert_eq!(faults.len(), 1, "suppliers have no iban");
+}
+
+#[test]
+fn a_search_looks_through_names_email_and_city() {
+    let values = ClientInput {
+        firstname: "Sanne".into(),
+        lastname: "ÉVÉ".into(),
+        email: "S@x.nl".into(),
+        city: "Gent".into(),
+        ..bakery()
+    };
+    assert_eq!(search_text(&values), "bakery\nsanne évé\ns@x.nl\ngent\n");
+}

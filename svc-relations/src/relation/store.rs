@@ -1,0 +1,255 @@
+//! The SQL of clients and suppliers, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chrono::{DateTime, Utc};
+use proto::api::PageMeta;
+use proto::relations::{ClientInput, RelationType};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{FromRow, PgConnection, Postgres, Row};
+use uuid::Uuid;
+
+use super::{Record, Role, rules, type_name, type_named};
+use crate::Error;
+
+const TABLE: &str = "relations.relation";
+
+macro_rules! columns {
+    () => {
+        "id, version, type, company_name, firstname, lastname, email, phone, address, zipcode, city, country, \
+         company_registration_number, vat_number, website, iban, bank_account_name, bic, external_id, payment_term, \
+         quote_expiration_days, email_invoices, email_reminders, mail_salutation, debtor_number, created_at, updated_at"
+    };
+}
+
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let kind = type_named(row.try_get("type")?).unwrap_or_default();
+        Ok(Self {
+            id: row.try_get("id")?,
+            version: row.try_get("version")?,
+            values: ClientInput {
+                r#type: kind.into(),
+                company_name: row.try_get("company_name")?,
+                firstname: row.try_get("firstname")?,
+                lastname: row.try_get("lastname")?,
+                email: row.try_get("email")?,
+                phone: row.try_get("phone")?,
+                address: row.try_get("address")?,
+                zipcode: row.try_get("zipcode")?,
+                city: row.try_get("city")?,
+                country: row.try_get("country")?,
+                company_registration_number: row.try_get("company_registration_number")?,
+                vat_number: row.try_get("vat_number")?,
+                website: row.try_get("website")?,
+                iban: row.try_get("iban")?,
+                bank_account_name: row.try_get("bank_account_name")?,
+                bic: row.try_get("bic")?,
+                external_id: row.try_get("external_id")?,
+                payment_term: row.try_get("payment_term")?,
+                quote_expiration_days: row.try_get("quote_expiration_days")?,
+                email_invoices: row.try_get("email_invoices")?,
+                email_reminders: row.try_get("email_reminders")?,
+                mail_salutation: row.try_get("mail_salutation")?,
+            },
+            debtor_number: row.try_get("debtor_number")?,
+            created_at: row.try_get("created_at")?,
+            updated_at: row.try_get("updated_at")?,
+        })
+    }
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from relations.relation where account_id = $1 and role = $2 and id = $3"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(role.name()).bind(id).fetch_optional(connection).await?)
+}
+
+/// Finds a record that is about to be changed; others who want to change it wait.
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from relations.relation where account_id = $1 and role = $2 and id = $3 for update"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(role.name()).bind(id).fetch_optional(connection).await?)
+}
+
+/// The records with these ids, in no order.
+pub async fn list_by_ids(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from relations.relation where account_id = $1 and role = $2 and id = any($3)"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(role.name()).bind(ids).fetch_all(connection).await?)
+}
+
+pub async fn find_by_external_id(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    external_id: &str,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from relations.relation where account_id = $1 and role = $2 and external_id = $3 and external_id <> ''"
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(account)
+        .bind(role.name())
+        .bind(external_id)
+        .fetch_optional(connection)
+        .await?)
+}
+
+/// A page, newest first. `search` is not blank when given.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    kind: Option<RelationType>,
+    search: Option<&str>,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let total = match (search, kind) {
+        (Some(_), _) => Total::Matching,
+        (None, Some(kind)) => Total::Counted(role.list_of(kind)),
+        (None, None) => Total::Counted(role.list()),
+    };
+    let mut list = List::new(account, TABLE, columns!(), total);
+    list.equals("role", role.name());
+    if let Some(kind) = kind {
+        list.equals("type", type_name(kind));
+    }
+    if let Some(term) = search {
+        list.contains("search_text", term);
+    }
+    Ok(list.fetch(connection, page).await?)
+}
+
+/// The insert of a record whose debtor number comes from the one row of `number`. Nothing is inserted when another
+/// record has the external id; the caller then gives up the transaction.
+macro_rules! insert {
+    ($number:literal) => {
+        concat!(
+            "with number as (",
+            $number,
+            ") insert into relations.relation (account_id, role, id, type, company_name, firstname, lastname, email, \
+             phone, address, zipcode, city, country, company_registration_number, vat_number, website, iban, \
+             bank_account_name, bic, external_id, payment_term, quote_expiration_days, email_invoices, \
+             email_reminders, mail_salutation, search_text, created_at, updated_at, version, debtor_number) \
+             select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
+             $22, $23, $24, $25, $26 || lower(debtor_number), $27, $27, 1, debtor_number \
+             from (select case when value is null then '' else 'D-' || lpad(value::text, greatest(5, \
+             length(value::text)), '0') end as debtor_number from number) numbered \
+             on conflict (account_id, role, external_id) where external_id <> '' do nothing \
+             returning debtor_number"
+        )
+    };
+}
+
+/// The counter stays locked until the transaction ends, so this is the last thing that a create does.
+const INSERT_CLIENT: &str = insert!(
+    "insert into counter (account_id, name, value) values ($1, 'debtor', 1) \
+     on conflict (account_id, name) do update set value = counter.value + 1 returning value"
+);
+
+const INSERT_SUPPLIER: &str = insert!("select null::bigint as value");
+
+/// Stores a new record and gives it its debtor number. `None` when another record has its external id.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    id: Uuid,
+    values: &ClientInput,
+    now: DateTime<Utc>,
+) -> Result<Option<String>, Error> {
+    let sql = match role {
+        Role::Client => INSERT_CLIENT,
+        Role::Supplier => INSERT_SUPPLIER,
+    };
+    let row = bind(sqlx::query(sql), account, role, id, values, now).fetch_optional(connection).await?;
+    Ok(row.map(|row| row.try_get("debtor_number")).transpose()?)
+}
+
+/// Stores the values of a changed record.
+pub async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    role: Role,
+    id: Uuid,
+    values: &ClientInput,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update relations.relation set type = $4, company_name = $5, firstname = $6, lastname = $7, email = $8, \
+               phone = $9, address = $10, zipcode = $11, city = $12, country = $13, \
+               company_registration_number = $14, vat_number = $15, website = $16, iban = $17, \
+               bank_account_name = $18, bic = $19, external_id = $20, payment_term = $21, \
+               quote_expiration_days = $22, email_invoices = $23, email_reminders = $24, mail_salutation = $25, \
+               search_text = $26 || lower(debtor_number), updated_at = $27, version = version + 1 \
+               where account_id = $1 and role = $2 and id = $3";
+    bind(sqlx::query(sql), account, role, id, values, now).execute(connection).await?;
+    Ok(())
+}
+
+/// Binds what insert and update have in common: $1 to $27.
+fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    account: AccountId,
+    role: Role,
+    id: Uuid,
+    values: &'q ClientInput,
+    now: DateTime<Utc>,
+) -> Query<'q, Postgres, PgArguments> {
+    query
+        .bind(account)
+        .bind(role.name())
+        .bind(id)
+        .bind(type_name(values.r#type()))
+        .bind(&values.company_name)
+        .bind(&values.firstname)
+        .bind(&values.lastname)
+        .bind(&values.email)
+        .bind(&values.phone)
+        .bind(&values.address)
+        .bind(&values.zipcode)
+        .bind(&values.city)
+        .bind(&values.country)
+        .bind(&values.company_registration_number)
+        .bind(&values.vat_number)
+        .bind(&values.website)
+        .bind(&values.iban)
+        .bind(&values.bank_account_name)
+        .bind(&values.bic)
+        .bind(&values.external_id)
+        .bind(values.payment_term)
+        .bind(values.quote_expiration_days)
+        .bind(&values.email_invoices)
+        .bind(&values.email_reminders)
+        .bind(&values.mail_salutation)
+        .bind(rules::search_text(values))
+        .bind(now)
+}
