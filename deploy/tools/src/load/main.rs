@@ -12,6 +12,8 @@ mod options;
 mod pgbench;
 mod process;
 mod report;
+#[cfg(test)]
+mod scripts_tests;
 mod table;
 
 use std::fmt::Write;
@@ -96,7 +98,7 @@ async fn baseline(
     let pgbench =
         Pgbench::new(programs.clone(), options.scripts.clone(), options.work.clone(), &target.ids).await?;
     report.facts.insert("postgres".to_owned(), pgbench.server_version().await?);
-    pgbench.drain_events().await?;
+    drain(&pgbench).await?;
     pgbench.settle().await?;
     Ok(Some(pgbench))
 }
@@ -132,10 +134,7 @@ impl Bench<'_> {
         let rest = measure::run(self.target, operation, span, self.watched).await?;
         let Some(pgbench) = self.pgbench else { return Ok(Numbers::new(&rest, None)) };
         if operation.writes() {
-            let left = pgbench.drain_events().await?;
-            if left > 0 {
-                eprintln!("  {left} events are still on their way; delivering them slows pgbench down");
-            }
+            drain(pgbench).await?;
         }
         let baseline = pgbench.run(operation, span, self.watched).await?;
         if operation.writes() {
@@ -143,6 +142,14 @@ impl Bench<'_> {
         }
         Ok(Numbers::new(&rest, Some(&baseline)))
     }
+}
+
+async fn drain(pgbench: &Pgbench) -> Result<(), String> {
+    let left = pgbench.drain_events().await?;
+    if left > 0 {
+        eprintln!("  {left} events are still on their way; delivering them slows the next round down");
+    }
+    Ok(())
 }
 
 fn progress(operation: Operation, connections: u32, (round, rounds): (u32, u32), found: &Numbers) -> String {

@@ -19,6 +19,9 @@ const GET_COPIES: usize = 32;
 /// Bytes of a stored response and of an event, as the service writes them.
 const RESPONSE_BYTES: usize = 260;
 
+/// How many times, a quarter of a second apart, is looked whether all events have been delivered.
+const EVENTS_WAIT: u32 = 240;
+
 /// pgbench, ready to run.
 #[derive(Debug)]
 pub struct Pgbench {
@@ -90,7 +93,7 @@ impl Pgbench {
             self.account
         );
         let mut left = 0;
-        for _ in 0..60 {
+        for _ in 0..EVENTS_WAIT {
             left = self.sql(&waiting).await?.parse().map_err(|_| "psql gave no number".to_owned())?;
             if left == 0 {
                 break;
