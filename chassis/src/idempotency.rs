@@ -102,7 +102,7 @@ pub(crate) fn worker() -> Worker {
         let more = i64::try_from(purged).is_ok_and(|purged| purged >= BATCH);
         Ok(if more { Next::Now } else { Next::After(TimeDelta::hours(1)) })
     })
-    .every(std::time::Duration::from_secs(60))
+    .every(std::time::Duration::from_mins(1))
 }
 
 async fn purge_now(tx: &mut Tx<'_>, (): &()) -> Result<u64, Error> {

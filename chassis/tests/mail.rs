@@ -1,5 +1,7 @@
 //! Mail from the transaction to a real SMTP server, or into files.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
 mod support;
 
 use base64::Engine;

@@ -1,6 +1,6 @@
 //! The write transaction on real Postgres: exactly once, all or nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use chassis::call::REPLAY;
 use chassis::testing::{self, TestCaller, TestDatabase};

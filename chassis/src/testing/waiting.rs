@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Far more than anything takes; only a test that has failed already waits this long.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 
 /// Looks again and again until the condition holds.
 ///

@@ -95,9 +95,9 @@ impl Leases {
         self.extend(connection, now).await?;
         let share = fair_share(self.live_replicas(connection, now).await?);
         if self.held.len() > share {
-            let spare = self.held.keys().copied().filter(|partition| !busy.contains(partition));
-            let spare = spare.take(self.held.len() - share).collect::<Vec<_>>();
-            self.give_back(connection, now, &spare).await?;
+            let idle = self.held.keys().copied().filter(|partition| !busy.contains(partition));
+            let excess = idle.take(self.held.len() - share).collect::<Vec<_>>();
+            self.give_back(connection, now, &excess).await?;
         }
         let others = self.held_by_others(connection, now).await?;
         if self.held.len() < share {
@@ -204,19 +204,19 @@ impl Leases {
         &mut self,
         connection: &mut PgConnection,
         now: DateTime<Utc>,
-        spare: &[u16],
+        excess: &[u16],
     ) -> Result<(), Error> {
         sqlx::query(
             "update lease set owner = $4, until = $5 where worker = $1 and owner = $2 and partition = any($3)",
         )
         .bind(&*self.worker)
         .bind(self.owner)
-        .bind(spare.iter().copied().map(column).collect::<Vec<_>>())
+        .bind(excess.iter().copied().map(column).collect::<Vec<_>>())
         .bind(Uuid::nil())
         .bind(now)
         .execute(connection)
         .await?;
-        self.held.retain(|partition, _| !spare.contains(partition));
+        self.held.retain(|partition, _| !excess.contains(partition));
         Ok(())
     }
 

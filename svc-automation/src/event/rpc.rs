@@ -1,0 +1,42 @@
+//! Takes events in.
+
+use chassis::{Call, Db, Error, Tx};
+use proto::At;
+use proto::api::event_listener_service_server::EventListenerService;
+use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
+use tonic::{Request, Response, Status};
+
+use super::{rules, store};
+
+pub(crate) struct Rpc {
+    db: Db,
+}
+
+impl Rpc {
+    pub fn new(db: Db) -> Self {
+        Self { db }
+    }
+}
+
+#[tonic::async_trait]
+impl EventListenerService for Rpc {
+    async fn deliver_events(
+        &self,
+        request: Request<DeliverEventsRequest>,
+    ) -> Result<Response<DeliverEventsResponse>, Status> {
+        self.db.write(Call::open(request)?, deliver).await
+    }
+}
+
+/// The whole batch or nothing of it.
+async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let place = At::ROOT.name("events");
+    let mut events = Vec::with_capacity(input.events.len());
+    for (index, event) in input.events.iter().enumerate() {
+        events.extend(rules::accept(event, account, &place.index(index), &mut tx.faults));
+    }
+    tx.valid()?;
+    store::insert_new(tx.db(), account, &events, now).await?;
+    Ok(DeliverEventsResponse {})
+}
