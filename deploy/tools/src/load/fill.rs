@@ -17,11 +17,12 @@ const PAGE: u64 = 100;
 
 /// Brings the account to `wanted` clients; returns the ids of as many of its newest.
 pub async fn fill(target: &Arc<Target>, wanted: u64) -> Result<Vec<String>, String> {
-    let mut reader = Reader::open(target).await?;
-    let present = reader.total("/v1/clients?per_page=1").await?;
+    let present = Reader::open(target).await?.total("/v1/clients?per_page=1").await?;
     if present < wanted {
         create(target, present, wanted).await?;
     }
+    // A new connection: the gateway closes one that is silent for as long as the filling may take.
+    let mut reader = Reader::open(target).await?;
     let total = reader.total("/v1/clients?per_page=1").await?;
     if total < wanted {
         return Err(format!("the account should have {wanted} clients after filling, but says {total}"));
