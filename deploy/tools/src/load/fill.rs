@@ -1,0 +1,123 @@
+//! The data that is measured on: the account is filled over REST up to the wanted number of clients, and their ids are
+//! read back. Also a first look at each operation, so that a wrong answer shows before anything is measured.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use deploy_tools::http::Connection;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::operations::{Operation, Requests, Target};
+
+const CONNECTIONS: u64 = 16;
+/// How often a line of progress is printed.
+const PROGRESS: u64 = 2_000;
+const PAGE: u64 = 100;
+
+/// Brings the account to `wanted` clients; returns the ids of as many of its newest.
+pub async fn fill(target: &Arc<Target>, wanted: u64) -> Result<Vec<String>, String> {
+    let present = Reader::open(target).await?.total("/v1/clients?per_page=1").await?;
+    if present < wanted {
+        create(target, present, wanted).await?;
+    }
+    // A new connection: the gateway closes one that is silent for as long as the filling may take.
+    let mut reader = Reader::open(target).await?;
+    let total = reader.total("/v1/clients?per_page=1").await?;
+    if total < wanted {
+        return Err(format!("the account should have {wanted} clients after filling, but says {total}"));
+    }
+    let mut ids = Vec::new();
+    for page in 1..=wanted.div_ceil(PAGE) {
+        let answer = reader.get(&format!("/v1/clients?per_page={PAGE}&page={page}")).await?;
+        let rows = answer["data"].as_array().ok_or("a list of clients has no data")?;
+        ids.extend(rows.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned));
+    }
+    if ids.is_empty() {
+        return Err("the account has no clients".to_owned());
+    }
+    Ok(ids)
+}
+
+async fn create(target: &Arc<Target>, from: u64, to: u64) -> Result<(), String> {
+    eprintln!("Filling the account with {} clients", to - from);
+    let next = Arc::new(AtomicU64::new(from));
+    let mut workers = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        workers.spawn(create_some(Arc::clone(target), Arc::clone(&next), to));
+    }
+    while let Some(done) = workers.join_next().await {
+        done.map_err(|fault| fault.to_string())??;
+    }
+    Ok(())
+}
+
+async fn create_some(target: Arc<Target>, next: Arc<AtomicU64>, end: u64) -> Result<(), String> {
+    let mut connection = Connection::open(&target.authority).await.map_err(|fault| fault.to_string())?;
+    let mut requests = Requests::new(&target, Operation::Create, "fill");
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= end {
+            return Ok(());
+        }
+        let answer =
+            connection.send(requests.create(number, true)).await.map_err(|fault| fault.to_string())?;
+        if answer.status != Operation::Create.success() {
+            return Err(format!("a create was answered with {}: {}", answer.status, answer.text()));
+        }
+        if (number + 1).is_multiple_of(PROGRESS) {
+            eprintln!("  {} clients", number + 1);
+        }
+    }
+}
+
+/// Sends each operation once and says what came back.
+pub async fn first_look(target: &Arc<Target>, operations: &[Operation]) -> Result<(), String> {
+    let mut reader = Reader::open(target).await?;
+    for operation in operations {
+        let mut requests = Requests::new(target, *operation, "look");
+        let answer = reader.connection.send(requests.next()).await.map_err(|fault| fault.to_string())?;
+        let (name, status, size) = (operation.name(), answer.status, answer.body.len());
+        if status != operation.success() {
+            return Err(format!("{name} was answered with {status}: {}", answer.text()));
+        }
+        let body: Value = serde_json::from_slice(answer.body)
+            .map_err(|fault| format!("the answer to {name} is not JSON: {fault}"))?;
+        let rows = body["data"].as_array().map_or(1, Vec::len);
+        eprintln!("  {name}: {status}, {rows} rows, {size} bytes");
+        if rows == 0 {
+            return Err(format!("{name} found nothing, so there is nothing to measure"));
+        }
+    }
+    Ok(())
+}
+
+/// One connection for answers that are read as JSON.
+struct Reader<'a> {
+    connection: Connection,
+    target: &'a Target,
+}
+
+impl<'a> Reader<'a> {
+    async fn open(target: &'a Target) -> Result<Self, String> {
+        let connection = Connection::open(&target.authority)
+            .await
+            .map_err(|fault| format!("cannot reach {}: {fault}", target.authority))?;
+        Ok(Self { connection, target })
+    }
+
+    async fn get(&mut self, path: &str) -> Result<Value, String> {
+        let mut message = Vec::new();
+        self.target.request("GET", path).render(&self.target.authority, &mut message);
+        let answer = self.connection.send(&message).await.map_err(|fault| format!("{path}: {fault}"))?;
+        if answer.status != 200 {
+            return Err(format!("{path} was answered with {}: {}", answer.status, answer.text()));
+        }
+        serde_json::from_slice(answer.body).map_err(|fault| format!("{path}: not JSON: {fault}"))
+    }
+
+    async fn total(&mut self, path: &str) -> Result<u64, String> {
+        let answer = self.get(path).await?;
+        answer["meta"]["total"].as_u64().ok_or_else(|| format!("{path} has no meta.total"))
+    }
+}

@@ -1,0 +1,141 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::operations::Operation;
+
+/// Measure the API against pgbench.
+///
+/// `deploy/bench` starts what is needed and calls this. The database is found by the variables of PostgreSQL's own
+/// programs (PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE, PGOPTIONS).
+#[derive(Debug, Parser)]
+#[command(name = "load")]
+pub struct Options {
+    /// Address of the gateway
+    #[arg(long, env = "BASE_URL", default_value = "http://127.0.0.1:7700")]
+    pub base_url: String,
+    /// API key with the scopes `relations.read` and `relations.write`
+    #[arg(long, env = "API_KEY", hide_env_values = true)]
+    pub key: String,
+    /// What to measure
+    #[arg(long, value_delimiter = ',', value_name = "OPERATIONS")]
+    pub only: Vec<Operation>,
+    /// Numbers of connections
+    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub connections: Vec<u32>,
+    /// Measured seconds of each round and side
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+    /// Seconds before them that do not count
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub warm_up: u64,
+    /// Rounds, whose medians are reported
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Clients that the account is filled up to
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub clients: u64,
+    /// Folder of psql and pgbench; without it only our side is measured
+    #[arg(long, value_name = "DIR")]
+    pub pg_programs: Option<PathBuf>,
+    /// Folder of the pgbench scripts
+    #[arg(long, value_name = "DIR", default_value = "deploy/bench.d")]
+    pub scripts: PathBuf,
+    /// Folder for copies of scripts
+    #[arg(long, value_name = "DIR", default_value = ".local/bench")]
+    pub work: PathBuf,
+    /// A process to watch (repeatable)
+    #[arg(long = "process", value_name = "NAME=PID", value_parser = named_process)]
+    pub processes: Vec<(String, u32)>,
+    /// The first process of the database cluster
+    #[arg(long, value_name = "PID")]
+    pub postmaster: Option<u32>,
+    /// Something to be noted in the report (repeatable)
+    #[arg(long = "fact", value_name = "NAME=VALUE", value_parser = fact)]
+    pub facts: Vec<(String, String)>,
+    /// File for the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Document whose `<!-- bench -->` part gets the tables
+    #[arg(long, value_name = "FILE")]
+    pub readme: Option<PathBuf>,
+}
+
+impl Options {
+    pub fn operations(&self) -> Vec<Operation> {
+        // In the order of measuring, whatever the order on the command line.
+        Operation::ALL.into_iter().filter(|each| self.only.is_empty() || self.only.contains(each)).collect()
+    }
+
+    /// How long the rounds take, without the filling.
+    pub fn duration(&self) -> Duration {
+        let sides = if self.pg_programs.is_some() { 2 } else { 1 };
+        let parts = self.operations().len() as u64 * self.connections.len() as u64 * u64::from(self.rounds);
+        // pgbench runs a second longer than it is read.
+        Duration::from_secs(parts * (sides * (self.seconds + self.warm_up) + sides - 1))
+    }
+}
+
+fn pair(text: &str) -> Result<(&str, &str), String> {
+    text.split_once('=')
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
+        .ok_or_else(|| format!("`{text}` must have the form NAME=VALUE"))
+}
+
+fn named_process(text: &str) -> Result<(String, u32), String> {
+    let (name, pid) = pair(text)?;
+    let pid = pid.parse().map_err(|_| format!("`{pid}` is not a process number"))?;
+    Ok((name.to_owned(), pid))
+}
+
+fn fact(text: &str) -> Result<(String, String), String> {
+    pair(text).map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(format!("load --key ba_x {arguments}").split_whitespace())
+    }
+
+    #[test]
+    fn without_options_everything_is_measured_at_1_and_32_connections() {
+        let options = parse("").unwrap();
+        assert_eq!(options.operations(), Operation::ALL);
+        assert_eq!(options.connections, [1, 32]);
+    }
+
+    #[test]
+    fn a_choice_is_measured_in_the_fixed_order() {
+        let options = parse("--only create,list25,get --connections 4").unwrap();
+        assert_eq!(options.operations(), [Operation::Get, Operation::List25, Operation::Create]);
+        assert!(parse("--only delete").is_err());
+        assert!(parse("--connections 0").is_err());
+        assert!(parse("--rounds 0").is_err());
+    }
+
+    #[test]
+    fn the_duration_counts_both_sides() {
+        let options = parse("--only get --connections 1,32 --rounds 3 --seconds 5 --warm-up 2").unwrap();
+        assert_eq!(options.duration().as_secs(), 42);
+        let options =
+            parse("--only get --connections 1 --rounds 1 --seconds 5 --warm-up 2 --pg-programs /x").unwrap();
+        assert_eq!(options.duration().as_secs(), 15);
+    }
+
+    #[test]
+    fn processes_are_named_numbers() {
+        assert_eq!(
+            parse("--process gateway=12 --process crm=7").unwrap().processes[1],
+            ("crm".to_owned(), 7)
+        );
+        assert!(parse("--process gateway").is_err());
+        assert!(parse("--process gateway=twelve").is_err());
+        assert!(parse("--process =12").is_err());
+    }
+}
