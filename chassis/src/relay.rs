@@ -94,13 +94,15 @@ impl Relay {
     /// to wait, wait with it.
     async fn batch(&self, job: &Job) -> Result<(Vec<Waiting>, bool), Error> {
         let mut connection = job.db().read().await?;
+        // `offset 0` keeps the planner from joining: it would read the account's whole backlog for every batch.
         let mut batch: Vec<Waiting> = sqlx::query_as(
             "select entity_type, entity_id, sequence, id, type, data, occurred_at, attempts from outbox event
              where account_id = $1 and listener = $2 and dead_at is null and not exists (
                 select from outbox earlier
                 where earlier.account_id = event.account_id and earlier.listener = event.listener
                     and earlier.entity_type = event.entity_type and earlier.entity_id = event.entity_id
-                    and earlier.sequence <= event.sequence and earlier.dead_at is null and earlier.next_at > $3)
+                    and earlier.sequence <= event.sequence and earlier.dead_at is null and earlier.next_at > $3
+                offset 0)
              order by entity_type, entity_id, sequence limit $4",
         )
         .bind(job.account_id())
