@@ -15,7 +15,7 @@ use tonic::metadata::MetadataValue;
 use tonic::{Code, Request, Status};
 use uuid::Uuid;
 
-use crate::error::Error;
+use crate::error::{Error, explain};
 use crate::peer::Peer;
 use crate::time::timestamp;
 use crate::token::{self, Tokens};
@@ -262,7 +262,7 @@ async fn refuse(tx: &mut Tx<'_>, listener: &str, event: &Waiting, status: &Statu
     .bind(attempts)
     .bind(now + wait)
     .bind(dead.then_some(now))
-    .bind(format!("{:?}: {}", status.code(), status.message()))
+    .bind(explain(status))
     .execute(tx.db())
     .await?;
     Ok(())
