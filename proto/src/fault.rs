@@ -65,19 +65,18 @@ pub struct Faults {
 
 impl Faults {
     /// Adds a fault unless its place, or something inside it, already has one: a value that could not be read is not
-    /// also reported as missing.
+    /// also reported as missing. Inside of something that is not even of the right type nothing is looked for.
     pub fn add(&mut self, at: &At<'_>, code: Fault, detail: impl Into<String>) {
         self.add_at(at.pointer(), code, detail);
     }
 
     pub fn add_at(&mut self, pointer: String, code: Fault, detail: impl Into<String>) {
-        let inside = |entry: &Entry| {
-            entry
-                .pointer
-                .strip_prefix(pointer.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let hides = |entry: &Entry| {
+            is_inside(&entry.pointer, &pointer)
+                || (is_inside(&pointer, &entry.pointer)
+                    && matches!(entry.code(), Fault::NotAnObject | Fault::NotAnArray | Fault::TooDeep))
         };
-        if !self.entries.iter().any(inside) {
+        if !self.entries.iter().any(hides) {
             self.entries.push(Entry { pointer, code: code.into(), detail: detail.into() });
         }
     }
@@ -97,6 +96,11 @@ impl Faults {
     pub fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
+}
+
+/// Whether a place is another one or lies inside it.
+fn is_inside(place: &str, other: &str) -> bool {
+    place.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl From<CarriedFaults> for Faults {
@@ -142,6 +146,17 @@ mod tests {
         faults.add(&list, Fault::Required, "hidden by the fault inside");
         faults.add(&At::ROOT.name("listed"), Fault::Required, "another place");
         assert_eq!(faults.len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_reported_inside_of_what_is_no_object() {
+        let mut faults = Faults::default();
+        let client = At::ROOT.name("client");
+        faults.add(&client, Fault::NotAnObject, "no object");
+        faults.add(&client.name("email"), Fault::Required, "hidden by the fault around it");
+        faults.add(&At::ROOT.name("rows"), Fault::TooMany, "too many");
+        faults.add(&At::ROOT.name("rows").index(0), Fault::Required, "still worth knowing");
+        assert_eq!(faults.len(), 3);
     }
 
     #[test]

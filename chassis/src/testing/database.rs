@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot get its database has to stop")]
 
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 use sqlx::migrate::Migrator;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 use crate::db::migrate;
 
-/// Where the server for tests is. `deploy/test` starts one and sets this.
+/// Where the server for tests is. `deploy/test` starts one and sets this; without it one is started.
 const VARIABLE: &str = "TEST_DATABASE_URL";
 
 /// A database of one test; dropped with the value.
@@ -101,10 +102,22 @@ fn template_name(schemas: &[(&'static str, &'static Migrator)]) -> String {
 }
 
 fn server_options() -> PgConnectOptions {
-    let url = std::env::var(VARIABLE).unwrap_or_else(|_| {
-        panic!("{VARIABLE} is not set: run the tests with ./deploy/test, or source what it prints")
-    });
-    PgConnectOptions::from_str(&url).expect("a postgres address")
+    static URL: OnceLock<String> = OnceLock::new();
+    let url = URL.get_or_init(|| std::env::var(VARIABLE).unwrap_or_else(|_| start_server()));
+    PgConnectOptions::from_str(url).expect("a postgres address")
+}
+
+/// Starts the throw-away server of this checkout, or finds it running: a bare `cargo test` needs nothing else.
+fn start_server() -> String {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
+    let started = std::process::Command::new(root.join("deploy/postgres"))
+        .args(["start", "--fast"])
+        .arg(root.join(".local/test-postgres"))
+        .output()
+        .expect("deploy/postgres");
+    let report = String::from_utf8_lossy(&started.stderr);
+    assert!(started.status.success(), "no Postgres for tests: {report}");
+    String::from_utf8_lossy(&started.stdout).trim().to_owned()
 }
 
 fn url_of(database: &str) -> String {

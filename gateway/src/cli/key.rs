@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone, Utc};
 use chrono_tz::Tz;
-use clap::Subcommand;
+use clap::{ArgGroup, Subcommand};
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, RevokeKeyRequest};
 use tonic::Status;
@@ -13,6 +13,7 @@ use super::output::{print, print_columns, reason, time};
 #[derive(Subcommand)]
 pub enum Command {
     /// Make a key and print it; it cannot be shown again
+    #[command(group = ArgGroup::new("rights").required(true).args(["scopes", "all_scopes"]))]
     Create {
         /// Id or name of the account
         #[arg(long)]
@@ -21,10 +22,10 @@ pub enum Command {
         #[arg(long)]
         name: String,
         /// What it may do, comma-separated, for example relations.read,relations.write
-        #[arg(long, value_delimiter = ',', required_unless_present = "all_scopes")]
+        #[arg(long, value_delimiter = ',')]
         scopes: Vec<String>,
         /// It may do everything
-        #[arg(long, conflicts_with = "scopes")]
+        #[arg(long)]
         all_scopes: bool,
         /// Last day on which it works, in the account's time zone; or the moment it ends, as 2027-01-31T12:00:00Z
         #[arg(long)]

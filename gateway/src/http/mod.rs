@@ -95,10 +95,9 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
             let operation = Arc::clone(&operation);
             async move { in_progress(&app, &operation, request, &id, from).await }
         };
-        match filter {
-            Ok(filter) => router = router.on(filter, handler),
-            // The contract knows no other methods.
-            Err(_) => continue,
+        // The contract knows no other methods than those that have a filter.
+        if let Ok(filter) = filter {
+            router = router.on(filter, handler);
         }
     }
     let options = allow.clone();

@@ -38,9 +38,8 @@ pub async fn call(peer: &Peer, budget: &TpsBudget, outgoing: &Outgoing) -> Resul
     let deadline = tokio::time::Instant::now() + outgoing.timeout;
     let mut pauses = PAUSES.iter();
     loop {
-        let answer = match tokio::time::timeout_at(deadline, attempt(peer, outgoing)).await {
-            Ok(answer) => answer,
-            Err(_) => return Err(Status::deadline_exceeded("the answer took too long")),
+        let Ok(answer) = tokio::time::timeout_at(deadline, attempt(peer, outgoing)).await else {
+            return Err(Status::deadline_exceeded("the answer took too long"));
         };
         let failed = match answer {
             Err(status) if is_transport(&status) || status.code() == Code::Unavailable => status,

@@ -25,8 +25,8 @@ async fn a_client_has_every_field_of_its_shape() {
                 "default_revenue_account": "", "email_invoices": "", "email_reminders": "", "mail_salutation": "",
                 "debtor_number": "D-00001",
                 "meta": {
-                    "external_id": "crm-1", "created_at": "2026-11-15T09:00:00.123Z",
-                    "updated_at": "2026-11-15T09:00:00.123Z",
+                    "external_id": "crm-1", "created_at": "2026-11-15T11:00:00.123Z",
+                    "updated_at": "2026-11-15T11:00:00.123Z",
                 },
             },
             "meta": {},
@@ -53,7 +53,7 @@ async fn a_patch_changes_what_it_names_and_null_clears() {
         (&json!(""), &Value::Null, &json!("1"))
     );
     assert_eq!((&data["email"], &data["company_name"]), (&json!("a@example.com"), &json!("Bakery")));
-    assert_eq!(data["meta"]["updated_at"], "2026-11-15T09:00:01.123Z");
+    assert_eq!(data["meta"]["updated_at"], "2026-11-15T11:00:01.123Z");
     mesh.clock.advance(chrono::TimeDelta::seconds(1));
     for nothing in [json!({}), json!({"unknown": 1}), json!({"phone": "1"})] {
         assert_eq!(api.patch(&path, nothing).await.expect(200).body, changed.body, "nothing changes");

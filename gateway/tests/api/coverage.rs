@@ -50,7 +50,7 @@ async fn every_operation_refuses_a_request_without_a_valid_key() {
 async fn every_operation_refuses_a_key_without_its_scope() {
     let mesh = Mesh::start().await;
     let others: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
-    let (_, account) = mesh.api_of_new_account(&[]).await;
+    let (_, account) = mesh.api_of_new_account(&["notes.read"]).await;
     for operation in operations() {
         let scope = operation.policy.scope.as_str();
         let without: Vec<&str> = others.iter().copied().filter(|have| *have != scope).collect();

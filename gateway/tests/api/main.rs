@@ -10,4 +10,5 @@ mod errors;
 mod idempotency;
 mod limits;
 mod lists;
+mod lost_answers;
 mod support;

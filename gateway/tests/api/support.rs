@@ -10,7 +10,7 @@ pub struct Mesh {
     pub clock: Clock,
     pub gateway: TestGateway,
     peers: Vec<String>,
-    _services: [Started; 2],
+    services: [Started; 2],
 }
 
 /// What most tests need: everything that relations asks for.
@@ -34,7 +34,11 @@ impl Mesh {
         let peers =
             vec![format!("relations={}", relations.url()), format!("automation={}", automation.url())];
         let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
-        Self { database, clock, gateway, peers, _services: [relations, automation] }
+        Self { database, clock, gateway, peers, services: [relations, automation] }
+    }
+
+    pub fn relations_address(&self) -> std::net::SocketAddr {
+        self.services[0].address
     }
 
     /// Another replica of the gateway.

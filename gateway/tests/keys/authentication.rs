@@ -120,6 +120,24 @@ async fn a_revoked_key_ends_within_the_time_it_is_trusted_for() {
 }
 
 #[tokio::test]
+async fn a_busy_key_is_read_again_before_it_has_to_be() {
+    let world = World::new().await;
+    let (key, _) = world.caller().await;
+    let authenticator = world.authenticator();
+    authenticator.authenticate(&key).await.unwrap();
+    world.revoke(&key).await;
+    world.clock.advance(TimeDelta::seconds(2));
+    assert!(
+        authenticator.authenticate(&key).await.is_ok(),
+        "the request itself does not wait for the look-up"
+    );
+    // Time stands still, so only the look-up in the background can end this.
+    while authenticator.authenticate(&key).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn a_key_expires_at_its_moment_even_while_it_is_trusted() {
     let world = World::new().await;
     world.account("Bakery").await;

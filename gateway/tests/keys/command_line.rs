@@ -72,7 +72,7 @@ async fn a_key_can_be_listed_and_revoked_but_never_shown_again() {
 async fn a_failure_says_why_on_stderr_and_prints_nothing() {
     let world = World::new().await;
     world.account("Bakery").await;
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["account", "create", "--name", "bakery"], "already an account with the name `bakery`"),
         (&["account", "create", "--name", "B", "--country", "Belgium"], "country must be"),
         (&["account", "create", "--name", "B", "--timezone", "Mars"], "timezone must be"),
@@ -85,6 +85,7 @@ async fn a_failure_says_why_on_stderr_and_prints_nothing() {
             &["key", "create", "--account", "Bakery", "--name", "a", "--all-scopes", "--expires", "soon"],
             "must be a date",
         ),
+        (&["key", "create", "--account", "Bakery", "--name", "a"], "--scopes <SCOPES>|--all-scopes"),
         (&["key", "revoke", "ba_nonsense"], "typing mistakes"),
         (&["account", "provision", "Butcher"], "no account"),
     ];

@@ -56,6 +56,19 @@ async fn the_window_slides_and_a_hit_leaves_it_after_exactly_sixty_seconds() {
 }
 
 #[tokio::test]
+async fn a_request_that_was_overtaken_is_counted_in_its_own_window() {
+    let world = World::new().await;
+    let (_, caller) = world.caller().await;
+    let (early, late) = (ExactLimit::default(), ExactLimit::default());
+    assert_eq!(accepted(&world, &early, &caller, 30).await, 30);
+    let overtaken = world.clock.now() + TimeDelta::milliseconds(59_999);
+    world.clock.advance(TimeDelta::seconds(60));
+    assert_eq!(accepted(&world, &early, &caller, 1).await, 1);
+    let decision = late.check(&world.runtime.db, &caller, overtaken).await.unwrap();
+    assert!(!decision.allowed, "the 30 of its window were accepted less than 60 seconds before it");
+}
+
+#[tokio::test]
 async fn each_key_has_its_own_thirty() {
     let world = World::new().await;
     let (_, one) = world.caller().await;
