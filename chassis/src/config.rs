@@ -117,7 +117,8 @@ pub struct ServiceSettings {
     #[arg(long, env = "PEERS", value_delimiter = ',', global = true)]
     pub peers: Vec<PeerAddress>,
 
-    /// Server that mail is sent through, for example smtp://user:password@host:587; empty: mail goes to files
+    /// Server that mail is sent through, for example smtps://user:password@host:465 (TLS) or
+    /// smtp://user:password@host:587?tls=required (STARTTLS); empty: mail goes to files
     #[arg(long, env = "SMTP_URL", default_value = "", hide_env_values = true, global = true)]
     pub smtp_url: String,
 

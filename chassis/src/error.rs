@@ -11,6 +11,8 @@ use tonic::{Code, Status};
 
 /// The domain of `ErrorInfo`.
 const DOMAIN: &str = "admin.api";
+/// Characters of a stored explanation.
+const MOST_EXPLAINED: usize = 1000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -179,6 +181,19 @@ fn invalid(faults: &Faults) -> Status {
     with_details(Code::InvalidArgument, &detail, details)
 }
 
+/// What a status says, its faults included, as text that can be stored: of bounded length, without NUL.
+pub(crate) fn explain(status: &Status) -> String {
+    let mut text = format!("{:?}: {}", status.code(), status.message());
+    let details = rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
+    let bad = details.iter().filter(|detail| detail.type_url.ends_with("/google.rpc.BadRequest"));
+    for bad in bad.filter_map(|detail| rpc::BadRequest::decode(detail.value.as_slice()).ok()) {
+        for fault in bad.field_violations {
+            text.extend([" ", &fault.field, ": ", &fault.description, "."]);
+        }
+    }
+    text.chars().filter(|character| *character != '\0').take(MOST_EXPLAINED).collect()
+}
+
 fn any(name: &str, message: &impl Message) -> prost_types::Any {
     prost_types::Any { type_url: format!("type.googleapis.com/{name}"), value: message.encode_to_vec() }
 }
@@ -219,6 +234,16 @@ mod tests {
         let bad = rpc::BadRequest::decode(details[1].value.as_slice()).unwrap();
         assert_eq!(bad.field_violations[0].field, "/email");
         assert_eq!(bad.field_violations[0].reason, "bad_email");
+    }
+
+    #[test]
+    fn an_explanation_names_the_faults_and_can_be_stored() {
+        let mut faults = Faults::default();
+        faults.add(&At::ROOT.name("email"), Fault::BadEmail, "email must be an e-mail address");
+        let text = explain(&Status::from(Error::from(faults)));
+        assert_eq!(text, "InvalidArgument: 1 field is not valid. /email: email must be an e-mail address.");
+        let long = explain(&Status::internal("\0".repeat(10) + &"é".repeat(5000)));
+        assert!(long.chars().count() == MOST_EXPLAINED && !long.contains('\0'));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tonic::metadata::MetadataValue;
 use tonic::{Code, Request, Status};
 use uuid::Uuid;
 
-use crate::error::Error;
+use crate::error::{Error, explain};
 use crate::peer::Peer;
 use crate::time::timestamp;
 use crate::token::{self, Tokens};
@@ -94,13 +94,15 @@ impl Relay {
     /// to wait, wait with it.
     async fn batch(&self, job: &Job) -> Result<(Vec<Waiting>, bool), Error> {
         let mut connection = job.db().read().await?;
+        // `offset 0` keeps the planner from joining: it would read the account's whole backlog for every batch.
         let mut batch: Vec<Waiting> = sqlx::query_as(
             "select entity_type, entity_id, sequence, id, type, data, occurred_at, attempts from outbox event
              where account_id = $1 and listener = $2 and dead_at is null and not exists (
                 select from outbox earlier
                 where earlier.account_id = event.account_id and earlier.listener = event.listener
                     and earlier.entity_type = event.entity_type and earlier.entity_id = event.entity_id
-                    and earlier.sequence <= event.sequence and earlier.dead_at is null and earlier.next_at > $3)
+                    and earlier.sequence <= event.sequence and earlier.dead_at is null and earlier.next_at > $3
+                offset 0)
              order by entity_type, entity_id, sequence limit $4",
         )
         .bind(job.account_id())
@@ -260,7 +262,7 @@ async fn refuse(tx: &mut Tx<'_>, listener: &str, event: &Waiting, status: &Statu
     .bind(attempts)
     .bind(now + wait)
     .bind(dead.then_some(now))
-    .bind(format!("{:?}: {}", status.code(), status.message()))
+    .bind(explain(status))
     .execute(tx.db())
     .await?;
     Ok(())

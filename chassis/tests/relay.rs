@@ -72,7 +72,13 @@ impl Ears {
         let (ears, address) = (self.clone(), address.to_owned());
         let (tell, bound) = tokio::sync::oneshot::channel();
         runtime.spawn(async move {
-            let listener = TcpListener::bind(address).await.unwrap();
+            // The address of one that was just killed may be in use for a moment.
+            let listener = loop {
+                match TcpListener::bind(&address).await {
+                    Ok(listener) => break listener,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            };
             tell.send(listener.local_addr().unwrap()).unwrap();
             let incoming = tonic::transport::server::TcpIncoming::from(listener);
             let server =
