@@ -3,7 +3,7 @@
 //! How to connect comes from the environment (`PGHOST`, `PGUSER`, `PGPASSWORD`, …), which a command line would show to
 //! everyone. pgbench starts cold, so its first seconds are left out, like the warm-up of the other side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -148,20 +148,21 @@ impl Pgbench {
         let name = match operation {
             Operation::Get => return self.copies_of_get(),
             Operation::List25 | Operation::List100 => "list",
-            Operation::Search | Operation::Create => operation.name(),
+            Operation::Search => "search",
+            Operation::Create => return Ok(vec![self.scripts.join("create.sql")]),
         };
-        Ok(vec![self.scripts.join(format!("{name}.sql"))])
+        let copy = self.work.join(format!("{}.sql", operation.name()));
+        let text = read(&self.scripts.join(format!("{name}.sql")))?;
+        write(&copy, &text.replace(":limit", &operation.page_size().to_string()))?;
+        Ok(vec![copy])
     }
 
     fn copies_of_get(&self) -> Result<Vec<PathBuf>, String> {
-        let script = self.scripts.join("get.sql");
-        let text =
-            std::fs::read_to_string(&script).map_err(|fault| format!("{}: {fault}", script.display()))?;
+        let text = read(&self.scripts.join("get.sql"))?;
         (0..self.ids.len())
             .map(|number| {
                 let copy = self.work.join(format!("get-{number:02}.sql"));
-                std::fs::write(&copy, text.replace(":id;", &format!(":id{number:02};")))
-                    .map_err(|fault| format!("{}: {fault}", copy.display()))?;
+                write(&copy, &text.replace(":id;", &format!(":id{number:02};")))?;
                 Ok(copy)
             })
             .collect()
@@ -174,8 +175,6 @@ impl Pgbench {
             ("list", "client".to_owned()),
             ("all_days", "0001-01-01".to_owned()),
             ("pattern", format!("%{SEARCHED}%")),
-            ("limit", operation.page_size().to_string()),
-            ("offset", "0".to_owned()),
         ];
         if operation.writes() {
             let moment =
@@ -192,6 +191,14 @@ impl Pgbench {
         }
         Ok(variables)
     }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|fault| format!("{}: {fault}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|fault| format!("{}: {fault}", path.display()))
 }
 
 /// What a create sends besides numbers: texts as long as the ones that REST sends.
