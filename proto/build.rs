@@ -10,6 +10,10 @@ use prost_reflect::DescriptorPool;
 mod checks;
 #[path = "src/names.rs"]
 mod names;
+#[path = "build/options.rs"]
+mod options;
+#[path = "build/tables.rs"]
+mod tables;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -31,7 +35,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .include_file("tree.rs")
         .compile_fds(compiler.file_descriptor_set())?;
 
+    // Reflection needs no comments, and keeps what it is given in memory.
+    let mut bare = protox::Compiler::new(["."])?;
+    bare.include_imports(true).open_files(&files)?;
+    fs::write(out.join("reflection.bin"), bare.encode_file_descriptor_set())?;
+
     let pool = DescriptorPool::decode(encoded.as_slice())?;
+    fs::write(out.join("tables.rs"), tables::generate(&pool)?)?;
     fs::write(out.join("checks.rs"), checks::generate(&pool)?)?;
     Ok(())
 }

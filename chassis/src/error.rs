@@ -150,7 +150,7 @@ pub fn of_problem(
 ) -> Status {
     let retry = retry.or((problem == Problem::IdempotencyInProgress).then_some(Duration::from_secs(1)));
     let info = rpc::ErrorInfo {
-        reason: problem.code(),
+        reason: problem.code().to_owned(),
         domain: DOMAIN.to_owned(),
         metadata: metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     };
@@ -163,7 +163,7 @@ pub fn of_problem(
 
 fn invalid(faults: &Faults) -> Status {
     let info = rpc::ErrorInfo {
-        reason: Problem::Validation.code(),
+        reason: Problem::Validation.code().to_owned(),
         domain: DOMAIN.to_owned(),
         ..rpc::ErrorInfo::default()
     };

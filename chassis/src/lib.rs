@@ -18,6 +18,7 @@ pub mod paging;
 pub mod peer;
 mod provisioning;
 pub mod relay;
+pub mod row;
 pub mod server;
 pub mod service;
 pub mod telemetry;

@@ -154,7 +154,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The total and the rows in one: a left join keeps the total when the page is empty.
+    /// The total and the rows in one: a left join keeps the total when the page is empty. The columns come first, so that
+    /// a row type can read them by their place.
     fn statement(self, limit: i64, offset: i64) -> (String, PgArguments) {
         let Self {
             account,
@@ -181,8 +182,8 @@ impl<'a> List<'a> {
         // the page. There are at most 100 sizes, and offsets, of which there are many, stay bound.
         let offset = if offset == 0 { String::new() } else { format!(" offset {}", values.bind(offset)) };
         let sql = format!(
-            "select counted.total, page.* from ({head}) counted left join lateral (\
-             select true as found, {columns} from {table} where {conditions} \
+            "select page.*, counted.total from ({head}) counted left join lateral (\
+             select {columns}, true as found from {table} where {conditions} \
              order by {column} {direction}, id {direction} limit {limit}{offset}) page on true"
         );
         (sql, values.arguments)

@@ -14,6 +14,7 @@ use http::{HeaderMap, Request, Response};
 use prost::Message;
 use proto::Faults;
 use proto::api::{Access, CarriedFaults, Problem};
+use proto::policy::{RPCS, Rpc};
 use tokio::sync::Semaphore;
 use tonic::Status;
 use tonic::body::Body;
@@ -26,15 +27,8 @@ use crate::error::{of_problem, unavailable};
 use crate::telemetry;
 use crate::token::{self, Identity, Tokens};
 
-/// What the contract says about an rpc.
-struct Rpc {
-    name: &'static str,
-    access: Access,
-    scope: String,
-}
-
 struct Shared {
-    rpcs: HashMap<String, Rpc>,
+    rpcs: HashMap<&'static str, &'static Rpc>,
     tokens: Tokens,
     clock: Clock,
     deadline: Duration,
@@ -51,17 +45,8 @@ impl MeshLayer {
     }
 }
 
-/// Every rpc of the contract by its path. The names live as long as the process: there are as many as rpcs.
-fn rpcs() -> HashMap<String, Rpc> {
-    let services = proto::policy::pool().services();
-    let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
-    let rpc = |method: prost_reflect::MethodDescriptor| {
-        let policy = proto::policy::method(&method).unwrap_or_default();
-        let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
-        let name: &'static str = path[1..].to_owned().leak();
-        (path, Rpc { name, access: policy.access(), scope: policy.scope })
-    };
-    methods.map(rpc).collect()
+fn rpcs() -> HashMap<&'static str, &'static Rpc> {
+    RPCS.iter().map(|rpc| (rpc.path, rpc)).collect()
 }
 
 impl<S> Layer<S> for MeshLayer {
@@ -109,12 +94,12 @@ where
         };
         let span = tracing::info_span!(
             "rpc",
-            rpc = rpc.name,
+            rpc = rpc.path,
             request_id = &*context.request_id,
             account = %context.account_id()
         );
         telemetry::continue_trace(&span, request.headers());
-        let (name, deadline) = (rpc.name, context.deadline);
+        let (name, deadline) = (rpc.path, context.deadline);
         request.extensions_mut().insert(context);
         let answer = self.inner.call(request);
         let answer = async move {
@@ -157,7 +142,7 @@ impl Shared {
         Ok(Context {
             identity,
             request_id: text(headers, REQUEST_ID).unwrap_or_default().into(),
-            rpc: rpc.name,
+            rpc: rpc.path,
             idempotency_key: idempotency_key(headers)?,
             carried: Arc::new(carried_faults(headers)?),
             deadline: Instant::now() + timeout(headers).unwrap_or(self.deadline),
@@ -169,10 +154,10 @@ impl Shared {
 fn allow(rpc: &Rpc, identity: &Identity) -> Result<(), Status> {
     let allowed = match rpc.access {
         Access::Public => true,
-        Access::Key => rpc.scope == "any" || identity.has_scope(&rpc.scope),
+        Access::Key => rpc.scope == "any" || identity.has_scope(rpc.scope),
         Access::Mesh | Access::Unspecified => identity.is_mesh(),
     };
-    let scope = if rpc.scope.is_empty() { token::MESH_SCOPE } else { &rpc.scope };
+    let scope = if rpc.scope.is_empty() { token::MESH_SCOPE } else { rpc.scope };
     let detail = || format!("This call needs the scope {scope}.");
     if allowed { Ok(()) } else { Err(of_problem(Problem::InsufficientScope, &detail(), Vec::new(), None)) }
 }

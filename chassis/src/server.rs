@@ -150,7 +150,7 @@ fn reflection() -> Result<
     String,
 > {
     tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(proto::DESCRIPTOR)
+        .register_encoded_file_descriptor_set(proto::REFLECTION)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .map_err(|error| format!("reflection is not usable: {error}"))

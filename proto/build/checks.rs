@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use prost_reflect::{
-    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage,
-    Value,
+    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value,
 };
 
 use crate::names::value_name;
+use crate::options::{extension, value};
 
 const DEFAULT_MAX_LENGTH: u64 = 255;
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
@@ -159,19 +159,11 @@ struct Policy(Option<DynamicMessage>);
 
 impl Policy {
     fn of(pool: &DescriptorPool, field: &FieldDescriptor) -> Self {
-        let extension = pool.get_extension_by_name("admin.api.v1.field");
-        let options = field.options();
-        Self(
-            extension
-                .filter(|e| options.has_extension(e))
-                .and_then(|e| options.get_extension(&e).as_message().cloned()),
-        )
+        Self(extension(pool, &field.options(), "admin.api.v1.field"))
     }
 
     fn value(&self, name: &str) -> Option<Value> {
-        let message = self.0.as_ref()?;
-        let field = message.descriptor().get_field_by_name(name)?;
-        message.has_field(&field).then(|| message.get_field(&field).into_owned())
+        value(self.0.as_ref()?, name)
     }
 
     fn flag(&self, name: &str) -> bool {

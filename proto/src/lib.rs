@@ -26,3 +26,6 @@ pub use admin::relations::v1 as relations;
 
 /// The encoded `FileDescriptorSet` of all proto files, options and comments included.
 pub const DESCRIPTOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
+
+/// The same without comments, for reflection.
+pub const REFLECTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/reflection.bin"));

@@ -1,4 +1,7 @@
+//! Names and texts as integrators see them.
+
 use prost_reflect::EnumDescriptor;
+use prost_types::FileDescriptorProto;
 
 /// The name of an enum value as integrators see it: `RELATION_TYPE_COMPANY` of `RelationType` is `company`.
 pub fn value_name(kind: &EnumDescriptor, value: &str) -> String {
@@ -11,4 +14,13 @@ pub fn value_name(kind: &EnumDescriptor, value: &str) -> String {
     }
     prefix.push('_');
     value.strip_prefix(&prefix).unwrap_or(value).to_ascii_lowercase()
+}
+
+/// The comment above a declaration, without the space that follows each `//`.
+pub fn comment(file: &FileDescriptorProto, path: &[i32]) -> String {
+    let locations = file.source_code_info.iter().flat_map(|info| &info.location);
+    let text =
+        locations.filter(|l| l.path == path).find_map(|l| l.leading_comments.as_deref()).unwrap_or_default();
+    let lines = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }

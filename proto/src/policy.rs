@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, MessageDescriptor, MethodDescriptor,
-    Value,
+    DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value,
 };
 
-use crate::api::{FieldPolicy, MessagePolicy, MethodPolicy, Problem, ProblemPolicy, ServicePolicy};
+use crate::api::{Access, FieldPolicy, MessagePolicy, MethodPolicy, Problem, ServicePolicy};
 use crate::google::api::HttpRule;
+pub use crate::names::comment;
 
 /// The descriptor of the whole contract, read once.
 ///
@@ -56,79 +56,54 @@ pub fn field(field: &FieldDescriptor) -> FieldPolicy {
     extension(field.parent_pool(), &field.options(), "admin.api.v1.field").unwrap_or_default()
 }
 
+/// An rpc, and who may call it.
+#[derive(Clone, Copy, Debug)]
+pub struct Rpc {
+    /// `/package.Service/Method`.
+    pub path: &'static str,
+    pub access: Access,
+    pub scope: &'static str,
+}
+
 /// One row of the table of errors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ProblemInfo {
     pub problem: Problem,
     /// For example `external_id_taken`.
-    pub code: String,
+    pub code: &'static str,
     pub status: u16,
-    pub title: String,
+    pub title: &'static str,
     /// What it means and what to do, from the comment in the proto file.
-    pub explanation: String,
+    pub explanation: &'static str,
 }
 
-/// Every problem of the contract, in the order of its numbers; `PROBLEM_UNSPECIFIED` is not one.
+include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+
+/// Every problem of the contract.
 pub fn problems() -> &'static [ProblemInfo] {
-    static TABLE: OnceLock<Vec<ProblemInfo>> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        pool().get_enum_by_name("admin.api.v1.Problem").map(|e| read_problems(&e)).unwrap_or_default()
-    })
-}
-
-fn read_problems(descriptor: &EnumDescriptor) -> Vec<ProblemInfo> {
-    descriptor
-        .values()
-        .filter_map(|value| {
-            let problem = Problem::try_from(value.number()).ok().filter(|p| *p != Problem::Unspecified)?;
-            let policy: ProblemPolicy =
-                extension(descriptor.parent_pool(), &value.options(), "admin.api.v1.problem")
-                    .unwrap_or_default();
-            Some(ProblemInfo {
-                problem,
-                code: problem.code(),
-                status: u16::try_from(policy.status).unwrap_or(500),
-                title: policy.title,
-                explanation: comment(descriptor.parent_file().file_descriptor_proto(), value.path()),
-            })
-        })
-        .collect()
-}
-
-/// The comment above a declaration, without the space that follows each `//`.
-pub fn comment(file: &prost_types::FileDescriptorProto, path: &[i32]) -> String {
-    let locations = file.source_code_info.iter().flat_map(|info| &info.location);
-    let text =
-        locations.filter(|l| l.path == path).find_map(|l| l.leading_comments.as_deref()).unwrap_or_default();
-    text.lines()
-        .map(|line| line.strip_prefix(' ').unwrap_or(line))
-        .collect::<Vec<_>>()
-        .join("\n")
-        .trim()
-        .to_owned()
+    PROBLEMS
 }
 
 impl Problem {
     /// The stable code, for example `not_found`.
-    pub fn code(self) -> String {
-        self.as_str_name().trim_start_matches("PROBLEM_").to_ascii_lowercase()
+    pub fn code(self) -> &'static str {
+        self.info().code
     }
 
     pub fn from_code(code: &str) -> Option<Self> {
-        problems().iter().find(|info| info.code == code).map(|info| info.problem)
+        PROBLEMS.iter().find(|info| info.code == code).map(|info| info.problem)
     }
 
-    /// Its row of the table. `Unspecified` counts as `internal`.
+    /// Its row of the table, which has no gaps. `Unspecified` counts as `internal`.
     pub fn info(self) -> &'static ProblemInfo {
-        let table = problems();
-        table.iter().find(|info| info.problem == self).unwrap_or(&table[Problem::Internal as usize - 1])
+        let number = if self == Self::Unspecified { Self::Internal } else { self } as usize;
+        &PROBLEMS[number - 1]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Access;
 
     #[test]
     fn every_rpc_says_who_may_call_it_and_every_public_one_is_complete() {

@@ -46,9 +46,9 @@ pub fn example_body(info: &ProblemInfo) -> Body {
     let taken = info.explanation.contains("`data.id`");
     Body {
         r#type: format!("/problems/{}", info.code),
-        title: info.title.clone(),
+        title: info.title.to_owned(),
         status: info.status,
-        code: info.code.clone(),
+        code: info.code.to_owned(),
         detail: detail.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" "),
         errors: is_validation.then_some([fault]),
         data: if taken { json!({"id": super::example::EXAMPLE_ID}) } else { json!({}) },
@@ -96,7 +96,7 @@ pub fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>> {
 
 /// The shape of every error body.
 pub fn schema() -> Value {
-    let codes: Vec<&str> = policy::problems().iter().map(|info| info.code.as_str()).collect();
+    let codes: Vec<&str> = policy::problems().iter().map(|info| info.code).collect();
     json!({
         "type": "object",
         "description": "An error (RFC 9457). It has `data` and `meta` like every other answer.",

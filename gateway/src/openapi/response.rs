@@ -105,9 +105,11 @@ fn failure(status: u16, infos: &[&ProblemInfo]) -> Value {
         .iter()
         .map(|info| format!("[`{code}`](/problems/{code}): {}.", info.title, code = info.code))
         .collect();
-    let codes: Vec<&str> = infos.iter().map(|info| info.code.as_str()).collect();
-    let examples: Map<String, Value> =
-        infos.iter().map(|info| (info.code.clone(), json!({"value": problem::example_body(info)}))).collect();
+    let codes: Vec<&str> = infos.iter().map(|info| info.code).collect();
+    let examples: Map<String, Value> = infos
+        .iter()
+        .map(|info| (info.code.to_owned(), json!({"value": problem::example_body(info)})))
+        .collect();
     let mut names = vec![REQUEST_ID];
     match status {
         401 | 403 => names.push(CHALLENGE),

@@ -19,7 +19,7 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let style = File::new(include_str!("problems.css"), "text/css; charset=utf-8", NO_CONTENT_POLICY);
     let unknown = File::html(unknown_page());
     let pages: BTreeMap<String, File> =
-        policy::problems().iter().map(|info| (info.code.clone(), File::html(page_of(info)))).collect();
+        policy::problems().iter().map(|info| (info.code.to_owned(), File::html(page_of(info)))).collect();
     let pages = Arc::new(pages);
     let page = async move |Path(code): Path<String>, headers: HeaderMap| -> Response {
         match pages.get(&code) {

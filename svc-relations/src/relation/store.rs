@@ -3,6 +3,7 @@
 use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
+use chassis::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use proto::relations::{ClientInput, RelationType};
@@ -24,39 +25,40 @@ macro_rules! columns {
     };
 }
 
+/// In the order of `columns!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let kind = type_named(row.try_get("type")?).unwrap_or_default();
+        let mut columns = Columns::of(row);
         Ok(Self {
-            id: row.try_get("id")?,
-            version: row.try_get("version")?,
+            id: columns.take()?,
+            version: columns.take()?,
             values: ClientInput {
-                r#type: kind.into(),
-                company_name: row.try_get("company_name")?,
-                firstname: row.try_get("firstname")?,
-                lastname: row.try_get("lastname")?,
-                email: row.try_get("email")?,
-                phone: row.try_get("phone")?,
-                address: row.try_get("address")?,
-                zipcode: row.try_get("zipcode")?,
-                city: row.try_get("city")?,
-                country: row.try_get("country")?,
-                company_registration_number: row.try_get("company_registration_number")?,
-                vat_number: row.try_get("vat_number")?,
-                website: row.try_get("website")?,
-                iban: row.try_get("iban")?,
-                bank_account_name: row.try_get("bank_account_name")?,
-                bic: row.try_get("bic")?,
-                external_id: row.try_get("external_id")?,
-                payment_term: row.try_get("payment_term")?,
-                quote_expiration_days: row.try_get("quote_expiration_days")?,
-                email_invoices: row.try_get("email_invoices")?,
-                email_reminders: row.try_get("email_reminders")?,
-                mail_salutation: row.try_get("mail_salutation")?,
+                r#type: type_named(columns.take()?).unwrap_or_default().into(),
+                company_name: columns.take()?,
+                firstname: columns.take()?,
+                lastname: columns.take()?,
+                email: columns.take()?,
+                phone: columns.take()?,
+                address: columns.take()?,
+                zipcode: columns.take()?,
+                city: columns.take()?,
+                country: columns.take()?,
+                company_registration_number: columns.take()?,
+                vat_number: columns.take()?,
+                website: columns.take()?,
+                iban: columns.take()?,
+                bank_account_name: columns.take()?,
+                bic: columns.take()?,
+                external_id: columns.take()?,
+                payment_term: columns.take()?,
+                quote_expiration_days: columns.take()?,
+                email_invoices: columns.take()?,
+                email_reminders: columns.take()?,
+                mail_salutation: columns.take()?,
             },
-            debtor_number: row.try_get("debtor_number")?,
-            created_at: row.try_get("created_at")?,
-            updated_at: row.try_get("updated_at")?,
+            debtor_number: columns.take()?,
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
         })
     }
 }

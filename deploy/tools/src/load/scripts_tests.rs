@@ -77,7 +77,7 @@ fn get_is_the_statement_of_the_service() {
 #[test]
 fn lists_are_the_statements_of_the_list_builder() {
     let builder = source("chassis/src/list.rs");
-    let page = "select counted.total, page.* from ({head}) counted left join lateral (select true as found, {columns} \
+    let page = "select page.*, counted.total from ({head}) counted left join lateral (select {columns}, true as found \
                 from {table} where {conditions} order by {column} {direction}, id {direction} limit \
                 {limit}{offset}) page on true";
     let counted = "select coalesce(sum(entries), 0)::bigint as total from total where account_id = {account} and \

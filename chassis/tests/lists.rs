@@ -1,0 +1,124 @@
+//! The list builder on real Postgres: pages, totals and filters agree with the plain list, however deep.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+
+mod support;
+
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::testing::{self, TestDatabase};
+use chassis::{AccountId, Db, Error, Tx};
+use chrono::{DateTime, TimeDelta, Utc};
+use proto::Faults;
+use sqlx::Connection;
+use support::{database, open, write};
+use uuid::Uuid;
+
+const ENTRIES: i64 = 5_000;
+
+#[derive(sqlx::FromRow)]
+struct Thing {
+    id: Uuid,
+}
+
+/// Entries of several days, many in the same millisecond, and as many of another account.
+async fn filled() -> (TestDatabase, Db, AccountId) {
+    let (database, clock) = (database().await, testing::clock());
+    let mut connection = database.connect().await;
+    sqlx::raw_sql(
+        "create table bare.thing (account_id uuid, id uuid, created_at timestamptz, name text, primary key (account_id, id));
+         create index on bare.thing (account_id, created_at desc, id desc)",
+    )
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    connection.close().await.unwrap();
+    let db = open(&database, &clock);
+    let (mine, other) = (testing::account(), testing::account());
+    for account in [&other, &mine] {
+        write(&db, account, async |tx| insert(tx).await).await;
+    }
+    (database, db, mine.id)
+}
+
+async fn insert(tx: &mut Tx<'_>) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let times: Vec<DateTime<Utc>> = (0..ENTRIES).map(|n| now - TimeDelta::minutes(n / 7 * 11)).collect();
+    let ids: Vec<Uuid> = times.iter().map(|_| tx.id()).collect();
+    sqlx::query(
+        "insert into bare.thing select $1, id, created_at, 'Thing ' || n
+         from unnest($2::uuid[], $3::timestamptz[]) with ordinality as t (id, created_at, n)",
+    )
+    .bind(account)
+    .bind(&ids)
+    .bind(&times)
+    .execute(tx.db())
+    .await?;
+    for time in times {
+        tx.count("thing", time, 1);
+    }
+    Ok(())
+}
+
+async fn page(db: &Db, account: AccountId, number: i64, size: i64) -> (Vec<Uuid>, i64) {
+    let list = List::new(account, "bare.thing", "id", Total::Counted("thing"));
+    let page = Page::new(Some(number), Some(size));
+    let (things, meta) = list.fetch::<Thing>(&mut db.read().await.unwrap(), page).await.unwrap();
+    (things.into_iter().map(|thing| thing.id).collect(), meta.total)
+}
+
+#[tokio::test]
+async fn every_page_is_its_part_of_the_list_also_deep_inside() {
+    let (_database, db, account) = filled().await;
+    let mut connection = db.read().await.unwrap();
+    let all: Vec<Uuid> = sqlx::query_scalar(
+        "select id from bare.thing where account_id = $1 order by created_at desc, id desc",
+    )
+    .bind(account)
+    .fetch_all(&mut *connection)
+    .await
+    .unwrap();
+    assert_eq!(all.len() as i64, ENTRIES);
+    let mut seen = Vec::new();
+    for number in 1..=(ENTRIES / 100) {
+        let (ids, total) = page(&db, account, number, 100).await;
+        assert_eq!(total, ENTRIES);
+        seen.extend(ids);
+    }
+    assert!(seen == all, "the pages together are the list");
+    assert_eq!(page(&db, account, 100, 49).await.0, all[99 * 49..100 * 49]);
+    assert_eq!(page(&db, account, 5_000, 1).await.0, all[4_999..]);
+    assert_eq!(page(&db, account, 5_001, 1).await, (Vec::new(), ENTRIES));
+    assert_eq!(page(&db, account, i64::MAX, 100).await, (Vec::new(), ENTRIES));
+}
+
+#[tokio::test]
+async fn filters_and_orders_hold_and_a_wrong_order_is_named() {
+    let (_database, db, account) = filled().await;
+    let mut faults = Faults::default();
+    let mut list = List::new(account, "bare.thing", "id", Total::Matching);
+    list.contains("lower(name)", "THING 49").sort(&["created_at", "name"], "name", "asc", &mut faults);
+    list.between("created_at", None, Some(testing::moment()));
+    assert!(faults.is_empty());
+    let mut connection = db.read().await.unwrap();
+    let (things, meta) = list.fetch::<Thing>(&mut connection, Page::new(None, Some(3))).await.unwrap();
+    assert_eq!((things.len(), meta.total), (3, 1 + 10 + 100), "49, 490 to 499, 4900 to 4999");
+    let names: Vec<String> = sqlx::query_scalar(
+        "select name from bare.thing where account_id = $1 and id = any($2) order by name",
+    )
+    .bind(account)
+    .bind(things.iter().map(|thing| thing.id).collect::<Vec<_>>())
+    .fetch_all(&mut *connection)
+    .await
+    .unwrap();
+    assert_eq!(names, ["Thing 49", "Thing 490", "Thing 4900"]);
+
+    let mut list = List::new(account, "bare.thing", "id", Total::Matching);
+    list.sort(&["created_at", "name"], "price", "down", &mut faults);
+    let places: Vec<(&str, &str)> =
+        faults.entries().iter().map(|entry| (entry.pointer.as_str(), entry.detail.as_str())).collect();
+    assert_eq!(
+        places,
+        [("/sort", "sort must be one of: created_at, name"), ("/order", "order must be asc or desc")]
+    );
+}
