@@ -78,7 +78,7 @@ async fn every_page_is_its_part_of_the_list_also_deep_inside() {
     .fetch_all(&mut *connection)
     .await
     .unwrap();
-    assert_eq!(all.len() as i64, ENTRIES);
+    assert_eq!(i64::try_from(all.len()), Ok(ENTRIES));
     let mut seen = Vec::new();
     for number in 1..=(ENTRIES / 100) {
         let (ids, total) = page(&db, account, number, 100).await;

@@ -133,7 +133,7 @@ mod tests {
             assert_eq!(info.problem as usize, index + 1, "numbers have no gaps");
             assert!((400..600).contains(&info.status), "{}", info.code);
             assert!(!info.title.is_empty() && !info.explanation.is_empty(), "{}", info.code);
-            assert_eq!(Problem::from_code(&info.code), Some(info.problem));
+            assert_eq!(Problem::from_code(info.code), Some(info.problem));
         }
     }
 }

@@ -83,7 +83,7 @@ impl Refusal {
         let problem = details.info.as_ref().and_then(|info| Problem::from_code(&info.reason));
         let problem = problem.unwrap_or_else(|| by_code(status));
         // Without details it is not one of our own texts, and may say something of the inside.
-        let detail = if details.info.is_some() { status.message() } else { &problem.info().title };
+        let detail = if details.info.is_some() { status.message() } else { problem.info().title };
         let mut refusal = Self::new(problem, detail);
         for violation in details.violations {
             let place = locate(&violation.field).into();
@@ -101,9 +101,9 @@ impl Refusal {
         let info = self.problem.info();
         let body = ProblemBody {
             kind: format!("/problems/{}", info.code),
-            title: &info.title,
+            title: info.title,
             status: info.status,
-            code: &info.code,
+            code: info.code,
             detail: &self.detail,
             errors: &self.errors,
             data: &self.data,

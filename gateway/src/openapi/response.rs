@@ -87,7 +87,7 @@ fn has_own_path(route: &Route, routes: &[Route]) -> bool {
 
 /// `ExternalIdTakenOrIdempotencyInProgress`.
 fn shared_name(infos: &[&ProblemInfo]) -> String {
-    let names: Vec<String> = infos.iter().map(|info| upper_camel(&info.code)).collect();
+    let names: Vec<String> = infos.iter().map(|info| upper_camel(info.code)).collect();
     names.join("Or")
 }
 

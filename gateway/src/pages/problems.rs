@@ -44,12 +44,12 @@ fn page_of(info: &ProblemInfo) -> String {
         "<p class=\"status\"><span>{status}</span> <code>{code}</code></p>\n<h1>{title}</h1>\n{text}\
          <h2>Example</h2>\n<pre tabindex=\"0\" aria-label=\"Example of the error body\"><code>{body}</code></pre>\n",
         status = info.status,
-        code = escaped(&info.code),
-        title = escaped(&info.title),
-        text = paragraphs(&info.explanation),
+        code = escaped(info.code),
+        title = escaped(info.title),
+        text = paragraphs(info.explanation),
         body = escaped(&body),
     );
-    layout(&info.title, &content)
+    layout(info.title, &content)
 }
 
 /// The list of all codes as HTML: of errors, and of the faults inside a `validation` error.
@@ -62,7 +62,7 @@ pub fn problems_page() -> String {
     let mut infos: Vec<&ProblemInfo> = policy::problems().iter().collect();
     infos.sort_by_key(|info| info.status);
     for info in infos {
-        let (status, code, title) = (info.status, escaped(&info.code), escaped(&info.title));
+        let (status, code, title) = (info.status, escaped(info.code), escaped(info.title));
         // On a narrow screen a long code may break after its underscores.
         let shown = code.replace('_', "_<wbr>");
         // Writing to a String cannot fail.

@@ -56,6 +56,7 @@ impl Answer {
 
     /// Fails unless the status is this one; shows the body then.
     #[track_caller]
+    #[expect(clippy::return_self_not_must_use, reason = "often the status is all that a test asks for")]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.body));
         self

@@ -90,9 +90,9 @@ async fn no_operation_shows_or_changes_another_accounts_records() {
     let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
     let owner = mesh.api(&all).await;
     let stranger = mesh.api(&all).await;
-    let owned = owned_ids(&owner).await;
+    let things = owned_ids(&owner).await;
     let mut before = Vec::new();
-    for (prefix, id) in &owned {
+    for (prefix, id) in &things {
         before.push(owner.get(&format!("{prefix}{id}")).await.expect(200).body);
     }
     for operation in operations() {
@@ -102,7 +102,7 @@ async fn no_operation_shows_or_changes_another_accounts_records() {
             assert!(!text.contains("Owner's"), "{} {}: {text}", operation.method, operation.path);
             continue;
         }
-        let known = owned.iter().find(|(prefix, _)| operation.path.starts_with(prefix));
+        let known = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix));
         let (_, id) = known.unwrap_or_else(|| panic!("make something for {} in owned_ids", operation.path));
         let theirs = stranger.send(operation.method.clone(), &path_of(&operation, id), JSON, body()).await;
         let nobodys = stranger
@@ -114,7 +114,7 @@ async fn no_operation_shows_or_changes_another_accounts_records() {
         };
         assert_eq!(told(&theirs), told(&nobodys), "a foreign id must look like one that never existed");
     }
-    for ((prefix, id), bytes) in owned.iter().zip(before) {
+    for ((prefix, id), bytes) in things.iter().zip(before) {
         assert_eq!(owner.get(&format!("{prefix}{id}")).await.body, bytes);
     }
     let list = stranger.send(Method::GET, "/v1/clients", &[], "").await;
