@@ -207,6 +207,8 @@ impl Driver {
         if let Err(error) = self.find().await {
             let worker = &*self.worker.name;
             tracing::warn!(worker, error = chain(&error), "work could not be looked up");
+            // Also where looks are rare: a database that was away for a moment must not cost an hour.
+            self.look_at = self.looked_at + self.poll;
         }
     }
 
