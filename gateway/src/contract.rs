@@ -137,7 +137,8 @@ fn peer(method: &MethodDescriptor) -> Result<String, String> {
     }
 }
 
-fn route(rule: &HttpRule) -> Result<(Method, String), String> {
+/// Method and path of a rule.
+pub(crate) fn route(rule: &HttpRule) -> Result<(Method, String), String> {
     let (method, path) = match &rule.pattern {
         Some(Pattern::Get(path)) => (Method::GET, path),
         Some(Pattern::Put(path)) => (Method::PUT, path),
@@ -150,7 +151,7 @@ fn route(rule: &HttpRule) -> Result<(Method, String), String> {
 }
 
 /// The name of a segment that is a variable.
-fn variable(segment: &str) -> Option<&str> {
+pub(crate) fn variable(segment: &str) -> Option<&str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
 

@@ -23,7 +23,7 @@ use tonic::metadata::MetadataMap;
 use super::App;
 use super::problem::Refusal;
 use super::upstream::{self, Outgoing};
-use crate::contract::Operation;
+use crate::contract::{Operation, variable};
 use crate::keys::{AuthError, Caller};
 use crate::limits::Decision;
 use crate::transcode::Bound;
@@ -218,9 +218,7 @@ impl Incoming<'_> {
     fn path_values(&self) -> Vec<(&str, &str)> {
         let template = self.operation.path.split('/');
         let variables = template.zip(self.parts.uri.path().split('/'));
-        variables
-            .filter_map(|(name, value)| Some((name.strip_prefix('{')?.strip_suffix('}')?, value)))
-            .collect()
+        variables.filter_map(|(name, value)| Some((variable(name)?, value))).collect()
     }
 
     fn outgoing(&self, bound: &Bound, key: Option<&HeaderValue>) -> Result<Outgoing, Refusal> {

@@ -39,7 +39,7 @@ pub fn document(pool: &DescriptorPool) -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for route in &routes {
         let operation = operation::describe(route, &routes, &mut schemas, &mut responses);
-        paths.entry(&route.path).or_default().insert(route.verb.to_ascii_lowercase(), operation);
+        paths.entry(&route.path).or_default().insert(route.verb.as_str().to_ascii_lowercase(), operation);
     }
     schemas.add("Problem", problem::schema());
     schemas.add("FieldFault", problem::fault_schema(pool));

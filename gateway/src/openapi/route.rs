@@ -1,19 +1,20 @@
 //! The public operations of the contract, and their table as text.
 
+use http::Method;
 use prost_reflect::{
     Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
 };
 use proto::api::MethodPolicy;
-use proto::google::api::http_rule::Pattern;
 use proto::policy;
+
+use crate::contract;
 
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
 /// One public operation.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// `GET`, `POST` and so on.
-    pub verb: &'static str,
+    pub verb: Method,
     /// With its variables, for example `/v1/clients/{id}`.
     pub path: String,
     pub tag: String,
@@ -30,7 +31,7 @@ pub fn routes(pool: &DescriptorPool) -> Vec<Route> {
         .flat_map(|service| service.methods().collect::<Vec<_>>())
         .filter_map(|rpc| Route::of(&rpc))
         .collect();
-    routes.sort_by(|a, b| (&a.path, a.verb).cmp(&(&b.path, b.verb)));
+    routes.sort_by(|a, b| (&a.path, a.verb.as_str()).cmp(&(&b.path, b.verb.as_str())));
     routes
 }
 
@@ -39,7 +40,7 @@ pub fn route_table(routes: &[Route]) -> String {
     let mut table = String::from("method\tpath\tscope\tsuccess\trpc\n");
     for route in routes {
         let line = [
-            route.verb,
+            route.verb.as_str(),
             &route.path,
             &route.policy.scope,
             &route.policy.success.to_string(),
@@ -54,13 +55,7 @@ pub fn route_table(routes: &[Route]) -> String {
 impl Route {
     fn of(rpc: &MethodDescriptor) -> Option<Self> {
         let rule = policy::http_rule(rpc)?;
-        let (verb, path) = match rule.pattern? {
-            Pattern::Get(path) => ("GET", path),
-            Pattern::Put(path) => ("PUT", path),
-            Pattern::Post(path) => ("POST", path),
-            Pattern::Delete(path) => ("DELETE", path),
-            Pattern::Patch(path) => ("PATCH", path),
-        };
+        let (verb, path) = contract::route(&rule).ok()?;
         Some(Self {
             verb,
             path,
@@ -73,7 +68,7 @@ impl Route {
 
     /// The names of the variables in the path.
     pub fn path_variables(&self) -> Vec<&str> {
-        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect()
+        self.path.split('/').filter_map(contract::variable).collect()
     }
 
     /// The message that the body fills.
@@ -89,7 +84,7 @@ impl Route {
 
     /// The request fields that query parameters fill: what a request without a body has besides its path.
     pub fn query(&self) -> Vec<FieldDescriptor> {
-        if !self.body.is_empty() || !matches!(self.verb, "GET" | "DELETE") {
+        if !self.body.is_empty() || !matches!(self.verb, Method::GET | Method::DELETE) {
             return Vec::new();
         }
         let variables = self.path_variables();
