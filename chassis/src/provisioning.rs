@@ -1,7 +1,5 @@
 //! Makes an account known to a service, with its settings and its defaults.
 
-use std::marker::PhantomData;
-
 use proto::api::provisioning_service_server::{ProvisioningService, ProvisioningServiceServer};
 use proto::api::{ProvisionAccountRequest, ProvisionAccountResponse};
 use tonic::{Request, Response, Status};
@@ -9,32 +7,36 @@ use tonic::{Request, Response, Status};
 use crate::call::Call;
 use crate::db::Db;
 use crate::error::Error;
-use crate::service::Service;
+use crate::service::Provision;
 use crate::write::Tx;
 
-pub(crate) fn server<S: Service>(db: Db) -> ProvisioningServiceServer<Provisioning<S>> {
-    ProvisioningServiceServer::new(Provisioning { db, service: PhantomData })
+pub(crate) fn server(defaults: Provision, db: Db) -> ProvisioningServiceServer<Provisioning> {
+    ProvisioningServiceServer::new(Provisioning { db, defaults })
 }
 
-pub(crate) struct Provisioning<S> {
+pub(crate) struct Provisioning {
     db: Db,
-    service: PhantomData<S>,
+    /// Creates what the service itself has for every account.
+    defaults: Provision,
 }
 
 #[tonic::async_trait]
-impl<S: Service> ProvisioningService for Provisioning<S> {
+impl ProvisioningService for Provisioning {
     async fn provision_account(
         &self,
         request: Request<ProvisionAccountRequest>,
     ) -> Result<Response<ProvisionAccountResponse>, Status> {
-        self.db.write(Call::open(request)?, provision::<S>).await
+        let defaults = self.defaults;
+        let provision = async move |tx: &mut Tx<'_>, input: &ProvisionAccountRequest| {
+            store(tx, input).await?;
+            defaults(tx).await?;
+            Ok::<_, Error>(ProvisionAccountResponse {})
+        };
+        self.db.write(Call::open(request)?, provision).await
     }
 }
 
-async fn provision<S: Service>(
-    tx: &mut Tx<'_>,
-    input: &ProvisionAccountRequest,
-) -> Result<ProvisionAccountResponse, Error> {
+async fn store(tx: &mut Tx<'_>, input: &ProvisionAccountRequest) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.settings();
     let now = tx.now();
@@ -53,6 +55,5 @@ async fn provision<S: Service>(
     .bind(now)
     .execute(tx.db())
     .await?;
-    S::provision(tx).await?;
-    Ok(ProvisionAccountResponse {})
+    Ok(())
 }

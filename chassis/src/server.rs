@@ -17,7 +17,7 @@ use crate::config::{Environment, Settings, TlsSettings};
 use crate::db::Db;
 use crate::mesh::MeshLayer;
 use crate::peer::{MAX_HEADERS, read_pem};
-use crate::service::{Runtime, Service, routes, workers};
+use crate::service::{Definition, Runtime, routes, workers};
 use crate::telemetry;
 use crate::token::Tokens;
 use crate::worker::{Timing, Workers};
@@ -61,18 +61,19 @@ pub async fn asked_to_stop(mut stop: watch::Receiver<Stage>) {
 }
 
 /// Serves a service on its configured addresses until `stop` says so.
-pub async fn serve<S: Service>(
+pub async fn serve(
+    service: Definition,
     runtime: Runtime,
     settings: &Settings,
     stop: watch::Receiver<Stage>,
 ) -> Result<(), String> {
     let listener = bind(settings.listen).await?;
     let operators = bind(settings.metrics_listen).await?;
-    tracing::info!(service = S::NAME, listen = %settings.listen, "serving");
+    tracing::info!(service = service.name, listen = %settings.listen, "serving");
     let db = runtime.db.clone();
     tokio::spawn(serve_operators(operators, move || ready(db.clone())));
-    let working = Workers::start(&runtime.db, workers::<S>(&runtime), Timing::default());
-    let routes = routes::<S>(&runtime);
+    let working = Workers::start(&runtime.db, workers(service, &runtime), Timing::default());
+    let routes = routes(service, &runtime);
     // Both end in the second stage of a stop, at the same time.
     let resting = async {
         asked_to_stop(stop.clone()).await;
@@ -85,7 +86,7 @@ pub async fn serve<S: Service>(
         resting
     )?;
     runtime.db.close().await;
-    tracing::info!(service = S::NAME, "stopped");
+    tracing::info!(service = service.name, "stopped");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! A service as a whole: what makes it up, its command line, and its life from start to stop.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -47,6 +48,37 @@ pub trait Service: Send + Sync + 'static {
     }
 }
 
+/// A service as values. What runs a service works with these, so that it is compiled once and not for every service.
+#[derive(Clone, Copy)]
+pub struct Definition {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub migrations: &'static Migrator,
+    pub routes: fn(&Runtime, &mut RoutesBuilder),
+    pub workers: fn(&Runtime) -> Vec<Worker>,
+    pub provision: Provision,
+}
+
+/// Creates what an account starts with.
+pub type Provision = for<'a, 'b> fn(&'a mut Tx<'b>) -> Provisioned<'a>;
+pub type Provisioned<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+
+impl Definition {
+    pub fn of<S: Service>() -> Self {
+        fn provision<'a, S: Service>(tx: &'a mut Tx<'_>) -> Provisioned<'a> {
+            Box::pin(async move { S::provision(tx).await })
+        }
+        Self {
+            name: S::NAME,
+            about: S::ABOUT,
+            migrations: S::migrations(),
+            routes: S::routes,
+            workers: S::workers,
+            provision: provision::<S>,
+        }
+    }
+}
+
 /// What a running service works with.
 #[derive(Clone)]
 pub struct Runtime {
@@ -62,10 +94,15 @@ pub struct Runtime {
 
 impl Runtime {
     /// Must be called inside the async runtime.
-    pub fn new<S: Service>(settings: &Settings, own: &ServiceSettings, clock: Clock) -> Result<Self, String> {
+    pub fn new(
+        name: &'static str,
+        settings: &Settings,
+        own: &ServiceSettings,
+        clock: Clock,
+    ) -> Result<Self, String> {
         let db = Db::open(
             &settings.database_url,
-            S::NAME,
+            name,
             settings.database_pool,
             clock.clone(),
             own.listeners.clone(),
@@ -109,17 +146,21 @@ enum Command {
 
 /// The `main` of a service.
 pub fn main<S: Service>() -> ExitCode {
-    let command = Cli::command().name(concat_name(S::NAME)).about(S::ABOUT);
+    run_command_line(Definition::of::<S>())
+}
+
+fn run_command_line(service: Definition) -> ExitCode {
+    let command = Cli::command().name(concat_name(service.name)).about(service.about);
     let cli = match Cli::from_arg_matches(&command.get_matches()) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    run(S::NAME, &cli.settings.clone(), async move {
+    run(service.name, &cli.settings.clone(), async move {
         match cli.command.unwrap_or(Command::Serve) {
-            Command::Migrate => migrate::<S>(&cli.settings).await,
-            Command::Serve => serve::<S>(&cli.settings, &cli.own).await,
+            Command::Migrate => migrate(service, &cli.settings).await,
+            Command::Serve => serve(service, &cli.settings, &cli.own).await,
             Command::DeadLetters { action } => {
-                let runtime = Runtime::new::<S>(&cli.settings, &cli.own, Clock::system())?;
+                let runtime = Runtime::new(service.name, &cli.settings, &cli.own, Clock::system())?;
                 dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
             }
         }
@@ -158,18 +199,19 @@ pub fn run(
     }
 }
 
-async fn migrate<S: Service>(settings: &Settings) -> Result<(), String> {
-    db::migrate(&settings.database_url, S::NAME, S::migrations()).await.map_err(|error| {
-        format!("the schema {} could not be brought up to date: {}", S::NAME, chain(&error))
-    })?;
-    tracing::info!(schema = S::NAME, "schema is up to date");
+async fn migrate(service: Definition, settings: &Settings) -> Result<(), String> {
+    let schema = service.name;
+    db::migrate(&settings.database_url, schema, service.migrations)
+        .await
+        .map_err(|error| format!("the schema {schema} could not be brought up to date: {}", chain(&error)))?;
+    tracing::info!(schema, "schema is up to date");
     Ok(())
 }
 
-async fn serve<S: Service>(settings: &Settings, own: &ServiceSettings) -> Result<(), String> {
+async fn serve(service: Definition, settings: &Settings, own: &ServiceSettings) -> Result<(), String> {
     settings.check()?;
-    let runtime = Runtime::new::<S>(settings, own, Clock::system())?;
-    server::serve::<S>(runtime, settings, server::stop_signal()?).await
+    let runtime = Runtime::new(service.name, settings, own, Clock::system())?;
+    server::serve(service, runtime, settings, server::stop_signal()?).await
 }
 
 /// An error with everything that caused it, for the operator.
@@ -185,20 +227,20 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The routes of a service together with what every service has.
-pub(crate) fn routes<S: Service>(runtime: &Runtime) -> RoutesBuilder {
+pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
-    routes.add_service(provisioning::server::<S>(runtime.db.clone()));
-    S::routes(runtime, &mut routes);
+    routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
+    (service.routes)(runtime, &mut routes);
     routes
 }
 
 /// The background work of a service together with what every service has.
-pub(crate) fn workers<S: Service>(runtime: &Runtime) -> Vec<Worker> {
+pub(crate) fn workers(service: Definition, runtime: &Runtime) -> Vec<Worker> {
     let relays = runtime.listeners.iter();
-    let relays = relays.map(|listener| relay::worker(S::NAME, listener.clone(), runtime.tokens.clone()));
+    let relays = relays.map(|listener| relay::worker(service.name, listener.clone(), runtime.tokens.clone()));
     let mut workers: Vec<Worker> = relays.collect();
     workers.push(mail::worker(runtime.post.clone()));
     workers.push(idempotency::worker());
-    workers.extend(S::workers(runtime));
+    workers.extend((service.workers)(runtime));
     workers
 }

@@ -16,7 +16,7 @@ use crate::call::{IDEMPOTENCY_KEY, REQUEST_ID};
 use crate::clock::Clock;
 use crate::config::{ServiceSettings, Settings};
 use crate::server::{Stage, serve_grpc};
-use crate::service::{Runtime, Service, routes, workers};
+use crate::service::{Definition, Runtime, Service, routes, workers};
 use crate::token::{self, Tokens};
 use crate::worker::{Timing, Workers};
 
@@ -71,15 +71,20 @@ pub async fn start<S: Service>(database_url: &str, clock: &Clock) -> Started {
 
 /// Starts a service with more settings, as flags.
 pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
+    start_defined(Definition::of::<S>(), database_url, clock, flags).await
+}
+
+async fn start_defined(service: Definition, database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
     let base = ["test", "--database-url", database_url, "--context-secret", secret(), "--grace-ms", "0"];
     let both = Both::parse_from(base.iter().chain(flags));
-    let runtime = Runtime::new::<S>(&both.settings, &both.own, clock.clone()).expect("usable settings");
+    let runtime =
+        Runtime::new(service.name, &both.settings, &both.own, clock.clone()).expect("usable settings");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound port");
     let (stop, stopped) = watch::channel(Stage::Running);
     let serving = runtime.clone();
     tokio::spawn(async move {
-        let routes = routes::<S>(&serving);
+        let routes = routes(service, &serving);
         serve_grpc(listener, routes, (&serving.tokens, &serving.clock), &both.settings, stopped)
             .await
             .expect("serving");
@@ -91,7 +96,7 @@ pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[
 /// real time, and quick.
 pub async fn start_working<S: Service>(database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
     let mut started = start_with::<S>(database_url, clock, flags).await;
-    let workers = workers::<S>(&started.runtime);
+    let workers = workers(Definition::of::<S>(), &started.runtime);
     started.workers = Some(Workers::start(&started.runtime.db, workers, timing()));
     started
 }
