@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
-use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool, Postgres};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
 
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::outbox::Listener;
+use crate::pool::{Connection, Pool};
 
 static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
@@ -25,7 +25,7 @@ const LIMITS: [(&str, &str); 3] =
 /// The pool of a service, the clock its rows are stamped with, and who listens to its events.
 #[derive(Clone)]
 pub struct Db {
-    pub(crate) pool: PgPool,
+    pub(crate) pool: Pool,
     pub(crate) clock: Clock,
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) wake: Arc<tokio::sync::Notify>,
@@ -48,11 +48,12 @@ impl Db {
             // A broken connection is noticed by the statement itself; asking first would double the round trips.
             .test_before_acquire(false)
             .connect_lazy_with(options);
+        let pool = Pool::new(pool, size, ACQUIRE_TIMEOUT);
         Ok(Self { pool, clock, listeners: listeners.into(), wake: Arc::default() })
     }
 
     /// A connection for reading. Writing goes through [`Db::write`](crate::write).
-    pub async fn read(&self) -> Result<PoolConnection<Postgres>, Error> {
+    pub async fn read(&self) -> Result<Connection, Error> {
         Ok(self.pool.acquire().await?)
     }
 

@@ -16,6 +16,7 @@ pub mod numbering;
 pub mod outbox;
 pub mod paging;
 pub mod peer;
+pub mod pool;
 mod provisioning;
 pub mod relay;
 pub mod row;

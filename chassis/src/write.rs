@@ -12,6 +12,7 @@ use proto::Faults;
 use proto::api::Problem;
 use sha2::{Digest, Sha256};
 use sqlx::{PgConnection, Postgres, Transaction};
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Response, Status};
 use uuid::Uuid;
 
@@ -31,6 +32,8 @@ const ATTEMPTS: u32 = 4;
 /// An open write transaction of one account.
 pub struct Tx<'a> {
     connection: Transaction<'static, Postgres>,
+    // Held as long as the connection is in use.
+    _place: OwnedSemaphorePermit,
     account: &'a Account,
     caller: Option<&'a Context>,
     clock: &'a Clock,
@@ -141,10 +144,11 @@ impl Db {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one place that opens a write transaction")]
     async fn begin<'a>(&'a self, account: &'a Account, caller: Option<&'a Context>) -> Result<Tx<'a>, Error> {
+        let (connection, place) = self.pool.begin().await?;
         Ok(Tx {
-            connection: self.pool.begin().await?,
+            connection,
+            _place: place,
             account,
             caller,
             clock: &self.clock,

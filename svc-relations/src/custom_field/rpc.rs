@@ -28,7 +28,9 @@ impl CustomFieldService for CustomFields {
     ) -> Result<Response<ListCustomFieldsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let entity = Some(input.entity()).filter(|entity| *entity != CustomFieldEntity::Unspecified);
-        let data = store::list(&mut *self.db.read().await?, context.account_id(), entity).await?;
+        let mut connection = self.db.read().await?;
+        let data = store::list(&mut connection, context.account_id(), entity).await?;
+        connection.done();
         let total = i64::try_from(data.len()).unwrap_or(i64::MAX);
         Ok(Response::new(ListCustomFieldsResponse { data, meta: Some(ListMeta { total }) }))
     }

@@ -27,14 +27,17 @@ pub async fn list(
 ) -> Result<(Vec<Relation>, PageMeta), Error> {
     let kind = type_named(wanted.contact_type);
     let search = Some(wanted.search.trim()).filter(|term| !term.is_empty());
-    let (records, meta) =
-        store::list(&mut *db.read().await?, account, role, kind, search, wanted.page).await?;
+    let mut connection = db.read().await?;
+    let (records, meta) = store::list(&mut connection, account, role, kind, search, wanted.page).await?;
+    connection.done();
     Ok((records.into_iter().map(Relation::from).collect(), meta))
 }
 
 pub async fn get(db: &Db, account: AccountId, role: Role, id: &str) -> Result<Relation, Error> {
     let id = id::parse(id).ok_or(Error::NotFound(role.name()))?;
-    let found = store::find(&mut *db.read().await?, account, role, id).await?;
+    let mut connection = db.read().await?;
+    let found = store::find(&mut connection, account, role, id).await?;
+    connection.done();
     found.map(Relation::from).ok_or(Error::NotFound(role.name()))
 }
 

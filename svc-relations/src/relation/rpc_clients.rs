@@ -85,6 +85,7 @@ impl ClientService for Clients {
         let ids: Vec<Uuid> = input.ids.iter().filter_map(|id| id::parse(id)).collect();
         let mut connection = self.db.read().await?;
         let found = store::list_by_ids(&mut connection, context.account_id(), ROLE, &ids).await?;
+        connection.done();
         Ok(Response::new(BatchGetClientsResponse { data: in_order(&ids, found) }))
     }
 
@@ -97,6 +98,7 @@ impl ClientService for Clients {
         let external_id = input.external_id.trim();
         let found =
             store::find_by_external_id(&mut connection, context.account_id(), ROLE, external_id).await?;
+        connection.done();
         let record = found.ok_or(Error::NotFound(ROLE.name()))?;
         Ok(Response::new(GetClientByExternalIdResponse { data: Some(record.into()) }))
     }
