@@ -110,7 +110,7 @@ pub async fn serve_grpc(
     health.set_service_status("", ServingStatus::Serving).await;
     routes.add_service(health_service);
     if settings.environment == Environment::Development {
-        routes.add_service(reflection()?);
+        add_reflection(&mut routes).map_err(|error| format!("reflection is not usable: {error}"))?;
     }
     let mesh = MeshLayer::new(tokens.clone(), clock.clone(), settings.deadline(), settings.max_in_flight);
     let mut server = Server::builder()
@@ -146,15 +146,16 @@ async fn drain(health: HealthReporter, stop: watch::Receiver<Stage>, wait: Durat
     tokio::time::sleep(wait).await;
 }
 
-fn reflection() -> Result<
-    tonic_reflection::server::v1::ServerReflectionServer<impl tonic_reflection::server::v1::ServerReflection>,
-    String,
-> {
-    tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(proto::REFLECTION)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(|error| format!("reflection is not usable: {error}"))
+/// In both versions of the protocol: many tools still speak only the first.
+fn add_reflection(routes: &mut RoutesBuilder) -> Result<(), tonic_reflection::server::Error> {
+    let builder = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(proto::REFLECTION)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    routes.add_service(builder().build_v1()?);
+    routes.add_service(builder().build_v1alpha()?);
+    Ok(())
 }
 
 fn server_tls(settings: &TlsSettings) -> Result<Option<ServerTlsConfig>, String> {
