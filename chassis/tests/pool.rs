@@ -33,15 +33,15 @@ async fn many_readers_and_writers_share_a_few_connections() {
     });
     futures::future::join_all(uses).await;
     let mut connection = database.connect().await;
-    let (used, taken): (i64, i64) = sqlx::query_as(
+    let (backends, numbers): (i64, i64) = sqlx::query_as(
         "select (select count(*) from pg_stat_activity where application_name = 'bare' and datname = current_database()),
                 (select value from bare.counter)",
     )
     .fetch_one(&mut connection)
     .await
     .unwrap();
-    assert!((1..=4).contains(&used), "{used}");
-    assert_eq!(taken, 50);
+    assert!((1..=4).contains(&backends), "{backends}");
+    assert_eq!(numbers, 50);
 }
 
 #[tokio::test]
