@@ -57,7 +57,8 @@ async fn a_refused_request_counts_against_the_limit() {
 
 #[tokio::test]
 async fn a_key_has_its_burst_and_then_waits() {
-    let mesh = Mesh::start_with(&["--rate-per-minute", "6", "--rate-burst", "3"]).await;
+    // One a minute: nothing comes back while the test runs.
+    let mesh = Mesh::start_with(&["--rate-per-minute", "1", "--rate-burst", "3"]).await;
     let api = mesh.api(&["relations.read"]).await;
     for left in ["r=2", "r=1", "r=0"] {
         let answer = api.get("/v1/clients").await.expect(200);
@@ -65,18 +66,16 @@ async fn a_key_has_its_burst_and_then_waits() {
     }
     let refused = api.get("/v1/clients").await.expect(429);
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=10).contains(&wait), "{wait}");
+    assert!((1..=60).contains(&wait), "{wait}");
     api.get("/v1/nowhere").await.expect(404);
 }
 
 #[tokio::test]
 async fn an_address_that_keeps_guessing_keys_has_to_wait() {
-    let mesh = Mesh::start_with(&["--failed-auth-per-minute", "5"]).await;
+    let mesh = Mesh::start_with(&["--failed-auth-per-minute", "1"]).await;
     let good = mesh.api(&["relations.read"]).await;
     let guesser = mesh.gateway.api_with("ba_guess");
-    for _ in 0..5 {
-        guesser.get("/v1/clients").await.expect(401);
-    }
+    guesser.get("/v1/clients").await.expect(401);
     let refused = guesser.get("/v1/clients").await.expect(429);
     assert!(refused.header("retry-after").is_some());
     good.get("/v1/clients").await.expect(429);
