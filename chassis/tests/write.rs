@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+mod support;
+
 use chassis::call::REPLAY;
 use chassis::testing::{self, TestCaller, TestDatabase};
-use chassis::{Call, Context, Error, Event, Service, Tx};
+use chassis::{Call, Error, Event, Service, Tx};
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use proto::api::{ProvisionAccountRequest, ProvisionAccountResponse};
 use sqlx::migrate::Migrator;
+use support::context;
 use tonic::service::RoutesBuilder;
 
 static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
@@ -160,22 +163,12 @@ async fn a_transaction_that_loses_a_race_is_run_again() {
         }
         Ok::<_, Error>(ProvisionAccountResponse {})
     };
-    let call = Call { context: context(&clock), input: request(), faults: proto::Faults::default() };
+    let call = Call {
+        context: context(&testing::account(), &clock),
+        input: request(),
+        faults: proto::Faults::default(),
+    };
     service.runtime.db.write(call, operation).await.unwrap();
     assert_eq!(attempts.load(Ordering::SeqCst), 3);
     assert_eq!(provisioned(&database).await, 1);
-}
-
-fn context(clock: &chassis::Clock) -> Context {
-    let tokens = chassis::token::Tokens::new(testing::secret());
-    let token = tokens.mint_mesh(&testing::account(), "test", clock.now());
-    Context {
-        identity: tokens.verify(&token, clock.now()).unwrap(),
-        request_id: "test".into(),
-        rpc: "test",
-        idempotency_key: None,
-        carried: std::sync::Arc::default(),
-        deadline: std::time::Instant::now() + std::time::Duration::from_secs(10),
-        clock: clock.clone(),
-    }
 }

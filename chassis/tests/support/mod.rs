@@ -60,7 +60,8 @@ pub async fn emit(db: &Db, account: &Account, entity_id: Uuid, number: i64, data
     .await;
 }
 
-fn context(account: &Account, clock: &Clock) -> Context {
+/// A call of the mesh for the account.
+pub fn context(account: &Account, clock: &Clock) -> Context {
     let tokens = chassis::token::Tokens::new(testing::secret());
     let token = tokens.mint_mesh(account, "test", clock.now());
     Context {
