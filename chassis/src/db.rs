@@ -39,8 +39,11 @@ impl Db {
         size: u32,
         clock: Clock,
         listeners: Vec<Listener>,
-    ) -> Result<Self, Error> {
-        let options = connect_options(url, schema)?.options(LIMITS);
+    ) -> Result<Self, String> {
+        let options = connect_options(url, schema).map_err(
+            |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
+        )?;
+        let options = options.options(LIMITS);
         let pool = PgPoolOptions::new()
             .max_connections(size)
             .acquire_timeout(ACQUIRE_TIMEOUT)

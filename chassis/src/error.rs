@@ -22,9 +22,6 @@ pub enum Error {
     /// A problem of the contract, with what the caller should know.
     #[error("{detail}")]
     Problem { problem: Problem, detail: String, metadata: Vec<(&'static str, String)> },
-    /// Too much to do right now; safe to repeat.
-    #[error("{0}")]
-    Busy(&'static str),
     #[error("the database failed")]
     Database(#[from] sqlx::Error),
     /// Another service answered with an error; passed on as it is.
@@ -90,7 +87,6 @@ impl From<Error> for Status {
         match error {
             Error::Invalid(faults) => invalid(&faults),
             Error::Problem { problem, detail, metadata } => of_problem(problem, &detail, metadata, None),
-            Error::Busy(detail) => unavailable(detail),
             Error::Database(error) => of_database(&error),
             Error::Peer(status) => *status,
             Error::LeaseLost => unavailable("Another process has taken this work over."),

@@ -106,9 +106,6 @@ impl Runtime {
             settings.database_pool,
             clock.clone(),
             own.listeners.clone(),
-        )
-        .map_err(
-            |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
         )?;
         let peers = Peers::new(&own.peers, &settings.tls)?;
         let listeners = own.listeners.iter();
@@ -157,7 +154,7 @@ fn run_command_line(service: Definition) -> ExitCode {
     };
     run(service.name, &cli.settings.clone(), async move {
         match cli.command.unwrap_or(Command::Serve) {
-            Command::Migrate => migrate(service, &cli.settings).await,
+            Command::Migrate => migrate(&cli.settings, service.name, service.migrations).await,
             Command::Serve => serve(service, &cli.settings, &cli.own).await,
             Command::DeadLetters { action } => {
                 let runtime = Runtime::new(service.name, &cli.settings, &cli.own, Clock::system())?;
@@ -199,9 +196,9 @@ pub fn run(
     }
 }
 
-async fn migrate(service: Definition, settings: &Settings) -> Result<(), String> {
-    let schema = service.name;
-    db::migrate(&settings.database_url, schema, service.migrations)
+/// Brings a schema up to date, and tells the operator how that went.
+pub async fn migrate(settings: &Settings, schema: &'static str, own: &Migrator) -> Result<(), String> {
+    db::migrate(&settings.database_url, schema, own)
         .await
         .map_err(|error| format!("the schema {schema} could not be brought up to date: {}", chain(&error)))?;
     tracing::info!(schema, "schema is up to date");

@@ -77,16 +77,3 @@ pub(crate) async fn locate(
     .await?;
     Ok(start.map(|(day, skipped)| Start { day, skipped }))
 }
-
-/// How many entries the list has, exactly, at a cost that does not grow with it.
-pub async fn total(connection: &mut PgConnection, account: AccountId, list: &str) -> Result<i64, Error> {
-    let total: i64 = sqlx::query_scalar(
-        "select coalesce(sum(entries), 0)::bigint from total where account_id = $1 and list = $2 and bucket = $3",
-    )
-    .bind(account)
-    .bind(list)
-    .bind(ALL_DAYS)
-    .fetch_one(connection)
-    .await?;
-    Ok(total)
-}

@@ -197,7 +197,7 @@ async fn an_account_whose_job_fails_or_panics_waits_alone() {
             };
             assert!(attempt > 1 || id != panicking, "on purpose");
             if attempt == 1 && id == failing {
-                return Err(Error::Busy("on purpose"));
+                return Err(Error::Internal("on purpose".into()));
             }
             job.write(&(), do_one).await?;
             Ok(Next::WhenDue)

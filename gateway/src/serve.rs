@@ -34,19 +34,9 @@ pub struct Runtime {
 /// Must be called inside the async runtime.
 pub fn runtime(settings: &Settings, clock: Clock) -> Result<Runtime, String> {
     let mesh = &settings.mesh;
-    let db = Db::open(&mesh.database_url, NAME, mesh.database_pool, clock.clone(), Vec::new()).map_err(
-        |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
-    )?;
+    let db = Db::open(&mesh.database_url, NAME, mesh.database_pool, clock.clone(), Vec::new())?;
     let peers = Peers::new(&settings.peers, &mesh.tls)?;
     Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret), peers })
-}
-
-pub async fn migrate(settings: &Settings) -> Result<(), String> {
-    chassis::db::migrate(&settings.mesh.database_url, NAME, &MIGRATIONS).await.map_err(|error| {
-        format!("the schema {NAME} could not be brought up to date: {}", chassis::service::chain(&error))
-    })?;
-    tracing::info!(schema = NAME, "schema is up to date");
-    Ok(())
 }
 
 /// What the HTTP side works with, with its clean-up running beside it. Must be called inside the async runtime.

@@ -58,7 +58,7 @@ fn command() -> clap::Command {
 async fn run(cli: Cli) -> Result<(), String> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve::serve(cli.settings)).await,
-        Command::Migrate => serve::migrate(&cli.settings).await,
+        Command::Migrate => chassis::service::migrate(&cli.settings.mesh, NAME, &serve::MIGRATIONS).await,
         Command::Account(command) => account::run(command, &Desk::new(&cli.settings)?).await,
         Command::Key(command) => key::run(command, &Desk::new(&cli.settings)?).await,
     }
