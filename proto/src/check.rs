@@ -13,7 +13,6 @@ pub trait Check {
     fn check(&mut self, at: &At<'_>, mask: Option<&[String]>, faults: &mut Faults);
 }
 
-#[expect(dead_code, reason = "the first dates and decimals come with billing's messages")]
 enum Syntax {
     Free,
     Date,

@@ -22,6 +22,7 @@ pub use generated::{admin, google};
 pub use admin::accounts::v1 as accounts;
 pub use admin::api::v1 as api;
 pub use admin::automation::v1 as automation;
+pub use admin::billing::v1 as billing;
 pub use admin::relations::v1 as relations;
 
 /// The encoded `FileDescriptorSet` of all proto files, options and comments included.
