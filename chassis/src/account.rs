@@ -1,8 +1,13 @@
 //! The account a call or a piece of work belongs to. Queries take an [`AccountId`], and one can only be had from a
-//! verified context token or a leased account: a query without an account cannot be written by accident.
+//! verified context token, a link or a leased account: a query without an account cannot be written by accident.
+
+use std::collections::HashMap;
 
 use chrono_tz::Tz;
+use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::error::Error;
 
 /// The id of one business; the first column of every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, sqlx::Type)]
@@ -53,4 +58,22 @@ impl Account {
         let (country, currency) = ("NL".to_owned(), "EUR".to_owned());
         Self { id, timezone: chrono_tz::Europe::Amsterdam, country, currency }
     }
+}
+
+/// Those of the accounts that this service was told of, with their settings.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    ids: &[AccountId],
+) -> Result<HashMap<AccountId, Account>, Error> {
+    let rows: Vec<(AccountId, String, String, String)> = sqlx::query_as(
+        "select account_id, country, timezone, currency from account where account_id = any($1)",
+    )
+    .bind(ids.iter().map(|id| id.uuid()).collect::<Vec<_>>())
+    .fetch_all(connection)
+    .await?;
+    let account = |(id, country, timezone, currency): (AccountId, String, String, String)| {
+        let timezone = timezone.parse().unwrap_or(Account::unknown(id).timezone);
+        (id, Account { id, timezone, country, currency })
+    };
+    Ok(rows.into_iter().map(account).collect())
 }

@@ -10,6 +10,7 @@ use tonic::{Request, Status};
 use crate::account::{Account, AccountId};
 use crate::clock::Clock;
 use crate::error::{Error, of_problem};
+use crate::link::unknown_link;
 use crate::token::Identity;
 
 /// The metadata entries of a call besides the context token.
@@ -61,6 +62,19 @@ impl<R: Check> Call<R> {
         let mut faults = Faults::clone(&context.carried);
         input.check(&At::ROOT, None, &mut faults);
         Ok(Self { context, input, faults })
+    }
+
+    /// The call for the account that the link in its request names. From then on it is a call of that account: it can
+    /// read and [write](crate::db::Db::write). Only someone without a key has no account of their own; everyone else
+    /// keeps theirs, and another account's link is unknown to them.
+    pub fn for_account(mut self, account: Account) -> Result<Self, Error> {
+        let identity = &self.context.identity;
+        if identity.is_public() {
+            self.context.identity = Arc::new(identity.with_account(account));
+        } else if identity.account.id != account.id {
+            return Err(unknown_link());
+        }
+        Ok(self)
     }
 
     /// For reads: the request, if it has no fault.

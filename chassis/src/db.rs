@@ -8,6 +8,7 @@ use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
 
+use crate::account::{self, Account, AccountId};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::outbox::Listener;
@@ -58,6 +59,14 @@ impl Db {
     /// A connection for reading. Writing goes through [`Db::write`](crate::write).
     pub async fn read(&self) -> Result<Connection, Error> {
         Ok(self.pool.acquire().await?)
+    }
+
+    /// An account with its settings, if this service was told of it.
+    pub async fn account(&self, id: AccountId) -> Result<Option<Account>, Error> {
+        let mut connection = self.read().await?;
+        let found = account::find(&mut connection, &[id]).await?.remove(&id);
+        connection.done();
+        Ok(found)
     }
 
     pub fn clock(&self) -> &Clock {

@@ -154,6 +154,8 @@ impl Shared {
 fn allow(rpc: &Rpc, identity: &Identity) -> Result<(), Status> {
     let allowed = match rpc.access {
         Access::Public => true,
+        // Whoever has no key has no account either: nothing else may be asked for nobody.
+        _ if identity.is_public() => false,
         Access::Key => rpc.scope == "any" || identity.has_scope(rpc.scope),
         Access::Mesh | Access::Unspecified => identity.is_mesh(),
     };
@@ -217,6 +219,27 @@ mod tests {
         assert_eq!(timeout("99999999H"), Some(Duration::from_hours(99_999_999)));
         for wrong in ["", "m", "10", "123456789S", "-1S", "1x"] {
             assert_eq!(timeout(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_public_context_reaches_public_rpcs_and_nothing_else() {
+        let (tokens, now) = (Tokens::new("secret"), chrono::DateTime::UNIX_EPOCH);
+        let public = tokens.verify(&tokens.mint_public(now), now).unwrap();
+        let allowed = |access, scope| allow(&Rpc { path: "/a.S/M", access, scope }, &public);
+        assert!(allowed(Access::Public, "").is_ok());
+        for (access, scope) in [
+            (Access::Key, "clients.read"),
+            (Access::Key, "any"),
+            (Access::Key, token::PUBLIC_SCOPE),
+            (Access::Mesh, ""),
+            (Access::Unspecified, ""),
+        ] {
+            let refused = allowed(access, scope).unwrap_err();
+            assert_eq!(refused.code(), tonic::Code::PermissionDenied, "{access:?} {scope}");
+        }
+        for rpc in RPCS.iter().filter(|rpc| rpc.access != Access::Public) {
+            assert!(allow(rpc, &public).is_err(), "{}", rpc.path);
         }
     }
 

@@ -19,6 +19,8 @@ use crate::account::{Account, AccountId};
 pub const HEADER: &str = "x-context-token";
 /// The scope of processes of the mesh and of internal teams.
 pub const MESH_SCOPE: &str = "mesh";
+/// The scope of someone who has no key and no account, only the link in the path of a request.
+pub const PUBLIC_SCOPE: &str = "public";
 /// How long a token is valid.
 pub const LIFETIME_SECONDS: i64 = 60;
 /// A bound on remembered tokens; far more than keys that are active in one minute.
@@ -42,6 +44,17 @@ impl Identity {
 
     pub fn is_mesh(&self) -> bool {
         self.scopes.iter().any(|have| have == MESH_SCOPE)
+    }
+
+    /// Whether the call comes from someone without a key. The account is nobody's until the link in the request has
+    /// named it; see [`Call::for_account`](crate::call::Call::for_account).
+    pub fn is_public(&self) -> bool {
+        self.scopes.iter().any(|have| have == PUBLIC_SCOPE)
+    }
+
+    /// The same caller with another account.
+    pub(crate) fn with_account(&self, account: Account) -> Self {
+        Self { account, ..self.clone() }
     }
 }
 
@@ -85,6 +98,17 @@ impl Tokens {
     /// A token for work that no caller asked for: relays, workers, the command line.
     pub fn mint_mesh(&self, account: &Account, actor: &str, now: DateTime<Utc>) -> String {
         self.mint(account, actor, actor, &[MESH_SCOPE.to_owned()], now)
+    }
+
+    /// A token for requests without a key: of no account, good for public rpcs only.
+    pub fn mint_public(&self, now: DateTime<Utc>) -> String {
+        let nobody = Account {
+            id: AccountId::trust(Uuid::nil()),
+            timezone: chrono_tz::UTC,
+            country: String::new(),
+            currency: String::new(),
+        };
+        self.mint(&nobody, PUBLIC_SCOPE, PUBLIC_SCOPE, &[PUBLIC_SCOPE.to_owned()], now)
     }
 
     /// The identity in a genuine token that has not expired.
@@ -163,6 +187,17 @@ mod tests {
         assert!(identity.has_scope("a.read") && !identity.has_scope("a.write"));
         assert!(tokens.verify(&token, now + TimeDelta::seconds(LIFETIME_SECONDS)).is_some());
         assert!(tokens.verify(&token, now + TimeDelta::seconds(LIFETIME_SECONDS + 1)).is_none());
+    }
+
+    #[test]
+    fn a_public_token_has_no_account_and_no_other_scope() {
+        let tokens = Tokens::new("secret");
+        let now = DateTime::UNIX_EPOCH;
+        let identity = tokens.verify(&tokens.mint_public(now), now).unwrap();
+        assert!(identity.is_public() && !identity.is_mesh() && !identity.has_scope("a.read"));
+        assert!(identity.account.id.uuid().is_nil());
+        let keyed = tokens.mint(&account(), "pub", "name", &["a.read".into()], now);
+        assert!(!tokens.verify(&keyed, now).unwrap().is_public());
     }
 
     #[test]

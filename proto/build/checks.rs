@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use prost_reflect::{
-    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value,
+    Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor,
+    Value,
 };
 
 use crate::names::value_name;
@@ -71,30 +72,18 @@ fn write_field(
         return Ok(());
     }
     if field.cardinality() == Cardinality::Repeated {
-        let max = policy.number("max_items");
-        if max > 0 {
-            writeln!(code, "        many({at}, self.{member}.len(), {max}, faults);")?;
-        }
-        let inner = match field.kind() {
-            Kind::Message(inner) if !inner.full_name().starts_with("google.") => {
-                format!("item.check(&at.name({name:?}).index(index), None, faults)")
-            }
-            Kind::String => {
-                format!("text(&at.name({name:?}).index(index), item, {}, false, faults)", policy.text())
-            }
-            _ => return Ok(()),
-        };
-        return writeln!(
-            code,
-            "        for (index, item) in self.{member}.iter_mut().enumerate() {{ {inner}; }}"
-        );
+        return write_list(code, field, &policy);
     }
     let wanted = if required { format!("wanted(mask, {name:?})") } else { "false".to_owned() };
     let optional = field.field_descriptor_proto().proto3_optional();
+    let message = matches!(field.kind(), Kind::Message(_));
+    if required && (optional || message) {
+        writeln!(code, "        if {wanted} && self.{member}.is_none() {{ missing({at}, faults); }}")?;
+    }
     match field.kind() {
         Kind::String if optional => writeln!(
             code,
-            "        if let Some(value) = &mut self.{member} {{ text({at}, value, {}, false, faults); }}",
+            "        if let Some(value) = &mut self.{member} {{ text({at}, value, {}, {wanted}, faults); }}",
             policy.text()
         ),
         Kind::String => {
@@ -111,32 +100,61 @@ fn write_field(
                 writeln!(code, "        whole({at}, self.{member}.into(), {range}, faults);")
             }
         }
+        Kind::Uint32 | Kind::Uint64 => {
+            let range = format!("{:?}, {:?}", policy.signed("min"), policy.signed("max"));
+            let value = if optional { format!("self.{member}") } else { format!("Some(self.{member})") };
+            writeln!(
+                code,
+                "        if let Some(value) = {value} {{ whole({at}, value.try_into().unwrap_or(i64::MAX), {range}, faults); }}"
+            )
+        }
         Kind::Enum(kind) => {
             let value = if optional {
                 format!("self.{member}.unwrap_or_default()")
             } else {
                 format!("self.{member}")
             };
-            let allowed: Vec<String> =
-                kind.values().filter(|v| v.number() != 0).map(|v| value_name(&kind, v.name())).collect();
-            writeln!(
-                code,
-                "        choice({at}, {value}, {}::try_from({value}).is_ok(), {:?}, {wanted}, faults);",
-                rust_path(kind.full_name()),
-                allowed.join(", ")
-            )
+            writeln!(code, "        {};", choice(&kind, &at, &value, &wanted))
         }
-        Kind::Message(inner) if !inner.full_name().starts_with("google.") => {
-            if required {
-                writeln!(code, "        if self.{member}.is_none() {{ missing({at}, faults); }}")?;
-            }
-            writeln!(
-                code,
-                "        if let Some(value) = &mut self.{member} {{ value.check({at}, {inner_mask}, faults); }}"
-            )
-        }
+        Kind::Message(inner) if !inner.full_name().starts_with("google.") => writeln!(
+            code,
+            "        if let Some(value) = &mut self.{member} {{ value.check({at}, {inner_mask}, faults); }}"
+        ),
         _ => Ok(()),
     }
+}
+
+fn write_list(code: &mut String, field: &FieldDescriptor, policy: &Policy) -> std::fmt::Result {
+    let name = field.name();
+    let member = rust_ident(name);
+    let max = policy.number("max_items");
+    if max > 0 {
+        writeln!(code, "        many(&at.name({name:?}), self.{member}.len(), {max}, faults);")?;
+    }
+    if policy.flag("required") {
+        writeln!(
+            code,
+            "        if wanted(mask, {name:?}) && self.{member}.is_empty() {{ missing(&at.name({name:?}), faults); }}"
+        )?;
+    }
+    let at = format!("&at.name({name:?}).index(index)");
+    let inner = match field.kind() {
+        Kind::Message(inner) if !inner.full_name().starts_with("google.") => {
+            format!("item.check({at}, None, faults)")
+        }
+        Kind::String => format!("text({at}, item, {}, false, faults)", policy.text()),
+        Kind::Enum(kind) => choice(&kind, &at, "*item", "false"),
+        _ => return Ok(()),
+    };
+    writeln!(code, "        for (index, item) in self.{member}.iter_mut().enumerate() {{ {inner}; }}")
+}
+
+/// The call that checks the value of an enum.
+fn choice(kind: &EnumDescriptor, at: &str, value: &str, wanted: &str) -> String {
+    let names = kind.values().filter(|v| v.number() != 0).map(|v| value_name(kind, v.name()));
+    let allowed = names.collect::<Vec<_>>().join(", ");
+    let path = rust_path(kind.full_name());
+    format!("choice({at}, {value}, {path}::try_from({value}).is_ok(), {allowed:?}, {wanted}, faults)")
 }
 
 fn is_message(field: &FieldDescriptor, name: &str) -> bool {
@@ -188,6 +206,7 @@ impl Policy {
             2 => "Syntax::DateOrTime".to_owned(),
             3 => format!("Syntax::Decimal {{ scale: {} }}", self.number("scale")),
             4 => "Syntax::Json".to_owned(),
+            5 => "Syntax::Percentage".to_owned(),
             _ => "Syntax::Free".to_owned(),
         };
         format!("&Text {{ max: {max}, trim: {}, syntax: {format} }}", self.flag("trim"))

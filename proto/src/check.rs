@@ -1,10 +1,10 @@
 //! What the options of a field ask of its value. The generated `impl Check` of each request message calls these.
 
-use chrono::{DateTime, NaiveDate};
+use chrono::{DateTime, Datelike, NaiveDate};
 
 use crate::api::Fault;
-use crate::decimal;
 use crate::fault::{At, Faults};
+use crate::{decimal, percentage};
 
 /// Normalises a request message in place and collects its faults.
 ///
@@ -13,12 +13,14 @@ pub trait Check {
     fn check(&mut self, at: &At<'_>, mask: Option<&[String]>, faults: &mut Faults);
 }
 
-enum Syntax {
+/// What a text has to be, besides its length. Public because which of these the contract uses changes with it.
+pub enum Syntax {
     Free,
     Date,
     DateOrTime,
     Decimal { scale: u32 },
     Json,
+    Percentage,
 }
 
 struct Text {
@@ -62,7 +64,7 @@ fn text(at: &At<'_>, value: &mut String, rule: &Text, required: bool, faults: &m
         Syntax::Date => {
             faults.add(at, Fault::NotADate, format!("{label} must be a date that exists, as YYYY-MM-DD"));
         }
-        Syntax::DateOrTime if is_date(value) || DateTime::parse_from_rfc3339(value).is_ok() => {}
+        Syntax::DateOrTime if is_date(value) || is_time(value) => {}
         Syntax::DateOrTime => faults.add(
             at,
             Fault::NotATime,
@@ -72,15 +74,24 @@ fn text(at: &At<'_>, value: &mut String, rule: &Text, required: bool, faults: &m
             Ok(normal) => *value = normal,
             Err(error) => faults.add(at, error.fault(), format!("{label} {error}")),
         },
+        Syntax::Percentage => match percentage::normalise(value) {
+            Ok(normal) => *value = normal,
+            Err(error) => faults.add(at, error.fault(), format!("{label} {error}")),
+        },
         Syntax::Json if serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(value).is_ok() => {
         }
         Syntax::Json => faults.add(at, Fault::NotAnObject, format!("{label} must be a JSON object")),
     }
 }
 
+/// Of the years 1 to 9999, which is what four digits and the database have in common.
 fn is_date(value: &str) -> bool {
-    value.len() == 10
-        && NaiveDate::parse_from_str(value, "%Y-%m-%d").is_ok_and(|date| date.to_string() == value)
+    let exists = |date: NaiveDate| date.year() >= 1 && date.to_string() == value;
+    value.len() == 10 && NaiveDate::parse_from_str(value, "%Y-%m-%d").is_ok_and(exists)
+}
+
+fn is_time(value: &str) -> bool {
+    DateTime::parse_from_rfc3339(value).is_ok_and(|time| (1..=9999).contains(&time.to_utc().year()))
 }
 
 fn missing(at: &At<'_>, faults: &mut Faults) {
@@ -175,8 +186,66 @@ mod tests {
     #[test]
     fn a_date_must_exist() {
         assert!(is_date("2024-02-29"));
-        for wrong in ["2026-02-30", "2026-2-03", "+026-02-03", "2026-02-03T", "20260203xx"] {
+        for wrong in ["2026-02-30", "2026-2-03", "+026-02-03", "2026-02-03T", "20260203xx", "0000-01-01"] {
             assert!(!is_date(wrong), "{wrong}");
         }
+    }
+
+    /// A text after its check, or the fault with its detail.
+    fn checked(value: &str, syntax: Syntax) -> Result<String, (Fault, String)> {
+        let (mut value, mut faults) = (value.to_owned(), Faults::default());
+        let rule = Text { max: 255, trim: false, syntax };
+        text(&At::ROOT.name("field"), &mut value, &rule, false, &mut faults);
+        match faults.into_entries().pop() {
+            Some(entry) => Err((entry.code(), entry.detail)),
+            None => Ok(value),
+        }
+    }
+
+    #[test]
+    fn a_decimal_has_its_scale_and_its_size() {
+        let decimal = |value: &str, scale| checked(value, Syntax::Decimal { scale });
+        assert_eq!(decimal("0012.50", 2).as_deref(), Ok("12.5"));
+        assert_eq!(decimal("", 2).as_deref(), Ok(""));
+        assert_eq!(decimal("-999999999999.9999", 4).as_deref(), Ok("-999999999999.9999"));
+        let fault = |value: &str, scale| decimal(value, scale).unwrap_err().0;
+        assert_eq!(fault("12.345", 2), Fault::TooPrecise);
+        assert_eq!(fault("0.1", 0), Fault::TooPrecise);
+        assert_eq!(fault("1000000000000", 2), Fault::OutOfRange);
+        assert_eq!(fault("12,5", 2), Fault::NotANumber);
+        assert_eq!(decimal("0.123", 2).unwrap_err().1, "field must have at most 2 digits behind the point");
+    }
+
+    #[test]
+    fn a_date_or_a_time_is_either() {
+        for right in ["2026-11-14", "2026-11-14T09:30:00Z", "2026-11-14T09:30:00.123+02:00", ""] {
+            assert_eq!(checked(right, Syntax::DateOrTime).as_deref(), Ok(right));
+        }
+        for wrong in
+            ["2026-02-30", "2026-02-30T09:30:00Z", "2026-11-14T09:30:00", "0000-12-31T23:00:00Z", "now"]
+        {
+            assert_eq!(checked(wrong, Syntax::DateOrTime).unwrap_err().0, Fault::NotATime, "{wrong}");
+        }
+        assert_eq!(checked("2026-11-14T09:30:00Z", Syntax::Date).unwrap_err().0, Fault::NotADate);
+    }
+
+    #[test]
+    fn a_percentage_is_kept_in_one_spelling() {
+        assert_eq!(checked(" 5.50 % ", Syntax::Percentage).as_deref(), Ok("5.5"));
+        assert_eq!(checked("", Syntax::Percentage).as_deref(), Ok(""));
+        let (fault, detail) = checked("101", Syntax::Percentage).unwrap_err();
+        assert_eq!((fault, detail.as_str()), (Fault::OutOfRange, "field must be between 0 and 100"));
+    }
+
+    #[test]
+    fn what_an_update_does_not_carry_is_not_missing() {
+        let rule = |mask: &[&str]| {
+            let mask: Vec<String> = mask.iter().map(|path| (*path).to_owned()).collect();
+            let mut faults = Faults::default();
+            ClientLinkInput::default().check(&At::ROOT, Some(&mask), &mut faults);
+            faults.into_entries().into_iter().map(|entry| entry.code()).collect::<Vec<_>>()
+        };
+        assert_eq!(rule(&["function"]), []);
+        assert_eq!(rule(&["client_id"]), [Fault::Required], "`null` cannot empty what is required");
     }
 }

@@ -4,6 +4,7 @@
 pub mod check;
 pub mod decimal;
 pub mod fault;
+pub mod percentage;
 pub mod policy;
 
 mod names;

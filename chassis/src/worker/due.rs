@@ -1,14 +1,13 @@
 //! Finding the accounts that have work, at a cost that follows their number and not the number of rows: from one
 //! account to the next by the key that starts with `account_id`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection};
 use uuid::Uuid;
 
-use crate::account::{Account, AccountId};
+use crate::account::{self, Account, AccountId};
 use crate::error::Error;
 
 /// Where a worker's work is and when it is due. All texts are SQL of the program itself, never input.
@@ -66,18 +65,6 @@ pub(super) async fn with_settings(
     connection: &mut PgConnection,
     ids: &[AccountId],
 ) -> Result<Vec<Arc<Account>>, Error> {
-    let rows: Vec<(AccountId, String, String, String)> = sqlx::query_as(
-        "select account_id, country, timezone, currency from account where account_id = any($1)",
-    )
-    .bind(ids.iter().map(|id| id.uuid()).collect::<Vec<_>>())
-    .fetch_all(connection)
-    .await?;
-    let mut known: HashMap<AccountId, Account> = rows
-        .into_iter()
-        .map(|(id, country, timezone, currency)| {
-            let timezone = timezone.parse().unwrap_or(Account::unknown(id).timezone);
-            (id, Account { id, timezone, country, currency })
-        })
-        .collect();
+    let mut known = account::find(connection, ids).await?;
     Ok(ids.iter().map(|id| Arc::new(known.remove(id).unwrap_or_else(|| Account::unknown(*id)))).collect())
 }
