@@ -1,5 +1,5 @@
 //! What every service shares: configuration, telemetry, server and client set-up, account context, the write
-//! transaction, paging, numbering, mail, workers, clock and errors. Knows no business word.
+//! transaction, paging, numbering, mail, files, workers, clock and errors. Knows no business word.
 
 pub mod account;
 pub mod call;
@@ -8,6 +8,7 @@ pub mod config;
 pub mod db;
 pub mod dead_letters;
 pub mod error;
+pub mod files;
 pub mod idempotency;
 pub mod list;
 pub mod mail;
@@ -34,6 +35,7 @@ pub use call::{Call, Context};
 pub use clock::Clock;
 pub use db::Db;
 pub use error::Error;
+pub use files::Files;
 pub use outbox::{Event, Listener};
 pub use service::{Runtime, Service};
 pub use worker::Worker;
