@@ -106,7 +106,7 @@ pub struct TlsSettings {
     pub tls_ca: Option<PathBuf>,
 }
 
-/// What only services have: listeners of their events, and mail.
+/// What only services have: listeners of their events, mail and files.
 #[derive(Args, Clone, Debug)]
 pub struct ServiceSettings {
     /// Who gets the events of this service: name=url, comma-separated; name=url;type;type for some types only
@@ -125,6 +125,34 @@ pub struct ServiceSettings {
     /// Folder for mail while there is no server
     #[arg(long, env = "MAIL_DIR", default_value = ".local/mail", global = true)]
     pub mail_dir: PathBuf,
+
+    /// Address that mail comes from when the sender's own domain has no key to sign with
+    #[arg(long, env = "MAIL_FROM", default_value = "no-reply@localhost", global = true)]
+    pub mail_from: String,
+
+    /// Folder for files while there is no bucket
+    #[arg(long, env = "FILES_DIR", default_value = ".local/files", global = true)]
+    pub files_dir: PathBuf,
+
+    /// S3 bucket for files; empty: they go to the folder
+    #[arg(long, env = "FILES_S3_BUCKET", default_value = "", global = true)]
+    pub files_s3_bucket: String,
+
+    /// Address of the S3 service, for example http://localhost:9000; empty: the one of AWS in the region
+    #[arg(long, env = "FILES_S3_ENDPOINT", default_value = "", global = true)]
+    pub files_s3_endpoint: String,
+
+    /// Region of the bucket
+    #[arg(long, env = "FILES_S3_REGION", default_value = "eu-west-1", global = true)]
+    pub files_s3_region: String,
+
+    /// Id of the access key to the bucket; empty: the role of the machine
+    #[arg(long, env = "FILES_S3_KEY_ID", default_value = "", hide_env_values = true, global = true)]
+    pub files_s3_key_id: String,
+
+    /// Secret of that access key
+    #[arg(long, env = "FILES_S3_SECRET", default_value = "", hide_env_values = true, global = true)]
+    pub files_s3_secret: String,
 }
 
 /// A service and where to find it.

@@ -1,5 +1,6 @@
 //! What every service shares: configuration, telemetry, server and client set-up, account context, the write
 //! transaction, paging, numbering, formats of values, mail, workers, clock and errors. Knows no business word.
+//! transaction, paging, numbering, mail, files, workers, clock and errors. Knows no business word.
 
 pub mod account;
 pub mod call;
@@ -10,6 +11,7 @@ pub mod dead_letters;
 pub mod error;
 pub mod formats;
 pub mod id;
+pub mod files;
 pub mod idempotency;
 pub mod link;
 pub mod list;
@@ -39,6 +41,7 @@ pub use clock::Clock;
 pub use db::Db;
 pub use error::Error;
 pub use link::Link;
+pub use files::Files;
 pub use outbox::{Event, Listener};
 pub use service::{Runtime, Service};
 pub use worker::Worker;

@@ -12,6 +12,7 @@ use crate::config::{PeerAddress, ServiceSettings, Settings};
 use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::error::Error;
+use crate::files::Files;
 use crate::idempotency;
 use crate::mail::{self, Post};
 use crate::peer::Peers;
@@ -90,6 +91,7 @@ pub struct Runtime {
     pub listeners: Peers,
     /// Where its mail goes.
     pub post: Post,
+    pub files: Files,
 }
 
 impl Runtime {
@@ -113,7 +115,8 @@ impl Runtime {
             listeners.map(|listener| PeerAddress { name: listener.name.clone(), url: listener.url.clone() });
         let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &settings.tls)?;
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
-        Ok(Self { db, clock, tokens, peers, listeners, post })
+        let files = Files::new(name, own)?;
+        Ok(Self { db, clock, tokens, peers, listeners, post, files })
     }
 }
 

@@ -4,11 +4,13 @@
 mod database;
 mod running;
 mod smtp;
+mod tools;
 mod waiting;
 
 pub use database::TestDatabase;
-pub use running::{Started, TestCaller, secret, start, start_with, start_working, timing};
+pub use running::{Started, TestCaller, secret, service_settings, start, start_with, start_working, timing};
 pub use smtp::{Received, SmtpServer};
+pub use tools::{S3Server, python_tool};
 pub use waiting::eventually;
 
 use chrono::{DateTime, Utc};

@@ -33,6 +33,12 @@ struct Both {
     own: ServiceSettings,
 }
 
+/// Settings as these flags make them, for parts that are tested without a service.
+pub fn service_settings<F: AsRef<str>>(flags: &[F]) -> ServiceSettings {
+    let flags = flags.iter().map(AsRef::as_ref);
+    Both::parse_from(std::iter::once("test").chain(flags)).own
+}
+
 /// A service that runs until the value is dropped.
 pub struct Started {
     pub address: SocketAddr,

@@ -1,0 +1,193 @@
+//! The bytes that a service keeps: in a folder, or in an S3 bucket.
+//!
+//! A file is written once and never changed; what may change gets another key with every version. A path is made of
+//! the service's name, the account and what a [`Key`] can hold, so that no input ever becomes part of one. What kind
+//! of file it is, and how it is called, is for the service's own tables.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
+use proto::api::Problem;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::account::AccountId;
+use crate::config::ServiceSettings;
+use crate::error::Error;
+use crate::service::chain;
+
+/// For connecting to S3, for one request, and for a request with its repeats.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+const RETRIES: usize = 2;
+
+/// Where a file is among those of a service. Made of ids, numbers and digests only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    account: AccountId,
+    area: &'static str,
+    name: String,
+}
+
+impl Key {
+    /// The area says what kind of files these are, for example `logos`.
+    pub fn new(account: AccountId, area: &'static str, id: Uuid) -> Self {
+        Self { account, area, name: id.simple().to_string() }
+    }
+
+    /// A file that is known by what is in it: the same content has the same key.
+    pub fn of_content(account: AccountId, area: &'static str, content: &[u8]) -> Self {
+        Self { account, area, name: hex(&Sha256::digest(content)) }
+    }
+
+    /// One of several files of the same id, for example its version.
+    #[must_use]
+    pub fn number(mut self, number: u64) -> Self {
+        // Not a folder of its own: what is a file may not be a folder too.
+        let _ = write!(self.name, "-{number}");
+        self
+    }
+
+    /// One of several files of the same id, by what it was made from.
+    #[must_use]
+    pub fn digest(mut self, digest: &[u8; 32]) -> Self {
+        let _ = write!(self.name, "-{}", hex(digest));
+        self
+    }
+
+    fn path(&self, service: &str) -> Path {
+        Path::from_iter([service, &self.account.to_string(), self.area, &self.name])
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The files of one service.
+#[derive(Clone)]
+pub struct Files {
+    service: &'static str,
+    place: Place,
+}
+
+#[derive(Clone)]
+enum Place {
+    /// The folder is made when it is first needed: a service without files leaves no trace.
+    Folder(PathBuf, Arc<OnceLock<Arc<LocalFileSystem>>>),
+    Bucket(Arc<dyn ObjectStore>),
+}
+
+impl Files {
+    pub fn new(service: &'static str, settings: &ServiceSettings) -> Result<Self, String> {
+        // The program's only TLS library is told which cryptography to use; every HTTP client needs that. An error
+        // means that it was told before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let place = if settings.files_s3_bucket.is_empty() {
+            Place::Folder(settings.files_dir.clone(), Arc::default())
+        } else {
+            Place::Bucket(bucket(settings)?)
+        };
+        Ok(Self { service, place })
+    }
+
+    /// Keeps a file. It may be there already with the same content; other content for a key that is in use is a
+    /// mistake of the caller's.
+    pub async fn put(&self, key: &Key, content: impl Into<Bytes>) -> Result<(), Error> {
+        let (store, path, content) = (self.store()?, key.path(self.service), content.into());
+        match store.put_opts(&path, content.clone().into(), PutMode::Create.into()).await {
+            Ok(_) => Ok(()),
+            Err(object_store::Error::AlreadyExists { .. }) => match self.get(key).await? {
+                Some(stored) if stored == content => Ok(()),
+                Some(_) => Err(Error::Internal(format!("the file {path} is there with another content"))),
+                // Another process is just writing it.
+                None => Err(away()),
+            },
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+
+    pub async fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        let path = key.path(self.service);
+        let content = match self.store()?.get(&path).await {
+            Ok(found) => found.bytes().await,
+            Err(error) => Err(error),
+        };
+        match content {
+            Ok(content) => Ok(Some(content)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+
+    /// Removes a file, if it is there.
+    pub async fn delete(&self, key: &Key) -> Result<(), Error> {
+        match self.store()?.delete(&key.path(self.service)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+
+    fn store(&self) -> Result<Arc<dyn ObjectStore>, Error> {
+        match &self.place {
+            Place::Bucket(store) => Ok(Arc::clone(store)),
+            Place::Folder(folder, opened) => {
+                if let Some(store) = opened.get() {
+                    return Ok(Arc::clone(store) as Arc<dyn ObjectStore>);
+                }
+                std::fs::create_dir_all(folder).map_err(|error| unreachable(&error))?;
+                let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| unreachable(&error))?;
+                let store = opened.get_or_init(|| Arc::new(store.with_fsync(true)));
+                Ok(Arc::clone(store) as Arc<dyn ObjectStore>)
+            }
+        }
+    }
+}
+
+fn bucket(settings: &ServiceSettings) -> Result<Arc<dyn ObjectStore>, String> {
+    if settings.files_s3_key_id.is_empty() != settings.files_s3_secret.is_empty() {
+        return Err("FILES_S3_KEY_ID and FILES_S3_SECRET must be set together".to_owned());
+    }
+    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    let client = ClientOptions::new().with_timeout(TIMEOUT).with_connect_timeout(CONNECT_TIMEOUT);
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(&settings.files_s3_bucket)
+        .with_region(&settings.files_s3_region)
+        .with_retry(retry)
+        .with_client_options(client);
+    if !settings.files_s3_endpoint.is_empty() {
+        let plain = settings.files_s3_endpoint.starts_with("http://");
+        builder = builder.with_endpoint(&settings.files_s3_endpoint).with_allow_http(plain);
+    }
+    // Without keys the machine's own role is asked for.
+    if !settings.files_s3_key_id.is_empty() {
+        builder = builder
+            .with_access_key_id(&settings.files_s3_key_id)
+            .with_secret_access_key(&settings.files_s3_secret);
+    }
+    let store = builder.build().map_err(|error| format!("FILES_S3_BUCKET is not usable: {error}"))?;
+    Ok(Arc::new(store))
+}
+
+fn unreachable(error: &(dyn std::error::Error + 'static)) -> Error {
+    tracing::error!(error = chain(error), "the files cannot be reached");
+    away()
+}
+
+fn away() -> Error {
+    Error::problem(
+        Problem::Unavailable,
+        "The files cannot be reached at the moment. Repeat the request in a moment.",
+    )
+}

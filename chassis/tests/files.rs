@@ -1,0 +1,102 @@
+//! Files on disk and in a bucket of a real S3 service.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use chassis::files::{Files, Key};
+use chassis::testing::{self, S3Server, service_settings};
+use chassis::{AccountId, Error};
+use proto::api::Problem;
+use uuid::Uuid;
+
+fn on_disk(folder: &std::path::Path) -> Files {
+    Files::new("bare", &service_settings(&["--files-dir", folder.to_str().unwrap()])).unwrap()
+}
+
+fn is_unavailable<T>(outcome: Result<T, Error>) -> bool {
+    matches!(outcome, Err(Error::Problem { problem: Problem::Unavailable, .. }))
+}
+
+/// The facts that hold wherever the files are.
+async fn keeps_what_it_is_given(files: &Files) {
+    let account = testing::account().id;
+    let key = Key::new(account, "letters", Uuid::new_v4());
+    assert_eq!(files.get(&key).await.unwrap(), None);
+    files.put(&key, "first").await.unwrap();
+    files.put(&key, "first").await.unwrap();
+    assert!(matches!(files.put(&key, "second").await, Err(Error::Internal(_))), "a file never changes");
+    assert_eq!(files.get(&key).await.unwrap().unwrap(), "first");
+    let others = [
+        key.clone().number(1),
+        key.clone().number(2),
+        key.clone().digest(&[7; 32]),
+        Key::of_content(account, "letters", b"first"),
+        Key::new(testing::account().id, "letters", Uuid::new_v4()),
+    ];
+    for (number, other) in others.iter().enumerate() {
+        files.put(other, vec![u8::try_from(number).unwrap(); 100_000]).await.unwrap();
+    }
+    for (number, other) in others.iter().enumerate() {
+        assert_eq!(files.get(other).await.unwrap().unwrap()[..2], [u8::try_from(number).unwrap(); 2]);
+    }
+    files.put(&Key::of_content(account, "empty", b""), "").await.unwrap();
+    files.delete(&key).await.unwrap();
+    files.delete(&key).await.unwrap();
+    assert_eq!(files.get(&key).await.unwrap(), None);
+    assert!(files.get(&others[0]).await.unwrap().is_some(), "the others stay");
+    files.put(&key, "second").await.unwrap();
+}
+
+#[tokio::test]
+async fn files_stay_on_disk_as_they_were_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("not/there/yet");
+    let files = on_disk(&inner);
+    assert!(!inner.exists(), "the folder is made when it is needed");
+    keeps_what_it_is_given(&files).await;
+}
+
+#[tokio::test]
+async fn files_stay_in_a_bucket_as_they_were_given() {
+    let Some(server) = S3Server::start("files_stay_in_a_bucket_as_they_were_given").await else { return };
+    keeps_what_it_is_given(&Files::new("bare", &service_settings(&server.flags())).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_file_is_under_the_service_and_the_account() {
+    let folder = tempfile::tempdir().unwrap();
+    let account = AccountId::trust(Uuid::from_u128(1));
+    on_disk(folder.path()).put(&Key::new(account, "letters", Uuid::from_u128(2)).number(3), "x").await.unwrap();
+    let path = "bare/00000000-0000-0000-0000-000000000001/letters/00000000000000000000000000000002-3";
+    assert_eq!(std::fs::read(folder.path().join(path)).unwrap(), b"x");
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_reached_are_unavailable() {
+    let folder = tempfile::tempdir().unwrap();
+    let occupied = folder.path().join("file");
+    std::fs::write(&occupied, "not a folder").unwrap();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let endpoint = format!("http://{closed}");
+    let away = service_settings(&[
+        "--files-s3-bucket",
+        "files",
+        "--files-s3-endpoint",
+        &endpoint,
+        "--files-s3-key-id",
+        "x",
+        "--files-s3-secret",
+        "x",
+    ]);
+    for files in [on_disk(&occupied), Files::new("bare", &away).unwrap()] {
+        let key = Key::new(testing::account().id, "letters", Uuid::new_v4());
+        assert!(is_unavailable(files.put(&key, "x").await));
+        assert!(is_unavailable(files.get(&key).await));
+        assert!(is_unavailable(files.delete(&key).await));
+    }
+}
+
+#[test]
+fn half_an_access_key_is_refused_at_the_start() {
+    let half = service_settings(&["--files-s3-bucket", "files", "--files-s3-key-id", "x"]);
+    assert!(Files::new("bare", &half).err().unwrap().contains("FILES_S3_SECRET"));
+}
