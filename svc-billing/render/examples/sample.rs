@@ -1,0 +1,161 @@
+//! Renders sample documents into a folder, to look at them: `cargo run -p render --example sample -- <folder>`.
+//! With `--time N` it renders N different invoices instead and says what they cost.
+
+#[path = "../tests/papers/mod.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod papers;
+
+use std::error::Error;
+use std::path::Path;
+
+use papers::{add_up, logo, paper};
+use render::Paper;
+use render::paper::{Category, Kind, Language};
+use render::pdf::{Attachment, render};
+use rust_decimal::Decimal;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--time", count] => measure(count.parse()?),
+        [folder] => write_samples(Path::new(folder)),
+        _ => Err("give a folder, or --time and a number".into()),
+    }
+}
+
+fn write_samples(folder: &Path) -> Outcome<()> {
+    std::fs::create_dir_all(folder)?;
+    for (name, paper) in samples() {
+        let attachment = Attachment { name: "factur-x.xml", bytes: b"<Invoice/>" };
+        let attachment = matches!(paper.kind, Kind::Invoice | Kind::Credit).then_some(&attachment);
+        let before = cpu_millis()?;
+        let pdf = render(&paper, attachment)?;
+        println!("{name}: {} kB in {} ms", pdf.len() / 1000, cpu_millis()? - before);
+        std::fs::write(folder.join(name).with_extension("pdf"), pdf)?;
+    }
+    Ok(())
+}
+
+fn samples() -> Vec<(&'static str, Paper)> {
+    use Kind::{Credit, Invoice, Quote, Workorder};
+    use Language::{En, Nl};
+    let mut branded = paper(Invoice, Nl, 5);
+    branded.look.logo = Some(logo());
+    branded.look.primary_color = "#0f766e".to_owned();
+    branded.look.secondary_color = "#f59e0b".to_owned();
+    branded.look.footer =
+        "Op al onze werkzaamheden zijn onze algemene voorwaarden van toepassing.".to_owned();
+    let mut pale = paper(Invoice, En, 12);
+    pale.look.primary_color = "#ffe45c".to_owned();
+    let mut draft = paper(Invoice, Nl, 5);
+    draft.draft = true;
+    draft.number = String::new();
+    vec![
+        ("invoice-nl-5", paper(Invoice, Nl, 5)),
+        ("invoice-nl-60", paper(Invoice, Nl, 60)),
+        ("invoice-nl-branded", branded),
+        ("invoice-en-pale", pale),
+        ("invoice-en-abroad", abroad()),
+        ("invoice-nl-draft", draft),
+        ("invoice-nl-long", long()),
+        ("credit-nl", paper(Credit, Nl, 3)),
+        ("credit-en", paper(Credit, En, 3)),
+        ("quote-nl", paper(Quote, Nl, 5)),
+        ("quote-en", paper(Quote, En, 8)),
+        ("workorder-nl", paper(Workorder, Nl, 4)),
+        ("workorder-en", paper(Workorder, En, 4)),
+    ]
+}
+
+fn abroad() -> Paper {
+    let mut abroad = paper(Kind::Invoice, Language::En, 5);
+    abroad.buyer.country = "DE".to_owned();
+    abroad.buyer.zipcode = "10115".to_owned();
+    abroad.buyer.city = "Berlin".to_owned();
+    abroad.buyer.vat_number = "DE123456789".to_owned();
+    for (index, row) in abroad.rows.iter_mut().enumerate() {
+        row.vat_rate = Decimal::ZERO;
+        row.category = if index == 2 { Category::K } else { Category::AE };
+    }
+    add_up(&mut abroad);
+    abroad
+}
+
+/// Everything longer than usual.
+fn long() -> Paper {
+    let mut long = paper(Kind::Invoice, Language::Nl, 7);
+    long.title = "Werkzaamheden volgens opdracht van 3 september 2026 ".repeat(4);
+    long.buyer.name =
+        "Coöperatieve Vereniging van Arbeidsongeschiktheidsverzekeraars in de Noordelijke Provinciën U.A."
+            .to_owned();
+    long.seller.name =
+        "Vennootschap onder firma Van der Meulen, Hoogeveen en Zonen Installatietechniek".to_owned();
+    long.reference = "Inkooporder 2026/Afdeling-Huisvesting/00098812 gebouw C".to_owned();
+    if let Some(row) = long.rows.get_mut(1) {
+        row.name = "W".repeat(255);
+        row.description =
+            "Eerste regel\n\n- punt een\n- punt twee\n#strong[geen opmaak] $x^2$ *ster* _streep_ \\ \"]"
+                .to_owned();
+    }
+    if let Some(row) = long.rows.get_mut(2) {
+        row.quantity = Decimal::new(1_234_567_891, 3);
+        row.unit_price = Decimal::new(98_765_432_101, 4);
+        row.total_excl = (row.quantity * row.unit_price).round_dp(2);
+        row.unit = "strekkende meters".to_owned();
+    }
+    if let Some(row) = long.rows.get_mut(3) {
+        row.description =
+            "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor. ".repeat(6);
+    }
+    add_up(&mut long);
+    long
+}
+
+/// Different each time, so that nothing is remembered from the one before.
+fn variant(number: usize, rows: usize) -> Paper {
+    let mut paper = paper(Kind::Invoice, Language::Nl, rows);
+    paper.number = format!("2026-{number:06}");
+    paper.title = format!("Opdracht {number}");
+    paper.buyer.name = format!("Klant {number}");
+    for (index, row) in paper.rows.iter_mut().enumerate() {
+        row.name = format!("{} {number}.{index}", row.name);
+        row.quantity += Decimal::from(number % 97);
+        row.total_excl = (row.quantity * row.unit_price).round_dp(2);
+    }
+    add_up(&mut paper);
+    paper
+}
+
+fn measure(count: usize) -> Outcome<()> {
+    let before = cpu_millis()?;
+    render(&variant(0, 5), None)?;
+    println!("first of the process: {} ms cpu", cpu_millis()? - before);
+    for rows in [5, 60] {
+        let before = cpu_millis()?;
+        for number in 1..=count {
+            render(&variant(number, rows), None)?;
+            if number.is_multiple_of((count / 5).max(1)) {
+                println!("{rows} rows, {number} documents: {} MB resident", resident_megabytes()?);
+            }
+        }
+        let spent = cpu_millis()? - before;
+        println!("{rows} rows: {} µs cpu each", spent * 1000 / count.max(1) as u64);
+    }
+    Ok(())
+}
+
+/// Time of this process on the processor, all threads; Linux counts it in hundredths of a second.
+fn cpu_millis() -> Outcome<u64> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let fields = stat.rsplit_once(')').ok_or("no name in stat")?.1;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    Ok(ticks * 10)
+}
+
+fn resident_megabytes() -> Outcome<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm")?;
+    let pages: u64 = statm.split_whitespace().nth(1).ok_or("no resident pages in statm")?.parse()?;
+    Ok(pages * 4096 / 1_000_000)
+}

@@ -1,0 +1,106 @@
+//! The PDF of a document: PDF/A-3b, with the e-invoice inside when there is one. The same input gives the same bytes.
+//!
+//! [`render`] computes for some milliseconds and never waits: call it on a thread that may block.
+
+mod epc;
+mod fit;
+mod logo;
+mod palette;
+mod view;
+mod world;
+
+use chrono::{Datelike, NaiveDate};
+use sha2::{Digest, Sha256};
+use typst::diag::SourceDiagnostic;
+use typst::foundations::{Bytes, Datetime, Smart};
+use typst_layout::PagedDocument;
+use typst_pdf::{PdfOptions, PdfStandard, PdfStandards, Timestamp};
+
+use crate::Paper;
+use world::Files;
+
+/// A file inside the PDF: the same document for machines.
+#[derive(Clone, Copy, Debug)]
+pub struct Attachment<'a> {
+    /// Such as `factur-x.xml` or `2026-0042.xml`.
+    pub name: &'a str,
+    /// XML.
+    pub bytes: &'a [u8],
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the document could not be laid out: {0}")]
+    Layout(String),
+    #[error("the document could not be written as PDF/A: {0}")]
+    Export(String),
+    #[error("the data of the document could not be written")]
+    Data(#[from] serde_json::Error),
+}
+
+/// Renders a document. A logo that cannot be drawn is left out rather than keeping the document from its reader.
+pub fn render(paper: &Paper, attachment: Option<&Attachment<'_>>) -> Result<Vec<u8>, Error> {
+    let logo = paper.look.logo.as_ref().and_then(|logo| Some((logo::format(logo)?, logo.bytes.as_slice())));
+    let result = render_with(paper, attachment, logo);
+    let result = match (result, logo) {
+        (Err(_), Some(_)) => render_with(paper, attachment, None),
+        (result, _) => result,
+    };
+    // Without it each document would stay in memory, for a next one that never is the same.
+    comemo::evict(0);
+    result
+}
+
+fn render_with(
+    paper: &Paper,
+    attachment: Option<&Attachment<'_>>,
+    logo: Option<(&'static str, &[u8])>,
+) -> Result<Vec<u8>, Error> {
+    let code = epc::code(paper);
+    let view = view::View::new(paper, logo.map(|(format, _)| format), code.is_some(), attachment);
+    let data = serde_json::to_vec(&view)?;
+    let ident = ident(&data, logo.map(|(_, bytes)| bytes), attachment);
+    let files = Files {
+        data: Bytes::new(data),
+        logo: logo.map(|(_, bytes)| Bytes::new(bytes.to_vec())),
+        code: code.map(Bytes::from_string),
+        attachment: attachment.map(|attachment| Bytes::new(attachment.bytes.to_vec())),
+    };
+    let document =
+        typst::compile::<PagedDocument>(&files).output.map_err(|faults| Error::Layout(messages(&faults)))?;
+    let standards = PdfStandards::new(&[PdfStandard::A_3b])
+        .map_err(|fault| Error::Export(fault.message().to_string()))?;
+    let options = PdfOptions {
+        ident: Smart::Custom(ident),
+        creator: Smart::Custom(None),
+        timestamp: timestamp(paper.date),
+        standards,
+        ..PdfOptions::default()
+    };
+    typst_pdf::pdf(&document, &options).map_err(|faults| Error::Export(messages(&faults)))
+}
+
+/// Two documents that differ in anything differ in this.
+fn ident(data: &[u8], logo: Option<&[u8]>, attachment: Option<&Attachment<'_>>) -> String {
+    let mut hash = Sha256::new();
+    for part in [Some(data), logo, attachment.map(|attachment| attachment.bytes)] {
+        let part = part.unwrap_or_default();
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// PDF/A wants a date in the file; the one of the document never changes.
+fn timestamp(date: NaiveDate) -> Option<Timestamp> {
+    let at = |date: NaiveDate| {
+        let year = date.year();
+        let (month, day) = (u8::try_from(date.month()).ok()?, u8::try_from(date.day()).ok()?);
+        (1..=9999).contains(&year).then(|| Datetime::from_ymd_hms(year, month, day, 0, 0, 0))?
+    };
+    at(date).or_else(|| at(NaiveDate::default())).map(Timestamp::new_utc)
+}
+
+fn messages(faults: &[SourceDiagnostic]) -> String {
+    faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; ")
+}

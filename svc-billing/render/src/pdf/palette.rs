@@ -1,0 +1,109 @@
+//! The colours of a document, from the seller's own. Whatever they are, text stays readable.
+
+use serde::Serialize;
+
+/// Used when the seller has not chosen, or not a colour.
+const DEFAULT: Rgb = Rgb(0x16, 0x4e, 0x63);
+const WHITE: Rgb = Rgb(0xff, 0xff, 0xff);
+const BLACK: Rgb = Rgb(0, 0, 0);
+/// What WCAG asks for text of ordinary size.
+const READABLE: f64 = 4.5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rgb(u8, u8, u8);
+
+/// As `#rrggbb`.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Palette {
+    /// For headings and totals: the seller's colour, darkened as far as needed to read it on white.
+    text: String,
+    /// For bars and lines: the seller's colour as it is.
+    bar: String,
+    /// For the second, smaller bar.
+    second: String,
+    /// Behind text: hardly there.
+    soft: String,
+}
+
+impl Palette {
+    pub fn new(primary: &str, secondary: &str) -> Self {
+        let primary = Rgb::parse(primary);
+        let bar = primary.unwrap_or(DEFAULT);
+        let second = Rgb::parse(secondary).unwrap_or_else(|| bar.mix(WHITE, 0.55));
+        Self {
+            text: bar.readable().hex(),
+            bar: bar.hex(),
+            second: second.hex(),
+            soft: bar.mix(WHITE, 0.94).hex(),
+        }
+    }
+}
+
+impl Rgb {
+    fn parse(text: &str) -> Option<Self> {
+        let digits = text.trim().strip_prefix('#')?;
+        if digits.len() != 6 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let channel = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        Some(Self(channel(0)?, channel(2)?, channel(4)?))
+    }
+
+    fn hex(self) -> String {
+        format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+    }
+
+    fn mix(self, other: Self, share: f64) -> Self {
+        let channel = |a: u8, b: u8| {
+            let mixed = f64::from(a) * (1.0 - share) + f64::from(b) * share;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+            let mixed = mixed.round().clamp(0.0, 255.0) as u8;
+            mixed
+        };
+        Self(channel(self.0, other.0), channel(self.1, other.1), channel(self.2, other.2))
+    }
+
+    fn luminance(self) -> f64 {
+        let linear = |channel: u8| {
+            let value = f64::from(channel) / 255.0;
+            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+    }
+
+    fn contrast_on_white(self) -> f64 {
+        1.05 / (self.luminance() + 0.05)
+    }
+
+    fn readable(self) -> Self {
+        (0..20)
+            .map(|step| self.mix(BLACK, f64::from(step) * 0.05))
+            .find(|color| color.contrast_on_white() >= READABLE)
+            .unwrap_or(BLACK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_colour_gives_the_default() {
+        for text in ["", "red", "#12345", "#12345g", "123456", "#1234567", "#é1234", "#+12345"] {
+            assert_eq!(Palette::new(text, text), Palette::new("", ""), "{text}");
+        }
+        assert_ne!(Palette::new("#aa0000", ""), Palette::new("", ""));
+    }
+
+    proptest! {
+        #[test]
+        fn text_is_readable_in_every_colour(r: u8, g: u8, b: u8) {
+            let palette = Palette::new(&Rgb(r, g, b).hex(), "");
+            let text = Rgb::parse(&palette.text).unwrap();
+            prop_assert!(text.contrast_on_white() >= READABLE);
+            prop_assert_eq!(palette.bar, Rgb(r, g, b).hex());
+        }
+    }
+}
