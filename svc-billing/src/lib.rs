@@ -2,6 +2,8 @@
 //!
 //! So far the service only learns of its accounts; its operations are added resource by resource.
 
+pub mod einvoice;
+
 use chassis::{Runtime, Service};
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;

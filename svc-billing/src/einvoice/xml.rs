@@ -1,0 +1,111 @@
+//! A small tree of XML elements that cannot hold an empty one: what has no text and no children is left out, as Peppol
+//! asks for.
+
+use std::io;
+
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+
+pub struct Element {
+    name: &'static str,
+    attributes: Vec<(&'static str, String)>,
+    content: Content,
+}
+
+enum Content {
+    Text(String),
+    Children(Vec<Element>),
+}
+
+/// `None` when nothing is left of the text.
+pub fn text(name: &'static str, value: impl AsRef<str>) -> Option<Element> {
+    let value = clean(value.as_ref());
+    (!value.is_empty()).then(|| Element { name, attributes: Vec::new(), content: Content::Text(value) })
+}
+
+/// A text with an attribute.
+pub fn coded(
+    name: &'static str,
+    (attribute, code): (&'static str, &str),
+    value: impl AsRef<str>,
+) -> Option<Element> {
+    let element = text(name, value)?;
+    Some(Element { attributes: vec![(attribute, clean(code))], ..element })
+}
+
+/// `None` when there are no children.
+pub fn group(name: &'static str, children: impl IntoIterator<Item = Option<Element>>) -> Option<Element> {
+    let children: Vec<Element> = children.into_iter().flatten().collect();
+    (!children.is_empty()).then(|| Element {
+        name,
+        attributes: Vec::new(),
+        content: Content::Children(children),
+    })
+}
+
+/// The whole document, as UTF-8.
+pub fn document(
+    name: &'static str,
+    attributes: Vec<(&'static str, String)>,
+    children: Vec<Option<Element>>,
+) -> Vec<u8> {
+    let content = Content::Children(children.into_iter().flatten().collect());
+    let root = Element { name, attributes, content };
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
+    // A vector takes every byte, so that there is no failure to report.
+    let _: io::Result<()> = writer
+        .write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))
+        .and_then(|()| put(&mut writer, &root));
+    writer.into_inner()
+}
+
+fn put(writer: &mut Writer<Vec<u8>>, element: &Element) -> io::Result<()> {
+    let attributes = element.attributes.iter().map(|(name, value)| (*name, value.as_str()));
+    let start = writer.create_element(element.name).with_attributes(attributes);
+    match &element.content {
+        Content::Text(text) => start.write_text_content(BytesText::new(text))?,
+        Content::Children(children) => {
+            start.write_inner_content(|writer| children.iter().try_for_each(|child| put(writer, child)))?
+        }
+    };
+    Ok(())
+}
+
+/// Without what XML 1.0 cannot hold, without white space around it, and with one kind of line end (a reader would turn
+/// the others into it anyway).
+pub fn clean(text: &str) -> String {
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    let allowed: String = lines.chars().filter(|c| is_allowed(*c)).collect();
+    allowed.trim().to_owned()
+}
+
+/// The production `Char` of XML 1.0, without the control characters that it discourages.
+fn is_allowed(c: char) -> bool {
+    matches!(c, '\t' | '\n') || !(c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_cannot_hold_is_removed_and_the_rest_kept() {
+        assert_eq!(clean(" a\u{0}b\u{8}c\u{1b}\u{fffe}\u{ffff}d\u{85} "), "abcd");
+        assert_eq!(clean("<&>\"' é 😀 \u{10ffff}"), "<&>\"' é 😀 \u{10ffff}");
+        assert_eq!(clean("a\r\nb\rc\td"), "a\nb\nc\td");
+    }
+
+    #[test]
+    fn an_element_without_content_does_not_exist() {
+        assert!(text("a", " \u{a0}\u{1}\n").is_none());
+        assert!(coded("a", ("b", "c"), "").is_none());
+        assert!(group("a", [text("b", ""), group("c", [])]).is_none());
+    }
+
+    #[test]
+    fn texts_and_attributes_are_escaped() {
+        let xml = document("a", Vec::new(), vec![coded("b", ("c", "\"<&"), "<&>")]);
+        let xml = String::from_utf8(xml).unwrap();
+        assert!(xml.ends_with("<a>\n  <b c=\"&quot;&lt;&amp;\">&lt;&amp;&gt;</b>\n</a>"), "{xml}");
+    }
+}
