@@ -122,6 +122,10 @@ pub struct ServiceSettings {
     #[arg(long, env = "SMTP_URL", default_value = "", hide_env_values = true, global = true)]
     pub smtp_url: String,
 
+    /// Where the gateway is reached from outside; links to pages and files begin with it
+    #[arg(long, env = "PUBLIC_URL", default_value = "http://127.0.0.1:7700", global = true)]
+    pub public_url: String,
+
     /// Folder for mail while there is no server
     #[arg(long, env = "MAIL_DIR", default_value = ".local/mail", global = true)]
     pub mail_dir: PathBuf,

@@ -30,6 +30,9 @@ pub enum Error {
     /// Background work whose partition now belongs to another process; that one does the work.
     #[error("the lease on this work has passed to another process")]
     LeaseLost,
+    /// Someone else was faster; the transaction is run again.
+    #[error("another transaction was faster")]
+    Raced,
     /// Everything that should not happen.
     #[error("{0}")]
     Internal(String),
@@ -53,9 +56,10 @@ impl Error {
         self
     }
 
-    /// Whether the same transaction may succeed when it is run again: serialisation failure or deadlock.
+    /// Whether the same transaction may succeed when it is run again: serialisation failure, deadlock, or what the
+    /// operation itself takes for one.
     pub fn is_repeatable(&self) -> bool {
-        matches!(self.sql_state().as_deref(), Some("40001" | "40P01"))
+        matches!(self, Self::Raced) || matches!(self.sql_state().as_deref(), Some("40001" | "40P01"))
     }
 
     /// Whether a lock was waited for in vain.
@@ -90,6 +94,9 @@ impl From<Error> for Status {
             Error::Database(error) => of_database(&error),
             Error::Peer(status) => *status,
             Error::LeaseLost => unavailable("Another process has taken this work over."),
+            Error::Raced => {
+                unavailable("Too many requests change the same thing. Repeat the request in a moment.")
+            }
             Error::Internal(cause) => {
                 tracing::error!(cause, "internal error");
                 internal()

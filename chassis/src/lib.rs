@@ -1,6 +1,5 @@
 //! What every service shares: configuration, telemetry, server and client set-up, account context, the write
-//! transaction, paging, numbering, formats of values, mail, workers, clock and errors. Knows no business word.
-//! transaction, paging, numbering, mail, files, workers, clock and errors. Knows no business word.
+//! transaction, paging, numbering, formats of values, mail, files, workers, clock and errors. Knows no business word.
 
 pub mod account;
 pub mod call;
@@ -9,9 +8,9 @@ pub mod config;
 pub mod db;
 pub mod dead_letters;
 pub mod error;
+pub mod files;
 pub mod formats;
 pub mod id;
-pub mod files;
 pub mod idempotency;
 pub mod link;
 pub mod list;
@@ -40,8 +39,8 @@ pub use call::{Call, Context};
 pub use clock::Clock;
 pub use db::Db;
 pub use error::Error;
-pub use link::Link;
 pub use files::Files;
+pub use link::Link;
 pub use outbox::{Event, Listener};
 pub use service::{Runtime, Service};
 pub use worker::Worker;

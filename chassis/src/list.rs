@@ -64,6 +64,14 @@ impl<'a> List<'a> {
         self.compare(column, "=", value)
     }
 
+    /// Rows whose `column` has one of these ids.
+    pub fn any(&mut self, column: &'static str, ids: &[uuid::Uuid]) -> &mut Self {
+        let value = self.values.bind(ids);
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and {column} = any({value})");
+        self
+    }
+
     /// Rows whose `column`, which holds lower-case text, contains the term. Case does not matter.
     pub fn contains(&mut self, column: &'static str, term: &str) -> &mut Self {
         self.compare(column, "like", substring_pattern(term))
@@ -105,22 +113,23 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Orders by one of the `allowed` fields; another name, or an `order` that is neither `asc` nor `desc`, is a fault.
+    /// Orders by one of the `allowed` fields, each with its column; another name, or an `order` that is neither `asc` nor
+    /// `desc`, is a fault.
     pub fn sort(
         &mut self,
-        allowed: &[&'static str],
+        allowed: &[(&'static str, &'static str)],
         sort: &str,
         order: &str,
         faults: &mut Faults,
     ) -> &mut Self {
         if !sort.is_empty() {
-            match allowed.iter().find(|name| **name == sort) {
-                Some(column) => self.order.column = column,
-                None => faults.add(
-                    &At::ROOT.name("sort"),
-                    Fault::NotAllowed,
-                    format!("sort must be one of: {}", allowed.join(", ")),
-                ),
+            match allowed.iter().find(|(name, _)| *name == sort) {
+                Some((_, column)) => self.order.column = column,
+                None => {
+                    let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+                    let detail = format!("sort must be one of: {}", names.join(", "));
+                    faults.add(&At::ROOT.name("sort"), Fault::NotAllowed, detail);
+                }
             }
         }
         match order {

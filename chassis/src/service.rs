@@ -91,6 +91,8 @@ pub struct Runtime {
     pub listeners: Peers,
     /// Where its mail goes.
     pub post: Post,
+    /// Where the gateway is reached from outside.
+    pub public_url: String,
     pub files: Files,
 }
 
@@ -116,7 +118,8 @@ impl Runtime {
         let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &settings.tls)?;
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
         let files = Files::new(name, own)?;
-        Ok(Self { db, clock, tokens, peers, listeners, post, files })
+        let public_url = own.public_url.clone();
+        Ok(Self { db, clock, tokens, peers, listeners, post, files, public_url })
     }
 }
 

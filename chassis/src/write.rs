@@ -71,6 +71,11 @@ impl<'a> Tx<'a> {
         self.now
     }
 
+    /// The day of this transaction in the account's time zone.
+    pub fn today(&self) -> chrono::NaiveDate {
+        self.now.with_timezone(&self.account.timezone).date_naive()
+    }
+
     /// A new id of this moment.
     pub fn id(&self) -> Uuid {
         self.clock.id()
@@ -113,6 +118,35 @@ impl Db {
                     return Ok(response);
                 }
                 Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A second transaction of a call that [`write`](Self::write) has run: for what can only be known after the first
+    /// has committed. `answer` takes the place of the answer that repeats of the call get. `operation` is as for `write`.
+    pub async fn amend<R, T, E, F>(
+        &self,
+        context: &Context,
+        input: &R,
+        answer: &T,
+        operation: F,
+    ) -> Result<(), Error>
+    where
+        T: Message,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<(), E>,
+    {
+        let stored = context.idempotency_key.as_ref().map(|_| answer.encode_to_vec());
+        let mut attempt = 1;
+        loop {
+            let mut tx = self.begin(context.account(), Some(context)).await?;
+            let outcome = match operation(&mut tx, input).await.map_err(Into::into) {
+                Ok(()) => commit(tx, stored.as_deref()).await,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Err(error) if may_repeat(&error, attempt) => attempt += 1,
+                outcome => return outcome,
             }
         }
     }

@@ -1,12 +1,30 @@
 //! Documents, payments, products, subscriptions and direct debit.
-//!
-//! So far the service only learns of its accounts; its operations are added resource by resource.
 
+mod clients;
+mod document;
 pub mod einvoice;
+mod error;
+mod identity;
+mod payment;
+mod press;
+mod settings;
+
+use std::sync::Arc;
 
 use chassis::{Runtime, Service};
+use proto::billing::invoice_service_server::InvoiceServiceServer;
+use proto::billing::payment_service_server::PaymentServiceServer;
+use proto::billing::quote_service_server::QuoteServiceServer;
+use proto::billing::workorder_service_server::WorkorderServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
+
+use crate::clients::Clients;
+use crate::document::rpc::{Desk, Shared};
+use crate::document::{Kind, Links};
+use crate::press::Press;
+
+pub use error::Error;
 
 pub struct Billing;
 
@@ -16,9 +34,29 @@ impl Service for Billing {
     const ABOUT: &'static str = "Documents, payments, products, subscriptions and direct debit";
 
     fn migrations() -> &'static Migrator {
-        static NONE_YET: Migrator = Migrator::DEFAULT;
-        &NONE_YET
+        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        &MIGRATIONS
     }
 
-    fn routes(_: &Runtime, _: &mut RoutesBuilder) {}
+    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
+        let shared = shared(runtime);
+        let desk = |kind| Desk { kind, shared: Arc::clone(&shared) };
+        routes
+            .add_service(InvoiceServiceServer::new(desk(Kind::Invoice)))
+            .add_service(QuoteServiceServer::new(desk(Kind::Quote)))
+            .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
+            .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: runtime.db.clone() }));
+    }
+}
+
+/// What all that deals with documents works with.
+fn shared(runtime: &Runtime) -> Arc<Shared> {
+    let clients = Clients {
+        relations: runtime.peers.get("relations").cloned(),
+        tokens: runtime.tokens.clone(),
+        clock: runtime.clock.clone(),
+    };
+    let press = Press::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
+    let links = Links::new(&runtime.public_url);
+    Arc::new(Shared { db: runtime.db.clone(), clients, links, press })
 }

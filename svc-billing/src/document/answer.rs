@@ -1,0 +1,152 @@
+//! Documents as the contract shows them.
+
+use std::sync::Arc;
+
+use chassis::AccountId;
+use chassis::link::Link;
+use chassis::time::timestamp;
+use proto::billing::{
+    Document, DocumentHistory, DocumentMeta, DocumentRow, Einvoice, GenerationMode, Pdf, VatLine,
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::rules::amounts::{Row, VatGroup, vat_groups};
+use super::store::{Full, History};
+use super::{Kind, Record};
+
+/// Makes the addresses of documents that need no key.
+#[derive(Clone, Debug)]
+pub struct Links {
+    base: Arc<str>,
+}
+
+impl Links {
+    /// `base` is where the gateway is reached from outside.
+    pub fn new(base: &str) -> Self {
+        Self { base: base.trim_end_matches('/').into() }
+    }
+
+    pub fn page(&self, account: AccountId, record: &Record) -> String {
+        format!("{}/documents/{}", self.base, Link { account, secret: record.token }.encode())
+    }
+
+    pub fn pdf(&self, account: AccountId, record: &Record) -> String {
+        self.page(account, record) + "/pdf"
+    }
+}
+
+/// A document with everything, as an operation left it.
+pub fn document(account: AccountId, links: &Links, full: &Full) -> Document {
+    let Full { record, rows, credited_by, history } = full;
+    let rows: Vec<&Row> = rows.iter().map(|stored| &stored.row).collect();
+    let client = record.client.clone().unwrap_or_default();
+    Document {
+        id: record.id.to_string(),
+        number: record.number.clone(),
+        title: record.title.clone(),
+        invoice_date: record.invoice_date.to_string(),
+        due_date: record.due_date.to_string(),
+        created_at: Some(timestamp(record.created_at)),
+        subtotal: record.total_excl.to_string(),
+        vat_rate: record.vat_rate.to_string(),
+        vat_amount: record.vat_amount.to_string(),
+        total_excl_vat: record.total_excl.to_string(),
+        total_incl_vat: record.total_incl.to_string(),
+        client_id: record.client.as_ref().map(|client| client.id.to_string()).unwrap_or_default(),
+        payment_status: record.payment_status.clone(),
+        paid_at: record.paid_at.map(timestamp),
+        sent_at: record.sent_at.map(timestamp),
+        project_number: record.project_number.clone(),
+        is_credit: record.is_credit(),
+        external_id: Some(record.external_id.clone()).filter(|text| !text.is_empty()),
+        rows: rows.iter().map(|row| shown_row(row)).collect(),
+        client_company_name: client.company_name,
+        client_firstname: client.firstname,
+        client_lastname: client.lastname,
+        web_url: links.page(account, record),
+        pdf_url: links.pdf(account, record),
+        meta: Some(meta(record, &rows, credited_by, history)),
+        generation_mode: generation_mode(record).into(),
+        pdf: Some(pdf(record, links.pdf(account, record))),
+    }
+}
+
+fn generation_mode(record: &Record) -> GenerationMode {
+    if record.is_final { GenerationMode::Final } else { GenerationMode::Draft }
+}
+
+fn shown_row(row: &Row) -> DocumentRow {
+    DocumentRow {
+        name: row.name.clone(),
+        quantity: row.quantity.to_string(),
+        unit: row.unit.clone(),
+        unit_price: row.unit_price.to_string(),
+        vat_rate: row.vat_rate.to_string(),
+        total_excl_vat: row.total_excl().to_string(),
+        total_incl_vat: row.total_incl().to_string(),
+        description: row.description.clone(),
+    }
+}
+
+fn meta(record: &Record, rows: &[&Row], credited_by: &[Uuid], history: &[History]) -> DocumentMeta {
+    let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
+    DocumentMeta {
+        vat_breakdown: vat_groups(&rows).into_iter().map(vat_line).collect(),
+        paid_amount: record.paid_amount.to_string(),
+        open_amount: record.open_amount.to_string(),
+        overpaid_amount: record.overpaid_amount.to_string(),
+        credits: record.credits.map(|id| id.to_string()),
+        credited_by: credited_by.iter().map(Uuid::to_string).collect(),
+        finalized_at: record.finalized_at.map(timestamp),
+        accepted_at: record.accepted_at.map(timestamp),
+        updated_at: Some(timestamp(record.updated_at)),
+        einvoice: (record.kind == Kind::Invoice).then(|| Einvoice {
+            ready: record.is_final && record.einvoice_missing.is_empty(),
+            missing: record.einvoice_missing.clone(),
+        }),
+        history: history.iter().map(shown_history).collect(),
+    }
+}
+
+fn vat_line(group: VatGroup) -> VatLine {
+    VatLine {
+        rate: group.rate.to_string(),
+        code: Some(group.code).filter(|code| !code.is_empty()),
+        taxable: super::rules::amounts::two_places(group.taxable).to_string(),
+        vat: super::rules::amounts::two_places(group.vat).to_string(),
+    }
+}
+
+/// What became of a mail is told with the entry that it was queued with.
+fn shown_history(entry: &History) -> DocumentHistory {
+    let data = match &entry.mail {
+        None => entry.data.clone(),
+        Some((status, error)) => {
+            let mut data: Value = serde_json::from_str(&entry.data).unwrap_or_default();
+            data["mail"] = match (status.as_str(), error.as_str()) {
+                ("dead", error) => json!({"status": "failed", "error": error}),
+                (status, "") => json!({"status": status}),
+                (status, error) => json!({"status": status, "last_error": error}),
+            };
+            data.to_string()
+        }
+    };
+    DocumentHistory {
+        at: Some(timestamp(entry.at)),
+        event: entry.event.clone(),
+        actor: entry.actor.clone(),
+        data,
+    }
+}
+
+fn pdf(record: &Record, url: String) -> Pdf {
+    if record.pdf_version == Some(record.content_version) {
+        Pdf { generated: true, status: "ready".to_owned(), message: None, url: Some(url) }
+    } else if record.pdf_error.is_empty() {
+        Pdf { generated: false, status: "none".to_owned(), message: None, url: None }
+    } else {
+        let message = Some(record.pdf_error.clone());
+        Pdf { generated: false, status: "failed".to_owned(), message, url: None }
+    }
+}

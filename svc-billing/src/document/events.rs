@@ -1,0 +1,100 @@
+//! What the rest of the product hears of documents.
+
+use chassis::{Event, Tx};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::rules::standing::PAID;
+use super::{Kind, Record, store};
+use crate::Error;
+
+/// A workorder that is done may also say so.
+const COMPLETED: &str = "completed";
+
+pub fn created(tx: &mut Tx<'_>, record: &Record) {
+    match record.kind {
+        Kind::Invoice => emit(tx, "invoice.created", record, json!({})),
+        Kind::Quote => emit(tx, "quote.created", record, json!({})),
+        // No such event exists.
+        Kind::Workorder => {}
+    }
+}
+
+pub fn sent(tx: &mut Tx<'_>, record: &Record, send_type: &str, recipients: &[String]) {
+    emit(tx, "sales.document_sent", record, json!({"send_type": send_type, "recipients": recipients}));
+}
+
+pub fn accepted(tx: &mut Tx<'_>, record: &Record) {
+    emit(tx, "quote.accepted", record, json!({}));
+}
+
+pub fn viewed(tx: &mut Tx<'_>, record: &Record) {
+    emit(tx, "quote.viewed", record, json!({}));
+}
+
+pub fn credited(tx: &mut Tx<'_>, invoice: &Record, credit: Uuid) {
+    emit(tx, "invoice.credited", invoice, json!({"credit_id": credit}));
+}
+
+/// Tells what a new status means. To be called whenever one changes.
+pub async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &str) -> Result<(), Error> {
+    let to = record.payment_status.as_str();
+    if from == to {
+        return Ok(());
+    }
+    match record.kind {
+        Kind::Quote => emit(tx, "quote.phase_changed", record, json!({"from": from, "to": to})),
+        Kind::Workorder if [PAID, COMPLETED].contains(&to) && ![PAID, COMPLETED].contains(&from) => {
+            emit(tx, "workorder.completed", record, json!({}));
+        }
+        Kind::Invoice if to == PAID => {
+            emit(tx, "invoice.paid", record, json!({}));
+            first_paid(tx, record).await?;
+        }
+        Kind::Invoice | Kind::Workorder => {}
+    }
+    Ok(())
+}
+
+async fn first_paid(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
+    let Some(client) = record.client.as_ref().map(|client| client.id) else { return Ok(()) };
+    let (account, now) = (tx.account(), tx.now());
+    if !record.is_credit() && store::first_payment_of(tx.db(), account, client, now).await? {
+        tx.emit(&Event {
+            kind: "customer.first_invoice_paid",
+            entity_type: "client",
+            entity_id: client,
+            version: 1,
+            data: json!({"id": client, "invoice_id": record.id, "number": record.number}).to_string(),
+        });
+    }
+    Ok(())
+}
+
+fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
+    let mut data = json!({
+        "id": record.id,
+        "number": record.number,
+        "title": record.title,
+        "invoice_date": record.invoice_date,
+        "due_date": record.due_date,
+        "total_excl_vat": record.total_excl,
+        "total_incl_vat": record.total_incl,
+        "currency": record.currency,
+        "payment_status": record.payment_status,
+        "client_id": record.client.as_ref().map(|client| client.id),
+        "external_id": Some(&record.external_id).filter(|text| !text.is_empty()),
+        "is_credit": record.is_credit(),
+        "is_draft": !record.is_final,
+    });
+    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
+        data.extend(more);
+    }
+    tx.emit(&Event {
+        kind,
+        entity_type: record.kind.name(),
+        entity_id: record.id,
+        version: record.version,
+        data: data.to_string(),
+    });
+}

@@ -1,0 +1,115 @@
+//! Invoices, quotes and workorders: one kind of record in three lists. Which list is data (`Kind`), not code.
+
+mod answer;
+mod events;
+pub mod operations;
+pub mod paper;
+pub mod rpc;
+pub mod rules;
+pub mod store;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use render::paper::{Bank, Language, Party};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use answer::Links;
+
+/// The list that a document belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Invoice,
+    Quote,
+    Workorder,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invoice => "invoice",
+            Self::Quote => "quote",
+            Self::Workorder => "workorder",
+        }
+    }
+
+    /// The opposite of [`Kind::name`]. The database knows no other names.
+    fn named(name: &str) -> Self {
+        match name {
+            "quote" => Self::Quote,
+            "workorder" => Self::Workorder,
+            _ => Self::Invoice,
+        }
+    }
+}
+
+/// A document as it is stored, without its rows.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub id: Uuid,
+    pub kind: Kind,
+    pub version: i64,
+    /// The version of what is printed.
+    pub content_version: i64,
+    pub is_final: bool,
+    pub number: String,
+    pub number_given: bool,
+    pub title: String,
+    pub invoice_date: NaiveDate,
+    pub due_date: NaiveDate,
+    pub currency: String,
+    pub language: Language,
+    pub total_excl: Decimal,
+    pub vat_rate: Decimal,
+    pub vat_amount: Decimal,
+    pub total_incl: Decimal,
+    pub row_count: i32,
+    pub client: Option<Client>,
+    pub payment_status: String,
+    pub paid_at: Option<DateTime<Utc>>,
+    pub paid_amount: Decimal,
+    pub open_amount: Decimal,
+    pub overpaid_amount: Decimal,
+    pub sent_at: Option<DateTime<Utc>>,
+    pub project_number: Option<String>,
+    /// The invoice that this one credits.
+    pub credits: Option<Uuid>,
+    pub external_id: String,
+    pub token: [u8; 16],
+    pub finalized_at: Option<DateTime<Utc>>,
+    pub accepted_at: Option<DateTime<Utc>>,
+    pub einvoice_missing: Vec<String>,
+    pub pdf_version: Option<i64>,
+    pub pdf_error: String,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl Record {
+    pub fn is_credit(&self) -> bool {
+        self.credits.is_some()
+    }
+}
+
+/// The client of a document, as far as the document itself shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    pub id: Uuid,
+    pub company_name: String,
+    pub firstname: String,
+    pub lastname: String,
+}
+
+/// The seller on a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seller {
+    pub party: Party,
+    pub bank: Bank,
+}
+
+/// Seller and buyer, kept with a document when it becomes final.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parties {
+    pub seller: Seller,
+    pub buyer: Party,
+}

@@ -1,0 +1,45 @@
+//! A client says yes to a quote.
+
+use chassis::Tx;
+use proto::billing::Document;
+use proto::relations::Relation;
+use serde_json::json;
+
+use super::family::Family;
+use super::finalize::make_final;
+use super::{answer, log};
+use crate::Error;
+use crate::document::rules::search;
+use crate::document::rules::standing::ACCEPTED;
+use crate::document::{Kind, Links, events, store};
+
+/// Accepts a quote, once: a second time changes nothing.
+pub async fn accept(
+    tx: &mut Tx<'_>,
+    id: &str,
+    client: Option<&Relation>,
+    links: &Links,
+) -> Result<Document, Error> {
+    chassis::id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let kind = Kind::Quote;
+    let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
+    if family.target().accepted_at.is_none() {
+        let from = family.target().payment_status.clone();
+        if !family.target().is_final {
+            make_final(tx, &mut family, client).await?;
+        }
+        let (account, now) = (tx.account(), tx.now());
+        let record = family.target_mut();
+        record.version += 1;
+        record.updated_at = now;
+        record.accepted_at = Some(now);
+        ACCEPTED.clone_into(&mut record.payment_status);
+        let search_text = search::with_number(record);
+        store::update_content(tx.db(), account, record, &search_text).await?;
+        log(tx, record.id, "accepted", json!({}), None).await?;
+        events::accepted(tx, record);
+        events::status_changed(tx, record, &from).await?;
+    }
+    answer(tx, links, kind, family.target().id).await
+}

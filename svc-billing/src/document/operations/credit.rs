@@ -1,0 +1,154 @@
+//! Taking back an invoice, or some of its rows, with an invoice of the opposite sign.
+
+use std::collections::HashSet;
+
+use chassis::Tx;
+use chassis::link::Link;
+use proto::At;
+use proto::api::Fault;
+use proto::billing::{CreditInput, Document};
+use serde_json::json;
+
+use super::create::{after, insert, numbering};
+use super::family::{Family, apply, settle};
+use super::{answer, log};
+use crate::document::rules::amounts::{Row, amounts, vat_groups};
+use crate::document::rules::search;
+use crate::document::store::{self, Draft, StoredRow};
+use crate::document::{Kind, Links, Record, events, paper};
+use crate::settings::Settings;
+use crate::{Error, settings};
+
+pub async fn credit(tx: &mut Tx<'_>, id: &str, given: &CreditInput, links: &Links) -> Result<Document, Error> {
+    let kind = Kind::Invoice;
+    chassis::id::forgive(&mut tx.faults);
+    let Some(mut family) = Family::lock(tx, kind, id).await? else {
+        tx.valid()?;
+        return Err(Error::NotFound(kind.name()));
+    };
+    let account = tx.account();
+    let rows = store::list_rows(tx.db(), account, family.target().id).await?;
+    let positions = positions(tx, given, &rows)?;
+    if family.target().is_credit() {
+        return Err(Error::IsCredit);
+    }
+    if rows.is_empty() {
+        return Err(Error::Incomplete("The invoice has no row that could be credited.".to_owned()));
+    }
+    let free = |position: &usize| rows[*position].credited_by.is_none();
+    let all = given.credit_all.unwrap_or(true);
+    if positions.is_empty() || (!all && !positions.iter().all(free)) {
+        return Err(Error::AlreadyCredited);
+    }
+    let taken_back: Vec<Row> = positions.iter().map(|position| negative(&rows[*position].row)).collect();
+    make(tx, &mut family, &positions, &taken_back, links).await
+}
+
+/// Which rows are meant. All means those that are left.
+fn positions(tx: &mut Tx<'_>, given: &CreditInput, rows: &[StoredRow]) -> Result<Vec<usize>, Error> {
+    if given.credit_all.unwrap_or(true) {
+        tx.valid()?;
+        let left = rows.iter().enumerate().filter(|(_, row)| row.credited_by.is_none());
+        return Ok(left.map(|(position, _)| position).collect());
+    }
+    let at = At::ROOT.name("credit");
+    let at = at.name("row_indexes");
+    if given.row_indexes.is_empty() {
+        let detail = "row_indexes is required when credit_all is false: the rows to credit, counted from 0";
+        tx.faults.add(&at, Fault::Required, detail);
+    }
+    let mut seen = HashSet::new();
+    let mut positions = Vec::new();
+    for (place, index) in given.row_indexes.iter().enumerate() {
+        match usize::try_from(*index).ok().filter(|index| *index < rows.len()) {
+            None => {
+                let detail = format!("row_indexes must be below {}: the invoice has that many rows", rows.len());
+                tx.faults.add(&at.index(place), Fault::OutOfRange, detail);
+            }
+            Some(index) if !seen.insert(index) => {
+                tx.faults.add(&at.index(place), Fault::Repeated, format!("row {index} is named twice"));
+            }
+            Some(index) => positions.push(index),
+        }
+    }
+    tx.valid()?;
+    Ok(positions)
+}
+
+fn negative(row: &Row) -> Row {
+    Row { quantity: -row.quantity, ..row.clone() }
+}
+
+async fn make(
+    tx: &mut Tx<'_>,
+    family: &mut Family,
+    positions: &[usize],
+    rows: &[Row],
+    links: &Links,
+) -> Result<Document, Error> {
+    let account = tx.account();
+    let known = settings::store::for_documents(tx.db(), account).await?;
+    let invoice = family.target().clone();
+    let parties = store::find_parties(tx.db(), account, invoice.id).await?;
+    let mut record = record(tx, &invoice, rows, &known.settings);
+    let original = Some(paper::original(&invoice));
+    record.einvoice_missing = paper::einvoice_missing(&record, rows, parties.as_ref(), original);
+
+    let before = family.standings();
+    family.add(record);
+    let place = family.records.len() - 1;
+    let standing = family.standings().pop();
+    let mut record = family.records[place].clone();
+    if let Some(standing) = standing {
+        apply(&mut record, &standing);
+    }
+
+    let marked: Vec<i32> = positions.iter().filter_map(|position| i32::try_from(*position).ok()).collect();
+    store::credit_rows(tx.db(), account, invoice.id, &marked, record.id).await?;
+    // The credit itself is stored with its standing; the others are told of it here.
+    let mut others = before.clone();
+    others.extend(family.standings().pop());
+    settle(tx, family, &others, &[0]).await?;
+    log(tx, invoice.id, "credited", json!({"credit_id": record.id}), None).await?;
+    events::credited(tx, family.root(), record.id);
+
+    let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
+    let draft = Draft { rows, parties: parties.as_ref(), search_text: &search_text };
+    let numbering = numbering(&record, &known.settings, "");
+    record.number = insert(tx, &record, &draft, &numbering).await?;
+    tx.count(record.kind.name(), record.created_at, 1);
+    events::created(tx, &record);
+    answer(tx, links, record.kind, record.id).await
+}
+
+/// The credit before it has a number and a standing.
+fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row], settings: &Settings) -> Record {
+    let (now, today) = (tx.now(), tx.today());
+    let amounts = amounts(&vat_groups(rows));
+    Record {
+        id: tx.id(),
+        version: 1,
+        content_version: 1,
+        number: String::new(),
+        number_given: false,
+        invoice_date: today,
+        due_date: after(today, settings.payment_days),
+        total_excl: amounts.excl,
+        vat_rate: amounts.rate,
+        vat_amount: amounts.vat,
+        total_incl: amounts.incl,
+        row_count: i32::try_from(rows.len()).unwrap_or_default(),
+        sent_at: None,
+        project_number: None,
+        credits: Some(invoice.id),
+        external_id: String::new(),
+        token: Link::random(tx.account()).secret,
+        finalized_at: invoice.is_final.then_some(now),
+        accepted_at: None,
+        pdf_version: None,
+        pdf_error: String::new(),
+        created_at: now,
+        updated_at: now,
+        ..invoice.clone()
+    }
+}

@@ -1,0 +1,30 @@
+//! Drafts can be thrown away.
+
+use chassis::Tx;
+use proto::billing::Document;
+
+use super::answer;
+use super::family::Family;
+use crate::document::{Kind, Links, store};
+use crate::{Error, payment};
+
+/// Removes a draft; answers with what it was.
+pub async fn delete(tx: &mut Tx<'_>, kind: Kind, id: &str, links: &Links) -> Result<Document, Error> {
+    chassis::id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
+    let (account, record) = (tx.account(), family.target());
+    if record.is_final {
+        return Err(Error::NotADraft);
+    }
+    if let Some(credit) = family.records.iter().find(|other| other.credits == Some(record.id)) {
+        return Err(Error::HasCredits { credit: credit.id });
+    }
+    if kind == Kind::Invoice && payment::store::exists(tx.db(), account, record.id).await? {
+        return Err(Error::HasPayments);
+    }
+    let gone = answer(tx, links, kind, record.id).await?;
+    store::delete(tx.db(), account, record).await?;
+    tx.count(kind.name(), record.created_at, -1);
+    Ok(gone)
+}

@@ -1,0 +1,91 @@
+//! From draft to final: the number, and seller and buyer as they are now.
+
+use chassis::Tx;
+use proto::billing::Document;
+use proto::relations::Relation;
+use serde_json::json;
+
+use super::create::numbering;
+use super::family::{Family, apply};
+use super::{answer, log};
+use crate::clients;
+use crate::document::rules::amounts::Row;
+use crate::document::rules::search;
+use crate::document::rules::standing::{DRAFT, OPEN};
+use crate::document::{Kind, Links, Parties, events, paper, store};
+use crate::{Error, identity, settings};
+
+/// Makes a draft final; a final document is returned as it is.
+pub async fn finalize(
+    tx: &mut Tx<'_>,
+    kind: Kind,
+    id: &str,
+    client: Option<&Relation>,
+    links: &Links,
+) -> Result<Document, Error> {
+    chassis::id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
+    if !family.target().is_final {
+        let from = family.target().payment_status.clone();
+        make_final(tx, &mut family, client).await?;
+        events::status_changed(tx, family.target(), &from).await?;
+    }
+    answer(tx, links, kind, family.target().id).await
+}
+
+/// The target becomes final; telling of its new status is left to the caller.
+pub async fn make_final(
+    tx: &mut Tx<'_>,
+    family: &mut Family,
+    client: Option<&Relation>,
+) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let Some(client) = client else {
+        return Err(Error::Incomplete("The draft has no client; a final document needs one.".to_owned()));
+    };
+    if family.target().kind == Kind::Invoice && family.target().row_count == 0 {
+        return Err(Error::Incomplete("The draft has no row; a final invoice needs one.".to_owned()));
+    }
+    if family.target().is_credit() && !family.root().is_final {
+        let detail = format!("It credits {}, which is still a draft; make that one final first.", family.root().number);
+        return Err(Error::Incomplete(detail));
+    }
+    let known = settings::store::for_documents(tx.db(), account).await?;
+    let id = family.target().id;
+    let rows: Vec<Row> =
+        store::list_rows(tx.db(), account, id).await?.into_iter().map(|stored| stored.row).collect();
+    let seller = identity::store::find_seller(tx.db(), account).await?;
+    let parties = Parties { seller, buyer: clients::buyer(client) };
+    let original = family.target().is_credit().then(|| paper::original(family.root()));
+
+    let record = family.target_mut();
+    record.is_final = true;
+    record.version += 1;
+    record.content_version += 1;
+    record.finalized_at = Some(now);
+    record.updated_at = now;
+    record.client = Some(clients::shown(client));
+    record.einvoice_missing = paper::einvoice_missing(record, &rows, Some(&parties), original);
+    let was_draft = record.payment_status == DRAFT;
+    let standing = family.standing().filter(|_| family.target().kind == Kind::Invoice);
+    let record = family.target_mut();
+    match standing {
+        Some(standing) if was_draft => apply(record, &standing),
+        _ if was_draft => OPEN.clone_into(&mut record.payment_status),
+        _ => {}
+    }
+
+    let given = if record.number_given { record.number.clone() } else { String::new() };
+    let numbering = numbering(record, &known.settings, &given);
+    let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
+    log(tx, id, "finalized", json!({}), None).await?;
+    let record = family.target_mut();
+    loop {
+        let taken = store::finalize(tx.db(), account, record, &parties, &search_text, &numbering).await?;
+        if let Some(number) = taken {
+            record.number = number;
+            return Ok(());
+        }
+    }
+}

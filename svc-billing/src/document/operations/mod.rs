@@ -1,0 +1,58 @@
+//! What can be done with a document of any kind. The rpc files only convert messages. Each function is one operation
+//! inside a write transaction; the client it may need has been looked up before.
+
+mod accept;
+mod create;
+mod credit;
+mod delete;
+mod family;
+mod finalize;
+mod patch;
+mod send;
+mod view;
+
+pub use accept::accept;
+pub use create::{New, create};
+pub use credit::credit;
+pub use delete::delete;
+pub use family::{Family, settle};
+pub use finalize::finalize;
+pub use patch::patch;
+pub use send::{Sending, send};
+pub use view::view;
+
+use chassis::Tx;
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use proto::billing::Document;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::store::{self, NewHistory};
+use super::{Kind, Links, answer};
+use crate::Error;
+
+/// The document as it is now.
+async fn answer(tx: &mut Tx<'_>, links: &Links, kind: Kind, id: Uuid) -> Result<Document, Error> {
+    let account = tx.account();
+    let full = store::find(tx.db(), account, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
+    Ok(answer::document(account, links, &full))
+}
+
+/// Keeps what happened to a document.
+pub async fn log(
+    tx: &mut Tx<'_>,
+    document: Uuid,
+    event: &'static str,
+    data: Value,
+    mail: Option<Uuid>,
+) -> Result<(), Error> {
+    let (account, now, id) = (tx.account(), tx.now(), tx.id());
+    let actor = tx.caller().map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
+    let entry = NewHistory { document, id, event, actor: &actor, data: data.to_string(), mail };
+    store::log(tx.db(), account, entry, now).await
+}
+
+/// A day as a time, the way `paid_at` shows it.
+fn at_midnight(day: NaiveDate) -> DateTime<Utc> {
+    day.and_time(NaiveTime::MIN).and_utc()
+}

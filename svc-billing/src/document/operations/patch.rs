@@ -1,0 +1,93 @@
+//! The four fields that stay editable.
+
+use chassis::Tx;
+use chassis::mask::Named;
+use proto::At;
+use proto::billing::{Document, DocumentPatch};
+use serde_json::{Map, Value, json};
+
+use super::create::check_dates;
+use super::family::{Family, is_covered};
+use super::{answer, at_midnight, log};
+use crate::Error;
+use crate::document::rules::search;
+use crate::document::rules::standing::PAID;
+use crate::document::{Kind, Links, Record, events, store};
+
+const FIELDS: [&str; 4] = ["title", "invoice_date", "due_date", "payment_status"];
+
+pub async fn patch(
+    tx: &mut Tx<'_>,
+    kind: Kind,
+    id: &str,
+    given: &DocumentPatch,
+    mask: Option<&prost_types::FieldMask>,
+    links: &Links,
+) -> Result<Document, Error> {
+    let at = At::ROOT.name("document");
+    let named = Named::from(mask);
+    named.check(|name| FIELDS.contains(&name), kind.name(), &mut tx.faults);
+    chassis::id::forgive(&mut tx.faults);
+    let Some(mut family) = Family::lock(tx, kind, id).await? else {
+        // The faults of the body come before an unknown id.
+        tx.valid()?;
+        return Err(Error::NotFound(kind.name()));
+    };
+    let mut record = family.target().clone();
+    let (changes, printed) = apply(&mut record, given, named);
+    if changes.contains_key("invoice_date") || changes.contains_key("due_date") {
+        check_dates(record.invoice_date, record.due_date, &at, &mut tx.faults);
+    }
+    tx.valid()?;
+    let from = family.target().payment_status.clone();
+    if !changes.is_empty() {
+        let (account, now) = (tx.account(), tx.now());
+        if record.payment_status != from {
+            record.paid_at = paid_at(&family, &record).or((record.payment_status == PAID).then_some(now));
+        }
+        record.version += 1;
+        record.content_version += i64::from(printed);
+        record.updated_at = now;
+        store::update_content(tx.db(), account, &record, &search::with_number(&record)).await?;
+        log(tx, record.id, "changed", Value::Object(changes), None).await?;
+        events::status_changed(tx, &record, &from).await?;
+        *family.target_mut() = record;
+    }
+    answer(tx, links, kind, family.target().id).await
+}
+
+/// When it was paid, if its new status leaves it so: as before, or as the payments say.
+fn paid_at(family: &Family, record: &Record) -> Option<chrono::DateTime<chrono::Utc>> {
+    let covered = family.standing().filter(|_| record.kind == Kind::Invoice).filter(is_covered);
+    let before = record.paid_at.filter(|_| record.payment_status == PAID);
+    before.or_else(|| covered?.paid_on.map(at_midnight))
+}
+
+/// Puts the named values into the record; returns what changed, and whether any of it is printed.
+fn apply(record: &mut Record, given: &DocumentPatch, named: Named<'_>) -> (Map<String, Value>, bool) {
+    let mut changes = Map::new();
+    let mut change = |name: &str, from: Value, to: Value| {
+        if from != to {
+            changes.insert(name.to_owned(), json!({"from": from, "to": to}));
+        }
+    };
+    if named.has("title") {
+        change("title", json!(record.title), json!(given.title));
+        record.title.clone_from(&given.title);
+    }
+    if let Some(date) = given.invoice_date.parse().ok().filter(|_| named.has("invoice_date")) {
+        change("invoice_date", json!(record.invoice_date), json!(date));
+        record.invoice_date = date;
+    }
+    if let Some(date) = given.due_date.parse().ok().filter(|_| named.has("due_date")) {
+        change("due_date", json!(record.due_date), json!(date));
+        record.due_date = date;
+    }
+    let printed = !changes.is_empty();
+    if named.has("payment_status") && record.payment_status != given.payment_status {
+        let (from, to) = (json!(record.payment_status), json!(given.payment_status));
+        changes.insert("payment_status".to_owned(), json!({"from": from, "to": to}));
+        record.payment_status.clone_from(&given.payment_status);
+    }
+    (changes, printed)
+}

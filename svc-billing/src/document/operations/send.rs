@@ -1,0 +1,127 @@
+//! Mailing a document.
+
+use chassis::Tx;
+use chassis::mail::{Mail, Mailbox, mailbox};
+use proto::api::Fault;
+use proto::billing::{SendInput, SendResult, SendType};
+use proto::relations::Relation;
+use proto::{At, Faults};
+use render::paper::Language;
+use serde_json::json;
+
+use super::family::Family;
+use super::finalize::make_final;
+use super::log;
+use crate::document::{Kind, Links, Record, Seller, events, store};
+use crate::{Error, identity};
+
+/// `to` and `cc` together.
+const MOST_RECIPIENTS: usize = 20;
+
+/// What is known of the document besides the request.
+#[derive(Clone)]
+pub struct Sending {
+    pub kind: Kind,
+    /// The client of a draft, which becomes final.
+    pub client: Option<Relation>,
+    pub links: Links,
+}
+
+/// Queues the mail; a draft becomes final first.
+pub async fn send(tx: &mut Tx<'_>, sending: &Sending, id: &str, given: &SendInput) -> Result<SendResult, Error> {
+    let (to, cc) = recipients(given, &mut tx.faults);
+    chassis::id::forgive(&mut tx.faults);
+    let kind = sending.kind;
+    let Some(mut family) = Family::lock(tx, kind, id).await? else {
+        tx.valid()?;
+        return Err(Error::NotFound(kind.name()));
+    };
+    tx.valid()?;
+    let from = family.target().payment_status.clone();
+    if !family.target().is_final {
+        make_final(tx, &mut family, sending.client.as_ref()).await?;
+    }
+    let (account, now) = (tx.account(), tx.now());
+    let record = family.target_mut();
+    record.version += 1;
+    record.updated_at = now;
+    store::mark_sent(tx.db(), account, record).await?;
+    events::status_changed(tx, record, &from).await?;
+
+    let addresses: Vec<String> = to.iter().chain(&cc).map(|one| one.email.to_string()).collect();
+    let seller = identity::store::find_seller(tx.db(), account).await?;
+    let mail = compose(tx, sending, record, &seller, given, (to, cc)).await?;
+    let mail_id = tx.queue_mail(&mail).await?;
+    let send_type = send_type(given.send_type(), record);
+    let data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
+    log(tx, record.id, "sent", data, Some(mail_id)).await?;
+    events::sent(tx, record, &send_type, &addresses);
+    Ok(SendResult { success: true, recipients_list: addresses.join(", "), recipients: addresses })
+}
+
+/// The addresses, each checked; a fault names the bad one.
+fn recipients(given: &SendInput, faults: &mut Faults) -> (Vec<Mailbox>, Vec<Mailbox>) {
+    let root = At::ROOT;
+    let at = root.name("mail");
+    let mut read = |field: &'static str, text: &str| {
+        let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        if parts.is_empty() && !text.is_empty() {
+            faults.add(&at.name(field), Fault::Required, format!("{field} has no address"));
+        }
+        let mut found = Vec::new();
+        for part in parts {
+            match chassis::formats::email::normalise(part).and_then(|address| mailbox("", &address)) {
+                Some(one) => found.push(one),
+                None => {
+                    let detail = format!("{field} must be e-mail addresses separated by commas; {part:?} is none");
+                    faults.add(&at.name(field), Fault::BadEmail, detail);
+                }
+            }
+        }
+        found
+    };
+    let (to, cc) = (read("to", &given.to), read("cc", &given.cc));
+    if to.len() + cc.len() > MOST_RECIPIENTS {
+        let detail = format!("to and cc can have {MOST_RECIPIENTS} addresses together");
+        faults.add(&at.name(if to.len() > MOST_RECIPIENTS { "to" } else { "cc" }), Fault::TooMany, detail);
+    }
+    (to, cc)
+}
+
+/// What the mail is for, as the contract names it.
+fn send_type(given: SendType, record: &Record) -> String {
+    let given = match (given, record.kind) {
+        (SendType::Unspecified, Kind::Invoice) if record.is_credit() => SendType::Credit,
+        (SendType::Unspecified, Kind::Invoice) => SendType::Invoice,
+        (SendType::Unspecified, Kind::Quote) => SendType::Quote,
+        (SendType::Unspecified, Kind::Workorder) => SendType::Workorder,
+        (given, _) => given,
+    };
+    given.as_str_name().trim_start_matches("SEND_TYPE_").to_ascii_lowercase()
+}
+
+async fn compose(
+    tx: &mut Tx<'_>,
+    sending: &Sending,
+    record: &Record,
+    seller: &Seller,
+    given: &SendInput,
+    (to, cc): (Vec<Mailbox>, Vec<Mailbox>),
+) -> Result<Mail, Error> {
+    let page = sending.links.page(tx.account(), record);
+    let online = match record.language {
+        Language::Nl => "Online bekijken",
+        Language::En => "View online",
+    };
+    let from = mailbox(&seller.party.name, "no-reply@localhost").ok_or(Error::NotFound("address"))?;
+    let mut mail = Mail::new(from, to, given.subject.clone());
+    mail.cc = cc;
+    mail.text = Some(format!("{}\n\n{online}: {page}\n", given.message.trim_end()));
+    mail.reference = reference(record);
+    Ok(mail)
+}
+
+/// By which the mails about a document are found.
+fn reference(record: &Record) -> String {
+    format!("document:{}", record.id)
+}

@@ -1,0 +1,217 @@
+//! `InvoiceService`, `QuoteService` and `WorkorderService`: one desk for all three, which takes requests apart and puts
+//! answers together.
+
+mod invoices;
+mod listing;
+mod quotes;
+mod workorders;
+
+use std::sync::Arc;
+
+use chassis::{Call, Context, Db, Tx};
+use proto::billing::{
+    CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, Document,
+    DocumentPdf, FinalizeDocumentRequest, FinalizeDocumentResponse, GenerationMode, GetDocumentPdfRequest,
+    GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest, ListDocumentsResponse,
+    SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse,
+};
+use proto::relations::Relation;
+use tonic::{Request, Response, Status};
+
+use super::operations::{self, New, Sending};
+use super::store::{self, Full};
+use super::{Kind, Links, answer};
+use crate::Error;
+use crate::clients::Clients;
+use crate::press::Press;
+
+/// Serves the documents of one kind.
+#[derive(Clone)]
+pub struct Desk {
+    pub kind: Kind,
+    pub shared: Arc<Shared>,
+}
+
+/// What all kinds have in common.
+pub struct Shared {
+    pub db: Db,
+    pub clients: Clients,
+    pub links: Links,
+    pub press: Press,
+}
+
+impl Desk {
+    async fn list(
+        &self,
+        request: Request<ListDocumentsRequest>,
+    ) -> Result<Response<ListDocumentsResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let (wanted, page) = listing::wanted(&context, input);
+        let mut connection = self.shared.db.read().await?;
+        let (items, meta) =
+            store::list(&mut connection, context.account_id(), self.kind, &wanted, page).await?;
+        connection.done();
+        let data = items.into_iter().map(|item| item.0).collect();
+        Ok(Response::new(ListDocumentsResponse { data, meta: Some(meta) }))
+    }
+
+    async fn create(
+        &self,
+        request: Request<CreateDocumentRequest>,
+    ) -> Result<Response<CreateDocumentResponse>, Status> {
+        let call = Call::open(request)?;
+        let context = call.context.clone();
+        let given = call.input.document.clone().unwrap_or_default();
+        let client = self.shared.clients.named(&context, &given.client_id, &given.client_external_id).await?;
+        let new = New { kind: self.kind, client, links: self.shared.links.clone() };
+        let create = async move |tx: &mut Tx<'_>, input: &CreateDocumentRequest| {
+            let given = input.document.clone().unwrap_or_default();
+            let data = operations::create(tx, &new, &given).await?;
+            Ok::<_, Error>(CreateDocumentResponse { data: Some(data) })
+        };
+        let mut response = self.shared.db.write(call, create).await?;
+        self.print(&context, &mut response, |answer| &mut answer.data).await?;
+        Ok(response)
+    }
+
+    async fn get(&self, request: Request<GetDocumentRequest>) -> Result<Response<GetDocumentResponse>, Status> {
+        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        let Call { context, input, .. } = Call::open(request)?;
+        let full = self.find(&context, &input.id).await?;
+        let data = answer::document(context.account_id(), &self.shared.links, &full);
+        Ok(Response::new(GetDocumentResponse { data: Some(data) }))
+    }
+
+    async fn update(
+        &self,
+        request: Request<UpdateDocumentRequest>,
+    ) -> Result<Response<UpdateDocumentResponse>, Status> {
+        let (kind, links) = (self.kind, self.shared.links.clone());
+        let update = async move |tx: &mut Tx<'_>, input: &UpdateDocumentRequest| {
+            let given = input.document.clone().unwrap_or_default();
+            let mask = input.update_mask.as_ref();
+            let data = operations::patch(tx, kind, &input.id, &given, mask, &links).await?;
+            Ok::<_, Error>(UpdateDocumentResponse { data: Some(data) })
+        };
+        self.shared.db.write(Call::open(request)?, update).await
+    }
+
+    async fn delete(
+        &self,
+        request: Request<DeleteDocumentRequest>,
+    ) -> Result<Response<DeleteDocumentResponse>, Status> {
+        let (kind, links) = (self.kind, self.shared.links.clone());
+        let delete = async move |tx: &mut Tx<'_>, input: &DeleteDocumentRequest| {
+            let data = operations::delete(tx, kind, &input.id, &links).await?;
+            Ok::<_, Error>(DeleteDocumentResponse { data: Some(data) })
+        };
+        self.shared.db.write(Call::open(request)?, delete).await
+    }
+
+    async fn finalize(
+        &self,
+        request: Request<FinalizeDocumentRequest>,
+    ) -> Result<Response<FinalizeDocumentResponse>, Status> {
+        let call = Call::open(request)?;
+        let context = call.context.clone();
+        let client = self.client_of_draft(&context, &call.input.id).await?;
+        let (kind, links) = (self.kind, self.shared.links.clone());
+        let finalize = async move |tx: &mut Tx<'_>, input: &FinalizeDocumentRequest| {
+            let data = operations::finalize(tx, kind, &input.id, client.as_ref(), &links).await?;
+            Ok::<_, Error>(FinalizeDocumentResponse { data: Some(data) })
+        };
+        let mut response = self.shared.db.write(call, finalize).await?;
+        self.print(&context, &mut response, |answer| &mut answer.data).await?;
+        Ok(response)
+    }
+
+    async fn send(
+        &self,
+        request: Request<SendDocumentRequest>,
+    ) -> Result<Response<SendDocumentResponse>, Status> {
+        let call = Call::open(request)?;
+        let client = self.client_of_draft(&call.context, &call.input.id).await?;
+        let sending = Sending { kind: self.kind, client, links: self.shared.links.clone() };
+        let send = async move |tx: &mut Tx<'_>, input: &SendDocumentRequest| {
+            let mail = input.mail.clone().unwrap_or_default();
+            let data = operations::send(tx, &sending, &input.id, &mail).await?;
+            Ok::<_, Error>(SendDocumentResponse { data: Some(data) })
+        };
+        self.shared.db.write(call, send).await
+    }
+
+    async fn pdf(
+        &self,
+        request: Request<GetDocumentPdfRequest>,
+    ) -> Result<Response<GetDocumentPdfResponse>, Status> {
+        let Call { context, input, .. } = Call::open(request)?;
+        let full = self.find(&context, &input.id).await?;
+        let pdf_url = self.shared.links.pdf(context.account_id(), &full.record);
+        let data = DocumentPdf { id: full.record.id.to_string(), pdf_url };
+        Ok(Response::new(GetDocumentPdfResponse { data: Some(data) }))
+    }
+
+    async fn find(&self, context: &Context, id: &str) -> Result<Full, Error> {
+        let id = chassis::id::parse(id).ok_or(Error::NotFound(self.kind.name()))?;
+        let mut connection = self.shared.db.read().await?;
+        let found = store::find(&mut connection, context.account_id(), self.kind, id).await?;
+        connection.done();
+        found.ok_or(Error::NotFound(self.kind.name()))
+    }
+
+    /// The client of a document that is still a draft, which needs it to become final. A document never changes its
+    /// client, and a final one stays final, so this can be asked before the transaction.
+    async fn client_of_draft(&self, context: &Context, id: &str) -> Result<Option<Relation>, Error> {
+        let Some(id) = chassis::id::parse(id) else { return Ok(None) };
+        let mut connection = self.shared.db.read().await?;
+        let state = store::find_state(&mut connection, context.account_id(), self.kind, id).await?;
+        connection.done();
+        drop(connection);
+        match state {
+            Some((false, Some(client))) => {
+                self.shared.clients.get(context.account(), client, context.deadline).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes the PDF of a document that has just become final, after the commit and outside any transaction, and keeps
+    /// what became of it: with the document, in this answer, and in the answer that repeats of the call get. Should the
+    /// process end before that, a repeat comes here again. A failure is no reason to fail the request.
+    async fn print<T: prost::Message>(
+        &self,
+        context: &Context,
+        response: &mut Response<T>,
+        document: fn(&mut T) -> &mut Option<Document>,
+    ) -> Result<(), Error> {
+        let Some(document) = document(response.get_mut()).as_mut().filter(|document| wants_pdf(document)) else {
+            return Ok(());
+        };
+        let mut full = self.find(context, &document.id).await?;
+        let record = &mut full.record;
+        let (id, version) = (record.id, record.content_version);
+        let error = match self.shared.press.pdf(context.account(), &full).await {
+            Ok(_) => "",
+            Err(error) => {
+                tracing::error!(error = %chassis::Error::from(error), document = %id, "a PDF could not be made");
+                PDF_FAILED
+            }
+        };
+        full.record.pdf_version = error.is_empty().then_some(version);
+        error.clone_into(&mut full.record.pdf_error);
+        *document = answer::document(context.account_id(), &self.shared.links, &full);
+        let note = async move |tx: &mut Tx<'_>, (): &()| {
+            let account = tx.account();
+            store::note_pdf(tx.db(), account, id, error.is_empty().then_some(version), error).await
+        };
+        Ok(self.shared.db.amend(context, &(), response.get_ref(), note).await?)
+    }
+}
+
+const PDF_FAILED: &str = "The PDF could not be made now. It is made when pdf_url is opened.";
+
+/// Whether a document has just become final and its PDF is still to be made.
+fn wants_pdf(document: &Document) -> bool {
+    let made = document.pdf.as_ref().is_some_and(|pdf| pdf.status != "none");
+    document.generation_mode() == GenerationMode::Final && !made
+}

@@ -1,0 +1,65 @@
+//! `QuoteService`.
+
+use chassis::{Call, Tx};
+use proto::billing::quote_service_server::QuoteService;
+use proto::billing::{AcceptQuoteRequest, AcceptQuoteResponse, CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, FinalizeDocumentRequest, FinalizeDocumentResponse, GetDocumentPdfRequest, GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse};
+use tonic::{Request, Response, Status};
+
+use super::Desk;
+use crate::Error;
+use crate::document::operations;
+
+#[tonic::async_trait]
+impl QuoteService for Desk {
+    async fn list_quotes(&self, request: Request<ListDocumentsRequest>) -> Result<Response<ListDocumentsResponse>, Status> {
+        self.list(request).await
+    }
+
+    async fn create_quote(&self, request: Request<CreateDocumentRequest>) -> Result<Response<CreateDocumentResponse>, Status> {
+        self.create(request).await
+    }
+
+    async fn get_quote(&self, request: Request<GetDocumentRequest>) -> Result<Response<GetDocumentResponse>, Status> {
+        self.get(request).await
+    }
+
+    async fn update_quote(&self, request: Request<UpdateDocumentRequest>) -> Result<Response<UpdateDocumentResponse>, Status> {
+        self.update(request).await
+    }
+
+    async fn delete_quote(
+        &self,
+        request: Request<DeleteDocumentRequest>,
+    ) -> Result<Response<DeleteDocumentResponse>, Status> {
+        self.delete(request).await
+    }
+
+    async fn finalize_quote(&self, request: Request<FinalizeDocumentRequest>) -> Result<Response<FinalizeDocumentResponse>, Status> {
+        self.finalize(request).await
+    }
+
+    async fn send_quote(&self, request: Request<SendDocumentRequest>) -> Result<Response<SendDocumentResponse>, Status> {
+        self.send(request).await
+    }
+
+    async fn get_quote_pdf(&self, request: Request<GetDocumentPdfRequest>) -> Result<Response<GetDocumentPdfResponse>, Status> {
+        self.pdf(request).await
+    }
+
+    async fn accept_quote(
+        &self,
+        request: Request<AcceptQuoteRequest>,
+    ) -> Result<Response<AcceptQuoteResponse>, Status> {
+        let call = Call::open(request)?;
+        let context = call.context.clone();
+        let client = self.client_of_draft(&context, &call.input.id).await?;
+        let links = self.shared.links.clone();
+        let accept = async move |tx: &mut Tx<'_>, input: &AcceptQuoteRequest| {
+            let data = operations::accept(tx, &input.id, client.as_ref(), &links).await?;
+            Ok::<_, Error>(AcceptQuoteResponse { data: Some(data) })
+        };
+        let mut response = self.shared.db.write(call, accept).await?;
+        self.print(&context, &mut response, |answer| &mut answer.data).await?;
+        Ok(response)
+    }
+}

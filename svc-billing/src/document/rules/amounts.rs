@@ -1,0 +1,126 @@
+//! The arithmetic of documents: exact decimals, amounts rounded to cents with halves away from zero, VAT for each rate
+//! over the sum of its rows and rounded once, as EN 16931 asks.
+
+use render::paper::Category;
+use rust_decimal::{Decimal, RoundingStrategy};
+
+/// Amounts are smaller than this, whatever their sign.
+pub const LIMIT: Decimal = Decimal::from_parts(3_567_587_328, 232, 0, false, 0);
+
+/// A row of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub name: String,
+    pub description: String,
+    pub quantity: Decimal,
+    pub unit: String,
+    pub unit_price: Decimal,
+    /// In percent.
+    pub vat_rate: Decimal,
+    /// The tax rate that was meant; empty for a rate that the account does not have.
+    pub vat_code: String,
+    pub category: Category,
+}
+
+impl Row {
+    pub fn total_excl(&self) -> Decimal {
+        // Beyond the limit the product may be off by a fraction; such rows are refused, see `fits`.
+        cents(self.quantity.saturating_mul(self.unit_price))
+    }
+
+    /// With its VAT, rounded for itself.
+    pub fn total_incl(&self) -> Decimal {
+        let excl = self.total_excl();
+        excl + vat_of(excl, self.vat_rate)
+    }
+
+    /// Whether its amounts are within the limit.
+    pub fn fits(&self) -> bool {
+        self.total_excl().abs() < LIMIT && self.total_incl().abs() < LIMIT
+    }
+}
+
+/// The rows of one rate and category, together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VatGroup {
+    pub rate: Decimal,
+    pub category: Category,
+    /// Of the first row that has one.
+    pub code: String,
+    pub taxable: Decimal,
+    pub vat: Decimal,
+}
+
+/// What a document comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amounts {
+    pub excl: Decimal,
+    pub vat: Decimal,
+    pub incl: Decimal,
+    /// The common rate, or VAT in percent of `excl` when there are several.
+    pub rate: Decimal,
+}
+
+/// The VAT of the rows: a group for each rate and category, the highest rate first.
+pub fn vat_groups(rows: &[Row]) -> Vec<VatGroup> {
+    let mut groups: Vec<VatGroup> = Vec::new();
+    for row in rows {
+        let same = |group: &&mut VatGroup| group.rate == row.vat_rate && group.category == row.category;
+        match groups.iter_mut().find(same) {
+            Some(group) => {
+                group.taxable += row.total_excl();
+                if group.code.is_empty() {
+                    group.code.clone_from(&row.vat_code);
+                }
+            }
+            None => groups.push(VatGroup {
+                rate: row.vat_rate,
+                category: row.category,
+                code: row.vat_code.clone(),
+                taxable: row.total_excl(),
+                vat: Decimal::ZERO,
+            }),
+        }
+    }
+    for group in &mut groups {
+        group.vat = vat_of(group.taxable, group.rate);
+    }
+    groups.sort_by(|one, other| other.rate.cmp(&one.rate).then(one.category.cmp(&other.category)));
+    groups
+}
+
+pub fn amounts(groups: &[VatGroup]) -> Amounts {
+    let excl: Decimal = groups.iter().map(|group| group.taxable).sum();
+    let vat: Decimal = groups.iter().map(|group| group.vat).sum();
+    let rate = match groups {
+        [] => Decimal::ZERO,
+        [first, others @ ..] if others.iter().all(|group| group.rate == first.rate) => first.rate,
+        _ => blended(vat, excl),
+    };
+    Amounts { excl: two_places(excl), vat: two_places(vat), incl: two_places(excl + vat), rate }
+}
+
+fn blended(vat: Decimal, excl: Decimal) -> Decimal {
+    let share = vat.checked_mul(Decimal::ONE_HUNDRED).and_then(|hundredfold| hundredfold.checked_div(excl));
+    share.map_or(Decimal::ZERO, |percent| cents(percent).normalize())
+}
+
+/// The VAT of an amount, in cents.
+fn vat_of(taxable: Decimal, rate: Decimal) -> Decimal {
+    cents(taxable.saturating_mul(rate) / Decimal::ONE_HUNDRED)
+}
+
+/// Rounded to cents, halves away from zero.
+pub fn cents(amount: Decimal) -> Decimal {
+    amount.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero)
+}
+
+/// An amount of cents, written with both of them.
+pub fn two_places(mut amount: Decimal) -> Decimal {
+    amount.rescale(2);
+    if amount.is_zero() { Decimal::new(0, 2) } else { amount }
+}
+
+#[cfg(test)]
+#[path = "amounts_tests.rs"]
+mod tests;

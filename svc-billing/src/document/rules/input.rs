@@ -1,0 +1,173 @@
+//! What a create request means: its rows with their VAT, and its totals, which must agree with them.
+
+use proto::api::Fault;
+use proto::billing::{DocumentInput, DocumentRowInput};
+use proto::{At, Faults};
+use render::paper::Category;
+use rust_decimal::Decimal;
+
+use super::amounts::{self, Amounts, Row, cents, two_places};
+use crate::settings::SalesRate;
+
+/// The rows of a new document, and what they come to. Meaningless when there are faults.
+pub fn rows(given: &DocumentInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> (Vec<Row>, Amounts) {
+    let list = at.name("rows");
+    let mut rows: Vec<Row> = Vec::with_capacity(given.rows.len());
+    for (index, input) in given.rows.iter().enumerate() {
+        rows.push(row(input, rates, &list.index(index), faults));
+    }
+    let totals = Totals::of(given);
+    if rows.is_empty() && totals.any() {
+        rows.extend(totals.as_row(given, rates));
+    }
+    let amounts = amounts::amounts(&amounts::vat_groups(&rows));
+    if amounts.incl.abs() >= amounts::LIMIT || amounts.excl.abs() >= amounts::LIMIT {
+        let detail = "the total of the rows must be below 1,000,000,000,000";
+        faults.add(&list, Fault::OutOfRange, detail);
+    }
+    if faults.is_empty() {
+        totals.compare(&amounts, at, faults);
+    }
+    (rows, amounts)
+}
+
+fn row(input: &DocumentRowInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> Row {
+    let (name, description) = match (input.name.as_str(), input.title.as_str()) {
+        ("", title) => (title, ""),
+        (name, title) => (name, title),
+    };
+    if name.is_empty() {
+        faults.add(&at.name("name"), Fault::Required, "name or title is required: it is what the row shows");
+    }
+    let (vat_rate, vat_code, category) = vat(input, rates, at, faults);
+    let row = Row {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        quantity: number(&input.quantity).unwrap_or(Decimal::ONE),
+        unit: input.unit.clone(),
+        unit_price: number(&input.unit_price).unwrap_or_default(),
+        vat_rate,
+        vat_code,
+        category,
+    };
+    if !row.fits() {
+        let detail = "quantity times unit_price must be below 1,000,000,000,000";
+        faults.add(&at.name("unit_price"), Fault::OutOfRange, detail);
+    }
+    row
+}
+
+/// The code wins over the rate; without both it is the account's default.
+fn vat(
+    input: &DocumentRowInput,
+    rates: &[SalesRate],
+    at: &At<'_>,
+    faults: &mut Faults,
+) -> (Decimal, String, Category) {
+    if !input.vat_code.is_empty() {
+        match rates.iter().find(|rate| rate.code == input.vat_code) {
+            Some(rate) => return of_rate(rate),
+            None => {
+                let known: Vec<&str> = rates.iter().map(|rate| rate.code.as_str()).collect();
+                let detail = format!("vat_code must be the code of a tax rate for sales: {}", known.join(", "));
+                faults.add(&at.name("vat_code"), Fault::UnknownReference, detail);
+            }
+        }
+    }
+    number(&input.vat_rate).map_or_else(|| default_rate(rates), |percent| of_percent(percent, rates))
+}
+
+fn of_rate(rate: &SalesRate) -> (Decimal, String, Category) {
+    (rate.amount.normalize(), rate.code.clone(), rate.category)
+}
+
+fn default_rate(rates: &[SalesRate]) -> (Decimal, String, Category) {
+    rates.iter().find(|rate| rate.is_default).map_or((Decimal::ZERO, String::new(), Category::Z), of_rate)
+}
+
+/// A percentage means the account's rate of that height, if it has one; 0 means zero-rated.
+fn of_percent(percent: Decimal, rates: &[SalesRate]) -> (Decimal, String, Category) {
+    let category = if percent.is_zero() { Category::Z } else { Category::S };
+    let known = rates.iter().find(|rate| rate.amount == percent && rate.category == category);
+    known.map_or((percent.normalize(), String::new(), category), of_rate)
+}
+
+/// A checked number of a request; `None` when it is absent (or has a fault of its own).
+pub fn number(text: &str) -> Option<Decimal> {
+    text.parse().ok()
+}
+
+/// The totals that a request may carry.
+struct Totals {
+    subtotal: Option<Decimal>,
+    vat_rate: Option<Decimal>,
+    vat: Option<Decimal>,
+    excl: Option<Decimal>,
+    incl: Option<Decimal>,
+}
+
+impl Totals {
+    fn of(given: &DocumentInput) -> Self {
+        Self {
+            subtotal: number(&given.subtotal),
+            vat_rate: number(&given.vat_rate),
+            vat: number(&given.vat_amount),
+            excl: number(&given.total_excl_vat),
+            incl: number(&given.total_incl_vat),
+        }
+    }
+
+    fn any(&self) -> bool {
+        self.subtotal.is_some() || self.vat.is_some() || self.excl.is_some() || self.incl.is_some()
+    }
+
+    /// Without rows the totals make one. What is missing is derived from the rest.
+    fn as_row(&self, given: &DocumentInput, rates: &[SalesRate]) -> Option<Row> {
+        let excl = self.excl.or(self.subtotal).or(match (self.incl, self.vat) {
+            (Some(incl), Some(vat)) => incl.checked_sub(vat),
+            _ => None,
+        });
+        let vat = self.vat.or_else(|| self.incl?.checked_sub(excl?));
+        let implied = || Some(cents(vat?.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(excl?)?));
+        let percent = self.vat_rate.or_else(implied).filter(|percent| {
+            (Decimal::ZERO..=Decimal::ONE_HUNDRED).contains(percent)
+        });
+        let (vat_rate, vat_code, category) =
+            percent.map_or_else(|| default_rate(rates), |percent| of_percent(percent, rates));
+        let derived = || {
+            let whole = Decimal::ONE_HUNDRED + vat_rate;
+            Some(cents(self.incl?.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(whole)?))
+        };
+        Some(Row {
+            name: given.title.clone(),
+            description: String::new(),
+            quantity: Decimal::ONE,
+            unit: String::new(),
+            unit_price: excl.or_else(derived)?,
+            vat_rate,
+            vat_code,
+            category,
+        })
+    }
+
+    fn compare(&self, computed: &Amounts, at: &At<'_>, faults: &mut Faults) {
+        let pairs = [
+            ("subtotal", self.subtotal, computed.excl),
+            ("vat_rate", self.vat_rate, computed.rate),
+            ("vat_amount", self.vat, computed.vat),
+            ("total_excl_vat", self.excl, computed.excl),
+            ("total_incl_vat", self.incl, computed.incl),
+        ];
+        for (name, sent, computed) in pairs {
+            if let Some(sent) = sent.filter(|sent| *sent != computed) {
+                let shown = if name == "vat_rate" { computed } else { two_places(computed) };
+                let detail = format!("{name} is {sent}, but the rows come to {shown}; leave it out or correct it");
+                faults.add(&at.name(name), Fault::Conflicting, detail);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "input_tests.rs"]
+mod tests;

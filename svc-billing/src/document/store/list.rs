@@ -1,0 +1,130 @@
+//! Pages of documents.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use chassis::time::timestamp;
+use chrono::{DateTime, NaiveDate, Utc};
+use proto::Faults;
+use proto::api::PageMeta;
+use proto::billing::DocumentItem;
+use rust_decimal::Decimal;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use crate::Error;
+use crate::document::Kind;
+
+const TABLE: &str = "billing.document";
+const COLUMNS: &str = "id, number, title, invoice_date, due_date, created_at, total_excl, vat_rate, vat_amount, \
+                       total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id";
+
+/// What can be sorted by, as the contract names it and as the table does.
+const SORTS: [(&str, &str); 7] = [
+    ("created_at", "created_at"),
+    ("invoice_date", "invoice_date"),
+    ("due_date", "due_date"),
+    ("number", "number"),
+    ("title", "title"),
+    ("total_incl_vat", "total_incl"),
+    ("payment_status", "payment_status"),
+];
+
+/// Which documents are asked for; empty texts and `None` ask for nothing.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub ids: Option<Vec<Uuid>>,
+    pub client: Option<Uuid>,
+    pub number: String,
+    pub dates: (Option<NaiveDate>, Option<NaiveDate>),
+    pub due_dates: (Option<NaiveDate>, Option<NaiveDate>),
+    pub created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    pub search: String,
+    pub payment_status: String,
+    pub sort: String,
+    pub order: String,
+}
+
+impl Wanted {
+    fn is_everything(&self) -> bool {
+        let Self { ids, client, number, dates, due_dates, created, search, payment_status, sort: _, order: _ } = self;
+        ids.is_none()
+            && client.is_none()
+            && [number, search, payment_status].iter().all(|text| text.is_empty())
+            && *dates == (None, None)
+            && *due_dates == (None, None)
+            && *created == (None, None)
+    }
+}
+
+/// A document as lists show it. Read straight into the message that is sent.
+pub struct Item(pub DocumentItem);
+
+impl FromRow<'_, PgRow> for Item {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        let id: Uuid = columns.take()?;
+        let (number, title) = (columns.take()?, columns.take()?);
+        let (invoice_date, due_date): (NaiveDate, NaiveDate) = (columns.take()?, columns.take()?);
+        let created_at: DateTime<Utc> = columns.take()?;
+        let total_excl = columns.take::<Decimal>()?.to_string();
+        Ok(Self(DocumentItem {
+            id: id.to_string(),
+            number,
+            title,
+            invoice_date: invoice_date.to_string(),
+            due_date: due_date.to_string(),
+            created_at: Some(timestamp(created_at)),
+            subtotal: total_excl.clone(),
+            vat_rate: columns.take::<Decimal>()?.normalize().to_string(),
+            vat_amount: columns.take::<Decimal>()?.to_string(),
+            total_excl_vat: total_excl,
+            total_incl_vat: columns.take::<Decimal>()?.to_string(),
+            client_id: columns.take::<Option<Uuid>>()?.map(|id| id.to_string()).unwrap_or_default(),
+            payment_status: columns.take()?,
+            paid_at: columns.take::<Option<DateTime<Utc>>>()?.map(timestamp),
+            sent_at: columns.take::<Option<DateTime<Utc>>>()?.map(timestamp),
+            project_number: columns.take()?,
+            is_credit: columns.take::<Option<Uuid>>()?.is_some(),
+            external_id: columns.take::<Option<String>>()?.filter(|text| !text.is_empty()),
+        }))
+    }
+}
+
+/// A page, newest first unless asked otherwise.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: Kind,
+    wanted: &Wanted,
+    page: Page,
+) -> Result<(Vec<Item>, PageMeta), Error> {
+    let total = if wanted.is_everything() { Total::Counted(kind.name()) } else { Total::Matching };
+    let mut list = List::new(account, TABLE, COLUMNS, total);
+    list.equals("kind", kind.name());
+    if let Some(ids) = &wanted.ids {
+        list.any("id", ids);
+    }
+    if let Some(client) = wanted.client {
+        list.equals("client_id", client);
+    }
+    for (column, text) in [("number", &wanted.number), ("payment_status", &wanted.payment_status)] {
+        if !text.is_empty() {
+            list.equals(column, text);
+        }
+    }
+    list.between("invoice_date", wanted.dates.0, wanted.dates.1);
+    list.between("due_date", wanted.due_dates.0, wanted.due_dates.1);
+    list.between("created_at", wanted.created.0, wanted.created.1);
+    if !wanted.search.is_empty() {
+        list.search("search_text", &wanted.search);
+    }
+    let mut faults = Faults::default();
+    list.sort(&SORTS, &wanted.sort, &wanted.order, &mut faults);
+    if !faults.is_empty() {
+        return Err(chassis::Error::from(faults).into());
+    }
+    Ok(list.fetch(connection, page).await?)
+}

@@ -1,0 +1,28 @@
+//! The SQL of documents, and nothing else.
+
+mod list;
+mod read;
+mod write;
+
+pub use list::{Item, Wanted, list};
+pub use read::{
+    Full, History, StoredRow, find, find_by_external_id, find_by_number, find_by_token, find_original, find_parties, find_state,
+    list_rows, lock_family,
+};
+pub use write::{
+    Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client, insert, log,
+    mark_sent, note_pdf, note_view, update_content, update_standing,
+};
+
+/// In the order in which `Record` is read.
+macro_rules! columns {
+    () => {
+        "d.id, d.kind, d.version, d.content_version, d.is_final, d.number, d.number_given, d.title, d.invoice_date, \
+         d.due_date, d.currency, d.language, d.total_excl, d.vat_rate, d.vat_amount, d.total_incl, d.row_count, \
+         d.client_id, d.client_company_name, d.client_firstname, d.client_lastname, d.payment_status, d.paid_at, \
+         d.paid_amount, d.open_amount, d.overpaid_amount, d.sent_at, d.project_number, d.credits, d.external_id, \
+         d.token, d.finalized_at, d.accepted_at, d.einvoice_missing, d.pdf_version, d.pdf_error, d.created_at, \
+         d.updated_at"
+    };
+}
+use columns;

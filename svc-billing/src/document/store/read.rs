@@ -1,0 +1,310 @@
+//! Finding documents.
+
+use chassis::AccountId;
+use chassis::row::Columns;
+use chrono::{DateTime, NaiveDate, Utc};
+use render::paper::{Category, Language, Original, Party};
+use rust_decimal::Decimal;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::columns;
+use crate::Error;
+use crate::document::rules::amounts::Row;
+use crate::document::{Client, Kind, Parties, Record, Seller};
+
+/// A document with all that its detail shows.
+#[derive(Clone, Debug)]
+pub struct Full {
+    pub record: Record,
+    pub rows: Vec<StoredRow>,
+    /// The invoices that credit it, in the order in which they were made.
+    pub credited_by: Vec<Uuid>,
+    /// Newest first.
+    pub history: Vec<History>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredRow {
+    pub row: Row,
+    pub credited_by: Option<Uuid>,
+}
+
+#[derive(Clone, Debug)]
+pub struct History {
+    pub at: DateTime<Utc>,
+    pub event: String,
+    pub actor: String,
+    /// JSON text of an object.
+    pub data: String,
+    /// What became of the mail, and why.
+    pub mail: Option<(String, String)>,
+}
+
+/// Reads the columns of `columns!`.
+fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
+    Ok(Record {
+        id: columns.take()?,
+        kind: Kind::named(columns.take()?),
+        version: columns.take()?,
+        content_version: columns.take()?,
+        is_final: columns.take()?,
+        number: columns.take()?,
+        number_given: columns.take()?,
+        title: columns.take()?,
+        invoice_date: columns.take()?,
+        due_date: columns.take()?,
+        currency: columns.take()?,
+        language: language(columns.take()?),
+        total_excl: columns.take()?,
+        vat_rate: columns.take::<Decimal>()?.normalize(),
+        vat_amount: columns.take()?,
+        total_incl: columns.take()?,
+        row_count: columns.take()?,
+        client: client(columns)?,
+        payment_status: columns.take()?,
+        paid_at: columns.take()?,
+        paid_amount: columns.take()?,
+        open_amount: columns.take()?,
+        overpaid_amount: columns.take()?,
+        sent_at: columns.take()?,
+        project_number: columns.take()?,
+        credits: columns.take()?,
+        external_id: columns.take()?,
+        token: columns.take()?,
+        finalized_at: columns.take()?,
+        accepted_at: columns.take()?,
+        einvoice_missing: columns.take()?,
+        pdf_version: columns.take()?,
+        pdf_error: columns.take()?,
+        created_at: columns.take()?,
+        updated_at: columns.take()?,
+    })
+}
+
+fn client(columns: &mut Columns<'_>) -> Result<Option<Client>, sqlx::Error> {
+    let id: Option<Uuid> = columns.take()?;
+    let client = Client {
+        id: id.unwrap_or_default(),
+        company_name: columns.take()?,
+        firstname: columns.take()?,
+        lastname: columns.take()?,
+    };
+    Ok(id.map(|_| client))
+}
+
+pub fn language_name(language: Language) -> &'static str {
+    match language {
+        Language::Nl => "nl",
+        Language::En => "en",
+    }
+}
+
+fn language(name: &str) -> Language {
+    if name == "en" { Language::En } else { Language::Nl }
+}
+
+pub fn category_name(category: Category) -> &'static str {
+    match category {
+        Category::S => "S",
+        Category::Z => "Z",
+        Category::E => "E",
+        Category::AE => "AE",
+        Category::K => "K",
+        Category::G => "G",
+        Category::O => "O",
+    }
+}
+
+fn category(name: &str) -> Category {
+    let all =
+        [Category::S, Category::Z, Category::E, Category::AE, Category::K, Category::G, Category::O];
+    all.into_iter().find(|category| category_name(*category) == name).unwrap_or(Category::S)
+}
+
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        record(&mut Columns::of(row))
+    }
+}
+
+/// A row as the statement packs it. A record can have nine fields at most.
+type PackedRow = (String, String, Decimal, String, Decimal, Decimal, String, String, Option<Uuid>);
+
+fn stored_row(packed: PackedRow) -> StoredRow {
+    let (name, description, quantity, unit, unit_price, vat_rate, vat_code, named, credited_by) = packed;
+    let row = Row {
+        name,
+        description,
+        quantity: quantity.normalize(),
+        unit,
+        unit_price: unit_price.normalize(),
+        vat_rate: vat_rate.normalize(),
+        vat_code,
+        category: category(&named),
+    };
+    StoredRow { row, credited_by }
+}
+
+type PackedHistory = (DateTime<Utc>, String, String, String, Option<String>, Option<String>);
+
+impl FromRow<'_, PgRow> for Full {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        let record = record(&mut columns)?;
+        let rows: Vec<PackedRow> = columns.take()?;
+        let credited_by = columns.take()?;
+        let history: Vec<PackedHistory> = columns.take()?;
+        let history = history.into_iter().map(|(at, event, actor, data, status, error)| History {
+            at,
+            event,
+            actor,
+            data,
+            mail: status.zip(error),
+        });
+        Ok(Self {
+            record,
+            rows: rows.into_iter().map(stored_row).collect(),
+            credited_by,
+            history: history.collect(),
+        })
+    }
+}
+
+macro_rules! packed_rows {
+    () => {
+        "array(select row(r.name, r.description, r.quantity, r.unit, r.unit_price, r.vat_rate, r.vat_code, \
+         r.category, r.credited_by) from billing.document_row r \
+         where r.account_id = d.account_id and r.document_id = d.id order by r.position)"
+    };
+}
+
+macro_rules! full {
+    ($condition:literal) => {
+        concat!(
+            "select ",
+            columns!(),
+            ", ",
+            packed_rows!(),
+            ", array(select c.id from billing.document c \
+             where c.account_id = d.account_id and c.credits = d.id order by c.created_at, c.id), \
+             array(select row(h.at, h.event, h.actor, h.data, m.status, m.last_error) \
+             from billing.document_history h left join mail m on m.account_id = h.account_id and m.id = h.mail_id \
+             where h.account_id = d.account_id and h.document_id = d.id order by h.id desc limit 20) \
+             from billing.document d where d.account_id = $1 and ",
+            $condition
+        )
+    };
+}
+
+/// The whole document, in one round trip.
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: Kind,
+    id: Uuid,
+) -> Result<Option<Full>, Error> {
+    let sql = full!("d.id = $2 and d.kind = $3");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).bind(kind.name()).fetch_optional(connection).await?)
+}
+
+/// The document whose links have this secret.
+pub async fn find_by_token(
+    connection: &mut PgConnection,
+    account: AccountId,
+    token: [u8; 16],
+) -> Result<Option<Full>, Error> {
+    let sql = full!("d.token = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(token.as_slice()).fetch_optional(connection).await?)
+}
+
+/// Whether it is final, and its client: what is to be known before a change begins.
+pub async fn find_state(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: Kind,
+    id: Uuid,
+) -> Result<Option<(bool, Option<Uuid>)>, Error> {
+    let sql = "select is_final, client_id from billing.document where account_id = $1 and id = $2 and kind = $3";
+    Ok(sqlx::query_as(sql).bind(account).bind(id).bind(kind.name()).fetch_optional(connection).await?)
+}
+
+/// A document that is about to be changed, with the invoice it credits and the credits of that: the invoice first, its
+/// credits in the order in which they were made. Others who want to change any of them wait. Empty when there is none.
+pub async fn lock_family(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: Kind,
+    id: Uuid,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "with root as (select coalesce(credits, id) as id from billing.document \
+         where account_id = $1 and id = $2 and kind = $3) select ",
+        columns!(),
+        " from billing.document d where d.account_id = $1 \
+         and (d.id = (select id from root) or d.credits = (select id from root)) \
+         order by d.credits is not null, d.created_at, d.id for update"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(id).bind(kind.name()).fetch_all(connection).await?)
+}
+
+pub async fn list_rows(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Vec<StoredRow>, Error> {
+    let sql = concat!("select ", packed_rows!(), " from (select $1::uuid as account_id, $2::uuid as id) d");
+    let rows: Vec<PackedRow> = sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?;
+    Ok(rows.into_iter().map(stored_row).collect())
+}
+
+/// Seller and buyer of a final document.
+pub async fn find_parties(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Parties>, Error> {
+    let sql = "select seller, buyer from billing.document where account_id = $1 and id = $2";
+    let found: Option<(Option<Json<Seller>>, Option<Json<Party>>)> =
+        sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
+    let parties = found.and_then(|(seller, buyer)| seller.zip(buyer));
+    Ok(parties.map(|(Json(seller), Json(buyer))| Parties { seller, buyer }))
+}
+
+/// Who has a number.
+pub async fn find_by_number(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: Kind,
+    number: &str,
+) -> Result<Option<Uuid>, Error> {
+    let sql = "select id from billing.document where account_id = $1 and kind = $2 and number = $3";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(kind.name()).bind(number).fetch_optional(connection).await?)
+}
+
+/// Who has an external id that is not empty.
+pub async fn find_by_external_id(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: Kind,
+    external_id: &str,
+) -> Result<Option<Uuid>, Error> {
+    let sql = "select id from billing.document \
+               where account_id = $1 and kind = $2 and external_id = $3 and external_id <> ''";
+    let query = sqlx::query_scalar(sql).bind(account).bind(kind.name()).bind(external_id);
+    Ok(query.fetch_optional(connection).await?)
+}
+
+/// The number and date of an invoice, for the credit that takes it back.
+pub async fn find_original(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Original>, Error> {
+    let sql = "select number, invoice_date from billing.document where account_id = $1 and id = $2";
+    let found: Option<(String, NaiveDate)> =
+        sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
+    Ok(found.map(|(number, date)| Original { number, date }))
+}

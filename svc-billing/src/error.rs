@@ -1,0 +1,108 @@
+//! What can go wrong in this service, and what callers are told.
+
+use proto::api::Problem;
+use tonic::Status;
+use uuid::Uuid;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Names what was looked for.
+    #[error("there is no such {0} in this account")]
+    NotFound(&'static str),
+    #[error("the external id belongs to another record")]
+    ExternalIdTaken { holder: Option<Uuid> },
+    #[error("the number belongs to another document")]
+    NumberTaken { holder: Option<Uuid> },
+    #[error("the document is final")]
+    NotADraft,
+    #[error("the document is a draft")]
+    IsDraft,
+    #[error("the draft has payments")]
+    HasPayments,
+    #[error("the draft has been credited")]
+    HasCredits { credit: Uuid },
+    /// Says what is missing.
+    #[error("{0}")]
+    Incomplete(String),
+    #[error("a row was credited before")]
+    AlreadyCredited,
+    #[error("a credit cannot be credited")]
+    IsCredit,
+    #[error("the payment has come to its end")]
+    PaymentFinal,
+    #[error("the quote has expired")]
+    Expired,
+    #[error(transparent)]
+    Chassis(#[from] chassis::Error),
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Chassis(error.into())
+    }
+}
+
+impl From<Error> for chassis::Error {
+    fn from(error: Error) -> Self {
+        let problem = Self::problem;
+        match error {
+            Error::NotFound(what) => Self::not_found(what),
+            Error::ExternalIdTaken { holder } => with_holder(
+                problem(
+                    Problem::ExternalIdTaken,
+                    "Another record already has this external_id. Use another one, or change that record.",
+                ),
+                holder,
+            ),
+            Error::NumberTaken { holder } => with_holder(
+                problem(
+                    Problem::NumberTaken,
+                    "Another document of this kind already has this number. Leave number out to get the next one.",
+                ),
+                holder,
+            ),
+            Error::NotADraft => problem(
+                Problem::NotADraft,
+                "The document is final; only drafts can be deleted. A final invoice can be credited.",
+            ),
+            Error::IsDraft => problem(
+                Problem::IsDraft,
+                "The document is a draft; finalise it first, with POST to its path followed by /finalize.",
+            ),
+            Error::HasPayments => problem(Problem::HasPayments, "The draft has payments; delete them first."),
+            Error::HasCredits { credit } => {
+                problem(Problem::HasCredits, "The draft has been credited; delete the credit first.")
+                    .with("id", credit.to_string())
+            }
+            Error::Incomplete(detail) => problem(Problem::Incomplete, detail),
+            Error::AlreadyCredited => problem(
+                Problem::AlreadyCredited,
+                "A row is credited once, and these were credited before; see meta.credited_by of the invoice.",
+            ),
+            Error::IsCredit => {
+                problem(Problem::IsCredit, "A credit invoice cannot be credited; make a new invoice instead.")
+            }
+            Error::PaymentFinal => problem(
+                Problem::PaymentFinal,
+                "This online payment has come to its end and cannot become paid; add a new payment.",
+            ),
+            Error::Expired => {
+                problem(Problem::Expired, "This quote is no longer valid. Ask the sender for a new one.")
+            }
+            Error::Chassis(error) => error,
+        }
+    }
+}
+
+fn with_holder(error: chassis::Error, holder: Option<Uuid>) -> chassis::Error {
+    match holder {
+        Some(id) => error.with("id", id.to_string()),
+        None => error,
+    }
+}
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        chassis::Error::from(error).into()
+    }
+}

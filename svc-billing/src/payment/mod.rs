@@ -1,0 +1,52 @@
+//! Payments on invoices. Where the invoice stands because of them is worked out by `document::rules::standing`.
+
+mod operations;
+pub mod rpc;
+mod rules;
+pub mod store;
+
+use chassis::time::timestamp;
+use chrono::{DateTime, NaiveDate, Utc};
+use proto::billing::{self, PaymentMeta, PaymentMethod, PaymentStatus, PaymentType};
+use rust_decimal::Decimal;
+use uuid::Uuid;
+
+/// A payment as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    pub id: Uuid,
+    pub amount: Decimal,
+    pub date: NaiveDate,
+    pub status: PaymentStatus,
+    pub kind: PaymentType,
+    pub method: PaymentMethod,
+    pub external_id: String,
+    pub provider: String,
+    /// JSON text; empty when nothing was sent.
+    pub payment_data: String,
+    pub feedback_data: String,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl From<Payment> for billing::Payment {
+    fn from(payment: Payment) -> Self {
+        let object = |text: String| if text.is_empty() { "{}".to_owned() } else { text };
+        Self {
+            id: payment.id.to_string(),
+            amount: payment.amount.to_string(),
+            date: payment.date.to_string(),
+            status: payment.status.into(),
+            r#type: payment.kind.into(),
+            method: payment.method.into(),
+            external_id: payment.external_id,
+            provider: payment.provider,
+            meta: Some(PaymentMeta {
+                payment_data: object(payment.payment_data),
+                feedback_data: object(payment.feedback_data),
+                created_at: Some(timestamp(payment.created_at)),
+                updated_at: Some(timestamp(payment.updated_at)),
+            }),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `PaymentService`: takes requests apart and puts answers together.
+
+use chassis::{Call, Db, Tx};
+use proto::api::ListMeta;
+use proto::billing::payment_service_server::PaymentService;
+use proto::billing::{
+    CreatePaymentRequest, CreatePaymentResponse, DeletePaymentRequest, DeletePaymentResponse,
+    ListPaymentsRequest, ListPaymentsResponse, UpdatePaymentRequest, UpdatePaymentResponse,
+};
+use tonic::{Request, Response, Status};
+
+use super::store::{self, Wanted};
+use super::operations;
+use crate::Error;
+
+pub struct Payments {
+    pub db: Db,
+}
+
+#[tonic::async_trait]
+impl PaymentService for Payments {
+    async fn list_payments(
+        &self,
+        request: Request<ListPaymentsRequest>,
+    ) -> Result<Response<ListPaymentsResponse>, Status> {
+        let mut call = Call::open(request)?;
+        chassis::id::forgive(&mut call.faults);
+        let (context, input) = call.valid()?;
+        let (status, kind) = (input.status(), input.r#type());
+        let wanted = Wanted { external_id: input.external_id, status, kind };
+        let id = chassis::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
+        let mut connection = self.db.read().await?;
+        let found = store::list(&mut connection, context.account_id(), id, &wanted).await?;
+        connection.done();
+        let data: Vec<_> = found.ok_or(Error::NotFound("invoice"))?.into_iter().map(Into::into).collect();
+        let meta = Some(ListMeta { total: i64::try_from(data.len()).unwrap_or_default() });
+        Ok(Response::new(ListPaymentsResponse { data, meta }))
+    }
+
+    async fn create_payment(
+        &self,
+        request: Request<CreatePaymentRequest>,
+    ) -> Result<Response<CreatePaymentResponse>, Status> {
+        self.db.write(Call::open(request)?, create).await
+    }
+
+    async fn update_payment(
+        &self,
+        request: Request<UpdatePaymentRequest>,
+    ) -> Result<Response<UpdatePaymentResponse>, Status> {
+        self.db.write(Call::open(request)?, update).await
+    }
+
+    async fn delete_payment(
+        &self,
+        request: Request<DeletePaymentRequest>,
+    ) -> Result<Response<DeletePaymentResponse>, Status> {
+        self.db.write(Call::open(request)?, delete).await
+    }
+}
+
+async fn create(tx: &mut Tx<'_>, input: &CreatePaymentRequest) -> Result<CreatePaymentResponse, Error> {
+    let given = input.payment.clone().unwrap_or_default();
+    Ok(CreatePaymentResponse { data: Some(operations::create(tx, &input.id, &given).await?) })
+}
+
+async fn update(tx: &mut Tx<'_>, input: &UpdatePaymentRequest) -> Result<UpdatePaymentResponse, Error> {
+    let given = input.payment.clone().unwrap_or_default();
+    let mask = input.update_mask.as_ref();
+    let data = operations::update(tx, &input.id, &input.payment_id, &given, mask).await?;
+    Ok(UpdatePaymentResponse { data: Some(data) })
+}
+
+async fn delete(tx: &mut Tx<'_>, input: &DeletePaymentRequest) -> Result<DeletePaymentResponse, Error> {
+    operations::delete(tx, &input.id, &input.payment_id).await?;
+    Ok(DeletePaymentResponse {})
+}

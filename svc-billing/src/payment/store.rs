@@ -1,0 +1,187 @@
+//! The SQL of payments, and nothing else.
+
+use chassis::AccountId;
+use chassis::row::Columns;
+use chrono::NaiveDate;
+use proto::billing::{PaymentMethod, PaymentStatus, PaymentType};
+use rust_decimal::Decimal;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::Payment;
+use crate::Error;
+
+macro_rules! columns {
+    () => {
+        "id, amount, date, status, type, method, external_id, provider, payment_data, feedback_data, created_at, \
+         updated_at"
+    };
+}
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Payment {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            amount: columns.take()?,
+            date: columns.take()?,
+            status: PaymentStatus::from_str_name(&value("PAYMENT_STATUS_", columns.take()?)).unwrap_or_default(),
+            kind: PaymentType::from_str_name(&value("PAYMENT_TYPE_", columns.take()?)).unwrap_or_default(),
+            method: PaymentMethod::from_str_name(&value("PAYMENT_METHOD_", columns.take()?)).unwrap_or_default(),
+            external_id: columns.take()?,
+            provider: columns.take()?,
+            payment_data: columns.take()?,
+            feedback_data: columns.take()?,
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+        })
+    }
+}
+
+/// Enum values are stored as the contract shows them: `paid` is `PAYMENT_STATUS_PAID`.
+fn value(prefix: &str, name: &str) -> String {
+    prefix.to_owned() + &name.to_ascii_uppercase()
+}
+
+/// The opposite of [`value`].
+fn name(prefix: &str, value: &str) -> String {
+    value.strip_prefix(prefix).unwrap_or(value).to_ascii_lowercase()
+}
+
+pub fn status_name(status: PaymentStatus) -> String {
+    name("PAYMENT_STATUS_", status.as_str_name())
+}
+
+/// Which payments of an invoice are asked for.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub external_id: String,
+    pub status: PaymentStatus,
+    pub kind: PaymentType,
+}
+
+/// In the order in which they were added. `None` when there is no such invoice.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoice: Uuid,
+    wanted: &Wanted,
+) -> Result<Option<Vec<Payment>>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from billing.payment where account_id = $1 and document_id = $2 and ($3 = '' or external_id = $3) \
+         and ($4 = '' or status = $4) and ($5 = '' or type = $5) order by id"
+    );
+    let status = if wanted.status == PaymentStatus::Unspecified { String::new() } else { status_name(wanted.status) };
+    let kind = if wanted.kind == PaymentType::Unspecified {
+        String::new()
+    } else {
+        name("PAYMENT_TYPE_", wanted.kind.as_str_name())
+    };
+    let payments: Vec<Payment> = sqlx::query_as(sql)
+        .bind(account)
+        .bind(invoice)
+        .bind(&wanted.external_id)
+        .bind(status)
+        .bind(kind)
+        .fetch_all(&mut *connection)
+        .await?;
+    if payments.is_empty() {
+        let sql = "select exists (select from billing.document \
+                   where account_id = $1 and id = $2 and kind = 'invoice')";
+        let known: bool = sqlx::query_scalar(sql).bind(account).bind(invoice).fetch_one(connection).await?;
+        return Ok(known.then(Vec::new));
+    }
+    Ok(Some(payments))
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoice: Uuid,
+    id: Uuid,
+) -> Result<Option<Payment>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from billing.payment where account_id = $1 and document_id = $2 and id = $3"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(invoice).bind(id).fetch_optional(connection).await?)
+}
+
+/// What was really paid on some invoices, in the order of the days.
+pub async fn list_paid(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoices: &[Uuid],
+) -> Result<Vec<(Uuid, NaiveDate, Decimal)>, Error> {
+    let sql = "select document_id, date, amount from billing.payment \
+               where account_id = $1 and document_id = any($2) and status = 'paid' order by date, id";
+    Ok(sqlx::query_as(sql).bind(account).bind(invoices).fetch_all(connection).await?)
+}
+
+/// Whether an invoice has a payment, of any status.
+pub async fn exists(connection: &mut PgConnection, account: AccountId, invoice: Uuid) -> Result<bool, Error> {
+    let sql = "select exists (select from billing.payment where account_id = $1 and document_id = $2)";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(invoice).fetch_one(connection).await?)
+}
+
+/// Which payment of an invoice has an external id that is not empty.
+pub async fn find_by_external_id(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoice: Uuid,
+    external_id: &str,
+) -> Result<Option<Uuid>, Error> {
+    let sql = "select id from billing.payment \
+               where account_id = $1 and document_id = $2 and external_id = $3 and external_id <> ''";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(invoice).bind(external_id).fetch_optional(connection).await?)
+}
+
+/// Stores a payment, new or changed.
+pub async fn put(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoice: Uuid,
+    payment: &Payment,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into billing.payment (account_id, document_id, id, amount, date, status, type, method, external_id, \
+         provider, payment_data, feedback_data, created_at, updated_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+         on conflict (account_id, document_id, id) do update set amount = excluded.amount, date = excluded.date, \
+         status = excluded.status, method = excluded.method, external_id = excluded.external_id, \
+         provider = excluded.provider, payment_data = excluded.payment_data, updated_at = excluded.updated_at",
+    )
+    .bind(account)
+    .bind(invoice)
+    .bind(payment.id)
+    .bind(payment.amount)
+    .bind(payment.date)
+    .bind(status_name(payment.status))
+    .bind(name("PAYMENT_TYPE_", payment.kind.as_str_name()))
+    .bind(name("PAYMENT_METHOD_", payment.method.as_str_name()))
+    .bind(&payment.external_id)
+    .bind(&payment.provider)
+    .bind(&payment.payment_data)
+    .bind(&payment.feedback_data)
+    .bind(payment.created_at)
+    .bind(payment.updated_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoice: Uuid,
+    id: Uuid,
+) -> Result<(), Error> {
+    let sql = "delete from billing.payment where account_id = $1 and document_id = $2 and id = $3";
+    sqlx::query(sql).bind(account).bind(invoice).bind(id).execute(connection).await?;
+    Ok(())
+}

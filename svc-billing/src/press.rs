@@ -1,0 +1,128 @@
+//! PDFs and e-invoices of documents. Made when they are first needed, outside any transaction, and kept in the object
+//! store; the same document always gives the same bytes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use chassis::files::{Files, Key};
+use chassis::{Account, AccountId, Db, error};
+use render::paper::Look;
+use render::{Paper, pdf};
+use tokio::sync::Semaphore;
+
+use crate::clients::{self, Clients};
+use crate::document::rules::amounts::Row;
+use crate::document::store::{self, Full};
+use crate::document::{Parties, paper};
+use crate::{Error, einvoice, identity};
+
+/// How long to wait for a turn.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// For looking up the client of a draft.
+const LOOK_UP: Duration = Duration::from_secs(5);
+
+#[derive(Clone)]
+pub struct Press {
+    db: Db,
+    files: Files,
+    clients: Clients,
+    /// Rendering is work for the processor: no more at once than there are cores.
+    turns: Arc<Semaphore>,
+}
+
+impl Press {
+    pub fn new(db: Db, files: Files, clients: Clients) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { db, files, clients, turns: Arc::new(Semaphore::new(cores)) }
+    }
+
+    /// The PDF of a document as it is now. Drafts are not kept: they follow their client.
+    pub async fn pdf(&self, account: &Account, full: &Full) -> Result<Bytes, Error> {
+        if !full.record.is_final {
+            return self.render(self.paper(account, full).await?).await;
+        }
+        let key = key(account.id, full);
+        if let Some(kept) = self.files.get(&key).await? {
+            return Ok(kept);
+        }
+        let made = self.render(self.paper(account, full).await?).await?;
+        self.files.put(&key, made.clone()).await?;
+        Ok(made)
+    }
+
+    /// The e-invoice of a final invoice.
+    pub async fn ubl(&self, account: &Account, full: &Full) -> Result<Vec<u8>, Error> {
+        Ok(einvoice::ubl::write(&self.paper(account, full).await?))
+    }
+
+    /// All that is on the document.
+    pub async fn paper(&self, account: &Account, full: &Full) -> Result<Paper, Error> {
+        let record = &full.record;
+        let rows: Vec<Row> = full.rows.iter().map(|stored| stored.row.clone()).collect();
+        let mut connection = self.db.read().await?;
+        let look = identity::store::find_look(&mut connection, account.id).await?;
+        let original = match record.credits {
+            Some(id) => store::find_original(&mut connection, account.id, id).await?,
+            None => None,
+        };
+        let kept = if record.is_final {
+            store::find_parties(&mut connection, account.id, record.id).await?
+        } else {
+            None
+        };
+        let parties = match kept {
+            Some(parties) => parties,
+            None => {
+                let seller = identity::store::find_seller(&mut connection, account.id).await?;
+                Parties { seller, buyer: render::paper::Party::default() }
+            }
+        };
+        connection.done();
+        drop(connection);
+        let parties = self.with_client(account, full, parties).await?;
+        Ok(paper::of(record, &rows, &parties, original, look))
+    }
+
+    /// A draft shows its client as it is now.
+    async fn with_client(&self, account: &Account, full: &Full, mut parties: Parties) -> Result<Parties, Error> {
+        if let Some(client) = full.record.client.as_ref().filter(|_| !full.record.is_final) {
+            let found = self.clients.get(account, client.id, Instant::now() + LOOK_UP).await?;
+            parties.buyer = found.as_ref().map(clients::buyer).unwrap_or_default();
+        }
+        Ok(parties)
+    }
+
+    async fn render(&self, paper: Paper) -> Result<Bytes, Error> {
+        let turn = Arc::clone(&self.turns).acquire_owned();
+        let Ok(Ok(turn)) = tokio::time::timeout(PATIENCE, turn).await else {
+            let busy = error::unavailable("Too many PDFs are being made. Repeat the request in a moment.");
+            return Err(chassis::Error::Peer(Box::new(busy)).into());
+        };
+        let made = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let with_ubl = !paper.draft && matches!(paper.kind, render::paper::Kind::Invoice | render::paper::Kind::Credit);
+            let xml = with_ubl.then(|| einvoice::ubl::write(&paper));
+            let name = format!("{}.xml", file_name(&paper.number));
+            let attachment = xml.as_deref().map(|bytes| pdf::Attachment { name: &name, bytes });
+            pdf::render(&paper, attachment.as_ref())
+        });
+        let made = made.await.map_err(|error| chassis::Error::Internal(format!("a PDF: {error}")))?;
+        let made = made.map_err(|error| chassis::Error::Internal(format!("a PDF: {}", chassis::service::chain(&error))))?;
+        Ok(made.into())
+    }
+}
+
+/// Each content of a document has a file of its own.
+fn key(account: AccountId, full: &Full) -> Key {
+    let version = u64::try_from(full.record.content_version).unwrap_or_default();
+    Key::new(account, "documents", full.record.id).number(version)
+}
+
+/// A number as the name of a file, whatever is in it.
+pub fn file_name(number: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
+    let name: String = number.chars().map(plain).take(80).collect();
+    let name = name.trim_matches(['.', '-']);
+    if name.is_empty() { "document".to_owned() } else { name.to_owned() }
+}
