@@ -108,7 +108,7 @@ fn thousandths(text: &str) -> u16 {
 mod tests {
     use super::*;
 
-    fn with(name: HeaderName, values: &[&str]) -> HeaderMap {
+    fn with(name: &HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(name.clone(), value.parse().unwrap());
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn browsers_get_pages_and_programs_get_json() {
-        let prefers = |values: &[&str]| prefers_page(&with(header::ACCEPT, values));
+        let prefers = |values: &[&str]| prefers_page(&with(&header::ACCEPT, values));
         assert!(prefers(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]));
         assert!(
             prefers(&["text/html"])
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_post_from_another_site_is_refused() {
         let refused =
-            |method: Method, sites: &[&str]| refuse_cross_site(&method, &with(FETCH_SITE, sites)).is_err();
+            |method: Method, sites: &[&str]| refuse_cross_site(&method, &with(&FETCH_SITE, sites)).is_err();
         assert!(refused(Method::POST, &["cross-site"]) && refused(Method::POST, &["same-site"]));
         assert!(refused(Method::POST, &["same-origin", "cross-site"]) && refused(Method::DELETE, &["?"]));
         assert!(!refused(Method::POST, &["same-origin"]) && !refused(Method::POST, &["none"]));

@@ -105,6 +105,16 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_form_is_json_or_malformed(form in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
+            if let Ok(json) = form_as_json(&form) {
+                let object = serde_json::from_slice::<serde_json::Value>(&json).unwrap();
+                proptest::prop_assert!(object.as_object().unwrap().values().all(serde_json::Value::is_string));
+            }
+        }
+    }
+
     #[test]
     fn bad_escapes_are_malformed() {
         for query in ["a=%", "a=%4", "a=%zz", "%=1", "a=%ff", "a=%c3", "b=%+1", "a=%c3%28"] {
