@@ -4,7 +4,7 @@
 //!
 //! The handler of a public rpc begins with following its link:
 //!
-//! ```ignore
+//! ```text
 //! async fn show_page(&self, request: Request<ShowPageRequest>) -> Result<Response<HttpBody>, Status> {
 //!     let (call, link) = self.db.follow(Call::open(request)?, |request| &request.token).await?;
 //!     let (context, input) = call.valid()?;
