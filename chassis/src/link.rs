@@ -1,6 +1,17 @@
 //! The unguessable part of a public address. It names its account, so that a service knows whose record is meant, and
 //! carries 128 random bits, so that nobody finds one by trying. What it leads to is the service's: it keeps the secret,
 //! or a hash of it, beside the record.
+//!
+//! The handler of a public rpc begins with following its link:
+//!
+//! ```text
+//! async fn show_page(&self, request: Request<ShowPageRequest>) -> Result<Response<HttpBody>, Status> {
+//!     let (call, link) = self.db.follow(Call::open(request)?, |request| &request.token).await?;
+//!     let (context, input) = call.valid()?;
+//!     let page = store::find(connection, context.account_id(), &link.secret).await?.ok_or_else(unknown_link)?;
+//!     …
+//! }
+//! ```
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

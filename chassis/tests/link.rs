@@ -33,7 +33,7 @@ fn call(context: Context, text: &str) -> Call<ProvisionAccountRequest> {
     }
 }
 
-fn is_unknown<T>(outcome: Result<T, Error>) -> bool {
+fn is_unknown<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Problem { problem: Problem::NotFound, .. }))
 }
 
@@ -71,9 +71,9 @@ async fn a_link_that_leads_nowhere_is_unknown_whatever_the_reason() {
     assert_eq!(db.account(stranger).await.unwrap(), None);
     for text in [Link::random(stranger).encode(), String::new(), "no link".to_owned(), "A".repeat(43)] {
         let followed = db.follow(public_call(&db, &text), |request| &request.name).await;
-        assert!(is_unknown(followed), "{text:?}");
+        assert!(is_unknown(&followed), "{text:?}");
     }
-    assert!(is_unknown::<()>(Err(unknown_link())));
+    assert!(is_unknown::<()>(&Err(unknown_link())));
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_caller_with_an_account_keeps_it() {
     let db = support::open(&database, &testing::clock());
     let (own, other) = (testing::account(), testing::account());
     let keyed = |account| call(support::context(account, db.clock()), "");
-    assert!(is_unknown(keyed(&own).for_account(other.clone())));
+    assert!(is_unknown(&keyed(&own).for_account(other.clone())));
     let kept = keyed(&own).for_account(own.clone()).unwrap();
     assert_eq!(kept.context.account_id(), own.id);
     let public = public_call(&db, "").for_account(other.clone()).unwrap();

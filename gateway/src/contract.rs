@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use http::Method;
 use http::uri::PathAndQuery;
-use prost_reflect::{DescriptorPool, MethodDescriptor};
-use proto::api::{Access, MethodPolicy};
+use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
+use proto::api::{Access, MethodPolicy, RateClass};
 use proto::google::api::HttpRule;
 use proto::google::api::http_rule::Pattern;
 
 use crate::transcode::{RequestPlan, ResponsePlan};
+
+/// The message that goes out as it is.
+pub(crate) const HTTP_BODY: &str = "admin.api.v1.HttpBody";
 
 /// Why the contract cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,12 +39,33 @@ pub struct Operation {
     pub path: String,
     pub policy: MethodPolicy,
     pub request: RequestPlan,
-    pub response: ResponsePlan,
+    pub response: Answer,
     /// The path under which a new thing is found by its id, variables not filled in yet; see [`Operation::location_of`].
     pub location: Option<String>,
 }
 
+/// How the answer of an operation goes out.
+#[derive(Debug)]
+pub enum Answer {
+    /// As `{"data": …, "meta": …}`.
+    Envelope(ResponsePlan),
+    /// The service's `admin.api.v1.HttpBody` as it is: a page, a file, a redirect.
+    HttpBody,
+}
+
 impl Operation {
+    /// Whether it needs no key: the unguessable token in its path stands for one.
+    pub fn is_public(&self) -> bool {
+        self.policy.access() == Access::Public
+    }
+
+    pub fn envelope(&self) -> Option<&ResponsePlan> {
+        match &self.response {
+            Answer::Envelope(plan) => Some(plan),
+            Answer::HttpBody => None,
+        }
+    }
+
     /// The header `Location` for a new thing. `path` has the raw values of the variables, as for `RequestPlan::bind`.
     pub fn location_of(&self, path: &[(&str, &str)], id: &str) -> Option<String> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -78,7 +102,8 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
         .collect();
     for operation in &mut operations {
         let own_page = shape(&operation.path) + "/{}";
-        if operation.policy.success == 201 && operation.response.has_data_id() && pages.contains(&own_page) {
+        let has_id = operation.envelope().is_some_and(ResponsePlan::has_data_id);
+        if operation.policy.success == 201 && has_id && pages.contains(&own_page) {
             operation.location = Some(operation.path.clone());
         }
     }
@@ -110,10 +135,12 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
     if !rule.body.is_empty() && matches!(verb, Method::GET | Method::DELETE) {
         return Err(format!("{verb} takes no body; remove `body` from its rule"));
     }
+    if policy.access() == Access::Public {
+        refuse_guessable(&policy, &variables)?;
+    }
     let request = RequestPlan::of(&method.input(), &variables, &rule.body, policy.needs_a_field)
         .map_err(|refusal| refusal.to_string())?;
-    let response =
-        ResponsePlan::of(&method.output(), policy.success).map_err(|refusal| refusal.to_string())?;
+    let response = answer(&method.output(), &policy)?;
     let grpc_path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     Ok(Some(Operation {
         name: method.full_name().to_owned(),
@@ -126,6 +153,33 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
         response,
         location: None,
     }))
+}
+
+/// A public operation is protected by its path alone, and counted by address instead of key.
+fn refuse_guessable(policy: &MethodPolicy, variables: &[&str]) -> Result<(), String> {
+    if variables.is_empty() {
+        return Err("is public but its path has no variable; put an unguessable token into it".to_owned());
+    }
+    if policy.rate() != RateClass::Unspecified {
+        return Err("is public but has a limit for each key; remove `rate`".to_owned());
+    }
+    Ok(())
+}
+
+fn answer(output: &MessageDescriptor, policy: &MethodPolicy) -> Result<Answer, String> {
+    let has_type = !policy.media_type.is_empty();
+    match (output.full_name() == HTTP_BODY, has_type) {
+        (true, false) => Err("answers with HttpBody; its policy needs `media_type`".to_owned()),
+        (true, true) if policy.success == 204 => {
+            Err("answers with HttpBody; its policy needs `success` 200 or 201".to_owned())
+        }
+        (true, true) => Ok(Answer::HttpBody),
+        (false, true) => Err("its policy has `media_type`; answer with HttpBody or remove it".to_owned()),
+        (false, false) => {
+            let plan = ResponsePlan::of(output, policy.success).map_err(|refusal| refusal.to_string())?;
+            Ok(Answer::Envelope(plan))
+        }
+    }
 }
 
 fn peer(method: &MethodDescriptor) -> Result<String, String> {
@@ -188,6 +242,7 @@ fn shape(path: &str) -> String {
 
 fn refuse_ambiguous(operations: &[Operation]) -> Result<(), Error> {
     let mut routes = BTreeMap::new();
+    let mut paths: HashMap<&str, &Operation> = HashMap::new();
     let mut names: HashMap<String, (&str, &str)> = HashMap::new();
     for operation in operations {
         let error = |problem| Error { rpc: operation.name.clone(), problem };
@@ -196,6 +251,14 @@ fn refuse_ambiguous(operations: &[Operation]) -> Result<(), Error> {
             return Err(error(format!(
                 "{} {} is also the route of {other}; change one of them",
                 operation.method, operation.path
+            )));
+        }
+        // What a browser is told about a path holds for all its methods.
+        let beside = *paths.entry(&operation.path).or_insert(operation);
+        if beside.is_public() != operation.is_public() {
+            return Err(error(format!(
+                "{} is public for one of {} and this one; give each a path of its own",
+                operation.path, beside.name
             )));
         }
         let mut before = String::new();

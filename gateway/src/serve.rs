@@ -11,7 +11,7 @@ use tonic::service::RoutesBuilder;
 
 use crate::accounts::Accounts;
 use crate::http::{App, Cors, retry_budget, router, serve_http};
-use crate::keys::Authenticator;
+use crate::keys::{Authenticator, KeptToken};
 use crate::limits::Limits;
 use crate::settings::Settings;
 use crate::{contract, readiness};
@@ -54,6 +54,7 @@ pub fn app(settings: &Settings, clock: Clock) -> Result<App, String> {
         deadline: settings.mesh.deadline(),
         room: Semaphore::new(settings.mesh.max_in_flight),
         cors: Cors::new(&settings.cors_origins)?,
+        public_token: KeptToken::default(),
         trust_forwarded: settings.trust_forwarded,
     })
 }

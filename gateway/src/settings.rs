@@ -28,6 +28,14 @@ pub struct Settings {
     #[arg(long, env = "RATE_BURST", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub rate_burst: u32,
 
+    /// Requests without a key, to public links, a minute for each client address; 0: no limit
+    #[arg(long, env = "PUBLIC_RATE_PER_MINUTE", default_value_t = 120, global = true)]
+    pub public_rate_per_minute: u32,
+
+    /// Requests without a key that an address may make at once before its rate counts
+    #[arg(long, env = "PUBLIC_RATE_BURST", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..), global = true)]
+    pub public_rate_burst: u32,
+
     /// Failed authentications a minute for each client address; 0: no limit
     #[arg(long, env = "FAILED_AUTH_PER_MINUTE", default_value_t = 120, global = true)]
     pub failed_auth_per_minute: u32,

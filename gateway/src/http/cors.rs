@@ -48,11 +48,17 @@ impl Cors {
         }
     }
 
+    /// The answer to OPTIONS where no page of another site may call.
+    pub fn methods(allow: &HeaderValue) -> Response {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        response.headers_mut().insert(header::ALLOW, allow.clone());
+        response
+    }
+
     /// The answer to OPTIONS: which methods there are, and for a browser's question whether it may use them.
     pub fn preflight(&self, request: &Request<Body>, allow: &HeaderValue) -> Response {
-        let mut response = StatusCode::NO_CONTENT.into_response();
+        let mut response = Self::methods(allow);
         let headers = response.headers_mut();
-        headers.insert(header::ALLOW, allow.clone());
         if request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
             headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(ALLOWED));

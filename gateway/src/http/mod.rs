@@ -1,8 +1,12 @@
 //! The HTTP side: a router made from the contract, request ids, cross-origin requests, and the pages beside the API.
 
+mod admit;
+mod answer;
+mod body;
 mod cors;
 mod operation;
 pub mod problem;
+mod public;
 mod serve;
 mod upstream;
 
@@ -27,7 +31,7 @@ use tracing::Instrument;
 
 use self::problem::Refusal;
 use crate::contract::Operation;
-use crate::keys::Authenticator;
+use crate::keys::{Authenticator, KeptToken};
 use crate::limits::Limits;
 use crate::serve::Runtime;
 
@@ -45,6 +49,8 @@ pub struct App {
     /// Requests that may be in progress at once.
     pub room: Semaphore,
     pub cors: Cors,
+    /// The context token of requests without a key.
+    pub public_token: KeptToken,
     /// Whether `X-Forwarded-For` names the client: only behind a proxy that sets it.
     pub trust_forwarded: bool,
 }
@@ -101,10 +107,14 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
         }
     }
     let options = allow.clone();
-    router
-        .options(async move |State(app): Shared, request: Request<Body>| {
-            app.cors.preflight(&request, &options)
-        })
+    // The contract has refused a path that is public in part.
+    let public = operations.iter().any(|operation| operation.is_public());
+    let router = router
+        .options(
+            async move |State(app): Shared, request: Request<Body>| {
+                if public { Cors::methods(&options) } else { app.cors.preflight(&request, &options) }
+            },
+        )
         .fallback(async move |RequestIdOf(id): RequestIdOf, request: Request<Body>| {
             let detail = format!(
                 "{} is not possible here; {} are.",
@@ -114,7 +124,8 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
             Refusal::new(Problem::MethodNotAllowed, detail)
                 .with_header(header::ALLOW, allow.clone())
                 .into_response(&id)
-        })
+        });
+    if public { router.layer(axum::middleware::from_fn(public::finish)) } else { router }
 }
 
 /// Runs an operation if there is room for one more, and measures it.
@@ -148,7 +159,9 @@ async fn every_request(State(app): Shared, mut request: Request<Body>, next: Nex
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert("x-request-id", value);
     }
-    app.cors.allow(origin.as_ref(), response.headers_mut());
+    if response.extensions().get::<public::OwnSiteOnly>().is_none() {
+        app.cors.allow(origin.as_ref(), response.headers_mut());
+    }
     response
 }
 

@@ -1,6 +1,7 @@
 //! Error bodies: `application/problem+json`, from our own refusals and from what a service answered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -116,8 +117,20 @@ impl Refusal {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.extend(self.headers);
+        let faults = self.errors.into_iter().map(|entry| entry.detail).collect();
+        let told = Told { problem: self.problem, detail: self.detail, faults };
+        response.extensions_mut().insert(Arc::new(told));
         response
     }
+}
+
+/// What a refusal says, kept with its answer for those who show it in another form.
+#[derive(Debug)]
+pub struct Told {
+    pub problem: Problem,
+    pub detail: String,
+    /// What is wrong with each field.
+    pub faults: Vec<String>,
 }
 
 #[derive(Serialize)]

@@ -2,15 +2,13 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arc_swap::ArcSwapOption;
-use chassis::token::{LIFETIME_SECONDS, Tokens};
+use chassis::token::Tokens;
 use chassis::{Account, Clock};
 use chrono::{DateTime, Utc};
 use http::HeaderValue;
 use std::sync::Arc;
 
-/// A context token with less time than this is renewed before it is sent: the call must be over before it ends.
-const RENEW_WHEN_LEFT_SECONDS: i64 = 15;
+use super::kept_token::KeptToken;
 
 /// The holder of a valid key.
 pub struct Caller {
@@ -22,14 +20,9 @@ pub struct Caller {
     pub expires_at: Option<DateTime<Utc>>,
     tokens: Tokens,
     clock: Clock,
-    minted: ArcSwapOption<Minted>,
+    token: KeptToken,
     /// In Unix milliseconds; 0: not since the last time it was written down.
     used_at: AtomicI64,
-}
-
-struct Minted {
-    header: HeaderValue,
-    renew_at: DateTime<Utc>,
 }
 
 impl Caller {
@@ -42,7 +35,7 @@ impl Caller {
             expires_at: row.expires_at,
             tokens,
             clock,
-            minted: ArcSwapOption::empty(),
+            token: KeptToken::default(),
             used_at: AtomicI64::new(0),
         }
     }
@@ -56,18 +49,8 @@ impl Caller {
     /// Minted about once a minute; otherwise a cheap copy.
     pub fn context_token(&self) -> HeaderValue {
         let now = self.clock.now();
-        if let Some(minted) = &*self.minted.load()
-            && now < minted.renew_at
-        {
-            return minted.header.clone();
-        }
-        let token = self.tokens.mint(&self.account, &self.public_id, &self.name, &self.scopes, now);
-        // A token is base64url and a dot: always a header. An empty one would be refused by the service.
-        // Not marked sensitive: within its minute HTTP/2 then sends it as one byte instead of 300.
-        let header = HeaderValue::try_from(token).unwrap_or_else(|_| HeaderValue::from_static(""));
-        let renew_at = now + chrono::TimeDelta::seconds(LIFETIME_SECONDS - RENEW_WHEN_LEFT_SECONDS);
-        self.minted.store(Some(Arc::new(Minted { header: header.clone(), renew_at })));
-        header
+        let mint = || self.tokens.mint(&self.account, &self.public_id, &self.name, &self.scopes, now);
+        self.token.header(now, mint)
     }
 
     pub(super) fn has_expired(&self, now: DateTime<Utc>) -> bool {

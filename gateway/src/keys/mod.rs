@@ -4,8 +4,10 @@
 mod authenticator;
 mod caller;
 mod format;
+mod kept_token;
 pub(crate) mod store;
 
 pub use authenticator::{AuthError, Authenticator};
 pub use caller::Caller;
 pub use format::{NewKey, PresentedKey, public_id_of};
+pub use kept_token::KeptToken;

@@ -2,14 +2,14 @@
 //! database: an unknown key costs a look-up each time.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use governor::middleware::StateInformationMiddleware;
 use tower_governor::governor::{GovernorConfigBuilder, SharedRateLimiter};
 
-use super::{Decision, seconds_up, time_for_one};
+use super::{Decision, network, seconds_up, time_for_one};
 
 /// So many failures a minute for each address; then one more for each that the minute gives back.
 pub struct FailedAuthLimit {
@@ -67,14 +67,6 @@ impl FailedAuthLimit {
         }
         let now = Instant::now();
         self.blocked.write().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
-    }
-}
-
-/// Who is behind an address: whoever has one IPv6 address usually has the 64 bits around it.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
-        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

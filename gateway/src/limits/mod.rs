@@ -1,10 +1,13 @@
-//! Limits: how often a key may call, and how often an address may fail to authenticate. The one place that knows
-//! governor's ways; everything here speaks of requests, minutes and seconds. Knows neither routes nor answers.
+//! Limits: how often a key may call, how often an address may without one, and how often it may fail to authenticate.
+//! The one place that knows governor's ways; everything here speaks of requests, minutes and seconds. Knows neither routes nor answers.
 
+mod bucket;
 mod exact;
 mod failed_auth;
 mod key;
+mod public;
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 pub use exact::ExactLimit;
 pub use failed_auth::FailedAuthLimit;
 pub use key::KeyLimit;
+pub use public::PublicLimit;
 
 use crate::settings::Settings;
 
@@ -63,6 +67,7 @@ impl Decision {
 /// The limits of one gateway.
 pub struct Limits {
     pub key: KeyLimit,
+    pub public: PublicLimit,
     pub failed_auth: FailedAuthLimit,
     pub exact: ExactLimit,
 }
@@ -71,6 +76,7 @@ impl Limits {
     pub fn new(settings: &Settings) -> Self {
         Self {
             key: KeyLimit::new(settings.rate_per_minute, settings.rate_burst),
+            public: PublicLimit::new(settings.public_rate_per_minute, settings.public_rate_burst),
             failed_auth: FailedAuthLimit::new(settings.failed_auth_per_minute),
             exact: ExactLimit::default(),
         }
@@ -82,9 +88,18 @@ impl Limits {
         loop {
             ticks.tick().await;
             self.key.clean_up();
+            self.public.clean_up();
             self.failed_auth.clean_up();
             self.exact.clean_up(clock.now());
         }
+    }
+}
+
+/// Who is behind an address: whoever has one IPv6 address usually has the 64 bits around it.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

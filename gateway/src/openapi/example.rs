@@ -86,6 +86,7 @@ fn scalar(field: &FieldDescriptor, policy: &FieldPolicy) -> Value {
         Kind::String => match policy.format() {
             Format::Date | Format::DateOrTime => json!(EXAMPLE_DATE),
             Format::Decimal => json!(0),
+            Format::Percentage => json!("21"),
             Format::Json => json!({}),
             Format::Unspecified if is_id(field.name()) => json!(EXAMPLE_ID),
             Format::Unspecified => json!(""),

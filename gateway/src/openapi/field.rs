@@ -117,6 +117,12 @@ fn input_text(policy: &FieldPolicy) -> Value {
             "exclusiveMaximum": DECIMAL_LIMIT,
             "pattern": decimal_pattern(policy.scale),
         }),
+        Format::Percentage => json!({
+            "type": ["string", "number"],
+            "minimum": 0,
+            "maximum": 100,
+            "pattern": r"^\s*\d{1,3}(\.\d{1,4})?\s*%?\s*$",
+        }),
         Format::Json => json!({"type": "object"}),
     };
     if policy.required && policy.format() == Format::Unspecified {
@@ -136,7 +142,7 @@ fn output(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &mut Schemas) 
         && field.cardinality() != Cardinality::Repeated;
     match field.kind() {
         Kind::String => match policy.format() {
-            Format::Unspecified | Format::DateOrTime => json!({"type": "string"}),
+            Format::Unspecified | Format::DateOrTime | Format::Percentage => json!({"type": "string"}),
             Format::Date if may_be_empty => json!({"type": "string", "pattern": DATE_OR_EMPTY}),
             Format::Date => json!({"type": "string", "format": "date"}),
             Format::Decimal => json!({"type": "number"}),

@@ -11,6 +11,9 @@ use super::route::Route;
 use super::schema::{Schemas, Use, flowing};
 use super::{SECURITY_SCHEME, example, field, response};
 
+/// What a page sends.
+const FORM: &str = "application/x-www-form-urlencoded";
+
 /// The parameters that many operations refer to.
 pub fn shared_parameters() -> Value {
     json!({
@@ -77,7 +80,11 @@ fn parameters(route: &Route) -> Vec<Value> {
         .into_iter()
         .map(|name| {
             let text = input.get_field_by_name(name).map(|field| field::text(&field)).unwrap_or_default();
-            let text = if text.is_empty() { "The id of the record.".to_owned() } else { text };
+            let text = match (text.is_empty(), route.is_public()) {
+                (false, _) => text,
+                (true, false) => "The id of the record.".to_owned(),
+                (true, true) => "The part of the address that cannot be guessed.".to_owned(),
+            };
             if example::is_id(name) {
                 let schema = json!({"type": "string", "format": "uuid"});
                 json!({"name": name, "in": "path", "required": true, "description": text, "schema": schema, "example": example::EXAMPLE_ID})
@@ -103,7 +110,7 @@ fn parameters(route: &Route) -> Vec<Value> {
         }
         parameters.push(parameter);
     }
-    if route.verb == "POST" {
+    if route.is_repeatable() {
         parameters.push(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
     }
     parameters.push(json!({"$ref": "#/components/parameters/RequestId"}));
@@ -126,10 +133,11 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
         .filter(|(_, policy)| policy.format() == Format::Json && policy.max_length > 0)
         .map(|(name, policy)| format!("`{name}` has at most {} bytes of JSON.", policy.max_length))
         .collect();
-    let mut body = json!({
-        "required": true,
-        "content": {"application/json": {"schema": schema, "example": sample}},
-    });
+    let content = json!({"schema": schema, "example": sample});
+    let mut body = json!({"required": !route.is_public(), "content": {"application/json": content}});
+    if route.is_public() && route.verb == "POST" {
+        body["content"][FORM] = content;
+    }
     if !json_limits.is_empty() {
         body["description"] = json!(json_limits.join(" "));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prost_reflect::DescriptorPool;
-use proto::api::{Access, Fault, Problem};
+use proto::api::{Fault, Problem};
 use proto::policy::{self, ProblemInfo};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ pub fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>> {
         Problem::Unavailable,
         Problem::Timeout,
     ];
-    if route.policy.access() == Access::Key {
+    if !route.is_public() {
         problems.push(Problem::Unauthenticated);
         if route.policy.scope != "any" {
             problems.push(Problem::InsufficientScope);
@@ -77,11 +77,14 @@ pub fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>> {
     if route.body().is_some() {
         problems.extend([Problem::TooLarge, Problem::UnsupportedMediaType]);
     }
-    if route.body().is_some() || route.verb == "POST" || !route.query().is_empty() {
+    if route.body().is_some() || route.is_repeatable() || !route.query().is_empty() {
         problems.push(Problem::Validation);
     }
-    if route.verb == "POST" {
+    if route.is_repeatable() {
         problems.extend([Problem::IdempotencyInProgress, Problem::IdempotencyKeyReused]);
+    }
+    if route.is_public() && !route.verb.is_safe() {
+        problems.push(Problem::CrossSite);
     }
     problems.extend(route.policy.problems());
     problems.sort_unstable();

@@ -60,7 +60,7 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     if route.policy.success == 201 && has_own_path(route, routes) {
         names.push(LOCATION);
     }
-    if route.verb == "POST" {
+    if route.is_repeatable() {
         names.push(REPLAY);
     }
     let description = match route.policy.success {
@@ -69,7 +69,9 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
         _ => "Success.",
     };
     let mut answer = json!({"description": description, "headers": header_references(&names)});
-    if route.policy.success != 204 {
+    if route.has_http_body() {
+        answer["content"] = json!({route.policy.media_type.as_str(): as_it_is(&route.policy.media_type)});
+    } else if route.policy.success != 204 {
         let mut sample = example::response(&route.rpc.output());
         if sample.get("meta").is_none() {
             sample["meta"] = json!({});
@@ -78,6 +80,13 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
         answer["content"] = json!({"application/json": {"schema": schema, "example": sample}});
     }
     answer
+}
+
+/// A body without an envelope: only a text has a type that JSON Schema knows.
+fn as_it_is(media_type: &str) -> Value {
+    let is_text =
+        media_type.starts_with("text/") || media_type.ends_with("xml") || media_type.ends_with("json");
+    if is_text { json!({"schema": {"type": "string"}}) } else { json!({}) }
 }
 
 fn has_own_path(route: &Route, routes: &[Route]) -> bool {
@@ -112,7 +121,7 @@ fn failure(status: u16, infos: &[&ProblemInfo]) -> Value {
         .collect();
     let mut names = vec![REQUEST_ID];
     match status {
-        401 | 403 => names.push(CHALLENGE),
+        401 | 403 if infos.iter().all(|info| info.problem != Problem::CrossSite) => names.push(CHALLENGE),
         429 => names.extend([RETRY_AFTER, LIMIT, LIMIT_POLICY]),
         503 | 504 => names.push(RETRY_AFTER),
         _ if infos.iter().any(|info| info.problem == Problem::IdempotencyInProgress) => {

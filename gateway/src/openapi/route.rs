@@ -4,11 +4,13 @@ use http::Method;
 use prost_reflect::{
     Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
 };
-use proto::api::MethodPolicy;
+use proto::api::{Access, MethodPolicy};
 use proto::policy;
 
 use crate::contract;
 
+/// In the table of routes, where a scope would stand.
+const PUBLIC: &str = "public";
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
 /// One public operation.
@@ -42,7 +44,7 @@ pub fn route_table(routes: &[Route]) -> String {
         let line = [
             route.verb.as_str(),
             &route.path,
-            &route.policy.scope,
+            route.scope(),
             &route.policy.success.to_string(),
             &format!("{}/{}", route.rpc.parent_service().full_name(), route.rpc.name()),
         ];
@@ -64,6 +66,26 @@ impl Route {
             rpc: rpc.clone(),
             body: rule.body,
         })
+    }
+
+    /// Whether it needs no key.
+    pub fn is_public(&self) -> bool {
+        self.policy.access() == Access::Public
+    }
+
+    /// The scope that a key needs; `public` where none is needed.
+    fn scope(&self) -> &str {
+        if self.is_public() { PUBLIC } else { &self.policy.scope }
+    }
+
+    /// Whether a repeat of the request with the same `Idempotency-Key` does nothing again.
+    pub fn is_repeatable(&self) -> bool {
+        self.verb == Method::POST && !self.is_public()
+    }
+
+    /// Whether the answer goes out without an envelope.
+    pub fn has_http_body(&self) -> bool {
+        self.rpc.output().full_name() == contract::HTTP_BODY
     }
 
     /// The names of the variables in the path.

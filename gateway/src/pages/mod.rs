@@ -1,8 +1,10 @@
 //! What people read in a browser or fetch without a key: the `OpenAPI` document, the reference page and the pages that
 //! explain each error code. All of it is made once, at start, and comes from this process: no page loads anything
-//! from another host. Knows nothing of keys, accounts or services.
+//! from another host. Also the page that says sorry to people without a key. Knows nothing of keys, accounts or services.
 
+mod apology;
 mod file;
+mod html;
 mod problems;
 mod reference;
 
@@ -11,6 +13,8 @@ mod tests;
 
 use axum::Router;
 
+pub use apology::{Apology, apology};
+pub use file::NO_CONTENT_POLICY;
 pub use problems::{problem_page, problems_page};
 
 /// `/openapi.json`, `/docs`, `/docs/{file}`, `/problems` and `/problems/{code}`, for GET and HEAD.

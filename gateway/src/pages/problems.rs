@@ -12,11 +12,15 @@ use http::{HeaderMap, StatusCode};
 use proto::policy::{self, ProblemInfo};
 
 use super::file::{File, NO_CONTENT_POLICY};
+use super::html::{document, escaped, inline};
 use crate::openapi::{self, TITLE, example_problem_body};
+
+/// The look of pages that are read rather than used.
+pub(super) const STYLE: &str = include_str!("problems.css");
 
 pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let index = File::html(problems_page());
-    let style = File::new(include_str!("problems.css"), "text/css; charset=utf-8", NO_CONTENT_POLICY);
+    let style = File::new(STYLE, "text/css; charset=utf-8", NO_CONTENT_POLICY);
     let unknown = File::html(unknown_page());
     let pages: BTreeMap<String, File> =
         policy::problems().iter().map(|info| (info.code.to_owned(), File::html(page_of(info)))).collect();
@@ -96,15 +100,13 @@ fn unknown_page() -> String {
 }
 
 fn layout(title: &str, content: &str) -> String {
-    let title = escaped(title);
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}: {TITLE}</title>\n<link rel=\"stylesheet\" href=\"/problems/style.css\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n\
-         <header><p>{TITLE}</p><nav aria-label=\"Pages\"><a href=\"/problems\">All errors</a> \
-         <a href=\"/docs\">Reference</a></nav></header>\n<main>\n{content}</main>\n</body>\n</html>\n"
+    document(
+        &format!("{title}: {TITLE}"),
+        "<link rel=\"stylesheet\" href=\"/problems/style.css\">",
+        &format!(
+            "<header><p>{TITLE}</p><nav aria-label=\"Pages\"><a href=\"/problems\">All errors</a> \
+             <a href=\"/docs\">Reference</a></nav></header>\n<main>\n{content}</main>"
+        ),
     )
 }
 
@@ -114,39 +116,6 @@ fn paragraphs(comment: &str) -> String {
     for paragraph in comment.split("\n\n") {
         let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         let _ = writeln!(html, "<p>{}</p>", inline(&line));
-    }
-    html
-}
-
-/// Text as HTML, with what stands between backticks as code. A backtick without its twin stays as it is.
-pub(super) fn inline(text: &str) -> String {
-    let parts: Vec<&str> = text.split('`').collect();
-    let mut html = String::new();
-    for (index, part) in parts.iter().enumerate() {
-        let is_code = index % 2 == 1;
-        if is_code && index + 1 < parts.len() {
-            let _ = write!(html, "<code>{}</code>", escaped(part));
-        } else {
-            if is_code {
-                html.push('`');
-            }
-            html.push_str(&escaped(part));
-        }
-    }
-    html
-}
-
-fn escaped(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            other => html.push(other),
-        }
     }
     html
 }

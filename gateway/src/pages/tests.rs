@@ -5,7 +5,7 @@ use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-use super::{problem_page, problems, router};
+use super::{html, problem_page, router};
 use crate::openapi;
 
 async fn ask(request: Request<Body>) -> Response {
@@ -112,6 +112,6 @@ async fn every_code_has_a_page_and_the_index_leads_to_it() {
 
 #[test]
 fn text_of_a_page_is_escaped_also_inside_code() {
-    assert_eq!(problems::inline("a < `<key>` & 'b'"), "a &lt; <code>&lt;key&gt;</code> &amp; &#39;b&#39;");
-    assert_eq!(problems::inline("one ` alone"), "one ` alone");
+    assert_eq!(html::inline("a < `<key>` & 'b'"), "a &lt; <code>&lt;key&gt;</code> &amp; &#39;b&#39;");
+    assert_eq!(html::inline("one ` alone"), "one ` alone");
 }

@@ -14,6 +14,7 @@ use chassis::server::Stage;
 use chassis::testing::{TestDatabase, secret};
 use chassis::{Account, Clock};
 use clap::Parser;
+use prost_reflect::DescriptorPool;
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateAccountRequest, CreateKeyRequest};
 use tokio::sync::watch;
@@ -38,13 +39,23 @@ pub struct TestGateway {
 impl TestGateway {
     /// Starts a gateway. `peers` are `name=url`; `flags` are more settings.
     pub async fn start(database: &TestDatabase, clock: &Clock, peers: &[String], flags: &[&str]) -> Self {
+        Self::start_serving(proto::policy::pool(), database, clock, peers, flags).await
+    }
+
+    /// Starts a gateway for another contract than the product's.
+    pub async fn start_serving(
+        contract: &DescriptorPool,
+        database: &TestDatabase,
+        clock: &Clock,
+        peers: &[String],
+        flags: &[&str],
+    ) -> Self {
+        let operations = crate::contract::operations(contract).expect("a contract that can be served");
         let peers = peers.join(",");
         let base =
             ["test", "--database-url", database.url(), "--context-secret", secret(), "--peers", &peers];
         let settings = Flags::parse_from(base.iter().chain(flags)).settings;
         let app = Arc::new(crate::serve::app(&settings, clock.clone()).expect("usable settings"));
-        let operations =
-            crate::contract::operations(proto::policy::pool()).expect("a contract that can be served");
         let router = router(Arc::clone(&app), operations);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound port");

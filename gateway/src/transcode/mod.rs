@@ -15,6 +15,7 @@ mod text;
 mod wire;
 
 pub use plan::Refusal;
+pub use query::form_as_json;
 pub use render::{RenderError, ResponsePlan};
 pub use request::{Bound, Location, RequestPlan};
 pub use wire::WireError;

@@ -56,6 +56,8 @@ pub struct Field {
 pub enum Kind {
     Text,
     Decimal,
+    /// Of a request, where it may also be a JSON number; shown as the text that it is.
+    Percentage,
     Json,
     Bool,
     Int32,
@@ -184,7 +186,7 @@ impl Field {
             Kind::Json | Kind::Mask => b"{}".to_vec(),
             Kind::Bool => b"false".to_vec(),
             Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64 => b"0".to_vec(),
-            Kind::Text | Kind::Bytes | Kind::Enum(_) | Kind::Timestamp => b"\"\"".to_vec(),
+            Kind::Text | Kind::Percentage | Kind::Bytes | Kind::Enum(_) | Kind::Timestamp => b"\"\"".to_vec(),
             Kind::Message(shape) => shape.empty_json(),
         };
         let mut json_key = vec![if index == 0 { b'{' } else { b',' }];
@@ -219,7 +221,8 @@ impl Kind {
             ProtoKind::String => match format {
                 Format::Decimal => Self::Decimal,
                 Format::Json => Self::Json,
-                Format::Unspecified | Format::Date | Format::DateOrTime => Self::Text,
+                Format::Percentage if direction == Direction::Request => Self::Percentage,
+                Format::Unspecified | Format::Date | Format::DateOrTime | Format::Percentage => Self::Text,
             },
             _ if format != Format::Unspecified => return Ok(Err("only a string can have a format")),
             ProtoKind::Bool => Self::Bool,

@@ -1,14 +1,38 @@
-//! Query strings and path segments: percent escapes, and nothing else of URLs.
+//! Query strings, forms and path segments: percent escapes, and nothing else of URLs.
 
 use std::borrow::Cow;
 
 use super::Malformed;
+use super::text::put_string;
+
+type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// The decoded pairs of a query string, in order. A name without `=` has an empty value.
-pub fn pairs(query: &str) -> impl Iterator<Item = Result<(Cow<'_, str>, Cow<'_, str>), Malformed>> {
-    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+pub fn pairs(query: &str) -> impl Iterator<Item = Result<Pair<'_>, Malformed>> {
+    decoded(query, "query")
+}
+
+/// A form as a browser posts it, as the JSON of an object whose values are all texts.
+pub fn form_as_json(form: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let form = std::str::from_utf8(form).map_err(|_| Malformed::new("The form is not valid UTF-8."))?;
+    let mut json = vec![b'{'];
+    for pair in decoded(form, "form") {
+        let (name, value) = pair?;
+        if json.len() > 1 {
+            json.push(b',');
+        }
+        put_string(&name, &mut json);
+        json.push(b':');
+        put_string(&value, &mut json);
+    }
+    json.push(b'}');
+    Ok(json)
+}
+
+fn decoded<'a>(text: &'a str, place: &'static str) -> impl Iterator<Item = Result<Pair<'a>, Malformed>> {
+    text.split('&').filter(|pair| !pair.is_empty()).map(move |pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Ok((decode(name, "query", true)?, decode(value, "query", true)?))
+        Ok((decode(name, place, true)?, decode(value, place, true)?))
     })
 }
 
@@ -46,7 +70,7 @@ fn decode<'a>(raw: &'a str, place: &str, plus_is_space: bool) -> Result<Cow<'a, 
 mod tests {
     use super::*;
 
-    fn decoded(query: &str) -> Vec<(String, String)> {
+    fn all(query: &str) -> Vec<(String, String)> {
         pairs(query).map(|pair| pair.unwrap()).map(|(n, v)| (n.into_owned(), v.into_owned())).collect()
     }
 
@@ -54,7 +78,7 @@ mod tests {
     fn pairs_are_split_and_decoded() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
-            decoded("a=1&&b=x+y%26%3d%C3%a9&c&d=&=e&%61=b=c"),
+            all("a=1&&b=x+y%26%3d%C3%a9&c&d=&=e&%61=b=c"),
             [
                 pair("a", "1"),
                 pair("b", "x y&=é"),
@@ -64,8 +88,31 @@ mod tests {
                 pair("a", "b=c")
             ]
         );
-        assert!(decoded("").is_empty());
+        assert!(all("").is_empty());
         assert_eq!(path_segment("a+b%2F").unwrap(), "a+b/");
+    }
+
+    #[test]
+    fn a_form_becomes_an_object_of_texts() {
+        let json = |form: &[u8]| String::from_utf8(form_as_json(form).unwrap()).unwrap();
+        assert_eq!(
+            json(b"name=J%C3%BCrgen+%22J%22&agree=on&empty="),
+            r#"{"name":"Jürgen \"J\"","agree":"on","empty":""}"#
+        );
+        assert_eq!(json(b""), "{}");
+        for wrong in [&b"a=%zz"[..], b"\xff", b"a=%ff"] {
+            assert!(form_as_json(wrong).unwrap_err().detail.starts_with("The form"));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_form_is_json_or_malformed(form in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
+            if let Ok(json) = form_as_json(&form) {
+                let object = serde_json::from_slice::<serde_json::Value>(&json).unwrap();
+                proptest::prop_assert!(object.as_object().unwrap().values().all(serde_json::Value::is_string));
+            }
+        }
     }
 
     #[test]

@@ -39,9 +39,12 @@ impl<'a> Scalar<'a> {
             (Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64, _) => not_an_integer(),
             (Kind::Enum(names), Json::String(text)) => Self::from_name(names, text),
             (Kind::Enum(names), _) => not_allowed(names),
-            (Kind::Decimal, Json::Number(text)) => Ok(Self::Text(Cow::Borrowed(text))),
+            (Kind::Decimal | Kind::Percentage, Json::Number(text)) => Ok(Self::Text(Cow::Borrowed(text))),
             (Kind::Decimal, Json::String(text)) => Self::from_decimal(text),
             (Kind::Decimal, _) => not_a_number(),
+            (Kind::Percentage, json) if !matches!(json, Json::String(_)) => {
+                wrong(Fault::NotANumber, proto::percentage::Error::NotANumber.to_string())
+            }
             (Kind::Json, Json::Object(_)) => Self::from_free_json(json),
             (Kind::Json, _) => wrong(Fault::NotAnObject, "must be an object"),
             (Kind::Timestamp, Json::String(text)) => Self::from_time(text),

@@ -11,4 +11,6 @@ mod idempotency;
 mod limits;
 mod lists;
 mod lost_answers;
+mod pages;
+mod public;
 mod support;

@@ -13,7 +13,7 @@ fn an_operation_has_its_route_its_peer_and_its_policy() {
     assert_eq!(get.peer, "relations");
     assert_eq!((get.method.clone(), get.path.as_str()), (Method::GET, "/v1/clients/{id}"));
     assert_eq!(get.policy.scope, "relations.read");
-    assert!(!get.request.takes_body() && get.response.has_body());
+    assert!(!get.request.takes_body() && get.envelope().unwrap().has_body());
     assert!(product().operation("UpdateClient").request.takes_body());
     assert!(product().operations.iter().all(|operation| !operation.name.ends_with("BatchGetClients")));
 }
@@ -36,6 +36,7 @@ fn a_create_whose_result_can_be_fetched_has_a_location() {
 const HEAD: &str = r#"
     syntax = "proto3";
     package admin.case.v1;
+    import "admin/api/v1/http_body.proto";
     import "admin/api/v1/policy.proto";
     import "google/api/annotations.proto";
     import "google/protobuf/duration.proto";
@@ -137,6 +138,7 @@ fn a_field_without_a_json_shape_is_refused() {
     case("string value = 2001;", "field number");
     case("Odd inner = 1;", "contains itself");
     case("repeated OddResponse inner = 1;", "contains itself");
+    case("int32 value = 1 [(admin.api.v1.field) = {format: FORMAT_PERCENTAGE}];", "only a string");
     case("int32 value = 1 [(admin.api.v1.field) = {format: FORMAT_DECIMAL}];", "only a string");
     let bytes = "message Odd { bytes value = 1; }";
     refused(bytes, &rpc("A", "Odd", "Response", "get: \"/v1/a\""), "bytes cannot be part");
@@ -158,4 +160,34 @@ fn a_response_that_is_no_envelope_is_refused() {
         ),
         "has no fields",
     );
+}
+
+#[test]
+fn an_answer_as_it_is_names_its_type_and_a_public_path_has_a_token() {
+    let export = sample().operation("ExportThing");
+    assert!(export.envelope().is_none() && !export.is_public());
+    let show = sample().operation("ShowPage");
+    assert!(show.envelope().is_none() && show.is_public());
+    assert!(sample().operation("CountPage").envelope().is_some());
+    let case = |output: &str, http: &str, policy: &str, said: &str| {
+        let rpc = format!(
+            "rpc A(Id) returns ({output}) {{ option (google.api.http) = {{{http}}}; option (admin.api.v1.method) = {{{policy}}}; }}"
+        );
+        refused("", &rpc, said);
+    };
+    let body = "admin.api.v1.HttpBody";
+    let keyed = "access: ACCESS_KEY scope: \"any\"";
+    case(body, "get: \"/v1/a\"", &format!("{keyed} success: 200"), "needs `media_type`");
+    let typed = "media_type: \"text/html\"";
+    case(body, "get: \"/v1/a\"", &format!("{keyed} success: 204 {typed}"), "`success` 200 or 201");
+    case("Response", "get: \"/v1/a\"", &format!("{keyed} success: 200 {typed}"), "answer with HttpBody");
+    let public = format!("access: ACCESS_PUBLIC success: 200 {typed}");
+    case(body, "get: \"/v1/a\"", &public, "put an unguessable token into it");
+    let limited = format!("{public} rate: RATE_CLASS_EXACT_30_PER_60_SECONDS");
+    case(body, "get: \"/v1/a/{id}\"", &limited, "remove `rate`");
+    let page = format!(
+        "rpc B(Id) returns ({body}) {{ option (google.api.http) = {{get: \"/v1/a/{{id}}\"}}; option (admin.api.v1.method) = {{{public}}}; }}"
+    );
+    let beside = rpc("C", "Id", "Response", "delete: \"/v1/a/{id}\"");
+    refused("", &(page + &beside), "give each a path of its own");
 }

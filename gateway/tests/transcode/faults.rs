@@ -335,3 +335,43 @@ fn a_megabyte_of_keys_or_parameters_is_only_read_once() {
     let parts = format!(r#"{{"parts": [{}{{}}]}}"#, r#"{"name":1},"#.repeat(90_000));
     assert_eq!(create(&parts).faults.len(), 100);
 }
+
+#[test]
+fn a_percentage_is_taken_as_a_text_or_as_a_number() {
+    let sent = |json: &str| {
+        let bound = create(&format!(r#"{{"share": {json}}}"#));
+        assert_eq!(faults(&bound), [], "{json}");
+        text("CreateThing", &bound)
+    };
+    assert_eq!(sent("21"), r#"input{share:"21"}"#);
+    assert_eq!(sent("21.50"), r#"input{share:"21.50"}"#);
+    assert_eq!(sent(r#"" 21% ""#), r#"input{share:" 21% "}"#);
+    assert_eq!(sent("null"), "input{}");
+    let list = create(r#"{"shares": [9, "21%"]}"#);
+    assert_eq!(text("CreateThing", &list), r#"input{shares:["9","21%"]}"#);
+    for wrong in ["true", "{}", "[21]"] {
+        let bound = create(&format!(r#"{{"share": {wrong}}}"#));
+        assert_eq!(faults(&bound), [("/input/share", Fault::NotANumber)], "{wrong}");
+        assert_eq!(
+            bound.faults.entries()[0].detail,
+            "share must be a percentage, for example 21, \"21\" or \"21%\""
+        );
+    }
+}
+
+#[test]
+fn null_in_an_update_empties_what_can_be_empty() {
+    let emptied =
+        ["share", "maybe_share", "shares", "price", "maybe_price", "note", "text", "at", "part", "parts"];
+    for name in emptied {
+        let bound = update(&format!(r#"{{"{name}": null}}"#));
+        assert_eq!((faults(&bound), mask(&bound)), (vec![], vec![name.to_owned()]), "{name}");
+        let text = text("UpdateThing", &bound);
+        assert!(![":", "{"].iter().any(|sign| text.contains(&format!("{name}{sign}"))), "{text}");
+    }
+    for name in ["flag", "small", "color"] {
+        let bound = update(&format!(r#"{{"{name}": null}}"#));
+        let place = format!("/input/{name}");
+        assert_eq!(faults(&bound), [(place.as_str(), Fault::NotNullable)], "{name}");
+    }
+}

@@ -7,6 +7,8 @@ mod faults;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod responses;

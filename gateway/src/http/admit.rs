@@ -1,0 +1,126 @@
+//! Who may make a request at all, decided before anything of it is read.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, header};
+use proto::api::{Problem, RateClass};
+
+use super::problem::Refusal;
+use super::{App, public};
+use crate::contract::Operation;
+use crate::keys::{AuthError, Caller};
+use crate::limits::Decision;
+
+/// Who is let in.
+pub enum Admitted {
+    /// The holder of a key with the scope of the operation.
+    Key(Arc<Caller>),
+    /// Anyone: the token in the path is the service's to look at.
+    Public,
+}
+
+impl Admitted {
+    /// The context token for the call to the service.
+    pub fn context_token(&self, app: &App) -> HeaderValue {
+        match self {
+            Self::Key(caller) => caller.context_token(),
+            Self::Public => {
+                let now = app.runtime.clock.now();
+                app.public_token.header(now, || app.runtime.tokens.mint_public(now))
+            }
+        }
+    }
+}
+
+/// Key, rate limit, scope; of a public operation the rate limit of the address, and whose page a form comes from.
+pub async fn admit(
+    app: &App,
+    operation: &Operation,
+    parts: &Parts,
+    from: IpAddr,
+    limit_headers: &mut HeaderMap,
+) -> Result<Admitted, Refusal> {
+    if operation.is_public() {
+        let decision = app.limits.public.check(from);
+        within(decision, limit_headers)?;
+        public::refuse_cross_site(&parts.method, &parts.headers)?;
+        return Ok(Admitted::Public);
+    }
+    let caller = authenticate(app, &parts.headers, from).await?;
+    let decision = match operation.policy.rate() {
+        RateClass::Exact30Per60Seconds => {
+            let now = app.runtime.clock.now();
+            Some(
+                app.limits
+                    .exact
+                    .check(&app.runtime.db, &caller, now)
+                    .await
+                    .map_err(|error| database_away(&error))?,
+            )
+        }
+        RateClass::Unspecified => app.limits.key.check(&caller),
+    };
+    within(decision, limit_headers)?;
+    let scope = &operation.policy.scope;
+    if scope != "any" && !caller.has_scope(scope) {
+        let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+        let refusal = Refusal::new(
+            Problem::InsufficientScope,
+            format!("This API key lacks the scope {scope}. Make a key that has it."),
+        );
+        return Err(refusal.with_header(
+            header::WWW_AUTHENTICATE,
+            HeaderValue::try_from(challenge).unwrap_or(HeaderValue::from_static("Bearer")),
+        ));
+    }
+    Ok(Admitted::Key(caller))
+}
+
+/// Tells the limit, if there is one, and refuses what is above it.
+fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(), Refusal> {
+    let Some(decision) = decision else { return Ok(()) };
+    decision.write_headers(headers);
+    if decision.allowed { Ok(()) } else { Err(too_many(&decision)) }
+}
+
+async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Arc<Caller>, Refusal> {
+    if let Some(decision) = app.limits.failed_auth.blocked(from) {
+        return Err(too_many(&decision));
+    }
+    let key = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
+    let answer = match key {
+        Some(key) => app.keys.authenticate(key).await,
+        None => Err(AuthError::Refused),
+    };
+    answer.map_err(|error| match error {
+        AuthError::Refused => {
+            app.limits.failed_auth.record_failure(from);
+            let detail = "Send a valid API key in the header `Authorization: Bearer <key>`.";
+            Refusal::new(Problem::Unauthenticated, detail)
+                .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+        }
+        AuthError::Unavailable(error) => database_away(&error),
+    })
+}
+
+/// The scheme is case-insensitive.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+fn database_away(error: &chassis::Error) -> Refusal {
+    tracing::warn!(%error, "keys or limits cannot be read");
+    Refusal::new(
+        Problem::Unavailable,
+        "The service cannot check API keys right now. Repeat the request in a moment.",
+    )
+}
+
+fn too_many(decision: &Decision) -> Refusal {
+    let seconds = decision.retry_after_seconds;
+    Refusal::new(Problem::RateLimited, format!("Too many requests. Wait {seconds} s and try again."))
+        .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+}

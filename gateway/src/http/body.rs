@@ -1,0 +1,68 @@
+//! The body of a request: its size, its type, its bytes as JSON.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use http_body_util::{BodyExt, Limited};
+use proto::api::Problem;
+
+use super::problem::Refusal;
+use crate::contract::Operation;
+use crate::transcode::form_as_json;
+
+/// Largest body of a request.
+const MAX_BODY: usize = 1 << 20;
+
+/// The body as JSON, if the operation takes one. A public POST may also be a form: it is what a page sends.
+pub async fn read(operation: &Operation, headers: &HeaderMap, body: Body) -> Result<Option<Bytes>, Refusal> {
+    if !operation.request.takes_body() {
+        return Ok(None);
+    }
+    let body = bounded(headers, body).await?;
+    if body.is_empty() {
+        return Ok(Some(Bytes::from_static(b"{}")));
+    }
+    let takes_forms = operation.is_public() && operation.method == Method::POST;
+    let kind = media_type(headers);
+    if is_json(kind) {
+        return Ok(Some(body));
+    }
+    if takes_forms && kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        let json = form_as_json(&body);
+        return json
+            .map(|json| Some(json.into()))
+            .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail));
+    }
+    let detail = if takes_forms {
+        "Send a form (`application/x-www-form-urlencoded`) or JSON (`application/json`)."
+    } else {
+        "Send the body as JSON, with the header `Content-Type: application/json`."
+    };
+    Err(Refusal::new(Problem::UnsupportedMediaType, detail))
+}
+
+async fn bounded(headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+    let too_large =
+        || Refusal::new(Problem::TooLarge, format!("The body must have at most {MAX_BODY} bytes."));
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > MAX_BODY) {
+        return Err(too_large());
+    }
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(Refusal::new(Problem::Malformed, "The body ended early.")),
+    }
+}
+
+/// Without its parameters.
+fn media_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+/// `application/json` or any `+json`.
+fn is_json(kind: &str) -> bool {
+    kind.eq_ignore_ascii_case("application/json")
+        || kind.rsplit_once('+').is_some_and(|(_, suffix)| suffix.eq_ignore_ascii_case("json"))
+}

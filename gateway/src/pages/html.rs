@@ -1,0 +1,48 @@
+//! What every page has: its frame, and text that cannot become markup.
+
+use std::fmt::Write;
+
+/// A whole page. `head` and `body` are HTML, the title is text.
+pub fn document(title: &str, head: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}</title>\n{head}\n\
+         <link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+}
+
+/// Text as HTML, with what stands between backticks as code. A backtick without its twin stays as it is.
+pub fn inline(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut html = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let is_code = index % 2 == 1;
+        if is_code && index + 1 < parts.len() {
+            let _ = write!(html, "<code>{}</code>", escaped(part));
+        } else {
+            if is_code {
+                html.push('`');
+            }
+            html.push_str(&escaped(part));
+        }
+    }
+    html
+}
+
+pub fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
