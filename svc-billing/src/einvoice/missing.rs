@@ -66,9 +66,9 @@ impl Check<'_> {
 
     fn seller(&mut self) {
         let (paper, seller) = (self.paper, &self.paper.seller);
-        let is_known =
-            is_country(&self.seller.country) && !OWN_RULES.iter().any(|own| self.seller.is_in(own));
-        let (is_dutch, is_italian) = (self.seller.country == "NL", self.seller.is_in("IT"));
+        let countries = [self.seller.country.as_str(), self.seller.tax_country()];
+        let is_known = is_country(countries[0]) && !countries.iter().any(|of| OWN_RULES.contains(of));
+        let (is_dutch, is_italian) = (countries[0] == "NL", countries[1] == "IT");
         let has_vat = self.seller.vat.is_some() || is_outside_scope(paper);
         let needs_legal = is_dutch || is_outside_scope(paper);
         let has_legal = self.seller.legal.is_some();
