@@ -24,7 +24,7 @@ pub fn paper() -> impl Strategy<Value = Paper> {
         buyer_party(),
         (any::<bool>(), any::<bool>()),
         chance("PO-9".to_owned()),
-        0..20_u8,
+        0..40_u8,
     )
         .prop_map(|(rows, seller, buyer, (is_credit, is_english), reference, rare)| {
             let paper = if is_credit { credit(rows) } else { invoice(rows) };
@@ -81,7 +81,7 @@ fn text() -> impl Strategy<Value = String> {
 
 /// Seldom empty.
 fn chance(text: String) -> impl Strategy<Value = String> {
-    (0..25_u8).prop_map(move |at| if at == 0 { " \u{7} ".to_owned() } else { text.clone() })
+    (0..60_u8).prop_map(move |at| if at == 0 { " \u{7} ".to_owned() } else { text.clone() })
 }
 
 fn buyer_party() -> impl Strategy<Value = Party> {
@@ -108,7 +108,7 @@ fn party(party: Party) -> impl Strategy<Value = Party> {
 
 /// Seldom another country than the numbers are from.
 fn foreign(country: String) -> impl Strategy<Value = String> {
-    (0..40_usize).prop_map(move |at| {
+    (0..120_usize).prop_map(move |at| {
         let others = ["DE", "IT", "SE", "GR", "BE", "xx", "", "nl"];
         others.get(at).map_or_else(|| country.clone(), |other| (*other).to_owned())
     })

@@ -33,7 +33,7 @@ impl Tree {
                     open.last_mut().expect("an open element").children.push(closed);
                 }
                 Event::Text(text) => {
-                    open.last_mut().expect("an open element").text.push_str(&text.xml10_content())
+                    open.last_mut().expect("an open element").text.push_str(&text.xml10_content());
                 }
                 Event::GeneralRef(entity) => {
                     let escaped = format!("&{};", &*entity);
