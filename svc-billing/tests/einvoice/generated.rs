@@ -49,6 +49,8 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     let kinds = select(vec![
         TAXED.to_vec(),
         TAXED.to_vec(),
+        TAXED.to_vec(),
+        TAXED.to_vec(),
         vec![("21", Category::S), ("0", Category::E), ("0", Category::AE)],
         vec![("0", Category::K)],
         vec![("0", Category::G)],
@@ -81,7 +83,7 @@ fn text() -> impl Strategy<Value = String> {
 
 /// Seldom empty.
 fn chance(text: String) -> impl Strategy<Value = String> {
-    (0..60_u8).prop_map(move |at| if at == 0 { " \u{7} ".to_owned() } else { text.clone() })
+    (0..30_u8).prop_map(move |at| if at == 0 { " \u{7} ".to_owned() } else { text.clone() })
 }
 
 fn buyer_party() -> impl Strategy<Value = Party> {
