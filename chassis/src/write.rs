@@ -109,9 +109,43 @@ impl Db {
     {
         let Call { context, input, faults } = call;
         let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
+        self.attempts(&context, &input, &faults, fingerprint.as_ref(), &operation).await
+    }
+
+    /// The same for an operation that needs more than its request: what was looked up before it began.
+    pub async fn write_with<R, S, T, E, F>(
+        &self,
+        call: Call<R>,
+        with: S,
+        operation: F,
+    ) -> Result<Response<T>, Status>
+    where
+        R: Message,
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &(R, S)) -> Result<T, E>,
+    {
+        let Call { context, input, faults } = call;
+        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
+        self.attempts(&context, &(input, with), &faults, fingerprint.as_ref(), &operation).await
+    }
+
+    async fn attempts<I, T, E, F>(
+        &self,
+        context: &Context,
+        input: &I,
+        faults: &Faults,
+        fingerprint: Option<&[u8; 32]>,
+        operation: &F,
+    ) -> Result<Response<T>, Status>
+    where
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
+    {
         let mut attempt = 1;
         loop {
-            match self.attempt(&context, &input, &faults, fingerprint.as_ref(), &operation).await {
+            match self.attempt(context, input, faults, fingerprint, operation).await {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
                 Ok(response) => {
                     self.wake.notify_waiters();

@@ -44,7 +44,9 @@ impl From<sqlx::Error> for Error {
 
 impl From<Error> for chassis::Error {
     fn from(error: Error) -> Self {
-        let problem = Self::problem;
+        fn problem(problem: Problem, detail: impl Into<String>) -> chassis::Error {
+            chassis::Error::problem(problem, detail)
+        }
         match error {
             Error::NotFound(what) => Self::not_found(what),
             Error::ExternalIdTaken { holder } => with_holder(

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chassis::files::{Files, Key};
 use chassis::{Account, AccountId, Db, error};
-use render::paper::Look;
 use render::{Paper, pdf};
 use tokio::sync::Semaphore;
 
@@ -79,7 +78,6 @@ impl Press {
             }
         };
         connection.done();
-        drop(connection);
         let parties = self.with_client(account, full, parties).await?;
         Ok(paper::of(record, &rows, &parties, original, look))
     }

@@ -18,7 +18,7 @@ use proto::billing::{
 use proto::relations::Relation;
 use tonic::{Request, Response, Status};
 
-use super::operations::{self, New, Sending};
+use super::operations::{self, Known, New};
 use super::store::{self, Full};
 use super::{Kind, Links, answer};
 use crate::Error;
@@ -64,12 +64,7 @@ impl Desk {
         let given = call.input.document.clone().unwrap_or_default();
         let client = self.shared.clients.named(&context, &given.client_id, &given.client_external_id).await?;
         let new = New { kind: self.kind, client, links: self.shared.links.clone() };
-        let create = async move |tx: &mut Tx<'_>, input: &CreateDocumentRequest| {
-            let given = input.document.clone().unwrap_or_default();
-            let data = operations::create(tx, &new, &given).await?;
-            Ok::<_, Error>(CreateDocumentResponse { data: Some(data) })
-        };
-        let mut response = self.shared.db.write(call, create).await?;
+        let mut response = self.shared.db.write_with(call, new, create).await?;
         self.print(&context, &mut response, |answer| &mut answer.data).await?;
         Ok(response)
     }
@@ -86,26 +81,14 @@ impl Desk {
         &self,
         request: Request<UpdateDocumentRequest>,
     ) -> Result<Response<UpdateDocumentResponse>, Status> {
-        let (kind, links) = (self.kind, self.shared.links.clone());
-        let update = async move |tx: &mut Tx<'_>, input: &UpdateDocumentRequest| {
-            let given = input.document.clone().unwrap_or_default();
-            let mask = input.update_mask.as_ref();
-            let data = operations::patch(tx, kind, &input.id, &given, mask, &links).await?;
-            Ok::<_, Error>(UpdateDocumentResponse { data: Some(data) })
-        };
-        self.shared.db.write(Call::open(request)?, update).await
+        self.shared.db.write_with(Call::open(request)?, self.known(None), update).await
     }
 
     async fn delete(
         &self,
         request: Request<DeleteDocumentRequest>,
     ) -> Result<Response<DeleteDocumentResponse>, Status> {
-        let (kind, links) = (self.kind, self.shared.links.clone());
-        let delete = async move |tx: &mut Tx<'_>, input: &DeleteDocumentRequest| {
-            let data = operations::delete(tx, kind, &input.id, &links).await?;
-            Ok::<_, Error>(DeleteDocumentResponse { data: Some(data) })
-        };
-        self.shared.db.write(Call::open(request)?, delete).await
+        self.shared.db.write_with(Call::open(request)?, self.known(None), delete).await
     }
 
     async fn finalize(
@@ -115,12 +98,7 @@ impl Desk {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
-        let (kind, links) = (self.kind, self.shared.links.clone());
-        let finalize = async move |tx: &mut Tx<'_>, input: &FinalizeDocumentRequest| {
-            let data = operations::finalize(tx, kind, &input.id, client.as_ref(), &links).await?;
-            Ok::<_, Error>(FinalizeDocumentResponse { data: Some(data) })
-        };
-        let mut response = self.shared.db.write(call, finalize).await?;
+        let mut response = self.shared.db.write_with(call, self.known(client), finalize).await?;
         self.print(&context, &mut response, |answer| &mut answer.data).await?;
         Ok(response)
     }
@@ -131,13 +109,7 @@ impl Desk {
     ) -> Result<Response<SendDocumentResponse>, Status> {
         let call = Call::open(request)?;
         let client = self.client_of_draft(&call.context, &call.input.id).await?;
-        let sending = Sending { kind: self.kind, client, links: self.shared.links.clone() };
-        let send = async move |tx: &mut Tx<'_>, input: &SendDocumentRequest| {
-            let mail = input.mail.clone().unwrap_or_default();
-            let data = operations::send(tx, &sending, &input.id, &mail).await?;
-            Ok::<_, Error>(SendDocumentResponse { data: Some(data) })
-        };
-        self.shared.db.write(call, send).await
+        self.shared.db.write_with(call, self.known(client), send).await
     }
 
     async fn pdf(
@@ -166,7 +138,6 @@ impl Desk {
         let mut connection = self.shared.db.read().await?;
         let state = store::find_state(&mut connection, context.account_id(), self.kind, id).await?;
         connection.done();
-        drop(connection);
         match state {
             Some((false, Some(client))) => {
                 self.shared.clients.get(context.account(), client, context.deadline).await
@@ -200,12 +171,53 @@ impl Desk {
         full.record.pdf_version = error.is_empty().then_some(version);
         error.clone_into(&mut full.record.pdf_error);
         *document = answer::document(context.account_id(), &self.shared.links, &full);
-        let note = async move |tx: &mut Tx<'_>, (): &()| {
-            let account = tx.account();
-            store::note_pdf(tx.db(), account, id, error.is_empty().then_some(version), error).await
-        };
-        Ok(self.shared.db.amend(context, &(), response.get_ref(), note).await?)
+        let made = Printed { id, version: full.record.pdf_version, error };
+        Ok(self.shared.db.amend(context, &made, response.get_ref(), note_pdf).await?)
     }
+
+    /// What an operation on an existing document needs to know.
+    fn known(&self, client: Option<Relation>) -> Known {
+        Known { kind: self.kind, client, links: self.shared.links.clone() }
+    }
+}
+
+async fn create(tx: &mut Tx<'_>, (input, new): &(CreateDocumentRequest, New)) -> Result<CreateDocumentResponse, Error> {
+    let given = input.document.clone().unwrap_or_default();
+    Ok(CreateDocumentResponse { data: Some(operations::create(tx, new, &given).await?) })
+}
+
+async fn update(tx: &mut Tx<'_>, (input, known): &(UpdateDocumentRequest, Known)) -> Result<UpdateDocumentResponse, Error> {
+    let given = input.document.clone().unwrap_or_default();
+    let data = operations::patch(tx, known, &input.id, &given, input.update_mask.as_ref()).await?;
+    Ok(UpdateDocumentResponse { data: Some(data) })
+}
+
+async fn delete(tx: &mut Tx<'_>, (input, known): &(DeleteDocumentRequest, Known)) -> Result<DeleteDocumentResponse, Error> {
+    Ok(DeleteDocumentResponse { data: Some(operations::delete(tx, known, &input.id).await?) })
+}
+
+async fn finalize(
+    tx: &mut Tx<'_>,
+    (input, known): &(FinalizeDocumentRequest, Known),
+) -> Result<FinalizeDocumentResponse, Error> {
+    Ok(FinalizeDocumentResponse { data: Some(operations::finalize(tx, known, &input.id).await?) })
+}
+
+async fn send(tx: &mut Tx<'_>, (input, known): &(SendDocumentRequest, Known)) -> Result<SendDocumentResponse, Error> {
+    let mail = input.mail.clone().unwrap_or_default();
+    Ok(SendDocumentResponse { data: Some(operations::send(tx, known, &input.id, &mail).await?) })
+}
+
+/// What became of a PDF.
+struct Printed {
+    id: uuid::Uuid,
+    version: Option<i64>,
+    error: &'static str,
+}
+
+async fn note_pdf(tx: &mut Tx<'_>, made: &Printed) -> Result<(), Error> {
+    let account = tx.account();
+    store::note_pdf(tx.db(), account, made.id, made.version, made.error).await
 }
 
 const PDF_FAILED: &str = "The PDF could not be made now. It is made when pdf_url is opened.";

@@ -46,10 +46,10 @@ impl Identity {
         self.endpoint.as_ref().is_some_and(|id| id.scheme != EMAIL)
     }
 
-    /// The rules of this country apply: the official ones look at the address or at the VAT number.
-    pub fn is_in(&self, country: &str) -> bool {
+    /// Where the VAT number is from; without one, where the address is.
+    pub fn tax_country(&self) -> &str {
         let of_vat = self.vat.as_deref().and_then(|vat| vat.get(..2)).map(country_of_prefix);
-        self.country == country || of_vat == Some(country)
+        of_vat.unwrap_or(&self.country)
     }
 }
 
@@ -261,6 +261,7 @@ mod tests {
     fn a_country_that_does_not_exist_is_not_known() {
         assert_eq!(party("XX", "", "").country, "");
         assert_eq!(party(" be ", "", "").country, "BE");
-        assert!(party("NL", "", "DE123456789").is_in("DE"));
+        assert_eq!(party("NL", "", "EL094259216").tax_country(), "GR");
+        assert_eq!(party("NL", "", "").tax_country(), "NL");
     }
 }

@@ -15,6 +15,12 @@ const OWN_RULES: [&str; 5] = ["DK", "GR", "IS", "NO", "SE"];
 
 /// Empty: the official validator takes what [`super::ubl::write`] makes. A name is the place of what is lacking or
 /// cannot be used as it is (a chamber of commerce number of seven digits is no number).
+///
+/// The names, in this order: `kind`, `number`, `date`, `due_date`, `currency`, `credits`; of the seller `name`, `address`,
+/// `zipcode`, `city`, `country`, `registration_number`, `vat_number`, `contact`, `phone`, `email`, `endpoint`, `iban`; of
+/// the buyer `name`, `address`, `zipcode`, `city`, `country`, `vat_number`, `endpoint`; `rows`, `rows.name`,
+/// `rows.vat_category`, `rows.vat_rate`, `totals`. An `endpoint` is an address on the Peppol network, which follows from
+/// a registration or VAT number.
 pub fn missing(paper: &Paper) -> Vec<&'static str> {
     let check = Check {
         paper,
@@ -66,9 +72,9 @@ impl Check<'_> {
 
     fn seller(&mut self) {
         let (paper, seller) = (self.paper, &self.paper.seller);
-        let is_known =
-            is_country(&self.seller.country) && !OWN_RULES.iter().any(|own| self.seller.is_in(own));
-        let (is_dutch, is_italian) = (self.seller.country == "NL", self.seller.is_in("IT"));
+        let countries = [self.seller.country.as_str(), self.seller.tax_country()];
+        let is_known = is_country(countries[0]) && !countries.iter().any(|of| OWN_RULES.contains(of));
+        let (is_dutch, is_italian) = (countries[0] == "NL", countries[1] == "IT");
         let has_vat = self.seller.vat.is_some() || is_outside_scope(paper);
         let needs_legal = is_dutch || is_outside_scope(paper);
         let has_legal = self.seller.legal.is_some();

@@ -2,24 +2,18 @@
 
 use chassis::Tx;
 use proto::billing::Document;
-use proto::relations::Relation;
 use serde_json::json;
 
 use super::family::Family;
 use super::finalize::make_final;
-use super::{answer, log};
+use super::{Known, answer, log};
 use crate::Error;
 use crate::document::rules::search;
 use crate::document::rules::standing::ACCEPTED;
-use crate::document::{Kind, Links, events, store};
+use crate::document::{Kind, events, store};
 
 /// Accepts a quote, once: a second time changes nothing.
-pub async fn accept(
-    tx: &mut Tx<'_>,
-    id: &str,
-    client: Option<&Relation>,
-    links: &Links,
-) -> Result<Document, Error> {
+pub async fn accept(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
     chassis::id::forgive(&mut tx.faults);
     tx.valid()?;
     let kind = Kind::Quote;
@@ -27,7 +21,7 @@ pub async fn accept(
     if family.target().accepted_at.is_none() {
         let from = family.target().payment_status.clone();
         if !family.target().is_final {
-            make_final(tx, &mut family, client).await?;
+            make_final(tx, &mut family, known.client.as_ref()).await?;
         }
         let (account, now) = (tx.account(), tx.now());
         let record = family.target_mut();
@@ -41,5 +35,5 @@ pub async fn accept(
         events::accepted(tx, record);
         events::status_changed(tx, record, &from).await?;
     }
-    answer(tx, links, kind, family.target().id).await
+    answer(tx, known, family.target().id).await
 }

@@ -11,16 +11,21 @@ use serde_json::json;
 
 use super::create::{after, insert, numbering};
 use super::family::{Family, apply, settle};
-use super::{answer, log};
+use super::{Known, answer, log};
 use crate::document::rules::amounts::{Row, amounts, vat_groups};
 use crate::document::rules::search;
 use crate::document::store::{self, Draft, StoredRow};
-use crate::document::{Kind, Links, Record, events, paper};
+use crate::document::{Record, events, paper};
 use crate::settings::Settings;
 use crate::{Error, settings};
 
-pub async fn credit(tx: &mut Tx<'_>, id: &str, given: &CreditInput, links: &Links) -> Result<Document, Error> {
-    let kind = Kind::Invoice;
+pub async fn credit(
+    tx: &mut Tx<'_>,
+    known: &Known,
+    id: &str,
+    given: &CreditInput,
+) -> Result<Document, Error> {
+    let kind = known.kind;
     chassis::id::forgive(&mut tx.faults);
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
         tx.valid()?;
@@ -41,7 +46,7 @@ pub async fn credit(tx: &mut Tx<'_>, id: &str, given: &CreditInput, links: &Link
         return Err(Error::AlreadyCredited);
     }
     let taken_back: Vec<Row> = positions.iter().map(|position| negative(&rows[*position].row)).collect();
-    make(tx, &mut family, &positions, &taken_back, links).await
+    make(tx, &mut family, &positions, &taken_back, known).await
 }
 
 /// Which rows are meant. All means those that are left.
@@ -84,13 +89,13 @@ async fn make(
     family: &mut Family,
     positions: &[usize],
     rows: &[Row],
-    links: &Links,
+    known: &Known,
 ) -> Result<Document, Error> {
     let account = tx.account();
-    let known = settings::store::for_documents(tx.db(), account).await?;
+    let settings = settings::store::for_documents(tx.db(), account).await?;
     let invoice = family.target().clone();
     let parties = store::find_parties(tx.db(), account, invoice.id).await?;
-    let mut record = record(tx, &invoice, rows, &known.settings);
+    let mut record = record(tx, &invoice, rows, &settings.settings);
     let original = Some(paper::original(&invoice));
     record.einvoice_missing = paper::einvoice_missing(&record, rows, parties.as_ref(), original);
 
@@ -114,11 +119,11 @@ async fn make(
 
     let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
     let draft = Draft { rows, parties: parties.as_ref(), search_text: &search_text };
-    let numbering = numbering(&record, &known.settings, "");
+    let numbering = numbering(&record, &settings.settings, "");
     record.number = insert(tx, &record, &draft, &numbering).await?;
     tx.count(record.kind.name(), record.created_at, 1);
     events::created(tx, &record);
-    answer(tx, links, record.kind, record.id).await
+    answer(tx, known, record.id).await
 }
 
 /// The credit before it has a number and a standing.

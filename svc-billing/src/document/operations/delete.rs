@@ -3,13 +3,14 @@
 use chassis::Tx;
 use proto::billing::Document;
 
-use super::answer;
+use super::{Known, answer};
 use super::family::Family;
-use crate::document::{Kind, Links, store};
+use crate::document::{Kind, store};
 use crate::{Error, payment};
 
 /// Removes a draft; answers with what it was.
-pub async fn delete(tx: &mut Tx<'_>, kind: Kind, id: &str, links: &Links) -> Result<Document, Error> {
+pub async fn delete(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
+    let kind = known.kind;
     chassis::id::forgive(&mut tx.faults);
     tx.valid()?;
     let family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
@@ -23,7 +24,7 @@ pub async fn delete(tx: &mut Tx<'_>, kind: Kind, id: &str, links: &Links) -> Res
     if kind == Kind::Invoice && payment::store::exists(tx.db(), account, record.id).await? {
         return Err(Error::HasPayments);
     }
-    let gone = answer(tx, links, kind, record.id).await?;
+    let gone = answer(tx, known, record.id).await?;
     store::delete(tx.db(), account, record).await?;
     tx.count(kind.name(), record.created_at, -1);
     Ok(gone)

@@ -7,31 +7,26 @@ use serde_json::json;
 
 use super::create::numbering;
 use super::family::{Family, apply};
-use super::{answer, log};
+use super::{Known, answer, log};
 use crate::clients;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::search;
 use crate::document::rules::standing::{DRAFT, OPEN};
-use crate::document::{Kind, Links, Parties, events, paper, store};
+use crate::document::{Kind, Parties, events, paper, store};
 use crate::{Error, identity, settings};
 
 /// Makes a draft final; a final document is returned as it is.
-pub async fn finalize(
-    tx: &mut Tx<'_>,
-    kind: Kind,
-    id: &str,
-    client: Option<&Relation>,
-    links: &Links,
-) -> Result<Document, Error> {
+pub async fn finalize(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
+    let kind = known.kind;
     chassis::id::forgive(&mut tx.faults);
     tx.valid()?;
     let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
     if !family.target().is_final {
         let from = family.target().payment_status.clone();
-        make_final(tx, &mut family, client).await?;
+        make_final(tx, &mut family, known.client.as_ref()).await?;
         events::status_changed(tx, family.target(), &from).await?;
     }
-    answer(tx, links, kind, family.target().id).await
+    answer(tx, known, family.target().id).await
 }
 
 /// The target becomes final; telling of its new status is left to the caller.

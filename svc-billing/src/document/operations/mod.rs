@@ -18,12 +18,13 @@ pub use delete::delete;
 pub use family::{Family, settle};
 pub use finalize::finalize;
 pub use patch::patch;
-pub use send::{Sending, send};
+pub use send::send;
 pub use view::view;
 
 use chassis::Tx;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use proto::billing::Document;
+use proto::relations::Relation;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -31,11 +32,21 @@ use super::store::{self, NewHistory};
 use super::{Kind, Links, answer};
 use crate::Error;
 
+/// What an operation on an existing document needs besides the request.
+#[derive(Clone)]
+pub struct Known {
+    pub kind: Kind,
+    /// The client of a draft that is to become final.
+    pub client: Option<Relation>,
+    pub links: Links,
+}
+
 /// The document as it is now.
-async fn answer(tx: &mut Tx<'_>, links: &Links, kind: Kind, id: Uuid) -> Result<Document, Error> {
+async fn answer(tx: &mut Tx<'_>, known: &Known, id: Uuid) -> Result<Document, Error> {
     let account = tx.account();
-    let full = store::find(tx.db(), account, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
-    Ok(answer::document(account, links, &full))
+    let found = store::find(tx.db(), account, known.kind, id).await?;
+    let full = found.ok_or(Error::NotFound(known.kind.name()))?;
+    Ok(answer::document(account, &known.links, &full))
 }
 
 /// Keeps what happened to a document.

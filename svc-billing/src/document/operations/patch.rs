@@ -8,22 +8,22 @@ use serde_json::{Map, Value, json};
 
 use super::create::check_dates;
 use super::family::{Family, is_covered};
-use super::{answer, at_midnight, log};
+use super::{Known, answer, at_midnight, log};
 use crate::Error;
 use crate::document::rules::search;
 use crate::document::rules::standing::PAID;
-use crate::document::{Kind, Links, Record, events, store};
+use crate::document::{Kind, Record, events, store};
 
 const FIELDS: [&str; 4] = ["title", "invoice_date", "due_date", "payment_status"];
 
 pub async fn patch(
     tx: &mut Tx<'_>,
-    kind: Kind,
+    known: &Known,
     id: &str,
     given: &DocumentPatch,
     mask: Option<&prost_types::FieldMask>,
-    links: &Links,
 ) -> Result<Document, Error> {
+    let kind = known.kind;
     let at = At::ROOT.name("document");
     let named = Named::from(mask);
     named.check(|name| FIELDS.contains(&name), kind.name(), &mut tx.faults);
@@ -53,7 +53,7 @@ pub async fn patch(
         events::status_changed(tx, &record, &from).await?;
         *family.target_mut() = record;
     }
-    answer(tx, links, kind, family.target().id).await
+    answer(tx, known, family.target().id).await
 }
 
 /// When it was paid, if its new status leaves it so: as before, or as the payments say.

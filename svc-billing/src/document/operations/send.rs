@@ -4,34 +4,24 @@ use chassis::Tx;
 use chassis::mail::{Mail, Mailbox, mailbox};
 use proto::api::Fault;
 use proto::billing::{SendInput, SendResult, SendType};
-use proto::relations::Relation;
 use proto::{At, Faults};
 use render::paper::Language;
 use serde_json::json;
 
 use super::family::Family;
 use super::finalize::make_final;
-use super::log;
-use crate::document::{Kind, Links, Record, Seller, events, store};
+use super::{Known, log};
+use crate::document::{Kind, Record, Seller, events, store};
 use crate::{Error, identity};
 
 /// `to` and `cc` together.
 const MOST_RECIPIENTS: usize = 20;
 
-/// What is known of the document besides the request.
-#[derive(Clone)]
-pub struct Sending {
-    pub kind: Kind,
-    /// The client of a draft, which becomes final.
-    pub client: Option<Relation>,
-    pub links: Links,
-}
-
 /// Queues the mail; a draft becomes final first.
-pub async fn send(tx: &mut Tx<'_>, sending: &Sending, id: &str, given: &SendInput) -> Result<SendResult, Error> {
+pub async fn send(tx: &mut Tx<'_>, known: &Known, id: &str, given: &SendInput) -> Result<SendResult, Error> {
     let (to, cc) = recipients(given, &mut tx.faults);
     chassis::id::forgive(&mut tx.faults);
-    let kind = sending.kind;
+    let kind = known.kind;
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
         tx.valid()?;
         return Err(Error::NotFound(kind.name()));
@@ -39,7 +29,7 @@ pub async fn send(tx: &mut Tx<'_>, sending: &Sending, id: &str, given: &SendInpu
     tx.valid()?;
     let from = family.target().payment_status.clone();
     if !family.target().is_final {
-        make_final(tx, &mut family, sending.client.as_ref()).await?;
+        make_final(tx, &mut family, known.client.as_ref()).await?;
     }
     let (account, now) = (tx.account(), tx.now());
     let record = family.target_mut();
@@ -50,7 +40,7 @@ pub async fn send(tx: &mut Tx<'_>, sending: &Sending, id: &str, given: &SendInpu
 
     let addresses: Vec<String> = to.iter().chain(&cc).map(|one| one.email.to_string()).collect();
     let seller = identity::store::find_seller(tx.db(), account).await?;
-    let mail = compose(tx, sending, record, &seller, given, (to, cc)).await?;
+    let mail = compose(tx, known, record, &seller, given, (to, cc)).await?;
     let mail_id = tx.queue_mail(&mail).await?;
     let send_type = send_type(given.send_type(), record);
     let data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
@@ -102,13 +92,13 @@ fn send_type(given: SendType, record: &Record) -> String {
 
 async fn compose(
     tx: &mut Tx<'_>,
-    sending: &Sending,
+    known: &Known,
     record: &Record,
     seller: &Seller,
     given: &SendInput,
     (to, cc): (Vec<Mailbox>, Vec<Mailbox>),
 ) -> Result<Mail, Error> {
-    let page = sending.links.page(tx.account(), record);
+    let page = known.links.page(tx.account(), record);
     let online = match record.language {
         Language::Nl => "Online bekijken",
         Language::En => "View online",

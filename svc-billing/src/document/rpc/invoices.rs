@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status};
 
 use super::Desk;
 use crate::Error;
-use crate::document::operations;
+use crate::document::operations::{self, Known};
 use crate::press::file_name;
 
 #[tonic::async_trait]
@@ -53,13 +53,8 @@ impl InvoiceService for Desk {
         request: Request<CreditInvoiceRequest>,
     ) -> Result<Response<CreditInvoiceResponse>, Status> {
         let call = Call::open(request)?;
-        let (context, links) = (call.context.clone(), self.shared.links.clone());
-        let credit = async move |tx: &mut Tx<'_>, input: &CreditInvoiceRequest| {
-            let given = input.credit.clone().unwrap_or_default();
-            let data = operations::credit(tx, &input.id, &given, &links).await?;
-            Ok::<_, Error>(CreditInvoiceResponse { data: Some(data) })
-        };
-        let mut response = self.shared.db.write(call, credit).await?;
+        let context = call.context.clone();
+        let mut response = self.shared.db.write_with(call, self.known(None), credit).await?;
         self.print(&context, &mut response, |answer| &mut answer.data).await?;
         Ok(response)
     }
@@ -82,4 +77,9 @@ impl InvoiceService for Desk {
             ..HttpBody::default()
         }))
     }
+}
+
+async fn credit(tx: &mut Tx<'_>, (input, known): &(CreditInvoiceRequest, Known)) -> Result<CreditInvoiceResponse, Error> {
+    let given = input.credit.clone().unwrap_or_default();
+    Ok(CreditInvoiceResponse { data: Some(operations::credit(tx, known, &input.id, &given).await?) })
 }

@@ -7,7 +7,7 @@ use tonic::{Request, Response, Status};
 
 use super::Desk;
 use crate::Error;
-use crate::document::operations;
+use crate::document::operations::{self, Known};
 
 #[tonic::async_trait]
 impl QuoteService for Desk {
@@ -53,13 +53,12 @@ impl QuoteService for Desk {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
-        let links = self.shared.links.clone();
-        let accept = async move |tx: &mut Tx<'_>, input: &AcceptQuoteRequest| {
-            let data = operations::accept(tx, &input.id, client.as_ref(), &links).await?;
-            Ok::<_, Error>(AcceptQuoteResponse { data: Some(data) })
-        };
-        let mut response = self.shared.db.write(call, accept).await?;
+        let mut response = self.shared.db.write_with(call, self.known(client), accept).await?;
         self.print(&context, &mut response, |answer| &mut answer.data).await?;
         Ok(response)
     }
+}
+
+async fn accept(tx: &mut Tx<'_>, (input, known): &(AcceptQuoteRequest, Known)) -> Result<AcceptQuoteResponse, Error> {
+    Ok(AcceptQuoteResponse { data: Some(operations::accept(tx, known, &input.id).await?) })
 }
