@@ -97,7 +97,12 @@ async fn filters_and_orders_hold_and_a_wrong_order_is_named() {
     let (_database, db, account) = filled().await;
     let mut faults = Faults::default();
     let mut list = List::new(account, "bare.thing", "id", Total::Matching);
-    list.contains("lower(name)", "THING 49").sort(&[("created_at", "created_at"), ("name", "name")], "name", "asc", &mut faults);
+    list.contains("lower(name)", "THING 49").sort(
+        &[("created_at", "created_at"), ("name", "name")],
+        "name",
+        "asc",
+        &mut faults,
+    );
     list.between("created_at", None, Some(testing::moment()));
     assert!(faults.is_empty());
     let mut connection = db.read().await.unwrap();

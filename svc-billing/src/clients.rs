@@ -76,7 +76,8 @@ impl Clients {
         id: Uuid,
         deadline: Instant,
     ) -> Result<Option<Relation>, Error> {
-        let request = self.request(account, deadline, BatchGetClientsRequest { ids: vec![id.to_string()] })?;
+        let request =
+            self.request(account, deadline, BatchGetClientsRequest { ids: vec![id.to_string()] })?;
         let found = self.client()?.batch_get_clients(request).await.map_err(away)?;
         Ok(found.into_inner().data.into_iter().next())
     }

@@ -83,7 +83,12 @@ impl Press {
     }
 
     /// A draft shows its client as it is now.
-    async fn with_client(&self, account: &Account, full: &Full, mut parties: Parties) -> Result<Parties, Error> {
+    async fn with_client(
+        &self,
+        account: &Account,
+        full: &Full,
+        mut parties: Parties,
+    ) -> Result<Parties, Error> {
         if let Some(client) = full.record.client.as_ref().filter(|_| !full.record.is_final) {
             let found = self.clients.get(account, client.id, Instant::now() + LOOK_UP).await?;
             parties.buyer = found.as_ref().map(clients::buyer).unwrap_or_default();
@@ -99,14 +104,17 @@ impl Press {
         };
         let made = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            let with_ubl = !paper.draft && matches!(paper.kind, render::paper::Kind::Invoice | render::paper::Kind::Credit);
+            let with_ubl = !paper.draft
+                && matches!(paper.kind, render::paper::Kind::Invoice | render::paper::Kind::Credit);
             let xml = with_ubl.then(|| einvoice::ubl::write(&paper));
             let name = format!("{}.xml", file_name(&paper.number));
             let attachment = xml.as_deref().map(|bytes| pdf::Attachment { name: &name, bytes });
             pdf::render(&paper, attachment.as_ref())
         });
         let made = made.await.map_err(|error| chassis::Error::Internal(format!("a PDF: {error}")))?;
-        let made = made.map_err(|error| chassis::Error::Internal(format!("a PDF: {}", chassis::service::chain(&error))))?;
+        let made = made.map_err(|error| {
+            chassis::Error::Internal(format!("a PDF: {}", chassis::service::chain(&error)))
+        })?;
         Ok(made.into())
     }
 }
@@ -119,7 +127,8 @@ fn key(account: AccountId, full: &Full) -> Key {
 
 /// A number as the name of a file, whatever is in it.
 pub fn file_name(number: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
+    let plain =
+        |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
     let name: String = number.chars().map(plain).take(80).collect();
     let name = name.trim_matches(['.', '-']);
     if name.is_empty() { "document".to_owned() } else { name.to_owned() }

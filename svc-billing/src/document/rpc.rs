@@ -12,8 +12,9 @@ use chassis::{Call, Context, Db, Tx};
 use proto::billing::{
     CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, Document,
     DocumentPdf, FinalizeDocumentRequest, FinalizeDocumentResponse, GenerationMode, GetDocumentPdfRequest,
-    GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest, ListDocumentsResponse,
-    SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse,
+    GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest,
+    ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest,
+    UpdateDocumentResponse,
 };
 use proto::relations::Relation;
 use tonic::{Request, Response, Status};
@@ -69,7 +70,10 @@ impl Desk {
         Ok(response)
     }
 
-    async fn get(&self, request: Request<GetDocumentRequest>) -> Result<Response<GetDocumentResponse>, Status> {
+    async fn get(
+        &self,
+        request: Request<GetDocumentRequest>,
+    ) -> Result<Response<GetDocumentResponse>, Status> {
         // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let full = self.find(&context, &input.id).await?;
@@ -155,7 +159,8 @@ impl Desk {
         response: &mut Response<T>,
         document: fn(&mut T) -> &mut Option<Document>,
     ) -> Result<(), Error> {
-        let Some(document) = document(response.get_mut()).as_mut().filter(|document| wants_pdf(document)) else {
+        let Some(document) = document(response.get_mut()).as_mut().filter(|document| wants_pdf(document))
+        else {
             return Ok(());
         };
         let mut full = self.find(context, &document.id).await?;
@@ -181,18 +186,27 @@ impl Desk {
     }
 }
 
-async fn create(tx: &mut Tx<'_>, (input, new): &(CreateDocumentRequest, New)) -> Result<CreateDocumentResponse, Error> {
+async fn create(
+    tx: &mut Tx<'_>,
+    (input, new): &(CreateDocumentRequest, New),
+) -> Result<CreateDocumentResponse, Error> {
     let given = input.document.clone().unwrap_or_default();
     Ok(CreateDocumentResponse { data: Some(operations::create(tx, new, &given).await?) })
 }
 
-async fn update(tx: &mut Tx<'_>, (input, known): &(UpdateDocumentRequest, Known)) -> Result<UpdateDocumentResponse, Error> {
+async fn update(
+    tx: &mut Tx<'_>,
+    (input, known): &(UpdateDocumentRequest, Known),
+) -> Result<UpdateDocumentResponse, Error> {
     let given = input.document.clone().unwrap_or_default();
     let data = operations::patch(tx, known, &input.id, &given, input.update_mask.as_ref()).await?;
     Ok(UpdateDocumentResponse { data: Some(data) })
 }
 
-async fn delete(tx: &mut Tx<'_>, (input, known): &(DeleteDocumentRequest, Known)) -> Result<DeleteDocumentResponse, Error> {
+async fn delete(
+    tx: &mut Tx<'_>,
+    (input, known): &(DeleteDocumentRequest, Known),
+) -> Result<DeleteDocumentResponse, Error> {
     Ok(DeleteDocumentResponse { data: Some(operations::delete(tx, known, &input.id).await?) })
 }
 
@@ -203,7 +217,10 @@ async fn finalize(
     Ok(FinalizeDocumentResponse { data: Some(operations::finalize(tx, known, &input.id).await?) })
 }
 
-async fn send(tx: &mut Tx<'_>, (input, known): &(SendDocumentRequest, Known)) -> Result<SendDocumentResponse, Error> {
+async fn send(
+    tx: &mut Tx<'_>,
+    (input, known): &(SendDocumentRequest, Known),
+) -> Result<SendDocumentResponse, Error> {
     let mail = input.mail.clone().unwrap_or_default();
     Ok(SendDocumentResponse { data: Some(operations::send(tx, known, &input.id, &mail).await?) })
 }

@@ -1,7 +1,11 @@
-use chassis::AccountId;
-use sqlx::PgConnection;
 use crate::Error;
 use crate::document::Seller;
+use chassis::AccountId;
 use render::paper::Look;
-pub async fn find_seller(_: &mut PgConnection, _: AccountId) -> Result<Seller, Error> { Ok(Seller::default()) }
-pub async fn find_look(_: &mut PgConnection, _: AccountId) -> Result<Look, Error> { Ok(Look::default()) }
+use sqlx::PgConnection;
+pub async fn find_seller(_: &mut PgConnection, _: AccountId) -> Result<Seller, Error> {
+    Ok(Seller::default())
+}
+pub async fn find_look(_: &mut PgConnection, _: AccountId) -> Result<Look, Error> {
+    Ok(Look::default())
+}

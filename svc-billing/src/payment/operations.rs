@@ -17,8 +17,7 @@ use crate::document::Kind;
 use crate::document::operations::{Family, log, settle};
 use crate::document::rules::input::number;
 
-const PATCHED: [&str; 7] =
-    ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
+const PATCHED: [&str; 7] = ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
 
 pub async fn create(tx: &mut Tx<'_>, invoice: &str, given: &PaymentInput) -> Result<PaymentResult, Error> {
     let at = At::ROOT.name("payment");

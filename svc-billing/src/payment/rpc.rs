@@ -9,8 +9,8 @@ use proto::billing::{
 };
 use tonic::{Request, Response, Status};
 
-use super::store::{self, Wanted};
 use super::operations;
+use super::store::{self, Wanted};
 use crate::Error;
 
 pub struct Payments {

@@ -27,9 +27,11 @@ impl FromRow<'_, PgRow> for Payment {
             id: columns.take()?,
             amount: columns.take()?,
             date: columns.take()?,
-            status: PaymentStatus::from_str_name(&value("PAYMENT_STATUS_", columns.take()?)).unwrap_or_default(),
+            status: PaymentStatus::from_str_name(&value("PAYMENT_STATUS_", columns.take()?))
+                .unwrap_or_default(),
             kind: PaymentType::from_str_name(&value("PAYMENT_TYPE_", columns.take()?)).unwrap_or_default(),
-            method: PaymentMethod::from_str_name(&value("PAYMENT_METHOD_", columns.take()?)).unwrap_or_default(),
+            method: PaymentMethod::from_str_name(&value("PAYMENT_METHOD_", columns.take()?))
+                .unwrap_or_default(),
             external_id: columns.take()?,
             provider: columns.take()?,
             payment_data: columns.take()?,
@@ -75,7 +77,8 @@ pub async fn list(
         " from billing.payment where account_id = $1 and document_id = $2 and ($3 = '' or external_id = $3) \
          and ($4 = '' or status = $4) and ($5 = '' or type = $5) order by id"
     );
-    let status = if wanted.status == PaymentStatus::Unspecified { String::new() } else { status_name(wanted.status) };
+    let status =
+        if wanted.status == PaymentStatus::Unspecified { String::new() } else { status_name(wanted.status) };
     let kind = if wanted.kind == PaymentType::Unspecified {
         String::new()
     } else {
@@ -138,7 +141,12 @@ pub async fn find_by_external_id(
 ) -> Result<Option<Uuid>, Error> {
     let sql = "select id from billing.payment \
                where account_id = $1 and document_id = $2 and external_id = $3 and external_id <> ''";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(invoice).bind(external_id).fetch_optional(connection).await?)
+    Ok(sqlx::query_scalar(sql)
+        .bind(account)
+        .bind(invoice)
+        .bind(external_id)
+        .fetch_optional(connection)
+        .await?)
 }
 
 /// Stores a payment, new or changed.

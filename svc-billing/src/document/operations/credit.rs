@@ -67,7 +67,8 @@ fn positions(tx: &mut Tx<'_>, given: &CreditInput, rows: &[StoredRow]) -> Result
     for (place, index) in given.row_indexes.iter().enumerate() {
         match usize::try_from(*index).ok().filter(|index| *index < rows.len()) {
             None => {
-                let detail = format!("row_indexes must be below {}: the invoice has that many rows", rows.len());
+                let detail =
+                    format!("row_indexes must be below {}: the invoice has that many rows", rows.len());
                 tx.faults.add(&at.index(place), Fault::OutOfRange, detail);
             }
             Some(index) if !seen.insert(index) => {

@@ -3,8 +3,8 @@
 use chassis::Tx;
 use proto::billing::Document;
 
-use super::{Known, answer};
 use super::family::Family;
+use super::{Known, answer};
 use crate::document::{Kind, store};
 use crate::{Error, payment};
 

@@ -43,7 +43,10 @@ pub async fn make_final(
         return Err(Error::Incomplete("The draft has no row; a final invoice needs one.".to_owned()));
     }
     if family.target().is_credit() && !family.root().is_final {
-        let detail = format!("It credits {}, which is still a draft; make that one final first.", family.root().number);
+        let detail = format!(
+            "It credits {}, which is still a draft; make that one final first.",
+            family.root().number
+        );
         return Err(Error::Incomplete(detail));
     }
     let known = settings::store::for_documents(tx.db(), account).await?;

@@ -63,7 +63,8 @@ fn recipients(given: &SendInput, faults: &mut Faults) -> (Vec<Mailbox>, Vec<Mail
             match chassis::formats::email::normalise(part).and_then(|address| mailbox("", &address)) {
                 Some(one) => found.push(one),
                 None => {
-                    let detail = format!("{field} must be e-mail addresses separated by commas; {part:?} is none");
+                    let detail =
+                        format!("{field} must be e-mail addresses separated by commas; {part:?} is none");
                     faults.add(&at.name(field), Fault::BadEmail, detail);
                 }
             }

@@ -3,7 +3,13 @@
 use chassis::{Call, Tx};
 use proto::api::HttpBody;
 use proto::billing::invoice_service_server::InvoiceService;
-use proto::billing::{CreateDocumentRequest, CreateDocumentResponse, CreditInvoiceRequest, CreditInvoiceResponse, DeleteDocumentRequest, DeleteDocumentResponse, FinalizeDocumentRequest, FinalizeDocumentResponse, GetDocumentPdfRequest, GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, GetInvoiceUblRequest, ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse};
+use proto::billing::{
+    CreateDocumentRequest, CreateDocumentResponse, CreditInvoiceRequest, CreditInvoiceResponse,
+    DeleteDocumentRequest, DeleteDocumentResponse, FinalizeDocumentRequest, FinalizeDocumentResponse,
+    GetDocumentPdfRequest, GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse,
+    GetInvoiceUblRequest, ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest,
+    SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse,
+};
 use tonic::{Request, Response, Status};
 
 use super::Desk;
@@ -13,19 +19,31 @@ use crate::press::file_name;
 
 #[tonic::async_trait]
 impl InvoiceService for Desk {
-    async fn list_invoices(&self, request: Request<ListDocumentsRequest>) -> Result<Response<ListDocumentsResponse>, Status> {
+    async fn list_invoices(
+        &self,
+        request: Request<ListDocumentsRequest>,
+    ) -> Result<Response<ListDocumentsResponse>, Status> {
         self.list(request).await
     }
 
-    async fn create_invoice(&self, request: Request<CreateDocumentRequest>) -> Result<Response<CreateDocumentResponse>, Status> {
+    async fn create_invoice(
+        &self,
+        request: Request<CreateDocumentRequest>,
+    ) -> Result<Response<CreateDocumentResponse>, Status> {
         self.create(request).await
     }
 
-    async fn get_invoice(&self, request: Request<GetDocumentRequest>) -> Result<Response<GetDocumentResponse>, Status> {
+    async fn get_invoice(
+        &self,
+        request: Request<GetDocumentRequest>,
+    ) -> Result<Response<GetDocumentResponse>, Status> {
         self.get(request).await
     }
 
-    async fn update_invoice(&self, request: Request<UpdateDocumentRequest>) -> Result<Response<UpdateDocumentResponse>, Status> {
+    async fn update_invoice(
+        &self,
+        request: Request<UpdateDocumentRequest>,
+    ) -> Result<Response<UpdateDocumentResponse>, Status> {
         self.update(request).await
     }
 
@@ -36,15 +54,24 @@ impl InvoiceService for Desk {
         self.delete(request).await
     }
 
-    async fn finalize_invoice(&self, request: Request<FinalizeDocumentRequest>) -> Result<Response<FinalizeDocumentResponse>, Status> {
+    async fn finalize_invoice(
+        &self,
+        request: Request<FinalizeDocumentRequest>,
+    ) -> Result<Response<FinalizeDocumentResponse>, Status> {
         self.finalize(request).await
     }
 
-    async fn send_invoice(&self, request: Request<SendDocumentRequest>) -> Result<Response<SendDocumentResponse>, Status> {
+    async fn send_invoice(
+        &self,
+        request: Request<SendDocumentRequest>,
+    ) -> Result<Response<SendDocumentResponse>, Status> {
         self.send(request).await
     }
 
-    async fn get_invoice_pdf(&self, request: Request<GetDocumentPdfRequest>) -> Result<Response<GetDocumentPdfResponse>, Status> {
+    async fn get_invoice_pdf(
+        &self,
+        request: Request<GetDocumentPdfRequest>,
+    ) -> Result<Response<GetDocumentPdfResponse>, Status> {
         self.pdf(request).await
     }
 
@@ -79,7 +106,10 @@ impl InvoiceService for Desk {
     }
 }
 
-async fn credit(tx: &mut Tx<'_>, (input, known): &(CreditInvoiceRequest, Known)) -> Result<CreditInvoiceResponse, Error> {
+async fn credit(
+    tx: &mut Tx<'_>,
+    (input, known): &(CreditInvoiceRequest, Known),
+) -> Result<CreditInvoiceResponse, Error> {
     let given = input.credit.clone().unwrap_or_default();
     Ok(CreditInvoiceResponse { data: Some(operations::credit(tx, known, &input.id, &given).await?) })
 }

@@ -15,7 +15,9 @@ pub fn wanted(context: &Context, input: ListDocumentsRequest) -> (Wanted, Page) 
     let id = |text: &String| chassis::id::parse(text);
     let wanted = Wanted {
         ids: (!input.id.is_empty()).then(|| input.id.iter().filter_map(id).collect()),
-        client: Some(&input.client_id).filter(|text| !text.is_empty()).map(|text| id(text).unwrap_or(Uuid::nil())),
+        client: Some(&input.client_id)
+            .filter(|text| !text.is_empty())
+            .map(|text| id(text).unwrap_or(Uuid::nil())),
         number: input.number,
         dates: (input.date_from.parse().ok(), input.date_to.parse().ok()),
         due_dates: (input.due_date_from.parse().ok(), input.due_date_to.parse().ok()),
@@ -63,8 +65,15 @@ mod tests {
     fn a_day_is_the_accounts_own_day() {
         let zone = chrono_tz::Europe::Amsterdam;
         assert_eq!(start("2026-03-29", zone).unwrap().to_rfc3339(), "2026-03-28T23:00:00+00:00");
-        assert_eq!(end("2026-03-29", zone).unwrap().to_rfc3339(), "2026-03-29T21:59:59.999+00:00", "23 hours");
-        assert_eq!(start("2026-03-29T10:00:00+02:00", zone).unwrap().to_rfc3339(), "2026-03-29T08:00:00+00:00");
+        assert_eq!(
+            end("2026-03-29", zone).unwrap().to_rfc3339(),
+            "2026-03-29T21:59:59.999+00:00",
+            "23 hours"
+        );
+        assert_eq!(
+            start("2026-03-29T10:00:00+02:00", zone).unwrap().to_rfc3339(),
+            "2026-03-29T08:00:00+00:00"
+        );
         assert_eq!((start("", zone), end("", zone)), (None, None));
     }
 

@@ -2,7 +2,13 @@
 
 use chassis::{Call, Tx};
 use proto::billing::quote_service_server::QuoteService;
-use proto::billing::{AcceptQuoteRequest, AcceptQuoteResponse, CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, FinalizeDocumentRequest, FinalizeDocumentResponse, GetDocumentPdfRequest, GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse};
+use proto::billing::{
+    AcceptQuoteRequest, AcceptQuoteResponse, CreateDocumentRequest, CreateDocumentResponse,
+    DeleteDocumentRequest, DeleteDocumentResponse, FinalizeDocumentRequest, FinalizeDocumentResponse,
+    GetDocumentPdfRequest, GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse,
+    ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse,
+    UpdateDocumentRequest, UpdateDocumentResponse,
+};
 use tonic::{Request, Response, Status};
 
 use super::Desk;
@@ -11,19 +17,31 @@ use crate::document::operations::{self, Known};
 
 #[tonic::async_trait]
 impl QuoteService for Desk {
-    async fn list_quotes(&self, request: Request<ListDocumentsRequest>) -> Result<Response<ListDocumentsResponse>, Status> {
+    async fn list_quotes(
+        &self,
+        request: Request<ListDocumentsRequest>,
+    ) -> Result<Response<ListDocumentsResponse>, Status> {
         self.list(request).await
     }
 
-    async fn create_quote(&self, request: Request<CreateDocumentRequest>) -> Result<Response<CreateDocumentResponse>, Status> {
+    async fn create_quote(
+        &self,
+        request: Request<CreateDocumentRequest>,
+    ) -> Result<Response<CreateDocumentResponse>, Status> {
         self.create(request).await
     }
 
-    async fn get_quote(&self, request: Request<GetDocumentRequest>) -> Result<Response<GetDocumentResponse>, Status> {
+    async fn get_quote(
+        &self,
+        request: Request<GetDocumentRequest>,
+    ) -> Result<Response<GetDocumentResponse>, Status> {
         self.get(request).await
     }
 
-    async fn update_quote(&self, request: Request<UpdateDocumentRequest>) -> Result<Response<UpdateDocumentResponse>, Status> {
+    async fn update_quote(
+        &self,
+        request: Request<UpdateDocumentRequest>,
+    ) -> Result<Response<UpdateDocumentResponse>, Status> {
         self.update(request).await
     }
 
@@ -34,15 +52,24 @@ impl QuoteService for Desk {
         self.delete(request).await
     }
 
-    async fn finalize_quote(&self, request: Request<FinalizeDocumentRequest>) -> Result<Response<FinalizeDocumentResponse>, Status> {
+    async fn finalize_quote(
+        &self,
+        request: Request<FinalizeDocumentRequest>,
+    ) -> Result<Response<FinalizeDocumentResponse>, Status> {
         self.finalize(request).await
     }
 
-    async fn send_quote(&self, request: Request<SendDocumentRequest>) -> Result<Response<SendDocumentResponse>, Status> {
+    async fn send_quote(
+        &self,
+        request: Request<SendDocumentRequest>,
+    ) -> Result<Response<SendDocumentResponse>, Status> {
         self.send(request).await
     }
 
-    async fn get_quote_pdf(&self, request: Request<GetDocumentPdfRequest>) -> Result<Response<GetDocumentPdfResponse>, Status> {
+    async fn get_quote_pdf(
+        &self,
+        request: Request<GetDocumentPdfRequest>,
+    ) -> Result<Response<GetDocumentPdfResponse>, Status> {
         self.pdf(request).await
     }
 
@@ -59,6 +86,9 @@ impl QuoteService for Desk {
     }
 }
 
-async fn accept(tx: &mut Tx<'_>, (input, known): &(AcceptQuoteRequest, Known)) -> Result<AcceptQuoteResponse, Error> {
+async fn accept(
+    tx: &mut Tx<'_>,
+    (input, known): &(AcceptQuoteRequest, Known),
+) -> Result<AcceptQuoteResponse, Error> {
     Ok(AcceptQuoteResponse { data: Some(operations::accept(tx, known, &input.id).await?) })
 }

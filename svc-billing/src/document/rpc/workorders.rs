@@ -1,26 +1,43 @@
 //! `WorkorderService`.
 
 use proto::billing::workorder_service_server::WorkorderService;
-use proto::billing::{CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteWorkorderResponse, FinalizeDocumentRequest, FinalizeDocumentResponse, GetDocumentPdfRequest, GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse};
+use proto::billing::{
+    CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteWorkorderResponse,
+    FinalizeDocumentRequest, FinalizeDocumentResponse, GetDocumentPdfRequest, GetDocumentPdfResponse,
+    GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest, ListDocumentsResponse,
+    SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse,
+};
 use tonic::{Request, Response, Status};
 
 use super::Desk;
 
 #[tonic::async_trait]
 impl WorkorderService for Desk {
-    async fn list_workorders(&self, request: Request<ListDocumentsRequest>) -> Result<Response<ListDocumentsResponse>, Status> {
+    async fn list_workorders(
+        &self,
+        request: Request<ListDocumentsRequest>,
+    ) -> Result<Response<ListDocumentsResponse>, Status> {
         self.list(request).await
     }
 
-    async fn create_workorder(&self, request: Request<CreateDocumentRequest>) -> Result<Response<CreateDocumentResponse>, Status> {
+    async fn create_workorder(
+        &self,
+        request: Request<CreateDocumentRequest>,
+    ) -> Result<Response<CreateDocumentResponse>, Status> {
         self.create(request).await
     }
 
-    async fn get_workorder(&self, request: Request<GetDocumentRequest>) -> Result<Response<GetDocumentResponse>, Status> {
+    async fn get_workorder(
+        &self,
+        request: Request<GetDocumentRequest>,
+    ) -> Result<Response<GetDocumentResponse>, Status> {
         self.get(request).await
     }
 
-    async fn update_workorder(&self, request: Request<UpdateDocumentRequest>) -> Result<Response<UpdateDocumentResponse>, Status> {
+    async fn update_workorder(
+        &self,
+        request: Request<UpdateDocumentRequest>,
+    ) -> Result<Response<UpdateDocumentResponse>, Status> {
         self.update(request).await
     }
 
@@ -32,15 +49,24 @@ impl WorkorderService for Desk {
         self.delete(request).await.map(|response| response.map(|_| DeleteWorkorderResponse {}))
     }
 
-    async fn finalize_workorder(&self, request: Request<FinalizeDocumentRequest>) -> Result<Response<FinalizeDocumentResponse>, Status> {
+    async fn finalize_workorder(
+        &self,
+        request: Request<FinalizeDocumentRequest>,
+    ) -> Result<Response<FinalizeDocumentResponse>, Status> {
         self.finalize(request).await
     }
 
-    async fn send_workorder(&self, request: Request<SendDocumentRequest>) -> Result<Response<SendDocumentResponse>, Status> {
+    async fn send_workorder(
+        &self,
+        request: Request<SendDocumentRequest>,
+    ) -> Result<Response<SendDocumentResponse>, Status> {
         self.send(request).await
     }
 
-    async fn get_workorder_pdf(&self, request: Request<GetDocumentPdfRequest>) -> Result<Response<GetDocumentPdfResponse>, Status> {
+    async fn get_workorder_pdf(
+        &self,
+        request: Request<GetDocumentPdfRequest>,
+    ) -> Result<Response<GetDocumentPdfResponse>, Status> {
         self.pdf(request).await
     }
 }

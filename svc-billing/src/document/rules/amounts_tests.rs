@@ -113,13 +113,21 @@ fn the_rate_is_the_common_one_or_the_blend() {
     let (high, low) = ((10_000, 1_000_000, 210_000, Category::S), (10_000, 1_000_000, 90_000, Category::S));
     assert_eq!(rate(&[high, high]), dec("21"));
     assert_eq!(rate(&[high, low]), dec("15"));
-    assert_eq!(rate(&[high, (-10_000, 1_000_000, 90_000, Category::S)]), Decimal::ZERO, "nothing to divide by");
+    assert_eq!(
+        rate(&[high, (-10_000, 1_000_000, 90_000, Category::S)]),
+        Decimal::ZERO,
+        "nothing to divide by"
+    );
     assert_eq!(rate(&[]), Decimal::ZERO);
 }
 
 #[test]
 fn zero_percent_of_different_reasons_stays_apart() {
-    let rows = [(10_000, 10_000, 0, Category::AE), (10_000, 20_000, 0, Category::Z), (10_000, 30_000, 0, Category::AE)];
+    let rows = [
+        (10_000, 10_000, 0, Category::AE),
+        (10_000, 20_000, 0, Category::Z),
+        (10_000, 30_000, 0, Category::AE),
+    ];
     let groups = vat_groups(&rows.iter().map(row).collect::<Vec<_>>());
     let shown: Vec<_> = groups.iter().map(|group| (group.category, group.taxable)).collect();
     assert_eq!(shown, [(Category::Z, dec("2.00")), (Category::AE, dec("4.00"))]);

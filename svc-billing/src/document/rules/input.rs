@@ -10,7 +10,12 @@ use super::amounts::{self, Amounts, Row, cents, two_places};
 use crate::settings::SalesRate;
 
 /// The rows of a new document, and what they come to. Meaningless when there are faults.
-pub fn rows(given: &DocumentInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> (Vec<Row>, Amounts) {
+pub fn rows(
+    given: &DocumentInput,
+    rates: &[SalesRate],
+    at: &At<'_>,
+    faults: &mut Faults,
+) -> (Vec<Row>, Amounts) {
     let list = at.name("rows");
     let mut rows: Vec<Row> = Vec::with_capacity(given.rows.len());
     for (index, input) in given.rows.iter().enumerate() {
@@ -69,7 +74,8 @@ fn vat(
             Some(rate) => return of_rate(rate),
             None => {
                 let known: Vec<&str> = rates.iter().map(|rate| rate.code.as_str()).collect();
-                let detail = format!("vat_code must be the code of a tax rate for sales: {}", known.join(", "));
+                let detail =
+                    format!("vat_code must be the code of a tax rate for sales: {}", known.join(", "));
                 faults.add(&at.name("vat_code"), Fault::UnknownReference, detail);
             }
         }
@@ -129,9 +135,10 @@ impl Totals {
         });
         let vat = self.vat.or_else(|| self.incl?.checked_sub(excl?));
         let implied = || Some(cents(vat?.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(excl?)?));
-        let percent = self.vat_rate.or_else(implied).filter(|percent| {
-            (Decimal::ZERO..=Decimal::ONE_HUNDRED).contains(percent)
-        });
+        let percent = self
+            .vat_rate
+            .or_else(implied)
+            .filter(|percent| (Decimal::ZERO..=Decimal::ONE_HUNDRED).contains(percent));
         let (vat_rate, vat_code, category) =
             percent.map_or_else(|| default_rate(rates), |percent| of_percent(percent, rates));
         let derived = || {
@@ -161,7 +168,8 @@ impl Totals {
         for (name, sent, computed) in pairs {
             if let Some(sent) = sent.filter(|sent| *sent != computed) {
                 let shown = if name == "vat_rate" { computed } else { two_places(computed) };
-                let detail = format!("{name} is {sent}, but the rows come to {shown}; leave it out or correct it");
+                let detail =
+                    format!("{name} is {sent}, but the rows come to {shown}; leave it out or correct it");
                 faults.add(&at.name(name), Fault::Conflicting, detail);
             }
         }

@@ -98,7 +98,8 @@ pub fn of_family(invoice: &Claim, credits: &[Claim]) -> (Standing, Vec<Standing>
         .iter()
         .rev()
         .map(|credit| {
-            let worth = if credit.is_final { (-credit.total * sign).max(Decimal::ZERO) } else { Decimal::ZERO };
+            let worth =
+                if credit.is_final { (-credit.total * sign).max(Decimal::ZERO) } else { Decimal::ZERO };
             let due = worth.min(to_refund);
             to_refund -= due;
             of_credit(credit, due, -sign)

@@ -49,7 +49,18 @@ pub struct Wanted {
 
 impl Wanted {
     fn is_everything(&self) -> bool {
-        let Self { ids, client, number, dates, due_dates, created, search, payment_status, sort: _, order: _ } = self;
+        let Self {
+            ids,
+            client,
+            number,
+            dates,
+            due_dates,
+            created,
+            search,
+            payment_status,
+            sort: _,
+            order: _,
+        } = self;
         ids.is_none()
             && client.is_none()
             && [number, search, payment_status].iter().all(|text| text.is_empty())

@@ -6,12 +6,12 @@ mod write;
 
 pub use list::{Item, Wanted, list};
 pub use read::{
-    Full, History, StoredRow, find, find_by_external_id, find_by_number, find_by_token, find_original, find_parties, find_state,
-    list_rows, lock_family,
+    Full, History, StoredRow, find, find_by_external_id, find_by_number, find_by_token, find_original,
+    find_parties, find_state, list_rows, lock_family,
 };
 pub use write::{
-    Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client, insert, log,
-    mark_sent, note_pdf, note_view, update_content, update_standing,
+    Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client,
+    insert, log, mark_sent, note_pdf, note_view, update_content, update_standing,
 };
 
 /// In the order in which `Record` is read.

@@ -119,8 +119,7 @@ pub fn category_name(category: Category) -> &'static str {
 }
 
 fn category(name: &str) -> Category {
-    let all =
-        [Category::S, Category::Z, Category::E, Category::AE, Category::K, Category::G, Category::O];
+    let all = [Category::S, Category::Z, Category::E, Category::AE, Category::K, Category::G, Category::O];
     all.into_iter().find(|category| category_name(*category) == name).unwrap_or(Category::S)
 }
 
@@ -227,7 +226,8 @@ pub async fn find_state(
     kind: Kind,
     id: Uuid,
 ) -> Result<Option<(bool, Option<Uuid>)>, Error> {
-    let sql = "select is_final, client_id from billing.document where account_id = $1 and id = $2 and kind = $3";
+    let sql =
+        "select is_final, client_id from billing.document where account_id = $1 and id = $2 and kind = $3";
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(kind.name()).fetch_optional(connection).await?)
 }
 
@@ -281,7 +281,12 @@ pub async fn find_by_number(
     number: &str,
 ) -> Result<Option<Uuid>, Error> {
     let sql = "select id from billing.document where account_id = $1 and kind = $2 and number = $3";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(kind.name()).bind(number).fetch_optional(connection).await?)
+    Ok(sqlx::query_scalar(sql)
+        .bind(account)
+        .bind(kind.name())
+        .bind(number)
+        .fetch_optional(connection)
+        .await?)
 }
 
 /// Who has an external id that is not empty.

@@ -70,7 +70,8 @@ pub async fn insert(
          where exists (select from inserted)) \
          select number from inserted"
     );
-    let texts = |text: fn(&Row) -> &str| draft.rows.iter().map(|row| text(row).to_owned()).collect::<Vec<_>>();
+    let texts =
+        |text: fn(&Row) -> &str| draft.rows.iter().map(|row| text(row).to_owned()).collect::<Vec<_>>();
     let numbers = |number: fn(&Row) -> Decimal| draft.rows.iter().map(number).collect::<Vec<_>>();
     let client = record.client.clone().unwrap_or_default();
     let row = sqlx::query(sql)
@@ -236,7 +237,11 @@ pub async fn update_standing(
     Ok(())
 }
 
-pub async fn mark_sent(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub async fn mark_sent(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     sqlx::query(
         "update billing.document set version = $3, sent_at = $4, updated_at = $4 where account_id = $1 and id = $2",
     )
