@@ -4,6 +4,7 @@ mod clients;
 mod document;
 pub mod einvoice;
 mod error;
+mod heard;
 mod identity;
 mod payment;
 mod press;
@@ -12,6 +13,7 @@ mod settings;
 use std::sync::Arc;
 
 use chassis::{Runtime, Service};
+use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::invoice_service_server::InvoiceServiceServer;
 use proto::billing::payment_service_server::PaymentServiceServer;
 use proto::billing::quote_service_server::QuoteServiceServer;
@@ -42,6 +44,7 @@ impl Service for Billing {
         let shared = shared(runtime);
         let desk = |kind| Desk { kind, shared: Arc::clone(&shared) };
         routes
+            .add_service(EventListenerServiceServer::new(heard::Heard { db: runtime.db.clone() }))
             .add_service(InvoiceServiceServer::new(desk(Kind::Invoice)))
             .add_service(QuoteServiceServer::new(desk(Kind::Quote)))
             .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))

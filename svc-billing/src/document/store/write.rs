@@ -364,7 +364,8 @@ pub async fn follow_client(
         "update billing.document set client_company_name = $3, client_firstname = $4, client_lastname = $5, \
          search_text = lower(title) || E'\\n' || $6 || lower(external_id) || E'\\n' || lower(number), \
          version = version + 1, content_version = content_version + 1, updated_at = $7 \
-         where account_id = $1 and client_id = $2 and not is_final",
+         where account_id = $1 and client_id = $2 and not is_final \
+         and (client_company_name, client_firstname, client_lastname) is distinct from ($3, $4, $5)",
     )
     .bind(account)
     .bind(client.id)
