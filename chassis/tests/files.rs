@@ -65,7 +65,10 @@ async fn files_stay_in_a_bucket_as_they_were_given() {
 async fn a_file_is_under_the_service_and_the_account() {
     let folder = tempfile::tempdir().unwrap();
     let account = AccountId::trust(Uuid::from_u128(1));
-    on_disk(folder.path()).put(&Key::new(account, "letters", Uuid::from_u128(2)).number(3), "x").await.unwrap();
+    on_disk(folder.path())
+        .put(&Key::new(account, "letters", Uuid::from_u128(2)).number(3), "x")
+        .await
+        .unwrap();
     let path = "bare/00000000-0000-0000-0000-000000000001/letters/00000000000000000000000000000002-3";
     assert_eq!(std::fs::read(folder.path().join(path)).unwrap(), b"x");
 }

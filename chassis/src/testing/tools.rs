@@ -21,7 +21,8 @@ pub fn python_tool(test: &str, program: &str) -> Option<PathBuf> {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "with CI=true nothing may be skipped: {line}");
     eprintln!("SKIPPED {line}");
     if let Ok(file) = std::env::var("TEST_SKIP_FILE") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(file).expect("TEST_SKIP_FILE");
+        let mut file =
+            std::fs::OpenOptions::new().append(true).create(true).open(file).expect("TEST_SKIP_FILE");
         writeln!(file, "{line}").expect("TEST_SKIP_FILE can be written");
     }
     None
