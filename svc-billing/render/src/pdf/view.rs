@@ -17,6 +17,8 @@ const PAGE: f64 = 467.7;
 const LETTER: f64 = 9.0;
 const SMALL: f64 = 8.0;
 const GUTTER: f64 = 14.0;
+/// Between a quantity and its unit.
+const UNIT_GUTTER: f64 = 5.0;
 /// A row with more lines than this may continue on a next page.
 const WHOLE_ROW: usize = 24;
 /// Totals with more lines than this may continue on a next page.
@@ -36,6 +38,8 @@ pub struct View {
     sender: String,
     buyer: Vec<String>,
     facts: Vec<Labelled>,
+    /// Whether all facts fit beside each other.
+    strip: bool,
     columns: Columns,
     head: Head,
     rows: Vec<Row>,
@@ -128,6 +132,7 @@ impl View {
             row.fit(&columns);
         }
         let totals = totals(paper, &words);
+        let facts = labelled(words.facts(paper), 11.5);
         Self {
             language: language(paper.language),
             title: metadata(&format!("{} {}", words.document, paper.number)),
@@ -140,7 +145,8 @@ impl View {
             seller: seller(paper, &words),
             sender: sender(&paper.seller),
             buyer: buyer(paper, &words),
-            facts: labelled(words.facts(paper), 11.5),
+            strip: is_strip(&facts),
+            facts,
             columns,
             head: Head {
                 description: words.description,
@@ -216,7 +222,7 @@ impl Columns {
         };
         Self {
             quantity: widest(words.quantity, |row| &row.quantity, 74.0),
-            unit: widest("", |row| &row.unit, 56.0),
+            unit: widest("", |row| &row.unit, 48.0),
             price: widest(words.unit_price, |row| &row.price, 84.0),
             vat: widest(words.vat, |row| &row.vat, 48.0),
             amount: widest(words.amount, |row| &row.amount, 96.0).max(52.0),
@@ -225,7 +231,8 @@ impl Columns {
 
     fn description(&self) -> f64 {
         let others = [self.quantity, self.unit, self.price, self.vat, self.amount];
-        PAGE - others.iter().filter(|width| **width > 0.0).map(|width| width + GUTTER).sum::<f64>()
+        let used: f64 = others.iter().filter(|width| **width > 0.0).map(|width| width + GUTTER).sum();
+        if self.unit > 0.0 { PAGE - used + GUTTER - UNIT_GUTTER } else { PAGE - used }
     }
 }
 
@@ -241,6 +248,13 @@ fn labelled(pairs: Vec<(&'static str, String)>, room: f64) -> Vec<Labelled> {
         .into_iter()
         .map(|(label, value)| Labelled { label: label.to_owned(), value: breakable(&line(&value), room) })
         .collect()
+}
+
+/// Whether the facts fit on one line with some air between them.
+fn is_strip(facts: &[Labelled]) -> bool {
+    let used: f64 =
+        facts.iter().map(|fact| (width(&fact.value) * LETTER).max(width(&fact.label) * 7.5) + GUTTER).sum();
+    used <= PAGE + GUTTER
 }
 
 fn present(texts: impl IntoIterator<Item = String>) -> Vec<String> {

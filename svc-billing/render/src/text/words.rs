@@ -287,14 +287,17 @@ impl Words {
             };
         }
         let by_transfer = !paper.bank.iban.trim().is_empty();
+        let numbered = !paper.number.trim().is_empty();
         match (self.language, by_transfer) {
-            (Language::Nl, true) => format!(
+            (Language::Nl, true) if numbered => format!(
                 "Wij verzoeken u {total} uiterlijk {due} over te maken, onder vermelding van het kenmerk."
             ),
+            (Language::Nl, true) => format!("Wij verzoeken u {total} uiterlijk {due} over te maken."),
             (Language::Nl, false) => format!("Wij verzoeken u {total} uiterlijk {due} te voldoen."),
-            (Language::En, true) => {
+            (Language::En, true) if numbered => {
                 format!("Please transfer {total} by {due} at the latest, quoting the reference.")
             }
+            (Language::En, true) => format!("Please transfer {total} by {due} at the latest."),
             (Language::En, false) => format!("Please pay {total} by {due} at the latest."),
         }
     }
