@@ -6,6 +6,8 @@ mod epc;
 mod fit;
 mod logo;
 mod palette;
+mod parties;
+mod rows;
 mod view;
 mod world;
 
