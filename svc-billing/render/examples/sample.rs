@@ -2,7 +2,6 @@
 //! With `--time N` it renders N different invoices instead and says what they cost.
 
 #[path = "../tests/papers/mod.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
 mod papers;
 
 use std::error::Error;
@@ -43,12 +42,11 @@ fn samples() -> Vec<(&'static str, Paper)> {
     use Language::{En, Nl};
     let mut branded = paper(Invoice, Nl, 5);
     branded.look.logo = Some(logo());
-    branded.look.primary_color = "#0f766e".to_owned();
-    branded.look.secondary_color = "#f59e0b".to_owned();
-    branded.look.footer =
-        "Op al onze werkzaamheden zijn onze algemene voorwaarden van toepassing.".to_owned();
+    branded.look.primary_color = "#0f766e".into();
+    branded.look.secondary_color = "#f59e0b".into();
+    branded.look.footer = "Op al onze werkzaamheden zijn onze algemene voorwaarden van toepassing.".into();
     let mut pale = paper(Invoice, En, 12);
-    pale.look.primary_color = "#ffe45c".to_owned();
+    pale.look.primary_color = "#ffe45c".into();
     let mut draft = paper(Invoice, Nl, 5);
     draft.draft = true;
     draft.number = String::new();
@@ -71,10 +69,10 @@ fn samples() -> Vec<(&'static str, Paper)> {
 
 fn abroad() -> Paper {
     let mut abroad = paper(Kind::Invoice, Language::En, 5);
-    abroad.buyer.country = "DE".to_owned();
-    abroad.buyer.zipcode = "10115".to_owned();
-    abroad.buyer.city = "Berlin".to_owned();
-    abroad.buyer.vat_number = "DE123456789".to_owned();
+    abroad.buyer.country = "DE".into();
+    abroad.buyer.zipcode = "10115".into();
+    abroad.buyer.city = "Berlin".into();
+    abroad.buyer.vat_number = "DE123456789".into();
     for (index, row) in abroad.rows.iter_mut().enumerate() {
         row.vat_rate = Decimal::ZERO;
         row.category = if index == 2 { Category::K } else { Category::AE };
@@ -89,21 +87,21 @@ fn long() -> Paper {
     long.title = "Werkzaamheden volgens opdracht van 3 september 2026 ".repeat(4);
     long.buyer.name =
         "Coöperatieve Vereniging van Arbeidsongeschiktheidsverzekeraars in de Noordelijke Provinciën U.A."
-            .to_owned();
+            .into();
     long.seller.name =
-        "Vennootschap onder firma Van der Meulen, Hoogeveen en Zonen Installatietechniek".to_owned();
-    long.reference = "Inkooporder 2026/Afdeling-Huisvesting/00098812 gebouw C".to_owned();
+        "Vennootschap onder firma Van der Meulen, Hoogeveen en Zonen Installatietechniek".into();
+    long.reference = "Inkooporder 2026/Afdeling-Huisvesting/00098812 gebouw C".into();
     if let Some(row) = long.rows.get_mut(1) {
         row.name = "W".repeat(255);
         row.description =
             "Eerste regel\n\n- punt een\n- punt twee\n#strong[geen opmaak] $x^2$ *ster* _streep_ \\ \"]"
-                .to_owned();
+                .into();
     }
     if let Some(row) = long.rows.get_mut(2) {
         row.quantity = Decimal::new(1_234_567_891, 3);
         row.unit_price = Decimal::new(98_765_432_101, 4);
         row.total_excl = (row.quantity * row.unit_price).round_dp(2);
-        row.unit = "strekkende meters".to_owned();
+        row.unit = "strekkende meters".into();
     }
     if let Some(row) = long.rows.get_mut(3) {
         row.description =

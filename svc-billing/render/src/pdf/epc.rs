@@ -77,3 +77,6 @@ fn svg(code: &QrCode) -> String {
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" viewBox="0 0 {size} {size}"><path d="{path}"/></svg>"#
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,7 +47,7 @@ pub fn metadata(text: &str) -> String {
         .to_owned()
 }
 
-/// Lets words that are wider than `width` (in em) break anywhere; other words stay whole.
+/// Lets words that are wider than `width` (in em) break, after punctuation where that is enough; other words stay whole.
 pub fn breakable(text: &str, width: f64) -> String {
     if self::width(text) <= width {
         return text.to_owned();
@@ -61,15 +61,28 @@ pub fn breakable(text: &str, width: f64) -> String {
             broken.push_str(word);
             continue;
         }
-        for (index, char) in word.chars().enumerate() {
-            // A mark belongs to the letter before it.
-            if index > 0 && advance(char) > 0.0 {
+        for (index, piece) in word.split_inclusive(['/', '-', '_', '.', '@', ',', ':']).enumerate() {
+            if index > 0 {
                 broken.push(BREAK);
             }
-            broken.push(char);
+            if self::width(piece) <= width {
+                broken.push_str(piece);
+            } else {
+                break_anywhere(piece, &mut broken);
+            }
         }
     }
     broken
+}
+
+fn break_anywhere(piece: &str, broken: &mut String) {
+    for (index, char) in piece.chars().enumerate() {
+        // A mark belongs to the letter before it.
+        if index > 0 && advance(char) > 0.0 {
+            broken.push(BREAK);
+        }
+        broken.push(char);
+    }
 }
 
 /// How wide a text is in em, in the bold font: at least as wide as in any other that is used.

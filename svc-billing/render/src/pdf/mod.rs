@@ -6,8 +6,12 @@ mod epc;
 mod fit;
 mod logo;
 mod palette;
+mod parties;
+mod rows;
 mod view;
 mod world;
+
+use std::fmt::Write as _;
 
 use chrono::{Datelike, NaiveDate};
 use sha2::{Digest, Sha256};
@@ -88,7 +92,10 @@ fn ident(data: &[u8], logo: Option<&[u8]>, attachment: Option<&Attachment<'_>>) 
         hash.update(part.len().to_be_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// PDF/A wants a date in the file; the one of the document never changes.

@@ -27,9 +27,8 @@ pub struct Palette {
 
 impl Palette {
     pub fn new(primary: &str, secondary: &str) -> Self {
-        let primary = Rgb::parse(primary);
-        let bar = primary.unwrap_or(DEFAULT);
-        let second = Rgb::parse(secondary).unwrap_or_else(|| bar.mix(WHITE, 0.55));
+        let bar = Rgb::parse(primary).unwrap_or(DEFAULT);
+        let second = Rgb::parse(secondary).unwrap_or(bar);
         Self {
             text: bar.readable().hex(),
             bar: bar.hex(),

@@ -6,19 +6,14 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 
 use super::Attachment;
-use super::fit::{breakable, line, line_count, lines, metadata, width};
+use super::fit::{breakable, line, metadata, width};
 use super::palette::Palette;
+use super::parties::{Seller, buyer, seller, sender};
+use super::rows::{Columns, GUTTER, LETTER, PAGE, Row};
 use crate::Paper;
-use crate::paper::{Kind, Language, Party, Row as PaperRow};
+use crate::paper::{Kind, Language};
 use crate::text::{self, Words};
 
-/// The width of the text on the page, and sizes of letters, in points; the template has the same.
-const PAGE: f64 = 467.7;
-const LETTER: f64 = 9.0;
-const SMALL: f64 = 8.0;
-const GUTTER: f64 = 14.0;
-/// A row with more lines than this may continue on a next page.
-const WHOLE_ROW: usize = 24;
 /// Totals with more lines than this may continue on a next page.
 const WHOLE_TOTALS: usize = 16;
 
@@ -36,6 +31,8 @@ pub struct View {
     sender: String,
     buyer: Vec<String>,
     facts: Vec<Labelled>,
+    /// Whether all facts fit beside each other.
+    strip: bool,
     columns: Columns,
     head: Head,
     rows: Vec<Row>,
@@ -54,25 +51,9 @@ pub struct View {
 }
 
 #[derive(Serialize)]
-struct Seller {
-    name: String,
-    lines: Vec<String>,
-}
-
-#[derive(Serialize)]
 struct Labelled {
     label: String,
     value: String,
-}
-
-/// Widths in points; a column of no width is left out.
-#[derive(Serialize)]
-struct Columns {
-    quantity: f64,
-    unit: f64,
-    price: f64,
-    vat: f64,
-    amount: f64,
 }
 
 #[derive(Serialize)]
@@ -82,18 +63,6 @@ struct Head {
     price: &'static str,
     vat: &'static str,
     amount: &'static str,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    description: Vec<String>,
-    quantity: String,
-    unit: String,
-    price: String,
-    vat: String,
-    amount: String,
-    whole: bool,
 }
 
 #[derive(Serialize)]
@@ -128,6 +97,7 @@ impl View {
             row.fit(&columns);
         }
         let totals = totals(paper, &words);
+        let facts = labelled(words.facts(paper), 11.5);
         Self {
             language: language(paper.language),
             title: metadata(&format!("{} {}", words.document, paper.number)),
@@ -140,7 +110,8 @@ impl View {
             seller: seller(paper, &words),
             sender: sender(&paper.seller),
             buyer: buyer(paper, &words),
-            facts: labelled(words.facts(paper), 11.5),
+            strip: is_strip(&facts),
+            facts,
             columns,
             head: Head {
                 description: words.description,
@@ -175,60 +146,6 @@ impl View {
     }
 }
 
-impl Row {
-    fn new(row: &PaperRow, words: &Words) -> Self {
-        let language = words.language;
-        Self {
-            name: line(&row.name),
-            description: lines(&row.description),
-            quantity: text::quantity(row.quantity, language),
-            unit: line(&row.unit),
-            price: text::plain_price(row.unit_price, language),
-            vat: words.row_vat(row.vat_rate, row.category),
-            amount: text::amount(row.total_excl, language),
-            whole: true,
-        }
-    }
-
-    fn fit(&mut self, columns: &Columns) {
-        let room = columns.description();
-        let count = line_count(&self.name, room / LETTER)
-            + self.description.iter().map(|line| line_count(line, room / SMALL)).sum::<usize>();
-        self.whole = count <= WHOLE_ROW;
-        self.name = breakable(&self.name, room / LETTER);
-        for line in &mut self.description {
-            *line = breakable(line, room / SMALL);
-        }
-        self.quantity = breakable(&self.quantity, columns.quantity / LETTER);
-        self.unit = breakable(&self.unit, columns.unit / LETTER);
-        self.price = breakable(&self.price, columns.price / LETTER);
-        self.amount = breakable(&self.amount, columns.amount / LETTER);
-    }
-}
-
-impl Columns {
-    /// As wide as what is in them, within bounds: amounts stay in line and descriptions get what is left.
-    fn new(rows: &[Row], words: &Words) -> Self {
-        let widest = |head: &str, cell: fn(&Row) -> &str, limit: f64| {
-            let cells = rows.iter().map(|row| width(cell(row)) * LETTER).fold(0.0, f64::max);
-            // A little more, so that rounding never breaks a line.
-            if cells > 0.0 { (cells.max(width(head) * 7.5) + 0.5).min(limit) } else { 0.0 }
-        };
-        Self {
-            quantity: widest(words.quantity, |row| &row.quantity, 74.0),
-            unit: widest("", |row| &row.unit, 56.0),
-            price: widest(words.unit_price, |row| &row.price, 84.0),
-            vat: widest(words.vat, |row| &row.vat, 48.0),
-            amount: widest(words.amount, |row| &row.amount, 96.0).max(52.0),
-        }
-    }
-
-    fn description(&self) -> f64 {
-        let others = [self.quantity, self.unit, self.price, self.vat, self.amount];
-        PAGE - others.iter().filter(|width| **width > 0.0).map(|width| width + GUTTER).sum::<f64>()
-    }
-}
-
 fn language(language: Language) -> &'static str {
     match language {
         Language::Nl => "nl",
@@ -243,71 +160,11 @@ fn labelled(pairs: Vec<(&'static str, String)>, room: f64) -> Vec<Labelled> {
         .collect()
 }
 
-fn present(texts: impl IntoIterator<Item = String>) -> Vec<String> {
-    texts.into_iter().filter(|text| !text.is_empty()).collect()
-}
-
-/// The place of a party as an envelope has it: postal code before the city, with a wider space.
-fn place(party: &Party) -> String {
-    let (zipcode, city) = (line(&party.zipcode), line(&party.city));
-    format!("{zipcode}  {city}").trim().to_owned()
-}
-
-/// The country is of use only across a border.
-fn country(paper: &Paper, party: &Party) -> String {
-    let abroad = !paper.seller.country.trim().eq_ignore_ascii_case(paper.buyer.country.trim());
-    if abroad { line(text::country_name(party.country.trim(), paper.language)) } else { String::new() }
-}
-
-fn seller(paper: &Paper, words: &Words) -> Seller {
-    let seller = &paper.seller;
-    let phone = line(&seller.phone);
-    let phone = if phone.is_empty() { phone } else { format!("{} {phone}", words.phone) };
-    let website = line(&seller.website);
-    let website =
-        ["https://", "http://"].iter().find_map(|scheme| website.strip_prefix(scheme)).unwrap_or(&website);
-    let contact = present([phone, line(&seller.email), website.trim_end_matches('/').to_owned()]);
-    let mut lines = present([line(&seller.address), place(seller), country(paper, seller)]);
-    if !lines.is_empty() && !contact.is_empty() {
-        lines.push(String::new());
-    }
-    lines.extend(contact);
-    Seller {
-        name: breakable(&line(&seller.name), 17.0),
-        lines: lines.iter().map(|line| breakable(line, 17.5)).collect(),
-    }
-}
-
-/// One line above the address of the buyer, so that post can find its way back.
-fn sender(seller: &Party) -> String {
-    let parts = present([line(&seller.name), line(&seller.address), place(seller)]);
-    let text = parts.join(" · ");
-    // Two lines would push the address out of the window.
-    let mut shown = String::new();
-    for char in text.chars() {
-        if width(&shown) > 33.0 {
-            shown.push('…');
-            break;
-        }
-        shown.push(char);
-    }
-    shown
-}
-
-fn buyer(paper: &Paper, words: &Words) -> Vec<String> {
-    let buyer = &paper.buyer;
-    let contact = line(&buyer.contact);
-    let contact = if contact.is_empty() { contact } else { format!("{} {contact}", words.attention) };
-    present([
-        line(&buyer.name),
-        contact,
-        line(&buyer.address),
-        place(buyer),
-        country(paper, buyer).to_uppercase(),
-    ])
-    .iter()
-    .map(|line| breakable(line, 22.0))
-    .collect()
+/// Whether the facts fit on one line with some air between them.
+fn is_strip(facts: &[Labelled]) -> bool {
+    let used: f64 =
+        facts.iter().map(|fact| (width(&fact.value) * LETTER).max(width(&fact.label) * 7.5) + GUTTER).sum();
+    used <= PAGE + GUTTER
 }
 
 fn totals(paper: &Paper, words: &Words) -> Vec<Labelled> {

@@ -2,6 +2,7 @@
 //! never sees one document in two ways of writing.
 
 mod country;
+mod sentences;
 mod words;
 
 use chrono::{Datelike, NaiveDate};

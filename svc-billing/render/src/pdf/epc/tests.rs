@@ -1,0 +1,72 @@
+use chrono::NaiveDate;
+
+use super::*;
+use crate::paper::{Bank, Language, Look, Party};
+
+fn invoice() -> Paper {
+    Paper {
+        kind: Kind::Invoice,
+        language: Language::Nl,
+        draft: false,
+        number: "2026-0042".to_owned(),
+        title: String::new(),
+        reference: String::new(),
+        date: NaiveDate::default(),
+        due_date: NaiveDate::default(),
+        currency: "EUR".to_owned(),
+        seller: Party { name: "Studio Noorderlicht B.V.".to_owned(), ..Party::default() },
+        buyer: Party::default(),
+        bank: Bank {
+            iban: "nl91 ABNA 0417 1643 00".to_owned(),
+            bic: "ABNANL2A".to_owned(),
+            holder: String::new(),
+        },
+        rows: Vec::new(),
+        vat: Vec::new(),
+        total_excl: Decimal::ZERO,
+        total_vat: Decimal::ZERO,
+        total_incl: Decimal::new(12_345, 1),
+        credits: None,
+        look: Look::default(),
+    }
+}
+
+#[test]
+fn the_payload_is_what_the_guideline_asks_for() {
+    assert_eq!(
+        payload(&invoice()).unwrap(),
+        "BCD\n002\n1\nSCT\nABNANL2A\nStudio Noorderlicht B.V.\nNL91ABNA0417164300\nEUR1234.50\n\n\n2026-0042"
+    );
+}
+
+#[test]
+fn a_text_cannot_add_fields_or_outgrow_its_own() {
+    let mut paper = invoice();
+    paper.bank.holder = "é".repeat(200);
+    paper.number = "1\nEUR9.99\n".repeat(50);
+    let payload = payload(&paper).unwrap();
+    let fields: Vec<&str> = payload.split('\n').collect();
+    assert_eq!(fields.len(), 11);
+    assert_eq!(fields[5].chars().count(), 70);
+    assert!(fields[10].chars().count() <= 140);
+    assert!(code(&paper).is_some());
+}
+
+#[test]
+fn what_cannot_be_paid_has_no_code() {
+    let changes: [fn(&mut Paper); 8] = [
+        |paper| paper.draft = true,
+        |paper| paper.kind = Kind::Quote,
+        |paper| paper.currency = "USD".to_owned(),
+        |paper| paper.bank.iban = "NL91".to_owned(),
+        |paper| paper.bank.iban = "NL91ABNA04171643é0".to_owned(),
+        |paper| paper.total_incl = Decimal::ZERO,
+        |paper| paper.total_incl = Decimal::from(-5),
+        |paper| paper.total_incl = Decimal::from(1_000_000_000),
+    ];
+    for change in changes {
+        let mut paper = invoice();
+        change(&mut paper);
+        assert_eq!(payload(&paper), None);
+    }
+}
