@@ -214,7 +214,9 @@ impl Db {
 
     async fn begin<'a>(&'a self, account: &'a Account, caller: Option<&'a Context>) -> Result<Tx<'a>, Error> {
         if account.id.uuid().is_nil() {
-            return Err(Error::Internal("a write for nobody: the link of a public call was not followed".into()));
+            return Err(Error::Internal(
+                "a write for nobody: the link of a public call was not followed".into(),
+            ));
         }
         let (connection, place) = self.pool.begin().await?;
         Ok(Tx {

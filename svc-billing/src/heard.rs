@@ -69,5 +69,10 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
 /// The client that an event tells of; `None` for events of another kind.
 fn client(event: &Event) -> Option<Result<Client, serde_json::Error>> {
     let parsed = (event.r#type == CLIENT_CHANGED).then(|| serde_json::from_str::<Changed>(&event.data))?;
-    Some(parsed.map(|Changed { id, company_name, firstname, lastname }| Client { id, company_name, firstname, lastname }))
+    Some(parsed.map(|Changed { id, company_name, firstname, lastname }| Client {
+        id,
+        company_name,
+        firstname,
+        lastname,
+    }))
 }

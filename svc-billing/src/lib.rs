@@ -12,6 +12,7 @@ mod settings;
 
 use std::sync::Arc;
 
+use chassis::mail::AttachmentSource;
 use chassis::{Runtime, Service};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::invoice_service_server::InvoiceServiceServer;
@@ -22,6 +23,7 @@ use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
 use crate::clients::Clients;
+use crate::document::attachment::Pdfs;
 use crate::document::rpc::{Desk, Shared};
 use crate::document::{Kind, Links};
 use crate::press::Press;
@@ -50,6 +52,11 @@ impl Service for Billing {
             .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
             .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: runtime.db.clone() }));
     }
+
+    fn attachments(runtime: &Runtime) -> Option<Arc<dyn AttachmentSource>> {
+        let press = shared(runtime).press.clone();
+        Some(Arc::new(Pdfs { db: runtime.db.clone(), press }))
+    }
 }
 
 /// What all that deals with documents works with.
@@ -61,5 +68,5 @@ fn shared(runtime: &Runtime) -> Arc<Shared> {
     };
     let press = Press::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
     let links = Links::new(&runtime.public_url);
-    Arc::new(Shared { db: runtime.db.clone(), clients, links, press })
+    Arc::new(Shared { db: runtime.db.clone(), clients, links, press, post: runtime.post.clone() })
 }

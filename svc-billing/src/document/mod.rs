@@ -1,7 +1,9 @@
 //! Invoices, quotes and workorders: one kind of record in three lists. Which list is data (`Kind`), not code.
 
 mod answer;
+pub mod attachment;
 mod events;
+mod letter;
 pub mod operations;
 pub mod paper;
 pub mod rpc;

@@ -8,6 +8,7 @@ mod workorders;
 
 use std::sync::Arc;
 
+use chassis::mail::Post;
 use chassis::{Call, Context, Db, Tx};
 use proto::billing::{
     CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, Document,
@@ -39,6 +40,7 @@ pub struct Shared {
     pub clients: Clients,
     pub links: Links,
     pub press: Press,
+    pub post: Post,
 }
 
 impl Desk {
@@ -113,7 +115,7 @@ impl Desk {
     ) -> Result<Response<SendDocumentResponse>, Status> {
         let call = Call::open(request)?;
         let client = self.client_of_draft(&call.context, &call.input.id).await?;
-        self.shared.db.write_with(call, self.known(client), send).await
+        self.shared.db.write_with(call, (self.known(client), self.shared.post.clone()), send).await
     }
 
     async fn pdf(
@@ -219,10 +221,10 @@ async fn finalize(
 
 async fn send(
     tx: &mut Tx<'_>,
-    (input, known): &(SendDocumentRequest, Known),
+    (input, with): &(SendDocumentRequest, (Known, Post)),
 ) -> Result<SendDocumentResponse, Error> {
     let mail = input.mail.clone().unwrap_or_default();
-    Ok(SendDocumentResponse { data: Some(operations::send(tx, known, &input.id, &mail).await?) })
+    Ok(SendDocumentResponse { data: Some(operations::send(tx, with, &input.id, &mail).await?) })
 }
 
 /// What became of a PDF.

@@ -1,7 +1,7 @@
 //! Mailing a document.
 
 use chassis::Tx;
-use chassis::mail::{Mail, Mailbox, mailbox};
+use chassis::mail::{Attachment, Mail, Mailbox, Post, mailbox};
 use proto::api::Fault;
 use proto::billing::{SendInput, SendResult, SendType};
 use proto::{At, Faults};
@@ -11,14 +11,21 @@ use serde_json::json;
 use super::family::Family;
 use super::finalize::make_final;
 use super::{Known, log};
-use crate::document::{Kind, Record, Seller, events, store};
+use crate::document::letter::Letter;
+use crate::document::{Kind, Record, attachment, events, store};
 use crate::{Error, identity};
 
 /// `to` and `cc` together.
 const MOST_RECIPIENTS: usize = 20;
 
 /// Queues the mail; a draft becomes final first.
-pub async fn send(tx: &mut Tx<'_>, known: &Known, id: &str, given: &SendInput) -> Result<SendResult, Error> {
+pub async fn send(
+    tx: &mut Tx<'_>,
+    with: &(Known, Post),
+    id: &str,
+    given: &SendInput,
+) -> Result<SendResult, Error> {
+    let known = &with.0;
     let (to, cc) = recipients(given, &mut tx.faults);
     chassis::id::forgive(&mut tx.faults);
     let kind = known.kind;
@@ -39,8 +46,7 @@ pub async fn send(tx: &mut Tx<'_>, known: &Known, id: &str, given: &SendInput) -
     events::status_changed(tx, record, &from).await?;
 
     let addresses: Vec<String> = to.iter().chain(&cc).map(|one| one.email.to_string()).collect();
-    let seller = identity::store::find_seller(tx.db(), account).await?;
-    let mail = compose(tx, known, record, &seller, given, (to, cc)).await?;
+    let mail = compose(tx, with, record, given, (to, cc)).await?;
     let mail_id = tx.queue_mail(&mail).await?;
     let send_type = send_type(given.send_type(), record);
     let data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
@@ -93,26 +99,27 @@ fn send_type(given: SendType, record: &Record) -> String {
 
 async fn compose(
     tx: &mut Tx<'_>,
-    known: &Known,
+    (known, post): &(Known, Post),
     record: &Record,
-    seller: &Seller,
     given: &SendInput,
     (to, cc): (Vec<Mailbox>, Vec<Mailbox>),
 ) -> Result<Mail, Error> {
-    let page = known.links.page(tx.account(), record);
+    let account = tx.account();
+    let seller = identity::store::find_seller(tx.db(), account).await?;
+    let sender = post.sender(tx.db(), account, &seller.party.name, &seller.party.email).await?;
     let online = match record.language {
         Language::Nl => "Online bekijken",
         Language::En => "View online",
     };
-    let from = mailbox(&seller.party.name, "no-reply@localhost").ok_or(Error::NotFound("address"))?;
-    let mut mail = Mail::new(from, to, given.subject.clone());
+    let letter = Letter { message: given.message.trim(), online, page: &known.links.page(account, record) };
+    let mut mail = Mail::new(sender.from, to, given.subject.clone());
     mail.cc = cc;
-    mail.text = Some(format!("{}\n\n{online}: {page}\n", given.message.trim_end()));
-    mail.reference = reference(record);
+    mail.reply_to = sender.reply_to;
+    mail.text = Some(letter.text());
+    mail.html = Some(letter.html());
+    if given.include_pdf.unwrap_or(true) {
+        mail.attachments.push(Attachment::Later { reference: attachment::reference(record) });
+    }
+    mail.reference = format!("document:{}", record.id);
     Ok(mail)
-}
-
-/// By which the mails about a document are found.
-fn reference(record: &Record) -> String {
-    format!("document:{}", record.id)
 }

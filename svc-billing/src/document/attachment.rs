@@ -1,0 +1,36 @@
+//! PDFs for mails, made when a mail is delivered.
+
+use chassis::mail::{Attached, AttachmentSource};
+use chassis::{Account, Db};
+
+use super::{Kind, Record, store};
+use crate::press::{Press, file_name};
+
+/// Names the PDF of a document: its kind and id.
+pub fn reference(record: &Record) -> String {
+    format!("{}:{}", record.kind.name(), record.id)
+}
+
+fn parse(reference: &str) -> Option<(Kind, uuid::Uuid)> {
+    let (kind, id) = reference.split_once(':')?;
+    Some((Kind::named(kind), chassis::id::parse(id)?))
+}
+
+pub struct Pdfs {
+    pub db: Db,
+    pub press: Press,
+}
+
+#[tonic::async_trait]
+impl AttachmentSource for Pdfs {
+    async fn load(&self, account: &Account, reference: &str) -> Result<Option<Attached>, chassis::Error> {
+        let Some((kind, id)) = parse(reference) else { return Ok(None) };
+        let mut connection = self.db.read().await?;
+        let found = store::find(&mut connection, account.id, kind, id).await?;
+        connection.done();
+        let Some(full) = found else { return Ok(None) };
+        let bytes = self.press.pdf(account, &full).await?;
+        let name = format!("{}.pdf", file_name(&full.record.number));
+        Ok(Some(Attached { name, content_type: "application/pdf".to_owned(), bytes: bytes.into() }))
+    }
+}
