@@ -1,5 +1,5 @@
 //! What every service shares: configuration, telemetry, server and client set-up, account context, the write
-//! transaction, paging, numbering, mail, workers, clock and errors. Knows no business word.
+//! transaction, paging, numbering, formats of values, mail, workers, clock and errors. Knows no business word.
 
 pub mod account;
 pub mod call;
@@ -8,9 +8,12 @@ pub mod config;
 pub mod db;
 pub mod dead_letters;
 pub mod error;
+pub mod formats;
+pub mod id;
 pub mod idempotency;
 pub mod list;
 pub mod mail;
+pub mod mask;
 pub mod mesh;
 pub mod numbering;
 pub mod outbox;

@@ -69,6 +69,17 @@ impl<'a> List<'a> {
         self.compare(column, "like", substring_pattern(term))
     }
 
+    /// Rows whose `column` contains a search term. The column holds lower-case text and has a trigram index.
+    pub fn search(&mut self, column: &'static str, term: &str) -> &mut Self {
+        let pattern = substring_pattern(term);
+        if has_trigram(term) {
+            return self.compare(column, "like", pattern);
+        }
+        // The index would be read whole for a shorter term, which takes longer than reading the account's rows. An
+        // expression that is not indexed keeps the planner from trying.
+        self.compare(column, "|| '' like", pattern)
+    }
+
     /// Rows from `from` to `to`, both included where given.
     pub fn between<'q, V>(&mut self, column: &'static str, from: Option<V>, to: Option<V>) -> &mut Self
     where
@@ -223,6 +234,11 @@ fn substring_pattern(term: &str) -> String {
     pattern
 }
 
+/// Whether a search term has three letters or digits in a row, which is what an index of trigrams can look up.
+fn has_trigram(term: &str) -> bool {
+    term.split(|c: char| !c.is_alphanumeric()).any(|run| run.chars().nth(2).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +246,15 @@ mod tests {
     #[test]
     fn wildcards_in_a_search_are_plain_text() {
         assert_eq!(substring_pattern("50%_A\\"), "%50\\%\\_a\\\\%");
+    }
+
+    #[test]
+    fn a_trigram_needs_three_letters_or_digits_in_a_row() {
+        for with in ["abc", "d-00001", "a bcd", "été"] {
+            assert!(has_trigram(with), "{with}");
+        }
+        for without in ["", "ab", "d-1", "a b c", "%%%%", "é_é"] {
+            assert!(!has_trigram(without), "{without}");
+        }
     }
 }

@@ -81,6 +81,12 @@ impl Faults {
         }
     }
 
+    /// Whether there is a fault at this place or around it: then nothing more can be said about what is there.
+    pub fn cover(&self, at: &At<'_>) -> bool {
+        let pointer = at.pointer();
+        self.entries.iter().any(|entry| is_inside(&pointer, &entry.pointer))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -157,6 +163,18 @@ mod tests {
         faults.add(&At::ROOT.name("rows"), Fault::TooMany, "too many");
         faults.add(&At::ROOT.name("rows").index(0), Fault::Required, "still worth knowing");
         assert_eq!(faults.len(), 3);
+    }
+
+    #[test]
+    fn a_fault_covers_its_place_and_what_is_inside() {
+        let mut faults = Faults::default();
+        let client = At::ROOT.name("client");
+        faults.add(&client.name("email"), Fault::NotAString, "text");
+        let other = At::ROOT.name("other");
+        faults.add(&other, Fault::NotAnObject, "no object");
+        assert!(faults.cover(&client.name("email")));
+        assert!(faults.cover(&other.name("email")));
+        assert!(!faults.cover(&client) && !faults.cover(&client.name("email_invoices")));
     }
 
     #[test]

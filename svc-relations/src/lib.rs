@@ -1,10 +1,7 @@
 //! Clients, suppliers, the links between clients, and custom fields. Calls no other service.
 
-mod checks;
 mod custom_field;
 mod error;
-mod faulty;
-mod id;
 mod link;
 mod relation;
 

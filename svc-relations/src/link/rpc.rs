@@ -1,12 +1,12 @@
 //! The link rpcs of `ClientService`.
 
-use chassis::{AccountId, Db, Tx};
+use chassis::{AccountId, Db, Tx, id};
 use proto::relations::{ClientLink, LinkClientRequest, LinkClientResponse, RelationType};
 use uuid::Uuid;
 
 use super::store::Row;
 use super::{rules, store};
-use crate::{Error, id};
+use crate::Error;
 
 const UNKNOWN: Error = Error::NotFound("client");
 

@@ -4,13 +4,11 @@ use proto::api::Fault;
 use proto::relations::RelationType;
 use proto::{At, Faults};
 
-use crate::faulty::is_faulty;
-
 /// A link names its person.
 pub fn check_given(client_id: &str, faults: &mut Faults) {
     let link = At::ROOT.name("link");
     let at = link.name("client_id");
-    if client_id.trim().is_empty() && !is_faulty(faults, &at) {
+    if client_id.trim().is_empty() && !faults.cover(&at) {
         faults.add(&at, Fault::Required, "client_id is required");
     }
 }
@@ -28,7 +26,7 @@ pub fn check_kinds(company: RelationType, person: Option<RelationType>, faults: 
         Some(_) => (Fault::WrongKind, "client_id must be a client of type private; this one is a company"),
         None => (Fault::UnknownReference, "client_id must be the id of a client of this account"),
     };
-    if !is_faulty(faults, &at) {
+    if !faults.cover(&at) {
         faults.add(&at, fault, detail);
     }
 }

@@ -77,30 +77,6 @@ pub fn of(role: Role) -> impl Iterator<Item = &'static Field> {
     FIELDS.iter().filter(move |field| field.shared || role == Role::Client)
 }
 
-/// The fields that a request speaks of.
-#[derive(Clone, Copy, Debug)]
-pub enum Named<'a> {
-    /// Every one: a create, or an update that replaces the whole record.
-    All,
-    /// Those of a field mask.
-    Only(&'a [String]),
-}
-
-impl Named<'_> {
-    pub fn has(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(paths) => paths.iter().any(|path| path == name),
-        }
-    }
-}
-
-impl<'a> From<Option<&'a prost_types::FieldMask>> for Named<'a> {
-    fn from(mask: Option<&'a prost_types::FieldMask>) -> Self {
-        mask.map_or(Self::All, |mask| Self::Only(&mask.paths))
-    }
-}
-
 /// A supplier's values in the message that the rest of the code works with.
 pub fn of_supplier(input: &SupplierInput) -> ClientInput {
     let SupplierInput { r#type, company_name, firstname, lastname, email, phone, city, country } =

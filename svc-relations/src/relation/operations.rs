@@ -1,16 +1,16 @@
 //! What can be done with a record of either list. The rpc files only convert messages.
 
+use chassis::mask::Named;
 use chassis::paging::Page;
-use chassis::{AccountId, Db, Tx};
+use chassis::{AccountId, Db, Tx, id};
 use proto::At;
 use proto::api::{Fault, PageMeta};
 use proto::relations::{ClientInput, Relation};
 use uuid::Uuid;
 
-use super::fields::Named;
 use super::rules::{self, Setting};
 use super::{Record, Role, events, store, type_named};
-use crate::{Error, id};
+use crate::Error;
 
 /// The records of a list, as one of its requests asks for them.
 pub struct Wanted<'a> {

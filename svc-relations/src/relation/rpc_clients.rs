@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chassis::paging::Page;
-use chassis::{Call, Db, Tx};
+use chassis::{Call, Db, Tx, id};
 use proto::relations::client_service_server::ClientService;
 use proto::relations::{
     BatchGetClientsRequest, BatchGetClientsResponse, CreateClientRequest, CreateClientResponse,
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::operations::{self, Wanted};
 use super::{Record, Role, store};
-use crate::{Error, id, link};
+use crate::{Error, link};
 
 const ROLE: Role = Role::Client;
 

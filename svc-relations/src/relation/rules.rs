@@ -1,13 +1,13 @@
 //! What makes a client or supplier valid. Pure: takes values and faults, knows neither tables nor calls.
 
+use chassis::formats::{Form, country};
+use chassis::mask::Named;
 use proto::api::Fault;
 use proto::relations::{ClientInput, RelationType};
 use proto::{At, Faults};
 
 use super::Role;
-use super::fields::{self, Named};
-use crate::checks::{bank, country, email, vat, website};
-use crate::faulty::is_faulty;
+use super::fields;
 
 /// What the values of a request are judged by besides themselves.
 #[derive(Clone, Copy)]
@@ -22,20 +22,14 @@ pub struct Setting<'a> {
 
 impl Setting<'_> {
     fn is_faulty(&self, faults: &Faults, names: &[&str]) -> bool {
-        names.iter().any(|name| is_faulty(faults, &self.at.name(name)))
+        names.iter().any(|name| faults.cover(&self.at.name(name)))
     }
 }
 
 /// The names that a field mask may not have.
 pub fn check_mask(setting: &Setting<'_>, faults: &mut Faults) {
-    let Named::Only(paths) = setting.named else { return };
-    for path in paths {
-        if !fields::of(setting.role).any(|field| field.name == path) {
-            let detail =
-                format!("update_mask names `{path}`, which is no field of a {}", setting.role.name());
-            faults.add(&At::ROOT.name("update_mask"), Fault::NotAllowed, detail);
-        }
-    }
+    let is_field = |name: &str| fields::of(setting.role).any(|field| field.name == name);
+    setting.named.check(is_field, setting.role.name(), faults);
 }
 
 /// Puts the named values of `given` into `current`, normalised and checked; returns the names of those that changed.
@@ -48,12 +42,9 @@ pub fn apply(
     choose_type(setting, &mut given, faults);
     choose_country(setting, &mut given, faults);
     let country = if setting.named.has("country") { &given.country } else { &current.country }.clone();
-    for (name, value, rule) in formats(&mut given) {
-        if setting.named.has(name) && !value.is_empty() {
-            match rule.normalise(value, &country) {
-                Some(normal) => *value = normal,
-                None => faults.add(&setting.at.name(name), rule.fault(), format!("{name} {}", rule.advice())),
-            }
+    for (name, value, form) in formats(&mut given) {
+        if setting.named.has(name) {
+            form.check(value, &country, &setting.at.name(name), faults);
         }
     }
     let named = fields::of(setting.role).filter(|field| setting.named.has(field.name));
@@ -125,53 +116,6 @@ fn formats(values: &mut ClientInput) -> [(&'static str, &mut String, Form); 7] {
     ]
 }
 
-#[derive(Clone, Copy)]
-enum Form {
-    Email,
-    Emails,
-    VatNumber,
-    Website,
-    Iban,
-    Bic,
-}
-
-impl Form {
-    fn normalise(self, text: &str, country: &str) -> Option<String> {
-        match self {
-            Self::Email => email::normalise(text),
-            Self::Emails => email::normalise_several(text),
-            Self::VatNumber => vat::normalise(text, country),
-            Self::Website => website::normalise(text),
-            Self::Iban => bank::normalise_iban(text),
-            Self::Bic => bank::normalise_bic(text),
-        }
-    }
-
-    fn fault(self) -> Fault {
-        match self {
-            Self::Email | Self::Emails => Fault::BadEmail,
-            Self::VatNumber => Fault::BadVatNumber,
-            Self::Website => Fault::BadUrl,
-            Self::Iban => Fault::BadIban,
-            Self::Bic => Fault::BadBic,
-        }
-    }
-
-    /// What to do, after the field's name.
-    fn advice(self) -> &'static str {
-        match self {
-            Self::Email => "must be an e-mail address, for example sanne@korenbloem.example",
-            Self::Emails => "must be e-mail addresses, separated by commas",
-            Self::VatNumber => {
-                "must be a VAT number with its country prefix in the format of that country, for example NL123456789B01"
-            }
-            Self::Website => "must be an http or https address, for example https://korenbloem.example",
-            Self::Iban => "must be an IBAN; its length or its check digits are wrong",
-            Self::Bic => "must be a BIC of 8 or 11 characters, for example ABNANL2A",
-        }
-    }
-}
-
 /// What a search looks through, in lower case; the debtor number follows it in the table. Line breaks keep a search
 /// from matching across two values.
 pub fn search_text(values: &ClientInput) -> String {
@@ -182,11 +126,6 @@ pub fn search_text(values: &ClientInput) -> String {
         format!("{firstname} {lastname}")
     };
     format!("{company_name}\n{full_name}\n{email}\n{city}\n").to_lowercase()
-}
-
-/// Whether a search term has three letters or digits in a row, which is what an index of trigrams can look up.
-pub fn has_trigram(term: &str) -> bool {
-    term.split(|c: char| !c.is_alphanumeric()).any(|run| run.chars().nth(2).is_some())
 }
 
 #[cfg(test)]

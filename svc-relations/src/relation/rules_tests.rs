@@ -179,13 +179,3 @@ fn a_search_looks_through_names_email_and_city() {
     };
     assert_eq!(search_text(&values), "bakery\nsanne évé\ns@x.nl\ngent\n");
 }
-
-#[test]
-fn a_trigram_needs_three_letters_or_digits_in_a_row() {
-    for with in ["abc", "d-00001", "a bcd", "été"] {
-        assert!(has_trigram(with), "{with}");
-    }
-    for without in ["", "ab", "d-1", "a b c", "%%%%", "é_é"] {
-        assert!(!has_trigram(without), "{without}");
-    }
-}

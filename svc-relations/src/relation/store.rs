@@ -146,10 +146,7 @@ pub async fn list(
         list.equals("type", type_name(kind));
     }
     if let Some(term) = search {
-        // The trigram index would be read whole for a shorter term, which takes longer than reading the account's
-        // rows. An expression that is not indexed keeps the planner from trying.
-        let column = if rules::has_trigram(term) { "search_text" } else { "search_text || ''" };
-        list.contains(column, term);
+        list.search("search_text", term);
     }
     Ok(list.fetch(connection, page).await?)
 }

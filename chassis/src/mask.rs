@@ -1,0 +1,53 @@
+//! Which fields a request speaks of.
+
+use proto::api::Fault;
+use proto::{At, Faults};
+
+/// The fields that a request speaks of.
+#[derive(Clone, Copy, Debug)]
+pub enum Named<'a> {
+    /// Every one: a create, or an update that replaces the whole record.
+    All,
+    /// Those of a field mask.
+    Only(&'a [String]),
+}
+
+impl Named<'_> {
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(paths) => paths.iter().any(|path| path == name),
+        }
+    }
+
+    /// Adds a fault for each name that no field has. `what` is what has the fields, for example `client`.
+    pub fn check(&self, is_field: impl Fn(&str) -> bool, what: &str, faults: &mut Faults) {
+        let Self::Only(paths) = self else { return };
+        for path in paths.iter().filter(|path| !is_field(path)) {
+            let detail = format!("update_mask names `{path}`, which is no field of a {what}");
+            faults.add(&At::ROOT.name("update_mask"), Fault::NotAllowed, detail);
+        }
+    }
+}
+
+impl<'a> From<Option<&'a prost_types::FieldMask>> for Named<'a> {
+    fn from(mask: Option<&'a prost_types::FieldMask>) -> Self {
+        mask.map_or(Self::All, |mask| Self::Only(&mask.paths))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_names_its_paths_and_no_mask_names_everything() {
+        let paths = ["city".to_owned(), "colour".to_owned()];
+        let named = Named::Only(&paths);
+        assert!(named.has("city") && !named.has("name") && Named::All.has("name"));
+        let mut faults = Faults::default();
+        named.check(|name| name == "city", "client", &mut faults);
+        Named::All.check(|_| false, "client", &mut faults);
+        assert_eq!(faults.entries().iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/update_mask"]);
+    }
+}
