@@ -1,0 +1,111 @@
+//! How an account makes its documents: days, default rate, language and numbers.
+
+pub mod rpc;
+pub mod rules;
+pub mod store;
+
+use proto::billing::{BillingSettings, DocumentLanguage};
+use render::paper::{Category, Kind, Language};
+use rust_decimal::Decimal;
+
+use crate::tax_rate::countries;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Days in which invoices are to be paid when the client has no term of its own.
+    pub payment_days: i32,
+    /// Days for which quotes are valid when the client has none of its own.
+    pub quote_days: i32,
+    /// The code of a tax rate for sales.
+    pub default_tax_code: String,
+    pub language: Language,
+    pub invoice_prefix: String,
+    pub quote_prefix: String,
+    pub workorder_prefix: String,
+    /// Digits of the running number.
+    pub number_padding: i32,
+}
+
+impl Settings {
+    /// What a new account of a country has.
+    pub fn of_country(country: &str) -> Self {
+        Self {
+            payment_days: 14,
+            quote_days: 30,
+            default_tax_code: countries::standard_code(country),
+            language: if countries::is_dutch(country) { Language::Nl } else { Language::En },
+            invoice_prefix: "INV".to_owned(),
+            quote_prefix: "QUO".to_owned(),
+            workorder_prefix: "WO".to_owned(),
+            number_padding: 5,
+        }
+    }
+
+    /// What the numbers of a kind begin with. Credits share the sequence of the invoices.
+    pub fn prefix(&self, kind: Kind) -> &str {
+        match kind {
+            Kind::Invoice | Kind::Credit => &self.invoice_prefix,
+            Kind::Quote => &self.quote_prefix,
+            Kind::Workorder => &self.workorder_prefix,
+        }
+    }
+
+    /// The number of a final document: `INV-2026-00001`.
+    pub fn number(&self, kind: Kind, year: i32, running: i64) -> String {
+        let width = usize::try_from(self.number_padding).unwrap_or_default();
+        format!("{}-{year}-{running:0width$}", self.prefix(kind))
+    }
+}
+
+/// A tax rate that rows can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SalesRate {
+    pub code: String,
+    /// A percentage, without padding.
+    pub amount: Decimal,
+    pub category: Category,
+    /// The rate of rows that name none.
+    pub is_default: bool,
+}
+
+/// What the making of a document needs to know of its account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForDocuments {
+    pub settings: Settings,
+    /// In the order of their codes.
+    pub rates: Vec<SalesRate>,
+}
+
+impl From<Settings> for BillingSettings {
+    fn from(settings: Settings) -> Self {
+        let language = match settings.language {
+            Language::Nl => DocumentLanguage::Nl,
+            Language::En => DocumentLanguage::En,
+        };
+        Self {
+            payment_days: Some(settings.payment_days),
+            quote_days: Some(settings.quote_days),
+            default_tax_code: settings.default_tax_code,
+            language: language.into(),
+            invoice_prefix: settings.invoice_prefix,
+            quote_prefix: settings.quote_prefix,
+            workorder_prefix: settings.workorder_prefix,
+            number_padding: Some(settings.number_padding),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_its_prefix_its_year_and_its_digits() {
+        let settings = Settings::of_country("NL");
+        assert_eq!(settings.number(Kind::Invoice, 2026, 1), "INV-2026-00001");
+        assert_eq!(settings.number(Kind::Credit, 2026, 2), "INV-2026-00002");
+        assert_eq!(settings.number(Kind::Quote, 2027, 123_456), "QUO-2027-123456");
+        let padded = Settings { workorder_prefix: "W/O".into(), number_padding: 1, ..settings };
+        assert_eq!(padded.number(Kind::Workorder, 2026, 7), "W/O-2026-7");
+    }
+}
