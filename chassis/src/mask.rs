@@ -20,6 +20,13 @@ impl Named<'_> {
         }
     }
 
+    /// Gives `to` the value of the field `name` if the request speaks of it.
+    pub fn put<T: Clone>(&self, name: &str, from: &T, to: &mut T) {
+        if self.has(name) {
+            to.clone_from(from);
+        }
+    }
+
     /// Adds a fault for each name that no field has. `what` is what has the fields, for example `client`.
     pub fn check(&self, is_field: impl Fn(&str) -> bool, what: &str, faults: &mut Faults) {
         let Self::Only(paths) = self else { return };
@@ -45,6 +52,11 @@ mod tests {
         let paths = ["city".to_owned(), "colour".to_owned()];
         let named = Named::Only(&paths);
         assert!(named.has("city") && !named.has("name") && Named::All.has("name"));
+        let mut value = 1;
+        named.put("name", &2, &mut value);
+        assert_eq!(value, 1);
+        named.put("city", &2, &mut value);
+        assert_eq!(value, 2);
         let mut faults = Faults::default();
         named.check(|name| name == "city", "client", &mut faults);
         Named::All.check(|_| false, "client", &mut faults);

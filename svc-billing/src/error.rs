@@ -1,5 +1,6 @@
-//! What can go wrong in this service, and what callers are told.
+//! What can go wrong here, and the one table from it to the errors of the mesh.
 
+use chassis::error::violated_constraint;
 use proto::api::Problem;
 use tonic::Status;
 use uuid::Uuid;
@@ -11,6 +12,12 @@ pub enum Error {
     NotFound(&'static str),
     #[error("the external id belongs to another record")]
     ExternalIdTaken { holder: Option<Uuid> },
+    /// `holder` is the product that has it, unless that was lost in a race and not looked up.
+    #[error("the code is in use")]
+    CodeTaken { holder: Option<Uuid> },
+    /// What is the default cannot be removed.
+    #[error("the {0} is the default")]
+    InUse(&'static str),
     #[error("the number belongs to another document")]
     NumberTaken { holder: Option<Uuid> },
     #[error("the document is final")]
@@ -38,7 +45,10 @@ pub enum Error {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        Self::Chassis(error.into())
+        match violated_constraint(&error) {
+            Some("product_code") => Self::CodeTaken { holder: None },
+            _ => Self::Chassis(error.into()),
+        }
     }
 }
 
@@ -55,6 +65,17 @@ impl From<Error> for chassis::Error {
                     "Another record already has this external_id. Use another one, or change that record.",
                 ),
                 holder,
+            ),
+            Error::CodeTaken { holder } => with_holder(
+                problem(
+                    Problem::CodeTaken,
+                    "Another product already has this code. Choose another, or change that product.",
+                ),
+                holder,
+            ),
+            Error::InUse(what) => problem(
+                Problem::InUse,
+                format!("This {what} is the default. Make another one the default first."),
             ),
             Error::NumberTaken { holder } => with_holder(
                 problem(

@@ -7,17 +7,23 @@ mod error;
 mod heard;
 mod identity;
 mod payment;
+mod payment_term;
 mod press;
+mod product;
+mod provision;
 mod settings;
+mod tax_rate;
 
 use std::sync::Arc;
 
 use chassis::mail::AttachmentSource;
-use chassis::{Runtime, Service};
+use chassis::{Runtime, Service, Tx};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::invoice_service_server::InvoiceServiceServer;
 use proto::billing::payment_service_server::PaymentServiceServer;
+use proto::billing::product_service_server::ProductServiceServer;
 use proto::billing::quote_service_server::QuoteServiceServer;
+use proto::billing::settings_service_server::SettingsServiceServer;
 use proto::billing::workorder_service_server::WorkorderServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
@@ -43,14 +49,21 @@ impl Service for Billing {
     }
 
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
+        let db = || runtime.db.clone();
         let shared = shared(runtime);
         let desk = |kind| Desk { kind, shared: Arc::clone(&shared) };
         routes
-            .add_service(EventListenerServiceServer::new(heard::Heard { db: runtime.db.clone() }))
+            .add_service(EventListenerServiceServer::new(heard::Heard { db: db() }))
             .add_service(InvoiceServiceServer::new(desk(Kind::Invoice)))
             .add_service(QuoteServiceServer::new(desk(Kind::Quote)))
             .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
-            .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: runtime.db.clone() }));
+            .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: db() }))
+            .add_service(ProductServiceServer::new(product::rpc::Products { db: db() }))
+            .add_service(SettingsServiceServer::new(settings::rpc::SettingsRpc { db: db() }));
+    }
+
+    async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
+        Ok(provision::defaults(tx).await?)
     }
 
     fn attachments(runtime: &Runtime) -> Option<Arc<dyn AttachmentSource>> {

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::clients::{self, Clients};
 use crate::document::rules::amounts::Row;
 use crate::document::store::{self, Full};
-use crate::document::{Parties, paper};
+use crate::document::{Parties, Seller, paper};
 use crate::{Error, einvoice, identity};
 
 /// How long to wait for a turn.
@@ -60,7 +60,7 @@ impl Press {
         let record = &full.record;
         let rows: Vec<Row> = full.rows.iter().map(|stored| stored.row.clone()).collect();
         let mut connection = self.db.read().await?;
-        let look = identity::store::find_look(&mut connection, account.id).await?;
+        let seller = identity::seller(&mut connection, account.id).await?;
         let original = match record.credits {
             Some(id) => store::find_original(&mut connection, account.id, id).await?,
             None => None,
@@ -72,14 +72,11 @@ impl Press {
         };
         let parties = match kept {
             Some(parties) => parties,
-            None => {
-                let seller = identity::store::find_seller(&mut connection, account.id).await?;
-                Parties { seller, buyer: render::paper::Party::default() }
-            }
+            None => Parties { seller: Seller::of(&seller), buyer: render::paper::Party::default() },
         };
         connection.done();
         let parties = self.with_client(account, full, parties).await?;
-        Ok(paper::of(record, &rows, &parties, original, look))
+        Ok(paper::of(record, &rows, &parties, original, seller.look))
     }
 
     /// A draft shows its client as it is now.

@@ -18,6 +18,8 @@ use uuid::Uuid;
 
 pub use answer::Links;
 
+use crate::identity;
+
 /// The list that a document belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -107,6 +109,13 @@ pub struct Client {
 pub struct Seller {
     pub party: Party,
     pub bank: Bank,
+}
+
+impl Seller {
+    /// What of an identity is part of a document for ever. Its look is not.
+    pub fn of(identity: &identity::Seller) -> Self {
+        Self { party: identity.party.clone(), bank: identity.bank.clone() }
+    }
 }
 
 /// Seller and buyer, kept with a document when it becomes final.

@@ -1,1 +1,136 @@
+//! Corporate identities: who the seller is on documents, and how they look. One of them is the default.
+
+mod logo;
+pub mod rpc;
+mod rules;
 pub mod store;
+
+use chassis::AccountId;
+use chassis::time::timestamp;
+use chrono::{DateTime, Utc};
+use proto::billing::{CorporateIdentity, Identity, IdentityInput};
+use render::paper::{Bank, Logo, LogoFormat, Look, Party};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Error;
+
+/// Of documents that were given no colours.
+const PRIMARY_COLOR: &str = "#1f4e5f";
+const SECONDARY_COLOR: &str = "#c98b2b";
+
+/// What documents show of the default identity.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Seller {
+    pub party: Party,
+    pub bank: Bank,
+    /// With the logo.
+    pub look: Look,
+}
+
+/// The seller on documents: the default identity, or nobody in an account that has none.
+pub async fn seller(connection: &mut PgConnection, account: AccountId) -> Result<Seller, Error> {
+    Ok(store::find_default(connection, account).await?.unwrap_or_default())
+}
+
+/// An identity as it is stored.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub id: Uuid,
+    pub values: IdentityInput,
+    pub is_default: bool,
+    pub logo: Option<LogoFormat>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+/// The identity that a new account has.
+pub fn default_of(account_name: &str, country: &str) -> IdentityInput {
+    IdentityInput {
+        name: account_name.to_owned(),
+        primary_color: PRIMARY_COLOR.to_owned(),
+        secondary_color: SECONDARY_COLOR.to_owned(),
+        country: country.to_owned(),
+        ..IdentityInput::default()
+    }
+}
+
+/// How a format is stored.
+fn format_name(format: LogoFormat) -> &'static str {
+    match format {
+        LogoFormat::Png => "png",
+        LogoFormat::Jpeg => "jpeg",
+        LogoFormat::Svg => "svg",
+    }
+}
+
+/// The opposite of [`format_name`].
+fn format_named(name: &str) -> Option<LogoFormat> {
+    [LogoFormat::Png, LogoFormat::Jpeg, LogoFormat::Svg]
+        .into_iter()
+        .find(|format| format_name(*format) == name)
+}
+
+fn media_type(format: LogoFormat) -> &'static str {
+    match format {
+        LogoFormat::Png => "image/png",
+        LogoFormat::Jpeg => "image/jpeg",
+        LogoFormat::Svg => "image/svg+xml",
+    }
+}
+
+impl From<Record> for Identity {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            values: Some(record.values),
+            is_default: record.is_default,
+            logo_type: record.logo.map(media_type).unwrap_or_default().to_owned(),
+            created_at: Some(timestamp(record.created_at)),
+            updated_at: Some(timestamp(record.updated_at)),
+        }
+    }
+}
+
+impl From<Record> for CorporateIdentity {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            name: record.values.name,
+            primary_color: record.values.primary_color,
+            secondary_color: record.values.secondary_color,
+            is_default: record.is_default,
+            updated_at: Some(timestamp(record.updated_at)),
+        }
+    }
+}
+
+impl Seller {
+    fn new(values: IdentityInput, logo: Option<Logo>) -> Self {
+        let name = if values.company_name.is_empty() { values.name } else { values.company_name };
+        Self {
+            party: Party {
+                name,
+                address: values.address,
+                zipcode: values.zipcode,
+                city: values.city,
+                country: values.country,
+                email: values.email,
+                phone: values.phone,
+                website: values.website,
+                registration_number: values.company_registration_number,
+                vat_number: values.vat_number,
+                ..Party::default()
+            },
+            bank: Bank { iban: values.iban, bic: values.bic, holder: values.bank_account_name },
+            look: Look {
+                primary_color: values.primary_color,
+                secondary_color: values.secondary_color,
+                footer: values.footer,
+                logo,
+            },
+        }
+    }
+}

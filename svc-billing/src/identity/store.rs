@@ -1,11 +1,260 @@
-use crate::Error;
-use crate::document::Seller;
+//! The SQL of identities and their logos, and nothing else.
+
 use chassis::AccountId;
-use render::paper::Look;
-use sqlx::PgConnection;
-pub async fn find_seller(_: &mut PgConnection, _: AccountId) -> Result<Seller, Error> {
-    Ok(Seller::default())
+use chassis::row::Columns;
+use chrono::{DateTime, Utc};
+use proto::billing::IdentityInput;
+use render::paper::{Logo, LogoFormat};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{FromRow, PgConnection, Postgres, Row};
+use uuid::Uuid;
+
+use super::{Record, Seller, format_name, format_named};
+use crate::Error;
+
+macro_rules! values {
+    () => {
+        "name, primary_color, secondary_color, company_name, address, zipcode, city, country, email, phone, website, \
+         company_registration_number, vat_number, iban, bic, bank_account_name, footer"
+    };
 }
-pub async fn find_look(_: &mut PgConnection, _: AccountId) -> Result<Look, Error> {
-    Ok(Look::default())
+
+macro_rules! select {
+    ($columns:literal) => {
+        concat!(
+            "select ",
+            values!(),
+            ", ",
+            $columns,
+            " from billing.identity left join billing.identity_logo logo \
+             on logo.account_id = identity.account_id and logo.identity_id = identity.id \
+             where identity.account_id = $1"
+        )
+    };
+}
+
+macro_rules! records {
+    () => {
+        select!("identity.id, is_default, logo.format, identity.created_at, identity.updated_at")
+    };
+}
+
+/// In the order of `values!`.
+fn take_values(columns: &mut Columns<'_>) -> Result<IdentityInput, sqlx::Error> {
+    Ok(IdentityInput {
+        name: columns.take()?,
+        primary_color: columns.take()?,
+        secondary_color: columns.take()?,
+        company_name: columns.take()?,
+        address: columns.take()?,
+        zipcode: columns.take()?,
+        city: columns.take()?,
+        country: columns.take()?,
+        email: columns.take()?,
+        phone: columns.take()?,
+        website: columns.take()?,
+        company_registration_number: columns.take()?,
+        vat_number: columns.take()?,
+        iban: columns.take()?,
+        bic: columns.take()?,
+        bank_account_name: columns.take()?,
+        footer: columns.take()?,
+    })
+}
+
+/// In the order of `records!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            values: take_values(&mut columns)?,
+            id: columns.take()?,
+            is_default: columns.take()?,
+            logo: columns.take::<Option<&str>>()?.and_then(format_named),
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+        })
+    }
+}
+
+/// The seller as the default identity describes it, in one round trip. `None` for an account that was never provisioned.
+pub async fn find_default(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> Result<Option<Seller>, Error> {
+    let sql = concat!(select!("logo.format, logo.bytes"), " and is_default");
+    let Some(row) = sqlx::query(sql).bind(account).fetch_optional(connection).await? else { return Ok(None) };
+    let mut columns = Columns::of(&row);
+    let values = take_values(&mut columns)?;
+    let format = columns.take::<Option<&str>>()?.and_then(format_named);
+    let bytes: Option<Vec<u8>> = columns.take()?;
+    let logo = format.zip(bytes).map(|(format, bytes)| Logo { format, bytes });
+    Ok(Some(Seller::new(values, logo)))
+}
+
+/// The default first, then by age.
+pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {
+    let sql = concat!(records!(), " order by is_default desc, identity.created_at, identity.id");
+    Ok(sqlx::query_as(sql).bind(account).fetch_all(connection).await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(records!(), " and identity.id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// The name under which this service knows the account; empty when it does not.
+pub async fn find_account_name(connection: &mut PgConnection, account: AccountId) -> Result<String, Error> {
+    let sql = "select name from billing.account where account_id = $1";
+    let name: Option<String> = sqlx::query_scalar(sql).bind(account).fetch_optional(connection).await?;
+    Ok(name.unwrap_or_default())
+}
+
+macro_rules! insert {
+    ($flags:literal) => {
+        concat!(
+            "insert into billing.identity (account_id, id, ",
+            values!(),
+            ", created_at, updated_at, is_default, is_untouched) \
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, ",
+            $flags,
+            ") returning (select count(*) from billing.identity where account_id = $1)"
+        )
+    };
+}
+
+/// Stores the identity that an account starts with.
+pub async fn insert_default(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    values: &IdentityInput,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    bind(sqlx::query(insert!("true, true")), account, id, values, now).execute(connection).await?;
+    Ok(())
+}
+
+/// Stores another identity; returns how many others the account has.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    values: &IdentityInput,
+    now: DateTime<Utc>,
+) -> Result<i64, Error> {
+    let query = bind(sqlx::query(insert!("false, false")), account, id, values, now);
+    Ok(query.fetch_one(connection).await?.try_get(0)?)
+}
+
+pub async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    values: &IdentityInput,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update billing.identity set name = $3, primary_color = $4, secondary_color = $5, company_name = $6, \
+               address = $7, zipcode = $8, city = $9, country = $10, email = $11, phone = $12, website = $13, \
+               company_registration_number = $14, vat_number = $15, iban = $16, bic = $17, bank_account_name = $18, \
+               footer = $19, updated_at = $20, is_untouched = false where account_id = $1 and id = $2";
+    bind(sqlx::query(sql), account, id, values, now).execute(connection).await?;
+    Ok(())
+}
+
+/// Binds what insert and update have in common: $1 to $20.
+fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    account: AccountId,
+    id: Uuid,
+    values: &'q IdentityInput,
+    now: DateTime<Utc>,
+) -> Query<'q, Postgres, PgArguments> {
+    query
+        .bind(account)
+        .bind(id)
+        .bind(&values.name)
+        .bind(&values.primary_color)
+        .bind(&values.secondary_color)
+        .bind(&values.company_name)
+        .bind(&values.address)
+        .bind(&values.zipcode)
+        .bind(&values.city)
+        .bind(&values.country)
+        .bind(&values.email)
+        .bind(&values.phone)
+        .bind(&values.website)
+        .bind(&values.company_registration_number)
+        .bind(&values.vat_number)
+        .bind(&values.iban)
+        .bind(&values.bic)
+        .bind(&values.bank_account_name)
+        .bind(&values.footer)
+        .bind(now)
+}
+
+/// Gives an identity that was never changed the name that the account has now.
+pub async fn follow_account_name(
+    connection: &mut PgConnection,
+    account: AccountId,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update billing.identity set name = $2, updated_at = $3 \
+               where account_id = $1 and is_untouched and name <> $2";
+    sqlx::query(sql).bind(account).bind(name).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+/// Two statements, because the one default is checked row by row.
+pub async fn set_default(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let clear = "update billing.identity set is_default = false, updated_at = $2 where account_id = $1 and is_default";
+    sqlx::query(clear).bind(account).bind(now).execute(&mut *connection).await?;
+    let set =
+        "update billing.identity set is_default = true, updated_at = $3 where account_id = $1 and id = $2";
+    sqlx::query(set).bind(account).bind(id).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
+    let sql = "delete from billing.identity where account_id = $1 and id = $2";
+    sqlx::query(sql).bind(account).bind(id).execute(connection).await?;
+    Ok(())
+}
+
+/// Replaces the logo; `None` removes it.
+pub async fn put_logo(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    logo: Option<(LogoFormat, &[u8])>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    match logo {
+        Some((format, bytes)) => {
+            let sql = "insert into billing.identity_logo (account_id, identity_id, format, bytes, updated_at) \
+                       values ($1, $2, $3, $4, $5) on conflict (account_id, identity_id) do update \
+                       set format = excluded.format, bytes = excluded.bytes, updated_at = excluded.updated_at";
+            let query =
+                sqlx::query(sql).bind(account).bind(id).bind(format_name(format)).bind(bytes).bind(now);
+            query.execute(&mut *connection).await?;
+        }
+        None => {
+            let sql = "delete from billing.identity_logo where account_id = $1 and identity_id = $2";
+            sqlx::query(sql).bind(account).bind(id).execute(&mut *connection).await?;
+        }
+    }
+    let touch = "update billing.identity set updated_at = $3 where account_id = $1 and id = $2";
+    sqlx::query(touch).bind(account).bind(id).bind(now).execute(connection).await?;
+    Ok(())
 }

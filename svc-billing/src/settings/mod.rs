@@ -1,32 +1,91 @@
-//! interim
+//! How an account makes its documents: days, default rate, language and numbers.
+
+pub mod rpc;
+pub mod rules;
 pub mod store;
-use crate::document::Kind;
+
+use proto::billing::{BillingSettings, DocumentLanguage};
 use render::paper::{Category, Language};
 use rust_decimal::Decimal;
-#[derive(Clone, Debug)]
-pub struct SalesRate {
-    pub code: String,
-    pub amount: Decimal,
-    pub category: Category,
-    pub is_default: bool,
-}
-#[derive(Clone, Debug)]
+
+use crate::document::Kind;
+use crate::tax_rate::countries;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// Days in which invoices are to be paid when the client has no term of its own.
     pub payment_days: i32,
+    /// Days for which quotes are valid when the client has none of its own.
     pub quote_days: i32,
+    /// The code of a tax rate for sales.
+    pub default_tax_code: String,
     pub language: Language,
-    pub padding: i32,
+    pub invoice_prefix: String,
+    pub quote_prefix: String,
+    pub workorder_prefix: String,
+    /// Digits of the running number.
+    pub number_padding: i32,
 }
+
 impl Settings {
+    /// What a new account of a country has.
+    pub fn of_country(country: &str) -> Self {
+        Self {
+            payment_days: 14,
+            quote_days: 30,
+            default_tax_code: countries::standard_code(country),
+            language: if countries::is_dutch(country) { Language::Nl } else { Language::En },
+            invoice_prefix: "INV".to_owned(),
+            quote_prefix: "QUO".to_owned(),
+            workorder_prefix: "WO".to_owned(),
+            number_padding: 5,
+        }
+    }
+
+    /// What the numbers of a kind begin with. Credits share the sequence of the invoices.
     pub fn prefix(&self, kind: Kind) -> &str {
         match kind {
-            Kind::Invoice => "INV",
-            Kind::Quote => "QUO",
-            Kind::Workorder => "WO",
+            Kind::Invoice => &self.invoice_prefix,
+            Kind::Quote => &self.quote_prefix,
+            Kind::Workorder => &self.workorder_prefix,
         }
     }
 }
+
+/// A tax rate that rows can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SalesRate {
+    pub code: String,
+    /// A percentage, without padding.
+    pub amount: Decimal,
+    pub category: Category,
+    /// The rate of rows that name none.
+    pub is_default: bool,
+}
+
+/// What the making of a document needs to know of its account.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForDocuments {
     pub settings: Settings,
+    /// In the order of their codes.
     pub rates: Vec<SalesRate>,
+}
+
+impl From<Settings> for BillingSettings {
+    fn from(settings: Settings) -> Self {
+        let language = match settings.language {
+            Language::Nl => DocumentLanguage::Nl,
+            Language::En => DocumentLanguage::En,
+        };
+        Self {
+            payment_days: Some(settings.payment_days),
+            quote_days: Some(settings.quote_days),
+            default_tax_code: settings.default_tax_code,
+            language: language.into(),
+            invoice_prefix: settings.invoice_prefix,
+            quote_prefix: settings.quote_prefix,
+            workorder_prefix: settings.workorder_prefix,
+            number_padding: Some(settings.number_padding),
+        }
+    }
 }

@@ -1,22 +1,140 @@
+//! The SQL of billing settings, and nothing else.
+
+use chassis::AccountId;
+use chrono::{DateTime, Utc};
+use render::paper::Language;
+use rust_decimal::Decimal;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection, Row};
+
 use super::{ForDocuments, SalesRate, Settings};
 use crate::Error;
-use chassis::AccountId;
-use render::paper::{Category, Language};
-use sqlx::PgConnection;
-pub async fn for_documents(_: &mut PgConnection, _: AccountId) -> Result<ForDocuments, Error> {
-    let rate = |code: &str, amount: i64, category, is_default| SalesRate {
-        code: code.to_owned(),
-        amount: amount.into(),
-        category,
-        is_default,
+use crate::tax_rate::{category, countries, type_named};
+
+/// The country of an account that this service was not told of.
+const UNKNOWN_COUNTRY: &str = "NL";
+
+macro_rules! columns {
+    () => {
+        "payment_days, quote_days, default_tax_code, language, invoice_prefix, quote_prefix, workorder_prefix, \
+         number_padding"
     };
-    Ok(ForDocuments {
-        settings: Settings { payment_days: 14, quote_days: 30, language: Language::Nl, padding: 5 },
-        rates: vec![
-            rate("VAT21", 21, Category::S, true),
-            rate("VAT9", 9, Category::S, false),
-            rate("VAT0", 0, Category::Z, false),
-            rate("REVERSE", 0, Category::AE, false),
-        ],
-    })
+}
+
+impl FromRow<'_, PgRow> for Settings {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let language = if row.try_get::<&str, _>("language")? == "nl" { Language::Nl } else { Language::En };
+        Ok(Self {
+            payment_days: row.try_get("payment_days")?,
+            quote_days: row.try_get("quote_days")?,
+            default_tax_code: row.try_get("default_tax_code")?,
+            language,
+            invoice_prefix: row.try_get("invoice_prefix")?,
+            quote_prefix: row.try_get("quote_prefix")?,
+            workorder_prefix: row.try_get("workorder_prefix")?,
+            number_padding: row.try_get("number_padding")?,
+        })
+    }
+}
+
+/// What making a document needs, in one round trip. An account that was never provisioned has the defaults of its
+/// country.
+pub async fn for_documents(connection: &mut PgConnection, account: AccountId) -> Result<ForDocuments, Error> {
+    let sql = concat!(
+        "select (select country from billing.account where account_id = $1) as country, \
+         settings.account_id is not null as provisioned, \
+         array(select row(code, amount, type) from billing.tax_rate \
+         where account_id = $1 and context = 'sales' order by code) as rates, ",
+        columns!(),
+        " from (values ($1::uuid)) wanted (id) left join billing.settings on settings.account_id = $1"
+    );
+    let row = sqlx::query(sql).bind(account).fetch_one(connection).await?;
+    if !row.try_get::<bool, _>("provisioned")? {
+        let country: Option<String> = row.try_get("country")?;
+        return Ok(built_in(country.as_deref().unwrap_or(UNKNOWN_COUNTRY)));
+    }
+    let settings = Settings::from_row(&row)?;
+    let rates: Vec<(String, Decimal, String)> = row.try_get("rates")?;
+    let rates = rates.into_iter().map(|(code, amount, kind)| SalesRate {
+        is_default: code == settings.default_tax_code,
+        category: category(type_named(&kind)),
+        amount: amount.normalize(),
+        code,
+    });
+    Ok(ForDocuments { rates: rates.collect(), settings })
+}
+
+fn built_in(country: &str) -> ForDocuments {
+    let settings = Settings::of_country(country);
+    let mut rates: Vec<SalesRate> = countries::sales_rates_of(country)
+        .into_iter()
+        .map(|rate| SalesRate {
+            is_default: rate.code == settings.default_tax_code,
+            category: category(rate.kind),
+            amount: rate.amount,
+            code: rate.code,
+        })
+        .collect();
+    rates.sort_by(|a, b| a.code.cmp(&b.code));
+    ForDocuments { settings, rates }
+}
+
+/// The settings, about to be changed; others who want to change them wait.
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> Result<Option<Settings>, Error> {
+    let sql = concat!("select ", columns!(), " from billing.settings where account_id = $1 for update");
+    Ok(sqlx::query_as(sql).bind(account).fetch_optional(connection).await?)
+}
+
+/// Stores the settings of an account that has none; tells whether it had none.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let sql = concat!(
+        "insert into billing.settings (account_id, ",
+        columns!(),
+        ", created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) \
+         on conflict (account_id) do nothing"
+    );
+    let inserted = bind(sqlx::query(sql), account, settings, now).execute(connection).await?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+pub async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    settings: &Settings,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update billing.settings set payment_days = $2, quote_days = $3, default_tax_code = $4, language = $5, \
+               invoice_prefix = $6, quote_prefix = $7, workorder_prefix = $8, number_padding = $9, updated_at = $10 \
+               where account_id = $1";
+    bind(sqlx::query(sql), account, settings, now).execute(connection).await?;
+    Ok(())
+}
+
+type Query<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
+
+/// Binds what insert and update have in common: $1 to $10.
+fn bind<'q>(query: Query<'q>, account: AccountId, settings: &'q Settings, now: DateTime<Utc>) -> Query<'q> {
+    let language = match settings.language {
+        Language::Nl => "nl",
+        Language::En => "en",
+    };
+    query
+        .bind(account)
+        .bind(settings.payment_days)
+        .bind(settings.quote_days)
+        .bind(&settings.default_tax_code)
+        .bind(language)
+        .bind(&settings.invoice_prefix)
+        .bind(&settings.quote_prefix)
+        .bind(&settings.workorder_prefix)
+        .bind(settings.number_padding)
+        .bind(now)
 }

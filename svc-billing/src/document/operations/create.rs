@@ -12,7 +12,7 @@ use crate::clients::{self, Named};
 use crate::document::rules::standing::{self, Claim, DRAFT, OPEN, PAID};
 use crate::document::rules::{amounts, input, number, search};
 use crate::document::store::{self, Draft, Numbering, StoredRow};
-use crate::document::{Kind, Links, Parties, Record, answer, events, paper};
+use crate::document::{Kind, Links, Parties, Record, Seller, answer, events, paper};
 use crate::settings::Settings;
 use crate::{Error, identity, settings};
 
@@ -81,8 +81,8 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
     begin_status(&mut record, &given.payment_status, today);
     let parties = match new.client.found().filter(|_| is_final) {
         Some(client) => {
-            let seller = identity::store::find_seller(tx.db(), account).await?;
-            Some(Parties { seller, buyer: clients::buyer(client) })
+            let seller = identity::seller(tx.db(), account).await?;
+            Some(Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) })
         }
         None => None,
     };
@@ -181,7 +181,7 @@ fn begin_status(record: &mut Record, given: &str, today: NaiveDate) {
 pub fn numbering(record: &Record, settings: &Settings, given: &str) -> Numbering {
     let (counter, prefix, padding) = if record.is_final {
         let prefix = number::final_prefix(settings.prefix(record.kind), record.invoice_date);
-        (number::final_counter(record.kind, record.invoice_date), prefix, settings.padding)
+        (number::final_counter(record.kind, record.invoice_date), prefix, settings.number_padding)
     } else {
         (number::draft_counter(record.kind), number::DRAFT_PREFIX.to_owned(), 1)
     };

@@ -12,7 +12,7 @@ use crate::clients;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::search;
 use crate::document::rules::standing::{DRAFT, OPEN};
-use crate::document::{Kind, Parties, events, paper, store};
+use crate::document::{Kind, Parties, Seller, events, paper, store};
 use crate::{Error, identity, settings};
 
 /// Makes a draft final; a final document is returned as it is.
@@ -53,8 +53,8 @@ pub async fn make_final(
     let id = family.target().id;
     let rows: Vec<Row> =
         store::list_rows(tx.db(), account, id).await?.into_iter().map(|stored| stored.row).collect();
-    let seller = identity::store::find_seller(tx.db(), account).await?;
-    let parties = Parties { seller, buyer: clients::buyer(client) };
+    let seller = identity::seller(tx.db(), account).await?;
+    let parties = Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) };
     let original = family.target().is_credit().then(|| paper::original(family.root()));
 
     let record = family.target_mut();

@@ -105,7 +105,7 @@ async fn compose(
     (to, cc): (Vec<Mailbox>, Vec<Mailbox>),
 ) -> Result<Mail, Error> {
     let account = tx.account();
-    let seller = identity::store::find_seller(tx.db(), account).await?;
+    let seller = identity::seller(tx.db(), account).await?;
     let sender = post.sender(tx.db(), account, &seller.party.name, &seller.party.email).await?;
     let online = match record.language {
         Language::Nl => "Online bekijken",

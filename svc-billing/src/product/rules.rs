@@ -1,0 +1,94 @@
+//! What makes a product valid. Pure.
+
+use chassis::mask::Named;
+use proto::api::Fault;
+use proto::billing::ProductInput;
+use proto::{At, Faults};
+
+const FIELDS: [&str; 6] = ["name", "code", "price", "vat_rate", "unit", "active"];
+
+/// The values that a product will have: the named ones of `given`, the others of `current`.
+pub fn apply(
+    named: Named<'_>,
+    given: &ProductInput,
+    current: &ProductInput,
+    faults: &mut Faults,
+) -> ProductInput {
+    let at = At::ROOT.name("product");
+    named.check(|name| FIELDS.contains(&name), "product", faults);
+    if named.has("name") && given.name.is_empty() {
+        faults.add(&at.name("name"), Fault::Required, "name is required");
+    }
+    // Left out of a whole product it has its default; a mask that names it must say which.
+    let active = match named {
+        Named::All => Some(given.active.unwrap_or(true)),
+        Named::Only(_) => given.active,
+    };
+    if named.has("active") && active.is_none() {
+        faults.add(&at.name("active"), Fault::NotNullable, "active must be true or false");
+    }
+    let mut values = current.clone();
+    named.put("name", &given.name, &mut values.name);
+    named.put("code", &given.code, &mut values.code);
+    named.put("price", &given.price, &mut values.price);
+    named.put("vat_rate", &given.vat_rate, &mut values.vat_rate);
+    named.put("unit", &given.unit, &mut values.unit);
+    named.put("active", &active, &mut values.active);
+    values
+}
+
+/// What a search looks through, in lower case. The line break keeps it from matching across the two.
+pub fn search_text(values: &ProductInput) -> String {
+    format!("{}\n{}", values.name, values.code).to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bread() -> ProductInput {
+        ProductInput {
+            name: "Bread".into(),
+            code: "B".into(),
+            price: "4".into(),
+            vat_rate: "9".into(),
+            unit: "loaf".into(),
+            active: Some(false),
+        }
+    }
+
+    fn applied(paths: &[&str], given: &ProductInput) -> (ProductInput, Vec<(String, Fault)>) {
+        let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        let mut faults = Faults::default();
+        let values = apply(Named::Only(&paths), given, &bread(), &mut faults);
+        let faults = faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect();
+        (values, faults)
+    }
+
+    #[test]
+    fn only_what_the_mask_names_changes() {
+        let given = ProductInput { name: "Rye".into(), code: "R".into(), ..ProductInput::default() };
+        let (values, faults) = applied(&["name", "price"], &given);
+        assert_eq!(faults, []);
+        assert_eq!(values, ProductInput { name: "Rye".into(), price: String::new(), ..bread() });
+    }
+
+    #[test]
+    fn name_and_active_cannot_be_emptied_and_other_names_are_refused() {
+        let (_, faults) = applied(&["name", "active", "colour"], &ProductInput::default());
+        let expected = [
+            ("/update_mask".to_owned(), Fault::NotAllowed),
+            ("/product/name".to_owned(), Fault::Required),
+            ("/product/active".to_owned(), Fault::NotNullable),
+        ];
+        assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn a_whole_product_is_active_unless_it_says_otherwise() {
+        let mut faults = Faults::default();
+        let given = ProductInput { active: None, ..bread() };
+        let values = apply(Named::All, &given, &ProductInput::default(), &mut faults);
+        assert_eq!((values.active, faults.len()), (Some(true), 0));
+    }
+}

@@ -1,0 +1,152 @@
+//! The SQL of products, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use chrono::{DateTime, Utc};
+use proto::api::PageMeta;
+use proto::billing::ProductInput;
+use rust_decimal::Decimal;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{FromRow, PgConnection, Postgres};
+use uuid::Uuid;
+
+use super::{LIST, Record, rules};
+use crate::Error;
+
+macro_rules! columns {
+    () => {
+        "id, name, code, price, vat_rate, unit, active, created_at, updated_at"
+    };
+}
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            values: ProductInput {
+                name: columns.take()?,
+                code: columns.take()?,
+                price: columns
+                    .take::<Option<Decimal>>()?
+                    .map(|price| price.normalize().to_string())
+                    .unwrap_or_default(),
+                vat_rate: columns.take()?,
+                unit: columns.take()?,
+                active: Some(columns.take()?),
+            },
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+        })
+    }
+}
+
+/// A page, newest first. `search` is not blank when given.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    search: Option<&str>,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let total = if search.is_some() { Total::Matching } else { Total::Counted(LIST) };
+    let mut list = List::new(account, "billing.product", columns!(), total);
+    if let Some(term) = search {
+        list.search("search_text", term);
+    }
+    Ok(list.fetch(connection, page).await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from billing.product where account_id = $1 and id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Finds a product that is about to be changed; others who want to change it wait.
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql =
+        concat!("select ", columns!(), " from billing.product where account_id = $1 and id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Which product has this code.
+pub async fn find_holder(
+    connection: &mut PgConnection,
+    account: AccountId,
+    code: &str,
+) -> Result<Option<Uuid>, Error> {
+    let sql = "select id from billing.product where account_id = $1 and code = $2 and code <> ''";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(code).fetch_optional(connection).await?)
+}
+
+/// Stores a new product. Tells whether it could: another one may have its code.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    values: &ProductInput,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let sql = "insert into billing.product \
+               (account_id, id, name, code, price, vat_rate, unit, active, search_text, created_at, updated_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) \
+               on conflict (account_id, code) where code <> '' do nothing";
+    let inserted = bind(sqlx::query(sql), account, id, values, now).execute(connection).await?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+pub async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    values: &ProductInput,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update billing.product set name = $3, code = $4, price = $5, vat_rate = $6, unit = $7, active = $8, \
+               search_text = $9, updated_at = $10 where account_id = $1 and id = $2";
+    bind(sqlx::query(sql), account, id, values, now).execute(connection).await?;
+    Ok(())
+}
+
+/// Binds what insert and update have in common: $1 to $10.
+fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    account: AccountId,
+    id: Uuid,
+    values: &'q ProductInput,
+    now: DateTime<Utc>,
+) -> Query<'q, Postgres, PgArguments> {
+    query
+        .bind(account)
+        .bind(id)
+        .bind(&values.name)
+        .bind(&values.code)
+        // Empty is the only text that is no number here.
+        .bind(values.price.parse::<Decimal>().ok())
+        .bind(&values.vat_rate)
+        .bind(&values.unit)
+        .bind(values.active.unwrap_or(true))
+        .bind(rules::search_text(values))
+        .bind(now)
+}
+
+/// Removes a product; returns when it was created.
+pub async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<DateTime<Utc>>, Error> {
+    let sql = "delete from billing.product where account_id = $1 and id = $2 returning created_at";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}

@@ -1,0 +1,135 @@
+//! What makes settings valid, and what the other settings folders share of it. Pure.
+
+use chassis::mask::Named;
+use proto::api::Fault;
+use proto::billing::{BillingSettings, DocumentLanguage};
+use proto::{At, Faults};
+use render::paper::Language;
+
+use super::Settings;
+
+const FIELDS: [&str; 8] = [
+    "payment_days",
+    "quote_days",
+    "default_tax_code",
+    "language",
+    "invoice_prefix",
+    "quote_prefix",
+    "workorder_prefix",
+    "number_padding",
+];
+
+const MOST_PREFIX: usize = 20;
+const MOST_CODE: usize = 64;
+
+/// The settings as they will be: the named values of `given`, the others of `current`. Whether the tax code exists is
+/// for the caller to look up.
+pub fn apply(named: Named<'_>, given: &BillingSettings, current: &Settings, faults: &mut Faults) -> Settings {
+    let at = At::ROOT.name("settings");
+    named.check(|name| FIELDS.contains(&name), "billing settings", faults);
+    let mut next = current.clone();
+    let numbers = [
+        ("payment_days", given.payment_days, &mut next.payment_days),
+        ("quote_days", given.quote_days, &mut next.quote_days),
+        ("number_padding", given.number_padding, &mut next.number_padding),
+    ];
+    for (name, value, target) in numbers {
+        match value {
+            Some(value) => named.put(name, &value, target),
+            None if named.has(name) => {
+                faults.add(&at.name(name), Fault::Required, format!("{name} is required"))
+            }
+            None => {}
+        }
+    }
+    let prefixes = [
+        ("invoice_prefix", &given.invoice_prefix, &mut next.invoice_prefix),
+        ("quote_prefix", &given.quote_prefix, &mut next.quote_prefix),
+        ("workorder_prefix", &given.workorder_prefix, &mut next.workorder_prefix),
+    ];
+    for (name, value, target) in prefixes {
+        if named.has(name) {
+            check_prefix(value, &at.name(name), faults);
+            target.clone_from(value);
+        }
+    }
+    if named.has("default_tax_code") {
+        if given.default_tax_code.is_empty() {
+            faults.add(&at.name("default_tax_code"), Fault::Required, "default_tax_code is required");
+        }
+        next.default_tax_code.clone_from(&given.default_tax_code);
+    }
+    if named.has("language") {
+        match given.language() {
+            DocumentLanguage::Nl => next.language = Language::Nl,
+            DocumentLanguage::En => next.language = Language::En,
+            DocumentLanguage::Unspecified => {
+                faults.add(&at.name("language"), Fault::Required, "language is required");
+            }
+        }
+    }
+    next
+}
+
+fn check_prefix(prefix: &str, at: &At<'_>, faults: &mut Faults) {
+    let allowed = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '-' | '/' | '_');
+    if prefix.is_empty() || prefix.len() > MOST_PREFIX || !prefix.chars().all(allowed) {
+        let detail = format!("{} must be 1 to {MOST_PREFIX} of A-Z, 0-9, -, / and _", at.label());
+        faults.add(at, Fault::BadFormat, detail);
+    }
+}
+
+/// The code of a tax rate or a payment term.
+pub fn check_code(code: &str, at: &At<'_>, faults: &mut Faults) {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if code.is_empty() || code.len() > MOST_CODE || !code.chars().all(allowed) {
+        let detail = format!("code must be 1 to {MOST_CODE} of A-Z, a-z, 0-9, -, _ and .");
+        faults.add(at, Fault::BadFormat, detail);
+    }
+}
+
+/// Lists of settings are read whole, so they end somewhere.
+pub fn check_room(others: i64, most: i64, place: &str, what: &str, faults: &mut Faults) {
+    if others >= most {
+        let detail = format!("an account has at most {most} {what}; remove one first");
+        faults.add(&At::ROOT.name(place), Fault::TooMany, detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(paths: &[&str], given: &BillingSettings) -> (Settings, Vec<(String, Fault)>) {
+        let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        let mut faults = Faults::default();
+        let settings = apply(Named::Only(&paths), given, &Settings::of_country("NL"), &mut faults);
+        let faults = faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect();
+        (settings, faults)
+    }
+
+    #[test]
+    fn only_what_the_mask_names_changes() {
+        let given = BillingSettings {
+            payment_days: Some(0),
+            quote_prefix: "Q/1".into(),
+            language: DocumentLanguage::En.into(),
+            ..BillingSettings::default()
+        };
+        let (settings, faults) = applied(&["payment_days", "quote_prefix"], &given);
+        assert_eq!(faults, []);
+        let expected = Settings { payment_days: 0, quote_prefix: "Q/1".into(), ..Settings::of_country("NL") };
+        assert_eq!(settings, expected);
+    }
+
+    #[test]
+    fn nothing_can_be_emptied_and_a_prefix_has_its_letters() {
+        let (_, faults) = applied(&FIELDS, &BillingSettings::default());
+        assert_eq!(faults.len(), FIELDS.len());
+        for prefix in ["a", "A B", "É", "A.B", &"A".repeat(21)] {
+            let given = BillingSettings { invoice_prefix: prefix.into(), ..BillingSettings::default() };
+            let (_, faults) = applied(&["invoice_prefix"], &given);
+            assert_eq!(faults, [("/settings/invoice_prefix".to_owned(), Fault::BadFormat)], "{prefix}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The rpcs of `SettingsService` about tax rates.
+
+use chassis::{AccountId, Db, Tx};
+use proto::billing::{
+    DeleteTaxRateRequest, DeleteTaxRateResponse, PutTaxRateRequest, PutTaxRateResponse, TaxRate,
+    TaxRateContext,
+};
+
+use super::{rules, store};
+use crate::settings::rules::check_room;
+use crate::{Error, provision};
+
+/// Most tax rates of an account.
+const MOST: i64 = 200;
+
+pub async fn list(db: &Db, account: AccountId, context: TaxRateContext) -> Result<Vec<TaxRate>, Error> {
+    let context = Some(context).filter(|context| *context != TaxRateContext::Unspecified);
+    let mut connection = db.read().await?;
+    let mut rates = store::list(&mut connection, account, context).await?;
+    connection.done();
+    rules::sort(&mut rates);
+    Ok(rates.into_iter().map(TaxRate::from).collect())
+}
+
+pub async fn put(tx: &mut Tx<'_>, input: &PutTaxRateRequest) -> Result<PutTaxRateResponse, Error> {
+    let given = input.tax_rate.clone().unwrap_or_default();
+    let rate = rules::rate_of(&given, &mut tx.faults);
+    tx.valid()?;
+    provision::lock(tx).await?;
+    let (account, now) = (tx.account(), tx.now());
+    let others = store::put(tx.db(), account, &rate, now).await?;
+    check_room(others, MOST, "tax_rate", "tax rates", &mut tx.faults);
+    tx.valid()?;
+    Ok(PutTaxRateResponse { data: Some(rate.into()) })
+}
+
+pub async fn delete(tx: &mut Tx<'_>, input: &DeleteTaxRateRequest) -> Result<DeleteTaxRateResponse, Error> {
+    tx.valid()?;
+    let settings = provision::lock(tx).await?;
+    if input.context() == TaxRateContext::Sales && input.code == settings.default_tax_code {
+        return Err(Error::InUse("tax rate"));
+    }
+    let account = tx.account();
+    let existed = store::delete(tx.db(), account, input.context(), &input.code).await?;
+    if existed { Ok(DeleteTaxRateResponse {}) } else { Err(Error::NotFound("tax rate")) }
+}

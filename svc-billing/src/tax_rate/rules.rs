@@ -1,0 +1,79 @@
+//! What makes a tax rate valid, and in which order they come. Pure.
+
+use std::cmp::Reverse;
+
+use proto::api::Fault;
+use proto::billing::{TaxRateInput, TaxRateType};
+use proto::{At, Faults};
+use rust_decimal::Decimal;
+
+use super::Rate;
+use crate::settings::rules::check_code;
+
+/// The rate that a request describes.
+pub fn rate_of(input: &TaxRateInput, faults: &mut Faults) -> Rate {
+    let at = At::ROOT.name("tax_rate");
+    check_code(&input.code, &at.name("code"), faults);
+    let amount = input.amount.parse().unwrap_or_else(|_| {
+        faults.add(&at.name("amount"), Fault::NotANumber, "amount must be a percentage, for example 21");
+        Decimal::ZERO
+    });
+    let counts = matches!(input.r#type(), TaxRateType::Standard | TaxRateType::Reduced);
+    if !counts && !amount.is_zero() {
+        let detail = "amount must be 0: only the types standard and reduced have another";
+        faults.add(&at.name("amount"), Fault::Conflicting, detail);
+    }
+    let (code, label) = (input.code.clone(), input.label.clone());
+    Rate { code, label, kind: input.r#type(), context: input.context(), amount }
+}
+
+/// Sales first; then by type, as the contract lists them; then the higher amount.
+pub fn sort(rates: &mut [Rate]) {
+    rates.sort_by(|a, b| {
+        let key = |rate: &Rate| (rate.context, rate.kind, Reverse(rate.amount));
+        key(a).cmp(&key(b)).then_with(|| a.code.cmp(&b.code))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tax_rate::countries::rates_of;
+    use proto::billing::TaxRateContext;
+
+    fn faults_of(code: &str, kind: TaxRateType, amount: &str) -> Vec<(String, Fault)> {
+        let input = TaxRateInput {
+            code: code.into(),
+            label: "x".into(),
+            r#type: kind.into(),
+            context: TaxRateContext::Sales.into(),
+            amount: amount.into(),
+        };
+        let mut faults = Faults::default();
+        rate_of(&input, &mut faults);
+        faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
+    }
+
+    #[test]
+    fn only_standard_and_reduced_rates_have_an_amount() {
+        assert_eq!(faults_of("VAT21", TaxRateType::Standard, "21"), []);
+        assert_eq!(faults_of("EXEMPT", TaxRateType::Exempt, "0"), []);
+        let conflict = [("/tax_rate/amount".to_owned(), Fault::Conflicting)];
+        assert_eq!(faults_of("EXEMPT", TaxRateType::Exempt, "1"), conflict);
+        let no_number = [("/tax_rate/amount".to_owned(), Fault::NotANumber)];
+        assert_eq!(faults_of("X", TaxRateType::Reduced, "x"), no_number);
+        assert_eq!(
+            faults_of("a b", TaxRateType::Zero, "0"),
+            [("/tax_rate/code".to_owned(), Fault::BadFormat)]
+        );
+    }
+
+    #[test]
+    fn the_built_in_rates_are_in_the_order_of_the_list() {
+        let built_in = rates_of("FR");
+        let mut mixed = built_in.clone();
+        mixed.reverse();
+        sort(&mut mixed);
+        assert_eq!(mixed, built_in);
+    }
+}
