@@ -9,6 +9,9 @@ const MOST_BYTES: usize = 512 * 1024;
 /// Pixels of a side: a small file can hold a picture that takes gigabytes to draw.
 const MOST_PIXELS: u32 = 4096;
 
+/// Elements inside one another: who draws a picture may go through it recursively.
+const MOST_DEPTH: usize = 100;
+
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 const JPEG: &[u8] = b"\xff\xd8\xff";
 
@@ -103,14 +106,19 @@ fn check_svg(bytes: &[u8]) -> Result<(), Refusal> {
                 check_element(&element)?;
                 style = (element.local_name().as_ref() == "style").then(String::new);
                 depth += 1;
+                if depth > MOST_DEPTH {
+                    return Err(Refusal::NotPlain);
+                }
             }
             (Event::Empty(element), None) => {
                 check_root(&element, depth, &mut has_root)?;
                 check_element(&element)?;
             }
             (Event::End(_), None) => depth = depth.saturating_sub(1),
-            (Event::Text(_) | Event::CData(_), None) => {}
-            (Event::Decl(_) | Event::Comment(_) | Event::GeneralRef(_), None) => {}
+            (
+                Event::Text(_) | Event::CData(_) | Event::GeneralRef(_) | Event::Decl(_) | Event::Comment(_),
+                None,
+            ) => {}
             (Event::Eof, None) if has_root && depth == 0 => return Ok(()),
             (Event::Eof, None) => return Err(Refusal::Unknown),
         }

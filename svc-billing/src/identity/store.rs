@@ -240,19 +240,15 @@ pub async fn put_logo(
     logo: Option<(LogoFormat, &[u8])>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    match logo {
-        Some((format, bytes)) => {
-            let sql = "insert into billing.identity_logo (account_id, identity_id, format, bytes, updated_at) \
-                       values ($1, $2, $3, $4, $5) on conflict (account_id, identity_id) do update \
-                       set format = excluded.format, bytes = excluded.bytes, updated_at = excluded.updated_at";
-            let query =
-                sqlx::query(sql).bind(account).bind(id).bind(format_name(format)).bind(bytes).bind(now);
-            query.execute(&mut *connection).await?;
-        }
-        None => {
-            let sql = "delete from billing.identity_logo where account_id = $1 and identity_id = $2";
-            sqlx::query(sql).bind(account).bind(id).execute(&mut *connection).await?;
-        }
+    if let Some((format, bytes)) = logo {
+        let sql = "insert into billing.identity_logo (account_id, identity_id, format, bytes, updated_at) \
+                   values ($1, $2, $3, $4, $5) on conflict (account_id, identity_id) do update \
+                   set format = excluded.format, bytes = excluded.bytes, updated_at = excluded.updated_at";
+        let query = sqlx::query(sql).bind(account).bind(id).bind(format_name(format)).bind(bytes).bind(now);
+        query.execute(&mut *connection).await?;
+    } else {
+        let sql = "delete from billing.identity_logo where account_id = $1 and identity_id = $2";
+        sqlx::query(sql).bind(account).bind(id).execute(&mut *connection).await?;
     }
     let touch = "update billing.identity set updated_at = $3 where account_id = $1 and id = $2";
     sqlx::query(touch).bind(account).bind(id).bind(now).execute(connection).await?;

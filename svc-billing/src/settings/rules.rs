@@ -37,7 +37,7 @@ pub fn apply(named: Named<'_>, given: &BillingSettings, current: &Settings, faul
         match value {
             Some(value) => named.put(name, &value, target),
             None if named.has(name) => {
-                faults.add(&at.name(name), Fault::Required, format!("{name} is required"))
+                faults.add(&at.name(name), Fault::Required, format!("{name} is required"));
             }
             None => {}
         }

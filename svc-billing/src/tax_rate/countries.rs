@@ -117,9 +117,8 @@ fn label_of(kind: TaxRateType, context: TaxRateContext, dutch: bool) -> &'static
         (TaxRateType::IntraCommunity, true) => "Intracommunautaire verwerving",
         (TaxRateType::IntraCommunity, false) if sales => "Intra-community supply",
         (TaxRateType::IntraCommunity, false) => "Intra-community acquisition",
-        (TaxRateType::Export, true) if sales => "Export",
+        (TaxRateType::Export, _) if sales => "Export",
         (TaxRateType::Export, true) => "Invoer",
-        (TaxRateType::Export, false) if sales => "Export",
         (TaxRateType::Export, false) => "Import",
         _ => "",
     }

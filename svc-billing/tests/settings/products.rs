@@ -1,5 +1,5 @@
 use chrono::TimeDelta;
-use proto::billing::{ProductInput, UpdateProductRequest};
+use proto::billing::{CreateProductRequest, ListProductsRequest, ProductInput, UpdateProductRequest};
 
 use crate::support::{World, faults, is_not_found, places, problem, product};
 
@@ -164,10 +164,10 @@ async fn a_repeated_create_with_its_key_makes_one_product() {
     let world = World::new().await;
     let caller = world.caller().await;
     let create = || async {
-        let message = proto::billing::CreateProductRequest { product: Some(product("A", "X")) };
+        let message = CreateProductRequest { product: Some(product("A", "X")) };
         let answer = caller.products().create_product(caller.token.keyed("k", message)).await.unwrap();
         answer.into_inner().data.unwrap()
     };
     assert_eq!(create().await, create().await);
-    assert_eq!(caller.list(Default::default()).await.meta.unwrap().total, 1);
+    assert_eq!(caller.list(ListProductsRequest::default()).await.meta.unwrap().total, 1);
 }
