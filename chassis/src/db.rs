@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::outbox::Listener;
 use crate::pool::{Connection, Pool};
 
-static CHASSIS: Migrator = sqlx::migrate!("./migrations");
+pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
 /// How long a request waits for a free connection before it is told to come back.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);

@@ -54,7 +54,8 @@ pub async fn list(db: &Db) -> Result<Vec<DeadLetter>, Error> {
 }
 
 /// Makes one, or all, due again with all their attempts before them; says how many there were. An event that is
-/// delivered after all comes later than those of its entity that did not wait for it.
+/// delivered after all comes later than those of its entity that did not wait for it; a mail goes only to those who do not
+/// have it.
 pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
     let now = db.clock.now();
     let mut connection = db.read().await?;
@@ -67,7 +68,7 @@ pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
     .execute(&mut *connection)
     .await?;
     let mails = sqlx::query(
-        "update mail set status = 'queued', attempts = 0, next_at = $2, done_at = null
+        "update mail set status = 'queued', attempts = 0, next_at = $2, done_at = null, refused = '{}'
          where status = 'dead' and ($1::uuid is null or id = $1)",
     )
     .bind(id)

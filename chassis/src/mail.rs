@@ -1,24 +1,40 @@
-//! Mail: queued in the transaction that causes it, delivered later by a worker.
+//! Mail: queued in the transaction that causes it, put together and delivered later by a worker.
 //!
-//! A mail is made when it is queued, `Message-ID` and `Date` included, and only the finished text is kept. Delivery
-//! happens outside any transaction. Should the process die between the server's "accepted" and the note of it, the mail
-//! goes out again, with the same `Message-ID`, by which receiving systems recognise it; otherwise it goes out once.
+//! What a mail is made of is kept, and its text is made of it at each attempt, `Message-ID`, `Date` and signature being
+//! the same every time. So attachments that take long to make or to fetch are had outside any transaction. Should the
+//! process die between the server's "accepted" and the note of it, the mail goes out again, with the same `Message-ID`,
+//! by which receiving systems recognise it; otherwise everyone gets it once.
 
+mod compose;
 mod delivery;
+mod dkim;
+mod keys;
+mod outcome;
+mod post;
+mod purge;
+mod stored;
 
-use lettre::message::header::{ContentType, HeaderName, HeaderValue};
-use lettre::message::{Attachment as Part, Body, MultiPart, SinglePart};
-use lettre::{Address, Message};
+#[cfg(test)]
+mod tests;
+
+use lettre::Address;
+use prost::Message as _;
 use uuid::Uuid;
 
+pub use delivery::ATTEMPTS;
 pub(crate) use delivery::worker;
-pub use delivery::{ATTEMPTS, Post};
+pub(crate) use keys::server as key_server;
 pub use lettre::message::Mailbox;
+pub use outcome::{Outcome, Status, outcomes};
+pub use post::{Post, Sender};
+pub(crate) use purge::worker as purge_worker;
 
+use crate::account::Account;
 use crate::error::Error;
 use crate::write::Tx;
+use stored::Stored;
 
-/// A mail to be sent. Addresses have been parsed: see [`mailbox`].
+/// A mail to be sent. Addresses have been parsed: see [`mailbox`] and [`Post::sender`].
 #[derive(Clone, Debug)]
 pub struct Mail {
     pub from: Mailbox,
@@ -32,16 +48,32 @@ pub struct Mail {
     pub attachments: Vec<Attachment>,
     /// Further headers; their names are ours, their values may be anything.
     pub headers: Vec<(&'static str, String)>,
-    /// What the mail is about, for those who look at the queue; for example a kind and an id.
+    /// What the mail is about, for example a kind and an id: for those who look at the queue, and for [`outcomes`].
     pub reference: String,
 }
 
 #[derive(Clone, Debug)]
-pub struct Attachment {
+pub enum Attachment {
+    /// Kept with the mail.
+    Inline(Attached),
+    /// Had from the service's [`AttachmentSource`] when the mail is delivered; for example `letter-pdf:<id>`.
+    Later { reference: String },
+}
+
+/// An attachment with its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
     pub name: String,
     /// For example `application/pdf`.
     pub content_type: String,
     pub bytes: Vec<u8>,
+}
+
+/// Makes or fetches attachments when a mail is delivered. Each attempt asks again, outside any transaction.
+#[tonic::async_trait]
+pub trait AttachmentSource: Send + Sync {
+    /// `None`: it is gone for good, and the mail cannot be delivered. An error: to be tried again later.
+    async fn load(&self, account: &Account, reference: &str) -> Result<Option<Attached>, Error>;
 }
 
 impl Mail {
@@ -60,6 +92,17 @@ impl Mail {
             reference: String::new(),
         }
     }
+
+    /// Each address once, in the order of the headers.
+    fn recipients(&self) -> Vec<String> {
+        let mut recipients: Vec<String> = Vec::new();
+        for address in self.to.iter().chain(&self.cc).map(|mailbox| mailbox.email.to_string()) {
+            if !recipients.contains(&address) {
+                recipients.push(address);
+            }
+        }
+        recipients
+    }
 }
 
 /// An address with the name to show, if it is one. Input is checked with this, so that queueing cannot fail on it.
@@ -69,148 +112,49 @@ pub fn mailbox(name: &str, address: &str) -> Option<Mailbox> {
     Some(Mailbox::new(Some(name).filter(|name| !name.is_empty()), address))
 }
 
-/// Control characters have no business in a header.
+/// Characters of a header's value, and of a word in it: a line cannot be broken inside a word, and has at most 998.
+const LONGEST: usize = 10_000;
+const LONGEST_WORD: usize = 200;
+
+/// Text of others as a header may have it: no control characters or line separators, single blanks, and nothing that a
+/// reader would take for an encoded word.
 fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ").trim().to_owned()
+    let is_break = |letter: char| letter.is_control() || matches!(letter, ' ' | '\u{2028}' | '\u{2029}');
+    let text: String = text.chars().take(LONGEST).collect();
+    let text = text.replace("=?", "= ?");
+    let mut line = String::new();
+    for word in text.split(is_break).filter(|word| !word.is_empty()) {
+        for (place, letter) in word.chars().enumerate() {
+            if place % LONGEST_WORD == 0 && !line.is_empty() {
+                line.push(' ');
+            }
+            line.push(letter);
+        }
+    }
+    line
 }
 
 impl Tx<'_> {
     /// Queues a mail; it is delivered after the commit. Returns its id, which is also in its `Message-ID`.
     pub async fn queue_mail(&mut self, mail: &Mail) -> Result<Uuid, Error> {
+        let recipients = mail.recipients();
+        if recipients.is_empty() || (mail.text.is_none() && mail.html.is_none()) {
+            return Err(Error::Internal("a mail needs a recipient, and text or html".to_owned()));
+        }
         let (id, account, now) = (self.id(), self.account(), self.now());
-        let message = compose(mail, id, now).map_err(|error| Error::Internal(format!("a mail: {error}")))?;
-        let envelope = message.envelope();
-        let recipients: Vec<String> = envelope.to().iter().map(ToString::to_string).collect();
         sqlx::query(
-            "insert into mail (account_id, id, sender, recipients, message, reference, status, next_at, created_at)
+            "insert into mail (account_id, id, sender, recipients, content, reference, status, next_at, created_at)
              values ($1, $2, $3, $4, $5, $6, 'queued', $7, $7)",
         )
         .bind(account)
         .bind(id)
         .bind(mail.from.email.to_string())
         .bind(recipients)
-        .bind(message.formatted())
+        .bind(Stored::of(mail).encode_to_vec())
         .bind(&mail.reference)
         .bind(now)
         .execute(self.db())
         .await?;
         Ok(id)
-    }
-}
-
-fn compose(mail: &Mail, id: Uuid, now: chrono::DateTime<chrono::Utc>) -> Result<Message, String> {
-    let mut builder = Message::builder()
-        .from(mail.from.clone())
-        .subject(one_line(&mail.subject))
-        .date(now.into())
-        .message_id(Some(format!("<{id}@{}>", mail.from.email.domain())));
-    builder = mail.to.iter().cloned().fold(builder, lettre::message::MessageBuilder::to);
-    builder = mail.cc.iter().cloned().fold(builder, lettre::message::MessageBuilder::cc);
-    if let Some(reply_to) = &mail.reply_to {
-        builder = builder.reply_to(reply_to.clone());
-    }
-    for (name, value) in &mail.headers {
-        let name =
-            HeaderName::new_from_ascii((*name).to_owned()).map_err(|_| format!("the header {name}"))?;
-        builder = builder.raw_header(HeaderValue::new(name, one_line(value)));
-    }
-    let made = match (content(mail)?, mail.attachments.as_slice()) {
-        (Content::Single(part), []) => builder.singlepart(part),
-        (Content::Multi(part), []) => builder.multipart(part),
-        (content, attachments) => {
-            let mixed = match content {
-                Content::Single(part) => MultiPart::mixed().singlepart(part),
-                Content::Multi(part) => MultiPart::mixed().multipart(part),
-            };
-            builder.multipart(attachments.iter().map(part).fold(mixed, MultiPart::singlepart))
-        }
-    };
-    made.map_err(|error| error.to_string())
-}
-
-enum Content {
-    Single(SinglePart),
-    Multi(MultiPart),
-}
-
-fn content(mail: &Mail) -> Result<Content, String> {
-    match (&mail.text, &mail.html) {
-        (Some(text), Some(html)) => {
-            Ok(Content::Multi(MultiPart::alternative_plain_html(text.clone(), html.clone())))
-        }
-        (Some(text), None) => Ok(Content::Single(SinglePart::plain(text.clone()))),
-        (None, Some(html)) => Ok(Content::Single(SinglePart::html(html.clone()))),
-        (None, None) => Err("has neither text nor html".to_owned()),
-    }
-}
-
-fn part(attachment: &Attachment) -> SinglePart {
-    let any = || ContentType::parse("application/octet-stream").unwrap_or(ContentType::TEXT_PLAIN);
-    let content_type = ContentType::parse(&attachment.content_type).unwrap_or_else(|_| any());
-    // A path would tell where a file came from, and some readers would follow it.
-    let name = one_line(&attachment.name).replace(['/', '\\', '"'], "_");
-    Part::new(name).body(Body::new(attachment.bytes.clone()), content_type)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn made(mail: &Mail) -> String {
-        let message = compose(mail, Uuid::from_u128(7), chrono::DateTime::UNIX_EPOCH).unwrap();
-        String::from_utf8(message.formatted()).unwrap()
-    }
-
-    fn plain(subject: &str) -> Mail {
-        let from = mailbox("Bakery", "info@bakery.example").unwrap();
-        let to = vec![mailbox("", "ann@client.example").unwrap()];
-        Mail { text: Some("Hello".into()), ..Mail::new(from, to, subject) }
-    }
-
-    #[test]
-    fn text_of_others_adds_no_header() {
-        let injection = "x\r\nBcc: victim@example.com\r\n\r\nbody";
-        let mut mail = plain(injection);
-        mail.to = vec![mailbox(injection, "ann@client.example").unwrap()];
-        mail.headers = vec![("X-Reference", injection.to_owned())];
-        mail.attachments = vec![Attachment {
-            name: format!("{injection}\".pdf"),
-            content_type: "application/pdf\r\nBcc: victim@example.com".into(),
-            bytes: vec![1],
-        }];
-        let text = made(&mail);
-        let injected = text.lines().filter(|line| line.to_ascii_lowercase().starts_with("bcc")).count();
-        assert_eq!(injected, 0, "{text}");
-        let message = compose(&mail, Uuid::nil(), chrono::DateTime::UNIX_EPOCH).unwrap();
-        assert_eq!(message.envelope().to().len(), 1);
-    }
-
-    #[test]
-    fn what_is_no_address_is_refused() {
-        for wrong in [
-            "",
-            "ann",
-            "ann@",
-            "@client.example",
-            "a b@c.example",
-            "ann@client.example\r\nBcc: x@y.z",
-            "ann@client.example, bob@client.example",
-            "<ann@client.example>",
-            "ann@client.example>",
-        ] {
-            assert!(mailbox("", wrong).is_none(), "{wrong:?}");
-        }
-        assert!(mailbox("", &format!("{}@client.example", "a".repeat(300))).is_none());
-        assert!(mailbox("Ann", " ann+x@client.example ").is_some());
-    }
-
-    #[test]
-    fn the_message_id_is_ours_and_the_subject_may_have_any_letter() {
-        let text = made(&plain("Überweisung für Müller – €5"));
-        assert!(text.contains("Message-ID: <00000000-0000-0000-0000-000000000007@bakery.example>"), "{text}");
-        assert!(text.contains("Subject: =?utf-8?b?"), "{text}");
-        assert!(
-            compose(&Mail { text: None, ..plain("s") }, Uuid::nil(), chrono::DateTime::UNIX_EPOCH).is_err()
-        );
     }
 }

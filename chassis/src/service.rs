@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
@@ -14,7 +15,7 @@ use crate::dead_letters;
 use crate::error::Error;
 use crate::files::Files;
 use crate::idempotency;
-use crate::mail::{self, Post};
+use crate::mail::{self, AttachmentSource, Post};
 use crate::peer::Peers;
 use crate::provisioning;
 use crate::relay;
@@ -43,6 +44,11 @@ pub trait Service: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// What makes the attachments that its mails only name.
+    fn attachments(_runtime: &Runtime) -> Option<Arc<dyn AttachmentSource>> {
+        None
+    }
+
     /// Creates what every account starts with, if it is not there yet. Must be repeatable.
     async fn provision(_tx: &mut Tx<'_>) -> Result<(), Error> {
         Ok(())
@@ -57,6 +63,7 @@ pub struct Definition {
     pub migrations: &'static Migrator,
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
+    pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
     pub provision: Provision,
 }
 
@@ -75,6 +82,7 @@ impl Definition {
             migrations: S::migrations(),
             routes: S::routes,
             workers: S::workers,
+            attachments: S::attachments,
             provision: provision::<S>,
         }
     }
@@ -230,6 +238,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
+    routes.add_service(mail::key_server(runtime.db.clone()));
     (service.routes)(runtime, &mut routes);
     routes
 }
@@ -239,7 +248,8 @@ pub(crate) fn workers(service: Definition, runtime: &Runtime) -> Vec<Worker> {
     let relays = runtime.listeners.iter();
     let relays = relays.map(|listener| relay::worker(service.name, listener.clone(), runtime.tokens.clone()));
     let mut workers: Vec<Worker> = relays.collect();
-    workers.push(mail::worker(runtime.post.clone()));
+    workers.push(mail::worker(runtime.post.clone(), (service.attachments)(runtime)));
+    workers.push(mail::purge_worker());
     workers.push(idempotency::worker());
     workers.extend((service.workers)(runtime));
     workers

@@ -12,7 +12,7 @@ fn on_disk(folder: &std::path::Path) -> Files {
     Files::new("bare", &service_settings(&["--files-dir", folder.to_str().unwrap()])).unwrap()
 }
 
-fn is_unavailable<T>(outcome: Result<T, Error>) -> bool {
+fn is_unavailable<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Problem { problem: Problem::Unavailable, .. }))
 }
 
@@ -65,7 +65,10 @@ async fn files_stay_in_a_bucket_as_they_were_given() {
 async fn a_file_is_under_the_service_and_the_account() {
     let folder = tempfile::tempdir().unwrap();
     let account = AccountId::trust(Uuid::from_u128(1));
-    on_disk(folder.path()).put(&Key::new(account, "letters", Uuid::from_u128(2)).number(3), "x").await.unwrap();
+    on_disk(folder.path())
+        .put(&Key::new(account, "letters", Uuid::from_u128(2)).number(3), "x")
+        .await
+        .unwrap();
     let path = "bare/00000000-0000-0000-0000-000000000001/letters/00000000000000000000000000000002-3";
     assert_eq!(std::fs::read(folder.path().join(path)).unwrap(), b"x");
 }
@@ -89,9 +92,9 @@ async fn files_that_cannot_be_reached_are_unavailable() {
     ]);
     for files in [on_disk(&occupied), Files::new("bare", &away).unwrap()] {
         let key = Key::new(testing::account().id, "letters", Uuid::new_v4());
-        assert!(is_unavailable(files.put(&key, "x").await));
-        assert!(is_unavailable(files.get(&key).await));
-        assert!(is_unavailable(files.delete(&key).await));
+        assert!(is_unavailable(&files.put(&key, "x").await));
+        assert!(is_unavailable(&files.get(&key).await));
+        assert!(is_unavailable(&files.delete(&key).await));
     }
 }
 

@@ -5,11 +5,19 @@
 mod support;
 
 use base64::Engine;
-use chassis::mail::{Attachment, Mail, mailbox};
+use chassis::mail::{Attached, Attachment, Mail, Outcome, Status, mailbox, outcomes};
 use chassis::testing::{self, SmtpServer, Started, TestDatabase, eventually};
 use chassis::{Account, Clock, dead_letters};
 use chrono::TimeDelta;
 use support::{Bare, database, write};
+
+fn pdf() -> Attached {
+    Attached {
+        name: "Rechnung für Ann.pdf".into(),
+        content_type: "application/pdf".into(),
+        bytes: b"%PDF-1.7 not really".to_vec(),
+    }
+}
 
 fn sample() -> Mail {
     let from = mailbox("Bäckerei", "info@bakery.example").unwrap();
@@ -19,11 +27,7 @@ fn sample() -> Mail {
         reply_to: mailbox("", "reply@bakery.example"),
         text: Some("Hello\n.\nHello again\n".into()),
         html: Some("<p>Hello</p>".into()),
-        attachments: vec![Attachment {
-            name: "Rechnung für Ann.pdf".into(),
-            content_type: "application/pdf".into(),
-            bytes: b"%PDF-1.7 not really".to_vec(),
-        }],
+        attachments: vec![Attachment::Inline(pdf())],
         headers: vec![("X-Reference", "r\r\nBcc: victim@example.com".into())],
         reference: "letter 7".into(),
         ..Mail::new(from, to, "Grüße – 5 €\r\nBcc: victim@example.com")
@@ -43,6 +47,15 @@ async fn states(database: &TestDatabase) -> Vec<(String, i32)> {
         .fetch_all(&mut database.connect().await)
         .await
         .unwrap()
+}
+
+async fn told(database: &TestDatabase, account: &Account) -> Outcome {
+    let mut connection = database.connect().await;
+    sqlx::query("set search_path to bare").execute(&mut connection).await.unwrap();
+    assert!(outcomes(&mut connection, testing::account().id, "letter 7").await.unwrap().is_empty());
+    let mut told = outcomes(&mut connection, account.id, "letter 7").await.unwrap();
+    assert_eq!(told.len(), 1);
+    told.remove(0)
 }
 
 fn decoded_words(header: &str) -> String {
@@ -96,7 +109,8 @@ async fn a_mail_that_is_refused_for_now_goes_out_later() {
 #[tokio::test]
 async fn a_mail_that_is_refused_for_good_is_a_dead_letter_and_can_be_retried() {
     let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
-    server.refuse_next(&["550 no such user"]);
+    // To both at once, then to each.
+    server.refuse_next(&["550 no such user"; 3]);
     let service = working(&database, &clock, &server).await;
     let (account, db) = (testing::account(), &service.runtime.db);
     queue(&service, &account, &sample()).await;
@@ -122,7 +136,8 @@ async fn delivery_is_given_up_after_its_attempts() {
         states(&database).await == [("dead".to_owned(), chassis::mail::ATTEMPTS)]
     })
     .await;
-    assert_eq!(server.refused(), 10);
+    // Three times to both, then seven times to each.
+    assert_eq!(server.refused(), 3 + 7 * 2);
 }
 
 #[tokio::test]
@@ -159,4 +174,104 @@ async fn without_a_server_mail_goes_to_files() {
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let id = files[0].file_stem().unwrap().to_str().unwrap();
     assert_eq!(header(&text, "Message-ID"), format!("<{id}@bakery.example>"));
+}
+
+#[tokio::test]
+async fn one_bad_recipient_does_not_keep_the_others_from_their_mail() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    server.refuse_recipient("ann@client.example", "550 no such user");
+    let service = working(&database, &clock, &server).await;
+    let account = testing::account();
+    queue(&service, &account, &sample()).await;
+    eventually("it is dead", async || states(&database).await == [("dead".to_owned(), 1)]).await;
+    let outcome = told(&database, &account).await;
+    assert_eq!((outcome.status, outcome.attempts), (Status::Dead, 1));
+    assert_eq!(outcome.recipients, ["ann@client.example", "bob@client.example"]);
+    assert_eq!(outcome.accepted, ["bob@client.example"]);
+    assert!(outcome.refused["ann@client.example"].contains("no such user"), "{outcome:?}");
+    assert!(outcome.last_error.contains("ann@client.example") && outcome.done_at.is_some(), "{outcome:?}");
+    server.welcome("ann@client.example");
+    assert_eq!(dead_letters::retry(&service.runtime.db, None).await.unwrap(), 1);
+    eventually("it is sent", async || states(&database).await == [("sent".to_owned(), 1)]).await;
+    let recipients: Vec<_> = server.received().into_iter().map(|mail| mail.recipients).collect();
+    assert_eq!(recipients, [["bob@client.example"], ["ann@client.example"]], "each once");
+    let outcome = told(&database, &account).await;
+    assert_eq!((outcome.status, outcome.refused.len()), (Status::Sent, 0));
+}
+
+#[tokio::test]
+async fn a_recipient_who_has_to_wait_does_not_keep_the_others_waiting_for_ever() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    server.refuse_recipient("ann@client.example", "452 mailbox full");
+    let service = working(&database, &clock, &server).await;
+    let account = testing::account();
+    queue(&service, &account, &sample()).await;
+    eventually("it is given up", async || {
+        clock.advance(TimeDelta::minutes(10));
+        states(&database).await == [("dead".to_owned(), chassis::mail::ATTEMPTS)]
+    })
+    .await;
+    assert_eq!(told(&database, &account).await.accepted, ["bob@client.example"]);
+    assert_eq!(server.received().len(), 1);
+    assert!(told(&database, &account).await.last_error.contains("mailbox full"));
+}
+
+#[tokio::test]
+async fn a_mail_that_was_finished_by_an_earlier_version_is_delivered() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    sqlx::query(
+        "insert into bare.mail (account_id, id, sender, recipients, message, reference, status, next_at, created_at)
+         values ($1, $1, 'info@bakery.example', '{ann@client.example}', $2, '', 'queued', $3, $3)",
+    )
+    .bind(testing::account().id)
+    .bind(b"Subject: old\r\n\r\nHello\r\n".as_slice())
+    .bind(testing::moment())
+    .execute(&mut database.connect().await)
+    .await
+    .unwrap();
+    let _service = working(&database, &clock, &server).await;
+    eventually("it is sent", async || states(&database).await == [("sent".to_owned(), 1)]).await;
+    assert!(server.received()[0].message.starts_with("Subject: old\r\n"));
+}
+
+#[tokio::test]
+async fn a_mail_that_ended_every_process_is_given_up() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    let mut service = testing::start::<Bare>(database.url(), &clock).await;
+    queue(&service, &testing::account(), &sample()).await;
+    let used_up = "update bare.mail set attempts = 10";
+    sqlx::query(used_up).execute(&mut database.connect().await).await.unwrap();
+    service = working(&database, &clock, &server).await;
+    eventually("it is dead", async || states(&database).await == [("dead".to_owned(), 11)]).await;
+    assert_eq!(dead_letters::list(&service.runtime.db).await.unwrap().len(), 1);
+    assert!(server.received().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_sent_mail_said_is_forgotten_after_a_month() {
+    let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
+    let mut service = working(&database, &clock, &server).await;
+    let account = testing::account();
+    queue(&service, &account, &sample()).await;
+    eventually("it is sent", async || states(&database).await == [("sent".to_owned(), 1)]).await;
+    service.stop_working().await;
+    clock.advance(TimeDelta::days(29));
+    let mut service = working(&database, &clock, &server).await;
+    // A later mail shows that the workers have been there.
+    queue(&service, &testing::account(), &sample()).await;
+    eventually("the other is sent", async || server.received().len() == 2).await;
+    service.stop_working().await;
+    assert!(content_is_there(&database, &account).await);
+    clock.advance(TimeDelta::days(2));
+    let _service = working(&database, &clock, &server).await;
+    eventually("the content is gone", async || !content_is_there(&database, &account).await).await;
+    assert_eq!(told(&database, &account).await.status, Status::Sent);
+}
+
+async fn content_is_there(database: &TestDatabase, account: &Account) -> bool {
+    sqlx::query_scalar("select content is not null from bare.mail where account_id = $1")
+        .bind(account.id)
+        .fetch_one(&mut database.connect().await)
+        .await
+        .unwrap()
 }

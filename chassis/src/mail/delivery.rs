@@ -1,15 +1,16 @@
-//! Getting queued mail out: over SMTP, or into files while there is no server.
+//! Getting queued mail out: putting it together, sending it, and noting who has it.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
-use lettre::address::Envelope;
-use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+use chrono::{DateTime, TimeDelta, Utc};
+use prost::Message as _;
 use uuid::Uuid;
 
-use crate::config::ServiceSettings;
+use super::outcome::Refused;
+use super::post::{Failure, Post};
+use super::stored::{Part, Stored};
+use super::{AttachmentSource, compose, dkim, keys};
 use crate::error::Error;
 use crate::service::chain;
 use crate::worker::{Due, Job, Next, Worker, backoff};
@@ -17,64 +18,23 @@ use crate::write::Tx;
 
 /// So often delivery is tried before a mail is dead: over about two hours.
 pub const ATTEMPTS: i32 = 10;
+/// So often it is tried for all recipients at once. A refusal for the time being is mostly about the mail or the
+/// server; when it lasts, it may be about one recipient, and the others should not wait for that one.
+const TOGETHER: i32 = 3;
 const FIRST_WAIT: TimeDelta = TimeDelta::seconds(15);
 const MOST_WAIT: TimeDelta = TimeDelta::hours(1);
 /// When a mail is tried again whose delivery ended with the process.
 const AFTER_A_CRASH: TimeDelta = TimeDelta::minutes(1);
 /// How many mails one job delivers.
 const BATCH: usize = 20;
-/// For each step of the conversation with the server.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// For making or fetching one attachment.
+const LOADING: Duration = Duration::from_mins(1);
+/// Characters kept of what a server says.
+const MOST_SAID: usize = 1000;
 
-/// Where mail goes.
-#[derive(Clone)]
-pub enum Post {
-    Server(AsyncSmtpTransport<Tokio1Executor>),
-    Files(PathBuf),
-}
-
-impl Post {
-    pub fn new(settings: &ServiceSettings) -> Result<Self, String> {
-        if settings.smtp_url.is_empty() {
-            return Ok(Self::Files(settings.mail_dir.clone()));
-        }
-        // The address may hold a password, so the cause says enough.
-        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&settings.smtp_url)
-            .map_err(|error| format!("SMTP_URL is not usable: {error}"))?;
-        Ok(Self::Server(builder.timeout(Some(TIMEOUT)).build()))
-    }
-
-    async fn deliver(&self, mail: &Queued) -> Result<(), Failure> {
-        match self {
-            Self::Server(server) => {
-                let envelope = envelope(mail).map_err(Failure::Permanent)?;
-                server.send_raw(&envelope, &mail.message).await.map(|_| ()).map_err(|error| failure(&error))
-            }
-            Self::Files(folder) => {
-                to_file(folder, mail).await.map_err(|error| Failure::Unreachable(error.to_string()))
-            }
-        }
-    }
-}
-
-enum Failure {
-    /// The server does not want it now.
-    Passing(String),
-    /// There is no talking to the server at all.
-    Unreachable(String),
-    /// Trying again would not help.
-    Permanent(String),
-}
-
-fn failure(error: &lettre::transport::smtp::Error) -> Failure {
-    let text = chain(error);
-    if error.is_permanent() {
-        Failure::Permanent(text)
-    } else if error.is_transient() {
-        Failure::Passing(text)
-    } else {
-        Failure::Unreachable(text)
-    }
+struct Office {
+    post: Post,
+    source: Option<Arc<dyn AttachmentSource>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -82,49 +42,148 @@ struct Queued {
     id: Uuid,
     sender: String,
     recipients: Vec<String>,
-    message: Vec<u8>,
+    message: Option<Vec<u8>>,
+    content: Option<Vec<u8>>,
+    accepted: Vec<String>,
+    refused: Refused,
     attempts: i32,
+    created_at: DateTime<Utc>,
 }
 
-fn envelope(mail: &Queued) -> Result<Envelope, String> {
-    let address = |text: &String| text.parse::<Address>().map_err(|error| format!("{text}: {error}"));
-    let to = mail.recipients.iter().map(address).collect::<Result<_, _>>()?;
-    Envelope::new(Some(address(&mail.sender)?), to).map_err(|error| error.to_string())
-}
-
-/// Under its id, so that a repeat replaces it; renamed when complete, so that nobody reads half of it.
-async fn to_file(folder: &Path, mail: &Queued) -> std::io::Result<()> {
-    tokio::fs::create_dir_all(folder).await?;
-    let partial = folder.join(format!("{}.partial", mail.id));
-    tokio::fs::write(&partial, &mail.message).await?;
-    tokio::fs::rename(&partial, folder.join(format!("{}.eml", mail.id))).await
+impl Queued {
+    /// Those whose outcome is open.
+    fn open(&self) -> Vec<&String> {
+        let is_open = |to: &&String| !self.accepted.contains(to) && !self.refused.contains_key(*to);
+        self.recipients.iter().filter(is_open).collect()
+    }
 }
 
 /// The worker that delivers the queue.
-pub(crate) fn worker(post: Post) -> Worker {
+pub(crate) fn worker(post: Post, source: Option<Arc<dyn AttachmentSource>>) -> Worker {
     let due = Due {
         table: "mail",
         live: "work.status = 'queued'",
         due: "work.next_at <= $2",
         argument: String::new(),
     };
-    let post = Arc::new(post);
+    let office = Arc::new(Office { post, source });
     Worker::new("mail", due, move |job| {
-        let post = Arc::clone(&post);
-        async move { run(&job, &post).await }
+        let office = Arc::clone(&office);
+        async move { run(&job, &office).await }
     })
 }
 
-async fn run(job: &Job, post: &Post) -> Result<Next, Error> {
+async fn run(job: &Job, office: &Office) -> Result<Next, Error> {
     for _ in 0..BATCH {
-        let Some(mail) = job.write(&(), claim).await? else { return Ok(Next::WhenDue) };
-        let tried = (post.deliver(&mail).await.err(), mail);
+        let Some(mut mail) = job.write(&(), claim).await? else { return Ok(Next::WhenDue) };
+        let failure = match office.message(job, &mail).await? {
+            Ok(message) => office.deliver(job, &mut mail, &message).await?,
+            Err(failure) => Some(failure),
+        };
+        let tried = (failure, mail);
         job.write(&tried, note).await?;
         if let (Some(Failure::Unreachable(error)), _) = tried {
             return Err(Error::Internal(format!("mail cannot be delivered: {error}")));
         }
     }
     Ok(Next::Now)
+}
+
+impl Office {
+    /// The text of a mail, signed if the account has a key for the sender's domain.
+    async fn message(&self, job: &Job, mail: &Queued) -> Result<Result<Vec<u8>, Failure>, Error> {
+        if mail.attempts > ATTEMPTS {
+            return Ok(Err(Failure::Permanent("no attempt at delivery came to an end".to_owned())));
+        }
+        let message = match self.compose(job, mail).await {
+            Ok(message) => message,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let domain = mail.sender.rsplit_once('@').map_or("", |(_, domain)| domain);
+        let mut connection = job.db().read().await?;
+        let key = keys::find(&mut connection, job.account_id(), domain).await?;
+        connection.done();
+        let Some(key) = key else { return Ok(Ok(message)) };
+        let signed = dkim::Signer::new(&key.pem)
+            .map_err(str::to_owned)
+            .and_then(|signer| dkim::sign(&message, (&key.domain, &key.selector, &signer), mail.created_at));
+        Ok(signed.map_err(Failure::Permanent))
+    }
+
+    async fn compose(&self, job: &Job, mail: &Queued) -> Result<Vec<u8>, Failure> {
+        // A mail of before was finished when it was queued.
+        if let Some(message) = &mail.message {
+            return Ok(message.clone());
+        }
+        let content =
+            mail.content.as_deref().ok_or_else(|| Failure::Permanent("has no content".to_owned()))?;
+        let mut stored = Stored::decode(content).map_err(|error| Failure::Permanent(error.to_string()))?;
+        for part in &mut stored.parts {
+            if let Some(reference) = part.later.take() {
+                *part = self.load(job, &reference).await?;
+            }
+        }
+        let message = compose::compose(&stored, mail.id, mail.created_at).map_err(Failure::Permanent)?;
+        Ok(message.formatted())
+    }
+
+    async fn load(&self, job: &Job, reference: &str) -> Result<Part, Failure> {
+        let Some(source) = &self.source else {
+            return Err(Failure::Permanent(format!("nothing here makes the attachment {reference}")));
+        };
+        match tokio::time::timeout(LOADING, source.load(job.account(), reference)).await {
+            Ok(Ok(Some(attached))) => Ok(attached.into()),
+            Ok(Ok(None)) => Err(Failure::Permanent(format!("the attachment {reference} no longer exists"))),
+            Ok(Err(error)) => Err(Failure::Passing(format!("the attachment {reference}: {}", chain(&error)))),
+            Err(_) => Err(Failure::Passing(format!("the attachment {reference} took too long"))),
+        }
+    }
+
+    /// Sends it to everyone who has no outcome yet, at once if possible. When it is refused for good, the refusal may
+    /// be about one of them: then to each alone.
+    async fn deliver(&self, job: &Job, mail: &mut Queued, message: &[u8]) -> Result<Option<Failure>, Error> {
+        let open: Vec<String> = mail.open().into_iter().cloned().collect();
+        if mail.attempts <= TOGETHER || open.len() == 1 {
+            let all: Vec<&String> = open.iter().collect();
+            match self.post.send((mail.id, &mail.sender), &all, message).await {
+                Ok(()) => {
+                    mail.accepted.extend(open);
+                    return Ok(None);
+                }
+                Err(Failure::Permanent(_)) if open.len() > 1 => {}
+                Err(failure) => return Ok(refused(mail, open.first(), failure)),
+            }
+        }
+        let mut last = None;
+        for recipient in &open {
+            match self.post.send((mail.id, &mail.sender), &[recipient], message).await {
+                Ok(()) => {
+                    mail.accepted.push(recipient.clone());
+                    // At once, so that this one does not get it twice should the process end on the way.
+                    job.write(&*mail, progress).await?;
+                }
+                Err(failure @ Failure::Unreachable(_)) => return Ok(Some(failure)),
+                Err(failure) => last = refused(mail, Some(recipient), failure).or(last),
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// Notes a refusal for good of one recipient; gives back what is no such refusal.
+fn refused(mail: &mut Queued, recipient: Option<&String>, failure: Failure) -> Option<Failure> {
+    match (failure, recipient) {
+        (Failure::Permanent(said), Some(recipient)) => {
+            mail.refused.insert(recipient.clone(), storable(&said));
+            None
+        }
+        (failure, _) => Some(failure),
+    }
+}
+
+/// What a server says may be long.
+fn storable(text: &str) -> String {
+    text.chars().filter(|character| *character != '\0').take(MOST_SAID).collect()
 }
 
 /// Takes the next mail that is due. The attempt counts from here on, so that a mail that ends the process is not tried
@@ -136,7 +195,7 @@ async fn claim(tx: &mut Tx<'_>, (): &()) -> Result<Option<Queued>, Error> {
          where account_id = $1 and id = (
             select id from mail where account_id = $1 and status = 'queued' and next_at <= $2
             order by next_at, id limit 1)
-         returning id, sender, recipients, message, attempts",
+         returning id, sender, recipients, message, content, accepted, refused, attempts, created_at",
     )
     .bind(account)
     .bind(now)
@@ -146,14 +205,37 @@ async fn claim(tx: &mut Tx<'_>, (): &()) -> Result<Option<Queued>, Error> {
     Ok(mail)
 }
 
+/// Who has it so far.
+async fn progress(tx: &mut Tx<'_>, mail: &Queued) -> Result<(), Error> {
+    let account = tx.account();
+    sqlx::query("update mail set accepted = $3, refused = $4 where account_id = $1 and id = $2")
+        .bind(account)
+        .bind(mail.id)
+        .bind(&mail.accepted)
+        .bind(&mail.refused)
+        .execute(tx.db())
+        .await?;
+    Ok(())
+}
+
 /// What became of it.
 async fn note(tx: &mut Tx<'_>, (failure, mail): &(Option<Failure>, Queued)) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    let (status, error) = match failure {
-        None => ("sent", ""),
-        Some(Failure::Permanent(error)) => ("dead", error.as_str()),
-        Some(Failure::Passing(error) | Failure::Unreachable(error)) => {
-            (if mail.attempts >= ATTEMPTS { "dead" } else { "queued" }, error.as_str())
+    let status = match failure {
+        Some(Failure::Permanent(_)) => "dead",
+        _ if mail.open().is_empty() => {
+            if mail.refused.is_empty() {
+                "sent"
+            } else {
+                "dead"
+            }
+        }
+        _ => {
+            if mail.attempts >= ATTEMPTS {
+                "dead"
+            } else {
+                "queued"
+            }
         }
     };
     match status {
@@ -164,17 +246,26 @@ async fn note(tx: &mut Tx<'_>, (failure, mail): &(Option<Failure>, Queued)) -> R
     metrics::counter!("mails_total", "outcome" => status).increment(1);
     let wait = backoff(mail.attempts.unsigned_abs(), FIRST_WAIT, MOST_WAIT);
     sqlx::query(
-        "update mail set status = $3, last_error = $4, next_at = $5, done_at = $6
+        "update mail set status = $3, last_error = $4, next_at = $5, done_at = $6, accepted = $7, refused = $8
          where account_id = $1 and id = $2",
     )
     .bind(account)
     .bind(mail.id)
     .bind(status)
-    // What the server says may be long.
-    .bind(error.chars().take(1000).collect::<String>().replace('\0', ""))
+    .bind(explanation(failure.as_ref(), mail))
     .bind(now + wait)
     .bind((status != "queued").then_some(now))
+    .bind(&mail.accepted)
+    .bind(&mail.refused)
     .execute(tx.db())
     .await?;
     Ok(())
+}
+
+fn explanation(failure: Option<&Failure>, mail: &Queued) -> String {
+    let mut said: Vec<String> = mail.refused.iter().map(|(to, said)| format!("{to}: {said}")).collect();
+    if let Some(Failure::Passing(error) | Failure::Unreachable(error) | Failure::Permanent(error)) = failure {
+        said.push(error.clone());
+    }
+    storable(&said.join("; "))
 }

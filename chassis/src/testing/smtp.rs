@@ -3,7 +3,7 @@
 
 #![expect(clippy::expect_used, reason = "a test without its mail server has to stop")]
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +24,7 @@ pub struct Received {
 struct State {
     received: Vec<Received>,
     answers: VecDeque<String>,
+    unwanted: HashMap<String, String>,
     refused: usize,
 }
 
@@ -73,9 +74,21 @@ impl SmtpServer {
         let answers = answers.iter().map(ToString::to_string);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).answers.extend(answers);
     }
+
+    /// Answers every mail to this recipient with this, for example `550 no such user`, until [`Self::welcome`].
+    pub fn refuse_recipient(&self, address: &str, answer: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.unwanted.insert(address.to_owned(), answer.to_owned());
+    }
+
+    pub fn welcome(&self, address: &str) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).unwanted.remove(address);
+    }
 }
 
 async fn session(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    // Short answers to short commands: waiting for more to send would cost 40 ms each time.
+    stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     say(&mut stream, "220 test ESMTP").await?;
     let (mut sender, mut recipients) = (String::new(), Vec::new());
@@ -91,8 +104,12 @@ async fn session(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()>
                 say(&mut stream, "250 ok").await?;
             }
             "RCPT" => {
-                recipients.push(path(&line));
-                say(&mut stream, "250 ok").await?;
+                let recipient = path(&line);
+                let refusal = unwanted(state, &recipient);
+                if refusal.is_none() {
+                    recipients.push(recipient);
+                }
+                say(&mut stream, refusal.as_deref().unwrap_or("250 ok")).await?;
             }
             "DATA" if recipients.is_empty() => say(&mut stream, "503 who is it for?").await?,
             "DATA" => {
@@ -110,6 +127,10 @@ async fn session(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()>
             _ => say(&mut stream, "502 not here").await?,
         }
     }
+}
+
+fn unwanted(state: &Mutex<State>, recipient: &str) -> Option<String> {
+    state.lock().unwrap_or_else(PoisonError::into_inner).unwanted.get(recipient).cloned()
 }
 
 fn judge(state: &Mutex<State>, mail: Received) -> String {

@@ -1,6 +1,6 @@
 //! Outside programs that some tests need: those of `deploy/requirements.txt`, where `deploy/test` puts them.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a test without its tools has to stop")]
+#![expect(clippy::expect_used, reason = "a test without its tools has to stop")]
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ pub fn python_tool(test: &str, program: &str) -> Option<PathBuf> {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "with CI=true nothing may be skipped: {line}");
     eprintln!("SKIPPED {line}");
     if let Ok(file) = std::env::var("TEST_SKIP_FILE") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(file).expect("TEST_SKIP_FILE");
+        let mut file =
+            std::fs::OpenOptions::new().append(true).create(true).open(file).expect("TEST_SKIP_FILE");
         writeln!(file, "{line}").expect("TEST_SKIP_FILE can be written");
     }
     None
@@ -86,8 +87,6 @@ impl S3Server {
         stream.write_all(request.as_bytes()).await.expect("it listens");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("an answer");
-        if !answer.starts_with("HTTP/1.1 200") {
-            panic!("no bucket: {answer}");
-        }
+        assert!(answer.starts_with("HTTP/1.1 200"), "no bucket: {answer}");
     }
 }

@@ -1,0 +1,64 @@
+//! What became of mails, for the service that sent them.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::account::AccountId;
+use crate::error::Error;
+
+/// How many are told.
+const LISTED: i64 = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Status {
+    /// Not everyone has it yet; it is being tried.
+    Queued,
+    /// Everyone's server has accepted it.
+    Sent,
+    /// Somebody cannot have it. The others may: see [`Outcome::accepted`].
+    Dead,
+}
+
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct Outcome {
+    pub id: Uuid,
+    pub status: Status,
+    pub recipients: Vec<String>,
+    /// The recipients whose server has accepted it.
+    pub accepted: Vec<String>,
+    /// What the server said, by recipient, when it refused one for good.
+    #[sqlx(json)]
+    pub refused: BTreeMap<String, String>,
+    /// Why the last attempt failed, for operators.
+    pub last_error: String,
+    pub attempts: i32,
+    pub created_at: DateTime<Utc>,
+    /// When it was sent or given up.
+    pub done_at: Option<DateTime<Utc>>,
+}
+
+/// The latest mails with this reference, the latest first.
+pub async fn outcomes(
+    connection: &mut PgConnection,
+    account: AccountId,
+    reference: &str,
+) -> Result<Vec<Outcome>, Error> {
+    let outcomes = sqlx::query_as(
+        "select id, status, recipients, accepted, refused, last_error, attempts, created_at, done_at
+         from mail where account_id = $1 and reference = $2 order by created_at desc, id desc limit $3",
+    )
+    .bind(account)
+    .bind(reference)
+    .bind(LISTED)
+    .fetch_all(connection)
+    .await?;
+    Ok(outcomes)
+}
+
+/// For the column of refusals.
+pub(super) type Refused = Json<BTreeMap<String, String>>;

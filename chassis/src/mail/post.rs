@@ -1,0 +1,129 @@
+//! Where mail goes, over SMTP or into files while there is no server, and whom it comes from.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lettre::address::Envelope;
+use lettre::message::Mailbox;
+use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{keys, mailbox, one_line};
+use crate::account::AccountId;
+use crate::config::ServiceSettings;
+use crate::error::Error;
+use crate::service::chain;
+
+/// For each step of the conversation with the server.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where mail goes.
+#[derive(Clone)]
+pub struct Post {
+    way: Way,
+    /// For those who cannot send in their own name.
+    from: Address,
+}
+
+#[derive(Clone)]
+enum Way {
+    Server(AsyncSmtpTransport<Tokio1Executor>),
+    Files(PathBuf),
+}
+
+/// Whom a mail comes from, for [`Mail`](super::Mail).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sender {
+    pub from: Mailbox,
+    pub reply_to: Option<Mailbox>,
+}
+
+impl Post {
+    pub fn new(settings: &ServiceSettings) -> Result<Self, String> {
+        let from = settings
+            .mail_from
+            .parse()
+            .map_err(|error| format!("MAIL_FROM must be an address such as no-reply@example.com: {error}"))?;
+        if settings.smtp_url.is_empty() {
+            return Ok(Self { way: Way::Files(settings.mail_dir.clone()), from });
+        }
+        // The address may hold a password, so the cause says enough.
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&settings.smtp_url)
+            .map_err(|error| format!("SMTP_URL is not usable: {error}"))?;
+        Ok(Self { way: Way::Server(builder.timeout(Some(TIMEOUT)).build()), from })
+    }
+
+    /// The wanted address itself when mail from its domain can be signed, because the account has put a key for it.
+    /// Otherwise the mail comes from the address of the installation, under the same name, and answers go to the
+    /// wanted one: mail in the name of a domain that does not vouch for it would be taken for a forgery.
+    pub async fn sender(
+        &self,
+        connection: &mut PgConnection,
+        account: AccountId,
+        name: &str,
+        wanted: &str,
+    ) -> Result<Sender, Error> {
+        let wanted = mailbox(name, wanted);
+        if let Some(from) = &wanted
+            && keys::find(connection, account, from.email.domain()).await?.is_some()
+        {
+            return Ok(Sender { from: from.clone(), reply_to: None });
+        }
+        let name = Some(one_line(name)).filter(|name| !name.is_empty());
+        Ok(Sender { from: Mailbox::new(name, self.from.clone()), reply_to: wanted })
+    }
+
+    pub(super) async fn send(
+        &self,
+        (id, sender): (Uuid, &str),
+        recipients: &[&String],
+        message: &[u8],
+    ) -> Result<(), Failure> {
+        match &self.way {
+            Way::Server(server) => {
+                let envelope = envelope(sender, recipients).map_err(Failure::Permanent)?;
+                server.send_raw(&envelope, message).await.map(|_| ()).map_err(|error| failure(&error))
+            }
+            Way::Files(folder) => {
+                to_file(folder, id, message).await.map_err(|error| Failure::Unreachable(error.to_string()))
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server does not want it now, or a part of the mail cannot be had now.
+    Passing(String),
+    /// There is no talking to the server at all.
+    Unreachable(String),
+    /// Trying again would not help.
+    Permanent(String),
+}
+
+fn failure(error: &lettre::transport::smtp::Error) -> Failure {
+    let text = chain(error);
+    // A client's error is about what this server cannot do, such as addresses with other than ASCII letters.
+    if error.is_permanent() || error.is_client() {
+        Failure::Permanent(text)
+    } else if error.is_transient() {
+        Failure::Passing(text)
+    } else {
+        Failure::Unreachable(text)
+    }
+}
+
+fn envelope(sender: &str, recipients: &[&String]) -> Result<Envelope, String> {
+    let address = |text: &str| text.parse::<Address>().map_err(|error| format!("{text}: {error}"));
+    let to = recipients.iter().map(|recipient| address(recipient)).collect::<Result<_, _>>()?;
+    Envelope::new(Some(address(sender)?), to).map_err(|error| error.to_string())
+}
+
+/// Under its id, so that a repeat replaces it; renamed when complete, so that nobody reads half of it.
+async fn to_file(folder: &Path, id: Uuid, message: &[u8]) -> std::io::Result<()> {
+    tokio::fs::create_dir_all(folder).await?;
+    let partial = folder.join(format!("{id}.partial"));
+    tokio::fs::write(&partial, message).await?;
+    tokio::fs::rename(&partial, folder.join(format!("{id}.eml"))).await
+}
