@@ -116,21 +116,22 @@ pub fn mailbox(name: &str, address: &str) -> Option<Mailbox> {
 const LONGEST: usize = 10_000;
 const LONGEST_WORD: usize = 200;
 
-/// Text of others as a header may have it: no control characters or line separators, and nothing that a reader would
-/// take for an encoded word.
+/// Text of others as a header may have it: no control characters or line separators, single blanks, and nothing that a
+/// reader would take for an encoded word.
 fn one_line(text: &str) -> String {
-    let is_break = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+    let is_break = |letter: char| letter.is_control() || matches!(letter, ' ' | '\u{2028}' | '\u{2029}');
+    let text: String = text.chars().take(LONGEST).collect();
+    let text = text.replace("=?", "= ?");
     let mut line = String::new();
-    let mut word = 0;
-    for character in text.replace(is_break, " ").replace("=?", "= ?").trim().chars().take(LONGEST) {
-        word = if character == ' ' { 0 } else { word + 1 };
-        if word > LONGEST_WORD {
-            line.push(' ');
-            word = 1;
+    for word in text.split(is_break).filter(|word| !word.is_empty()) {
+        for (place, letter) in word.chars().enumerate() {
+            if place % LONGEST_WORD == 0 && !line.is_empty() {
+                line.push(' ');
+            }
+            line.push(letter);
         }
-        line.push(character);
     }
-    line.trim_end().to_owned()
+    line
 }
 
 impl Tx<'_> {

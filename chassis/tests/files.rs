@@ -12,7 +12,7 @@ fn on_disk(folder: &std::path::Path) -> Files {
     Files::new("bare", &service_settings(&["--files-dir", folder.to_str().unwrap()])).unwrap()
 }
 
-fn is_unavailable<T>(outcome: Result<T, Error>) -> bool {
+fn is_unavailable<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Problem { problem: Problem::Unavailable, .. }))
 }
 
@@ -92,9 +92,9 @@ async fn files_that_cannot_be_reached_are_unavailable() {
     ]);
     for files in [on_disk(&occupied), Files::new("bare", &away).unwrap()] {
         let key = Key::new(testing::account().id, "letters", Uuid::new_v4());
-        assert!(is_unavailable(files.put(&key, "x").await));
-        assert!(is_unavailable(files.get(&key).await));
-        assert!(is_unavailable(files.delete(&key).await));
+        assert!(is_unavailable(&files.put(&key, "x").await));
+        assert!(is_unavailable(&files.get(&key).await));
+        assert!(is_unavailable(&files.delete(&key).await));
     }
 }
 

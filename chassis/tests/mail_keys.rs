@@ -170,7 +170,7 @@ fn mail(body: &str) -> Mail {
     let from = mailbox("Bäckerei", "info@Bakery.example").unwrap();
     // More than fits on a line, many times.
     let to =
-        (0..300).map(|number| mailbox("Ännchen Müller", &format!("ann{number}@client.example")).unwrap());
+        (0..30).map(|number| mailbox("Ännchen Müller", &format!("ann{number}@client.example")).unwrap());
     Mail {
         text: Some(body.to_owned()),
         html: Some(format!("<p>{body}</p>  \n\n")),
@@ -204,13 +204,14 @@ async fn a_verifier_accepts_the_signature_of_a_delivered_mail() {
             eventually("it is sent", async || server.received().len() > before).await;
             let message = &server.received()[before].message;
             assert!(verifies(&python, message, &key), "{}\n{message}", key.record_value);
-            for (was, is) in
-                [("Subject: ", "Subject: x"), ("Content-Type: ", "Content-Type: x"), ("ann7@", "bob@")]
-            {
-                assert!(message.contains(was));
-                assert!(!verifies(&python, &message.replacen(was, is, 1), &key), "{was}");
-            }
-            assert!(!verifies(&python, &format!("{message}more\r\n"), &key));
+        }
+        let message = &server.received()[server.received().len() - 1].message;
+        assert!(!verifies(&python, &format!("{message}more\r\n"), &key));
+        for (was, is) in
+            [("Subject: ", "Subject: x"), ("Content-Type: ", "Content-Type: x"), ("ann7@", "bob@")]
+        {
+            assert!(message.contains(was));
+            assert!(!verifies(&python, &message.replacen(was, is, 1), &key), "{was}");
         }
     }
     // Another account's mail from that domain is not signed.

@@ -39,7 +39,7 @@ fn with_body(builder: MessageBuilder, mail: &Stored, id: Uuid) -> Result<Message
         (Content::Single(part), []) => builder.singlepart(part),
         (Content::Multi(part), []) => builder.multipart(part),
         (content, parts) => {
-            let mixed = MultiPart::mixed().boundary(boundary(id, "mixed"));
+            let mixed = MultiPart::mixed().boundary(boundary(mail, id, "mixed"));
             let mixed = match content {
                 Content::Single(part) => mixed.singlepart(part),
                 Content::Multi(part) => mixed.multipart(part),
@@ -50,9 +50,13 @@ fn with_body(builder: MessageBuilder, mail: &Stored, id: Uuid) -> Result<Message
     made.map_err(|error| error.to_string())
 }
 
-/// Nobody can have written it into a text before: the id is new and partly random.
-fn boundary(id: Uuid, kind: &str) -> String {
-    format!("{}-{kind}", id.simple())
+/// The same for every attempt, and not in the text: attachments are encoded and cannot hold it.
+fn boundary(mail: &Stored, id: Uuid, kind: &str) -> String {
+    let mut boundary = format!("{}-{kind}", id.simple());
+    while mail.text.iter().chain(&mail.html).any(|text| text.contains(&boundary)) {
+        boundary.push('x');
+    }
+    boundary
 }
 
 enum Content {
@@ -64,14 +68,19 @@ fn content(mail: &Stored, id: Uuid) -> Result<Content, String> {
     match (&mail.text, &mail.html) {
         (Some(text), Some(html)) => Ok(Content::Multi(
             MultiPart::alternative()
-                .boundary(boundary(id, "either"))
-                .singlepart(SinglePart::plain(text.clone()))
-                .singlepart(SinglePart::html(html.clone())),
+                .boundary(boundary(mail, id, "either"))
+                .singlepart(SinglePart::plain(lines(text)))
+                .singlepart(SinglePart::html(lines(html))),
         )),
-        (Some(text), None) => Ok(Content::Single(SinglePart::plain(text.clone()))),
-        (None, Some(html)) => Ok(Content::Single(SinglePart::html(html.clone()))),
+        (Some(text), None) => Ok(Content::Single(SinglePart::plain(lines(text)))),
+        (None, Some(html)) => Ok(Content::Single(SinglePart::html(lines(html)))),
         (None, None) => Err("has neither text nor html".to_owned()),
     }
+}
+
+/// No line end but ours: a bare one may be an end to one system and not to the next.
+fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "")
 }
 
 fn attachment(part: &Part) -> SinglePart {

@@ -104,7 +104,7 @@ impl Office {
         let key = keys::find(&mut connection, job.account_id(), domain).await?;
         connection.done();
         let Some(key) = key else { return Ok(Ok(message)) };
-        let signed = dkim::Signer::new(&key.private_key)
+        let signed = dkim::Signer::new(&key.pem)
             .map_err(str::to_owned)
             .and_then(|signer| dkim::sign(&message, (&key.domain, &key.selector, &signer), mail.created_at));
         Ok(signed.map_err(Failure::Permanent))

@@ -114,8 +114,8 @@ pub(super) fn sign(
     let headers = unfolded(head);
     // Of several headers with a name only the last would count.
     let find = |name: &str| headers.iter().rev().find(|(found, _)| found == name);
-    let signed: Vec<&(String, String)> = SIGNED.iter().filter_map(|name| find(name)).collect();
-    let names: Vec<&str> = signed.iter().map(|(name, _)| name.as_str()).collect();
+    let covered: Vec<&(String, String)> = SIGNED.iter().filter_map(|name| find(name)).collect();
+    let names: Vec<&str> = covered.iter().map(|(name, _)| name.as_str()).collect();
     let unsigned = format!(
         "v=1; a={}; c=relaxed/relaxed; d={domain}; s={selector};\r\n\tt={}; h={};\r\n\tbh={};\r\n\tb=",
         signer.algorithm(),
@@ -123,7 +123,10 @@ pub(super) fn sign(
         names.join(":"),
         STANDARD.encode(Sha256::digest(relaxed_body(body))),
     );
-    let mut content: String = signed.iter().map(|(name, value)| format!("{name}:{value}\r\n")).collect();
+    let mut content = String::new();
+    for (name, value) in covered {
+        content.extend([name, ":", value, "\r\n"]);
+    }
     content.extend(["dkim-signature:", &relaxed(&unsigned)]);
     let signature = STANDARD.encode(signer.sign(content.as_bytes())?);
     let lines = signature.as_bytes().chunks(LINE).map(String::from_utf8_lossy);

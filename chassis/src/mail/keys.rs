@@ -26,14 +26,15 @@ const LISTED: i64 = 1000;
 pub(super) struct Key {
     pub domain: String,
     pub selector: String,
-    pub private_key: String,
+    /// The private key.
+    pub pem: String,
     pub created_at: DateTime<Utc>,
 }
 
 impl Key {
     fn message(&self) -> Result<MailKey, Error> {
-        let signer = Signer::new(&self.private_key)
-            .map_err(|error| Error::Internal(format!("a stored mail key {error}")))?;
+        let signer =
+            Signer::new(&self.pem).map_err(|error| Error::Internal(format!("a stored mail key {error}")))?;
         Ok(MailKey {
             domain: self.domain.clone(),
             selector: self.selector.clone(),
@@ -51,7 +52,7 @@ pub(super) async fn find(
     domain: &str,
 ) -> Result<Option<Key>, Error> {
     let key = sqlx::query_as(
-        "select domain, selector, private_key, created_at from mail_key where account_id = $1 and domain = $2",
+        "select domain, selector, private_key as pem, created_at from mail_key where account_id = $1 and domain = $2",
     )
     .bind(account)
     .bind(domain.to_ascii_lowercase())
@@ -91,7 +92,7 @@ impl MailKeyService for MailKeys {
         let (context, _) = Call::open(request)?.valid()?;
         let mut connection = self.db.read().await?;
         let keys: Vec<Key> = sqlx::query_as(
-            "select domain, selector, private_key, created_at from mail_key
+            "select domain, selector, private_key as pem, created_at from mail_key
              where account_id = $1 order by domain limit $2",
         )
         .bind(context.account_id())
@@ -109,7 +110,7 @@ async fn put(tx: &mut Tx<'_>, input: &PutMailKeyRequest) -> Result<PutMailKeyRes
     let key = Key {
         domain: input.domain.to_ascii_lowercase(),
         selector: input.selector.to_ascii_lowercase(),
-        private_key: input.private_key.trim().to_owned(),
+        pem: input.private_key.trim().to_owned(),
         created_at: tx.now(),
     };
     check(&key, &mut tx.faults);
@@ -123,7 +124,7 @@ async fn put(tx: &mut Tx<'_>, input: &PutMailKeyRequest) -> Result<PutMailKeyRes
     .bind(account)
     .bind(&key.domain)
     .bind(&key.selector)
-    .bind(&key.private_key)
+    .bind(&key.pem)
     .bind(key.created_at)
     .execute(tx.db())
     .await?;
@@ -144,8 +145,8 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteMailKeyRequest) -> Result<DeleteM
 /// What is empty has been found missing before.
 fn check(key: &Key, faults: &mut Faults) {
     let names = |text: &str| text.split('.').all(is_label);
-    if !key.domain.is_empty() && !(key.domain.contains('.') && key.domain.len() <= 253 && names(&key.domain))
-    {
+    let is_domain = key.domain.contains('.') && key.domain.len() <= 253 && names(&key.domain);
+    if !key.domain.is_empty() && !is_domain {
         let detail = "domain must be a domain such as example.com, international names in their xn-- form";
         faults.add(&At::ROOT.name("domain"), Fault::BadFormat, detail);
     }
@@ -153,8 +154,8 @@ fn check(key: &Key, faults: &mut Faults) {
         let detail = "selector must be made of letters, digits and hyphens, for example mail2026";
         faults.add(&At::ROOT.name("selector"), Fault::BadFormat, detail);
     }
-    if !key.private_key.is_empty()
-        && let Err(detail) = Signer::new(&key.private_key)
+    if !key.pem.is_empty()
+        && let Err(detail) = Signer::new(&key.pem)
     {
         faults.add(&At::ROOT.name("private_key"), Fault::BadFormat, format!("private_key {detail}"));
     }
