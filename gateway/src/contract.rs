@@ -101,11 +101,16 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
         .map(|operation| shape(&operation.path))
         .collect();
     for operation in &mut operations {
-        let own_page = shape(&operation.path) + "/{}";
-        let has_id = operation.envelope().is_some_and(ResponsePlan::has_data_id);
-        if operation.policy.success == 201 && has_id && pages.contains(&own_page) {
-            operation.location = Some(operation.path.clone());
+        let named = Some(operation.policy.location.clone()).filter(|path| !path.is_empty());
+        let path = named.clone().unwrap_or_else(|| operation.path.clone());
+        let found = operation.policy.success == 201
+            && operation.envelope().is_some_and(ResponsePlan::has_data_id)
+            && pages.contains(&(shape(&path) + "/{}"));
+        if named.is_some() && !found {
+            let problem = format!("its location {path} has no GET by id, or it creates nothing with an id");
+            return Err(Error { rpc: operation.name.clone(), problem });
         }
+        operation.location = found.then_some(path);
     }
     Ok(operations)
 }

@@ -90,7 +90,8 @@ fn as_it_is(media_type: &str) -> Value {
 }
 
 fn has_own_path(route: &Route, routes: &[Route]) -> bool {
-    let own = format!("{}/{{id}}", route.path);
+    let path = if route.policy.location.is_empty() { &route.path } else { &route.policy.location };
+    let own = format!("{path}/{{id}}");
     routes.iter().any(|other| other.verb == "GET" && other.path == own)
 }
 
