@@ -77,17 +77,25 @@ fn an_invoice_shows_all_that_is_on_it() {
 }
 
 #[test]
-fn every_kind_renders_in_every_language_as_a_draft_and_final() {
+fn every_kind_renders_in_every_language() {
     for kind in KINDS {
         for language in LANGUAGES {
             let words = render::text::Words::of(kind, language);
-            let mut paper = paper(kind, language, 2);
-            let last = pdf(&paper);
-            assert_shows(&last, &[words.document, words.number, words.total, words.closing, words.amount]);
-            assert_hides(&last, &[&words.draft.to_uppercase()]);
-            paper.draft = true;
-            assert_shows(&pdf(&paper), &[words.document, &words.draft.to_uppercase()]);
+            let pdf = pdf(&paper(kind, language, 2));
+            assert_shows(&pdf, &[words.document, words.number, words.total, words.closing, words.amount]);
+            assert_hides(&pdf, &[&words.draft.to_uppercase()]);
         }
+    }
+}
+
+#[test]
+fn a_draft_says_so() {
+    for (kind, language, word) in
+        [(Kind::Invoice, Language::Nl, "CONCEPT"), (Kind::Quote, Language::En, "DRAFT")]
+    {
+        let mut paper = paper(kind, language, 1);
+        paper.draft = true;
+        assert_shows(&pdf(&paper), &[word]);
     }
 }
 
@@ -135,16 +143,15 @@ fn the_law_is_quoted_for_what_is_not_taxed() {
         (Category::E, "vrijgesteld van btw", "exempt from VAT"),
         (Category::O, "buiten de heffing van btw", "outside the scope of VAT"),
     ];
-    for (category, nl, en) in cases {
-        for (language, expected) in [(Language::Nl, nl), (Language::En, en)] {
-            let mut paper = paper(Kind::Invoice, language, 1);
-            for row in &mut paper.rows {
-                row.category = category;
-                row.vat_rate = Decimal::ZERO;
-            }
-            add_up(&mut paper);
-            assert_shows(&pdf(&paper), &[expected]);
+    for language in LANGUAGES {
+        let mut paper = paper(Kind::Invoice, language, cases.len());
+        for (row, (category, ..)) in paper.rows.iter_mut().zip(cases) {
+            row.category = category;
+            row.vat_rate = Decimal::ZERO;
         }
+        add_up(&mut paper);
+        let expected = cases.map(|(_, nl, en)| if language == Language::Nl { nl } else { en });
+        assert_shows(&pdf(&paper), &expected);
     }
 }
 
@@ -286,12 +293,10 @@ fn extreme_amounts_dates_and_colours_render() {
         paper.total_incl = extreme;
         paper.vat[0].taxable = extreme;
         paper.vat[0].rate = extreme;
-        for date in [chrono::NaiveDate::MIN, chrono::NaiveDate::MAX] {
-            paper.date = date;
-            paper.due_date = date;
-            paper.look.primary_color = "#ffffff\"); panic(".to_owned();
-            pdf(&paper);
-        }
+        paper.date = if extreme > Decimal::ZERO { chrono::NaiveDate::MAX } else { chrono::NaiveDate::MIN };
+        paper.due_date = paper.date;
+        paper.look.primary_color = "#ffffff\"); panic(".to_owned();
+        pdf(&paper);
     }
 }
 
@@ -363,7 +368,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn no_text_keeps_a_document_from_being_rendered(text in hostile(), kind in 0..4_usize, language in 0..2_usize) {

@@ -40,7 +40,11 @@ pub fn payload(paper: &Paper) -> Option<String> {
         paper.bank.bic.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_uppercase();
     let bic = if matches!(bic.len(), 8 | 11) { bic.as_str() } else { "" };
     let name = field(holder, 70);
-    let remittance = field(&paper.number, 140);
+    let remittance = field(&paper.number, usize::MAX);
+    // Half a number would make the payment one of another invoice.
+    if remittance.chars().count() > 140 {
+        return None;
+    }
     Some(format!("BCD\n002\n1\nSCT\n{bic}\n{name}\n{iban}\nEUR{amount:.2}\n\n\n{remittance}"))
 }
 

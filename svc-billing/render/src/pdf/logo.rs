@@ -45,11 +45,14 @@ fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Filters are drawn as pixels and entities multiply text; a logo needs neither.
+/// Filters and images are drawn as pixels, of which an SVG can ask for any number; entities multiply text. A logo
+/// needs none of them.
 fn is_plain_svg(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok_and(|text| {
-        !text.contains("<!ENTITY") && !text.contains("<filter") && text.matches("<use").count() <= MAX_USES
-    })
+    const REFUSED: [&str; 7] = ["<!ENTITY", "<filter", ":filter", "filter:", "filter=", "<image", ":image"];
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let text: String = text.split_whitespace().collect();
+    let uses = text.matches("<use").count() + text.matches(":use").count();
+    uses <= MAX_USES && REFUSED.iter().all(|part| !text.contains(part))
 }
 
 #[cfg(test)]
@@ -77,10 +80,16 @@ mod tests {
     }
 
     #[test]
-    fn an_svg_that_multiplies_itself_is_left_out() {
+    fn an_svg_that_multiplies_itself_or_asks_for_pixels_is_left_out() {
         assert_eq!(of(LogoFormat::Svg, b"<svg/>"), Some("svg"));
         assert_eq!(of(LogoFormat::Svg, b"<!DOCTYPE x [<!ENTITY a 'b'>]><svg/>"), None);
         assert_eq!(of(LogoFormat::Svg, "<use/>".repeat(99).as_bytes()), None);
         assert_eq!(of(LogoFormat::Svg, b"\xff\xfe"), None);
+        for part in
+            ["<image href='data:image/png;base64,x'/>", "<g style='filter : blur(9px)'/>", "<s:filter/>"]
+        {
+            assert_eq!(of(LogoFormat::Svg, format!("<svg>{part}</svg>").as_bytes()), None, "{part}");
+        }
+        assert_eq!(of(LogoFormat::Svg, b"<g style='color-interpolation-filters:auto'/>"), Some("svg"));
     }
 }

@@ -12,6 +12,7 @@ mod view;
 mod world;
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chrono::{Datelike, NaiveDate};
 use sha2::{Digest, Sha256};
@@ -21,7 +22,11 @@ use typst_layout::PagedDocument;
 use typst_pdf::{PdfOptions, PdfStandard, PdfStandards, Timestamp};
 
 use crate::Paper;
+use crate::paper::Logo;
 use world::Files;
+
+/// How many documents are being rendered at this moment.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// A file inside the PDF: the same document for machines.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +50,22 @@ pub enum Error {
 /// Renders a document. A logo that cannot be drawn is left out rather than keeping the document from its reader.
 pub fn render(paper: &Paper, attachment: Option<&Attachment<'_>>) -> Result<Vec<u8>, Error> {
     let logo = paper.look.logo.as_ref().and_then(|logo| Some((logo::format(logo)?, logo.bytes.as_slice())));
+    RUNNING.fetch_add(1, Ordering::Relaxed);
     let result = render_with(paper, attachment, logo);
     let result = match (result, logo) {
         (Err(_), Some(_)) => render_with(paper, attachment, None),
         (result, _) => result,
     };
-    // Without it each document would stay in memory, for a next one that never is the same.
-    comemo::evict(0);
+    let others = RUNNING.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
+    // Without it each document would stay in memory, for a next one that never is the same. What others are working
+    // with has to outlive as many calls as they are.
+    comemo::evict(others);
     result
+}
+
+/// Whether a logo is of a kind that is drawn at all; ask when it is set, so that its owner hears of it.
+pub fn accepts(logo: &Logo) -> bool {
+    logo::format(logo).is_some()
 }
 
 fn render_with(
