@@ -1,5 +1,6 @@
-//! The data that is measured on: the account is filled over REST up to the wanted number of clients, and their ids are
-//! read back. Also a first look at each operation, so that a wrong answer shows before anything is measured.
+//! The data that is measured on: the account is filled up to the wanted number of clients, over REST, and of invoices,
+//! by the database; their ids are read back. Also a first look at each operation, so that a wrong answer shows before
+//! anything is measured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,35 +9,42 @@ use deploy_tools::http::Connection;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::operations::{Operation, Requests, Target};
+use crate::baseline::Databases;
+use crate::documents;
+use crate::operations::{Operation, Resource};
+use crate::requests::{Load, Requests, Target};
 
 const CONNECTIONS: u64 = 16;
 /// How often a line of progress is printed.
 const PROGRESS: u64 = 2_000;
 const PAGE: u64 = 100;
 
+/// Invoices are spread over so many clients.
+const CLIENTS_OF_INVOICES: usize = 1_000;
+
 /// Brings the account to `wanted` clients; returns the ids of as many of its newest.
-pub async fn fill(target: &Arc<Target>, wanted: u64) -> Result<Vec<String>, String> {
-    let present = Reader::open(target).await?.total("/v1/clients?per_page=1").await?;
+pub async fn clients(target: &Arc<Target>, wanted: u64) -> Result<Vec<String>, String> {
+    let present = Reader::open(target).await?.total(Resource::Client).await?;
     if present < wanted {
         create(target, present, wanted).await?;
     }
     // A new connection: the gateway closes one that is silent for as long as the filling may take.
-    let mut reader = Reader::open(target).await?;
-    let total = reader.total("/v1/clients?per_page=1").await?;
-    if total < wanted {
-        return Err(format!("the account should have {wanted} clients after filling, but says {total}"));
+    Reader::open(target).await?.ids(Resource::Client, wanted).await
+}
+
+/// The same for invoices.
+pub async fn invoices(
+    target: &Target,
+    databases: &Databases,
+    account: &str,
+    wanted: u64,
+) -> Result<Vec<String>, String> {
+    let present = Reader::open(target).await?.total(Resource::Invoice).await?;
+    if let Some(billing) = databases.billing.as_ref().filter(|_| present < wanted) {
+        let clients = &target.clients[..target.clients.len().min(CLIENTS_OF_INVOICES)];
+        documents::fill(billing, &documents::Wanted { account, clients, count: wanted - present }).await?;
     }
-    let mut ids = Vec::new();
-    for page in 1..=wanted.div_ceil(PAGE) {
-        let answer = reader.get(&format!("/v1/clients?per_page={PAGE}&page={page}")).await?;
-        let rows = answer["data"].as_array().ok_or("a list of clients has no data")?;
-        ids.extend(rows.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned));
-    }
-    if ids.is_empty() {
-        return Err("the account has no clients".to_owned());
-    }
-    Ok(ids)
+    Reader::open(target).await?.ids(Resource::Invoice, wanted).await
 }
 
 async fn create(target: &Arc<Target>, from: u64, to: u64) -> Result<(), String> {
@@ -54,15 +62,15 @@ async fn create(target: &Arc<Target>, from: u64, to: u64) -> Result<(), String> 
 
 async fn create_some(target: Arc<Target>, next: Arc<AtomicU64>, end: u64) -> Result<(), String> {
     let mut connection = Connection::open(&target.authority).await.map_err(|fault| fault.to_string())?;
-    let mut requests = Requests::new(&target, Operation::Create, "fill");
+    let mut requests = Requests::new(&target, Load::Path(String::new()), "fill");
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= end {
             return Ok(());
         }
         let answer =
-            connection.send(requests.create(number, true)).await.map_err(|fault| fault.to_string())?;
-        if answer.status != Operation::Create.success() {
+            connection.send(requests.fill_client(number)).await.map_err(|fault| fault.to_string())?;
+        if answer.status != 201 {
             return Err(format!("a create was answered with {}: {}", answer.status, answer.text()));
         }
         if (number + 1).is_multiple_of(PROGRESS) {
@@ -75,9 +83,9 @@ async fn create_some(target: Arc<Target>, next: Arc<AtomicU64>, end: u64) -> Res
 pub async fn first_look(target: &Arc<Target>, operations: &[Operation]) -> Result<(), String> {
     let mut reader = Reader::open(target).await?;
     for operation in operations {
-        let mut requests = Requests::new(target, *operation, "look");
+        let mut requests = Requests::new(target, Load::Operation(*operation), "look");
         let answer = reader.connection.send(requests.next()).await.map_err(|fault| fault.to_string())?;
-        let (name, status, size) = (operation.name(), answer.status, answer.body.len());
+        let (name, status, size) = (operation.name, answer.status, answer.body.len());
         if status != operation.success() {
             return Err(format!("{name} was answered with {status}: {}", answer.text()));
         }
@@ -93,20 +101,20 @@ pub async fn first_look(target: &Arc<Target>, operations: &[Operation]) -> Resul
 }
 
 /// One connection for answers that are read as JSON.
-struct Reader<'a> {
+pub struct Reader<'a> {
     connection: Connection,
     target: &'a Target,
 }
 
 impl<'a> Reader<'a> {
-    async fn open(target: &'a Target) -> Result<Self, String> {
+    pub async fn open(target: &'a Target) -> Result<Self, String> {
         let connection = Connection::open(&target.authority)
             .await
             .map_err(|fault| format!("cannot reach {}: {fault}", target.authority))?;
         Ok(Self { connection, target })
     }
 
-    async fn get(&mut self, path: &str) -> Result<Value, String> {
+    pub async fn get(&mut self, path: &str) -> Result<Value, String> {
         let mut message = Vec::new();
         self.target.request("GET", path).render(&self.target.authority, &mut message);
         let answer = self.connection.send(&message).await.map_err(|fault| format!("{path}: {fault}"))?;
@@ -116,8 +124,27 @@ impl<'a> Reader<'a> {
         serde_json::from_slice(answer.body).map_err(|fault| format!("{path}: not JSON: {fault}"))
     }
 
-    async fn total(&mut self, path: &str) -> Result<u64, String> {
-        let answer = self.get(path).await?;
+    pub async fn total(&mut self, resource: Resource) -> Result<u64, String> {
+        let path = format!("{}?per_page=1", resource.path());
+        let answer = self.get(&path).await?;
         answer["meta"]["total"].as_u64().ok_or_else(|| format!("{path} has no meta.total"))
+    }
+
+    /// Ids of the newest entries; an error when there are fewer than wanted.
+    async fn ids(&mut self, resource: Resource, wanted: u64) -> Result<Vec<String>, String> {
+        let (path, total) = (resource.path(), self.total(resource).await?);
+        if total < wanted {
+            return Err(format!("{path} should have {wanted} entries after filling, but says {total}"));
+        }
+        let mut ids = Vec::new();
+        for page in 1..=wanted.div_ceil(PAGE) {
+            let answer = self.get(&format!("{path}?per_page={PAGE}&page={page}")).await?;
+            let rows = answer["data"].as_array().ok_or_else(|| format!("{path} has no data"))?;
+            ids.extend(rows.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned));
+        }
+        if (ids.len() as u64) < wanted {
+            return Err(format!("{path} says {total} entries, but its pages show {}", ids.len()));
+        }
+        Ok(ids)
     }
 }

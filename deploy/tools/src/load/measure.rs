@@ -9,8 +9,8 @@ use deploy_tools::http::Connection;
 use tokio::task::JoinSet;
 
 use crate::histogram::Histogram;
-use crate::operations::{Operation, Requests, Target};
 use crate::process::{Cpu, Watched, spent};
+use crate::requests::{Load, Requests, Target};
 
 const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
@@ -46,7 +46,7 @@ impl Outcome {
 /// Runs one round. An answer that is not the operation's success ends it and is shown.
 pub async fn run(
     target: &Arc<Target>,
-    operation: Operation,
+    load: &Load,
     span: Span,
     watched: &Watched,
 ) -> Result<Outcome, String> {
@@ -57,7 +57,7 @@ pub async fn run(
             .await
             .map_err(|fault| format!("cannot reach {}: {fault}", target.authority))?;
         let series = format!("{}-{number}", unique_round());
-        workers.spawn(work(Arc::clone(target), operation, series, connection, Arc::clone(&phase)));
+        workers.spawn(work(Arc::clone(target), load.clone(), series, connection, Arc::clone(&phase)));
     }
     pass(&mut workers, span.warm_up).await?;
     let before = watched.cpu();
@@ -74,7 +74,7 @@ pub async fn run(
         }
         Ok::<_, String>(())
     });
-    collected.await.map_err(|_| format!("{}: an answer did not come", operation.name()))??;
+    collected.await.map_err(|_| format!("{load}: an answer did not come"))??;
     Ok(Outcome { requests: histogram.count(), elapsed, histogram, cpu })
 }
 
@@ -91,12 +91,12 @@ async fn pass(workers: &mut JoinSet<Result<Histogram, String>>, time: Duration) 
 
 async fn work(
     target: Arc<Target>,
-    operation: Operation,
+    load: Load,
     series: String,
     mut connection: Connection,
     phase: Arc<AtomicU8>,
 ) -> Result<Histogram, String> {
-    let mut requests = Requests::new(&target, operation, &series);
+    let mut requests = Requests::new(&target, load.clone(), &series);
     let mut histogram = Histogram::default();
     loop {
         let measured = match phase.load(Ordering::Relaxed) {
@@ -105,14 +105,12 @@ async fn work(
         };
         let message = requests.next();
         let begin = Instant::now();
-        let answer =
-            connection.send(message).await.map_err(|fault| format!("{}: {fault}", operation.name()))?;
-        if answer.status != operation.success() {
+        let answer = connection.send(message).await.map_err(|fault| format!("{load}: {fault}"))?;
+        if answer.status != load.success() {
             return Err(format!(
-                "{} was answered with {} in place of {}: {}",
-                operation.name(),
+                "{load} was answered with {} in place of {}: {}",
                 answer.status,
-                operation.success(),
+                load.success(),
                 answer.text()
             ));
         }
@@ -152,8 +150,12 @@ mod tests {
             }
         });
         let mut target = Target::new(address, "ba_x".into());
-        target.ids = vec!["019a".into()];
+        target.clients = vec!["019a".into()];
         Arc::new(target)
+    }
+
+    fn load(name: &str) -> Load {
+        Load::Operation(name.parse().unwrap())
     }
 
     fn span(connections: u32) -> Span {
@@ -163,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn a_round_counts_every_answer_of_every_connection() {
         let target = server("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
-        let outcome = run(&target, Operation::Get, span(4), &Watched::default()).await.unwrap();
+        let outcome = run(&target, &load("get"), span(4), &Watched::default()).await.unwrap();
         assert!(outcome.requests > 0 && outcome.per_second() > 0.0);
         assert_eq!(outcome.requests, outcome.histogram.count());
     }
@@ -171,13 +173,13 @@ mod tests {
     #[tokio::test]
     async fn an_unexpected_status_ends_the_round_and_shows_the_body() {
         let target = server("HTTP/1.1 429 Too Many\r\ncontent-length: 9\r\n\r\nslow down").await;
-        let fault = run(&target, Operation::List25, span(2), &Watched::default()).await.unwrap_err();
+        let fault = run(&target, &load("list25"), span(2), &Watched::default()).await.unwrap_err();
         assert!(fault.contains("429") && fault.contains("slow down"), "{fault}");
     }
 
     #[tokio::test]
     async fn a_success_of_the_wrong_kind_is_unexpected_too() {
         let target = server("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
-        assert!(run(&target, Operation::Create, span(1), &Watched::default()).await.is_err());
+        assert!(run(&target, &load("create"), span(1), &Watched::default()).await.is_err());
     }
 }

@@ -3,44 +3,51 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Args, Parser};
 
-use crate::operations::Operation;
+use crate::baseline::Databases;
+use crate::database::Database;
+use crate::operations::{Operation, Resource};
 
-/// Measure the API against pgbench.
+/// Measure the API.
 ///
-/// `deploy/bench` starts what is needed and calls this. The database is found by the variables of PostgreSQL's own
-/// programs (PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE, PGOPTIONS).
+/// `deploy/bench` starts what is needed and calls this.
 #[derive(Debug, Parser)]
 #[command(name = "load")]
-pub struct Options {
+pub enum Command {
+    /// Each operation against pgbench with the same statements
+    Compare(Compare),
+    /// Lists of a small account against those of a large one
+    Growth(Growth),
+}
+
+/// Where everything is.
+#[derive(Args, Debug)]
+pub struct Place {
     /// Address of the gateway
     #[arg(long, env = "BASE_URL", default_value = "http://127.0.0.1:7700")]
     pub base_url: String,
-    /// API key with the scopes `relations.read` and `relations.write`
-    #[arg(long, env = "API_KEY", hide_env_values = true)]
-    pub key: String,
-    /// What to measure
-    #[arg(long, value_delimiter = ',', value_name = "OPERATIONS")]
-    pub only: Vec<Operation>,
-    /// Numbers of connections
-    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..=512))]
-    pub connections: Vec<u32>,
-    /// Measured seconds of each round and side
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub seconds: u64,
-    /// Seconds before them that do not count
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub warm_up: u64,
-    /// Rounds, whose medians are reported
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub rounds: u32,
-    /// Clients that the account is filled up to
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub clients: u64,
     /// Folder of psql and pgbench; without it only our side is measured
     #[arg(long, value_name = "DIR")]
     pub pg_programs: Option<PathBuf>,
+    /// Database of relations
+    #[arg(
+        long,
+        env = "RELATIONS_DATABASE_URL",
+        hide_env_values = true,
+        default_value = "",
+        value_name = "URL"
+    )]
+    pub relations_database_url: String,
+    /// Database of billing
+    #[arg(
+        long,
+        env = "BILLING_DATABASE_URL",
+        hide_env_values = true,
+        default_value = "",
+        value_name = "URL"
+    )]
+    pub billing_database_url: String,
     /// Folder of the pgbench scripts
     #[arg(long, value_name = "DIR", default_value = "deploy/bench.d")]
     pub scripts: PathBuf,
@@ -59,12 +66,62 @@ pub struct Options {
     /// File for the report as JSON
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Document whose `<!-- bench -->` part gets the tables
+    /// Document whose `<!-- bench -->` or `<!-- growth -->` part gets the tables
     #[arg(long, value_name = "FILE")]
     pub readme: Option<PathBuf>,
 }
 
-impl Options {
+impl Place {
+    /// The databases, when they and the programs for them are known.
+    pub fn databases(&self) -> Result<Option<Databases>, String> {
+        let Some(relations) = self.database(Resource::Client, &self.relations_database_url)? else {
+            return Ok(None);
+        };
+        let billing = self.database(Resource::Invoice, &self.billing_database_url)?;
+        Ok(Some(Databases { relations, billing }))
+    }
+
+    pub fn billing(&self) -> Result<Option<Database>, String> {
+        self.database(Resource::Invoice, &self.billing_database_url)
+    }
+
+    fn database(&self, resource: Resource, url: &str) -> Result<Option<Database>, String> {
+        let programs = self.pg_programs.as_ref().filter(|_| !url.is_empty());
+        programs.map(|programs| Database::new(programs, url, resource.service())).transpose()
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct Compare {
+    #[command(flatten)]
+    pub place: Place,
+    /// API key with the scopes of clients and invoices
+    #[arg(long, env = "API_KEY", hide_env_values = true)]
+    pub key: String,
+    /// What to measure
+    #[arg(long, value_delimiter = ',', value_name = "OPERATIONS")]
+    pub only: Vec<Operation>,
+    /// Numbers of connections; final invoices are made with 4 at most
+    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub connections: Vec<u32>,
+    /// Measured seconds of each round and side
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+    /// Seconds before them that do not count
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub warm_up: u64,
+    /// Rounds, whose medians are reported
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Clients that the account is filled up to
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub clients: u64,
+    /// Invoices that the account is filled up to
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    pub invoices: u64,
+}
+
+impl Compare {
     pub fn operations(&self) -> Vec<Operation> {
         // In the order of measuring, whatever the order on the command line.
         Operation::ALL.into_iter().filter(|each| self.only.is_empty() || self.only.contains(each)).collect()
@@ -72,11 +129,50 @@ impl Options {
 
     /// How long the rounds take, without the filling.
     pub fn duration(&self) -> Duration {
-        let sides = if self.pg_programs.is_some() { 2 } else { 1 };
+        let sides = if self.place.pg_programs.is_some() { 2 } else { 1 };
         let parts = self.operations().len() as u64 * self.connections.len() as u64 * u64::from(self.rounds);
         // pgbench runs a second longer than it is read.
         Duration::from_secs(parts * (sides * (self.seconds + self.warm_up) + sides - 1))
     }
+}
+
+#[derive(Args, Debug)]
+pub struct Growth {
+    #[command(flatten)]
+    pub place: Place,
+    /// API key of the small account
+    #[arg(long, env = "SMALL_KEY", hide_env_values = true)]
+    pub small_key: String,
+    /// Its id
+    #[arg(long, value_name = "ID")]
+    pub small_account: String,
+    /// API key of the large account
+    #[arg(long, env = "LARGE_KEY", hide_env_values = true)]
+    pub large_key: String,
+    /// Its id
+    #[arg(long, value_name = "ID")]
+    pub large_account: String,
+    /// Invoices of the small account
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(5_000..=10_000_000))]
+    pub small: u64,
+    /// Invoices of the large account
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(5_000..=100_000_000))]
+    pub large: u64,
+    /// How many times as much as in the small account a list may take in the large one
+    #[arg(long, default_value_t = 1.5)]
+    pub limit: f64,
+    /// Measured seconds of each round and account
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+    /// Seconds before them that do not count
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub warm_up: u64,
+    /// Rounds, whose medians are reported
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Connections
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub connections: u32,
 }
 
 fn pair(text: &str) -> Result<(&str, &str), String> {
@@ -99,8 +195,13 @@ fn fact(text: &str) -> Result<(String, String), String> {
 mod tests {
     use super::*;
 
-    fn parse(arguments: &str) -> Result<Options, clap::Error> {
-        Options::try_parse_from(format!("load --key ba_x {arguments}").split_whitespace())
+    fn parse(arguments: &str) -> Result<Compare, clap::Error> {
+        let command =
+            Command::try_parse_from(format!("load compare --key ba_x {arguments}").split_whitespace())?;
+        match command {
+            Command::Compare(options) => Ok(options),
+            Command::Growth(_) => panic!("compare was asked for"),
+        }
     }
 
     #[test]
@@ -113,7 +214,8 @@ mod tests {
     #[test]
     fn a_choice_is_measured_in_the_fixed_order() {
         let options = parse("--only create,list25,get --connections 4").unwrap();
-        assert_eq!(options.operations(), [Operation::Get, Operation::List25, Operation::Create]);
+        let names: Vec<_> = options.operations().iter().map(|operation| operation.name).collect();
+        assert_eq!(names, ["get", "list25", "create"]);
         assert!(parse("--only delete").is_err());
         assert!(parse("--connections 0").is_err());
         assert!(parse("--rounds 0").is_err());
@@ -131,7 +233,7 @@ mod tests {
     #[test]
     fn processes_are_named_numbers() {
         assert_eq!(
-            parse("--process gateway=12 --process crm=7").unwrap().processes[1],
+            parse("--process gateway=12 --process crm=7").unwrap().place.processes[1],
             ("crm".to_owned(), 7)
         );
         assert!(parse("--process gateway").is_err());

@@ -22,6 +22,7 @@ pub struct Report {
 #[derive(Debug, Default, Serialize)]
 pub struct Settings {
     pub clients: u64,
+    pub invoices: u64,
     pub rounds: u32,
     pub seconds: u64,
     pub warm_up_seconds: u64,
@@ -44,6 +45,8 @@ pub struct MemoryReport {
 #[derive(Debug, Serialize)]
 pub struct Measured {
     pub operation: &'static str,
+    /// The service that owns it.
+    pub service: &'static str,
     pub connections: u32,
     pub median: Numbers,
     pub rounds: Vec<Numbers>,
@@ -107,7 +110,8 @@ impl Numbers {
 
 impl Measured {
     pub fn new(operation: Operation, connections: u32, rounds: Vec<Numbers>) -> Self {
-        Self { operation: operation.name(), connections, median: Numbers::median(&rounds), rounds }
+        let (name, service) = (operation.name, operation.resource.service());
+        Self { operation: name, service, connections, median: Numbers::median(&rounds), rounds }
     }
 }
 
@@ -119,7 +123,7 @@ fn each(cpu: &Cpu, count: f64) -> BTreeMap<String, f64> {
     cpu.iter().map(|(name, spent)| (name.clone(), *spent as f64 / count)).collect()
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

@@ -36,17 +36,26 @@ fn source(path: &str) -> String {
 fn statements(script: &str) -> Vec<String> {
     let text = read(&format!("deploy/bench.d/{script}.sql"));
     let sql = text.lines().filter(|line| !line.starts_with("--") && !line.starts_with('\\'));
-    let mut sql = one_line(&sql.collect::<Vec<_>>().join("\n"));
+    // `\gset` ends a statement and keeps what it gives.
+    let mut sql = one_line(&sql.collect::<Vec<_>>().join("\n")).replace(" \\gset", ";");
     for (made, sent) in [
         ("array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]", "?"),
         ("array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]", "?"),
         ("encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid", "?"),
+        ("int8send(:id_low) || int8send(:event_low)", "?"),
         ("array[:slot, :slot, :slot, :slot]", "?"),
+        ("array[:slot, :slot]", "?"),
+        ("(:bucket::date + 1)::timestamp at time zone 'UTC'", "?"),
         ("now() - interval '24 hours'", "?"),
         ("now()", "?"),
         ("null::integer", "?"),
+        ("null::timestamptz", "?"),
+        ("null::jsonb", "?"),
+        ("null::uuid", "?"),
+        ("3::integer", "?"),
+        ("1::bigint", "?"),
+        ("''::text", "?"),
         (":number::text || :search_text", "?"),
-        ("'', ", "?, "),
     ] {
         sql = sql.replace(made, sent);
     }
@@ -60,52 +69,111 @@ fn assert_part(source: &str, part: &str) {
     assert!(source.contains(&part), "no source has: {part}");
 }
 
-fn columns() -> String {
-    let get = statements("get").remove(0);
-    let (columns, _) = get.strip_prefix("select ").unwrap().split_once(" from ").unwrap();
-    columns.to_owned()
+/// What a statement selects first: `select COLUMNS from …`.
+fn columns(statement: &str) -> &str {
+    statement.strip_prefix("select ").and_then(|rest| rest.split_once(" from ")).unwrap().0
 }
 
 #[test]
 fn get_is_the_statement_of_the_service() {
     let store = source("svc-relations/src/relation/store.rs");
     let get = statements("get").remove(0);
-    assert_part(&store, &columns());
-    assert_part(&store, get.strip_prefix(&format!("select {} ", columns())).unwrap());
+    assert_part(&store, columns(&get));
+    assert_part(&store, get.strip_prefix(&format!("select {} ", columns(&get))).unwrap());
+}
+
+/// The parts of a statement that the source puts together with macros, in their order.
+#[track_caller]
+fn assert_invoice(statement: &str) {
+    let (named, read) =
+        (source("svc-billing/src/document/store/mod.rs"), source("svc-billing/src/document/store/read.rs"));
+    let (columns, rest) = statement.strip_prefix("select ").unwrap().split_once(", array(").unwrap();
+    assert_part(&named, columns);
+    let (rows, rest) = rest.split_once("), array(").unwrap();
+    assert_part(&read, &format!("array({rows})"));
+    let (credits, rest) = rest.split_once("), array(").unwrap();
+    assert_part(&read, &format!(", array({credits}), array("));
+    let (history, condition) = rest.split_once(" d.id = ").unwrap();
+    assert_part(&read, history);
+    assert_part(&read, &format!("d.id = {condition}"));
 }
 
 #[test]
-fn lists_are_the_statements_of_the_list_builder() {
+fn an_invoice_is_read_by_the_statement_of_the_service() {
+    let get = statements("invoice-get");
+    assert_eq!(get.len(), 1);
+    assert_invoice(&get[0]);
+}
+
+const PAGE: &str = "select page.*, counted.total from ({head}) counted left join lateral (select {columns}, true as found \
+                    from {table} where {conditions} order by {column} {direction}, id {direction} limit \
+                    {limit}{offset}) page on true";
+const COUNTED: &str = "select coalesce(sum(entries), 0)::bigint as total from total where account_id = {account} and \
+                       list = {list} and bucket = {bucket}";
+const MATCHING: &str = "select count(*) as total from {table} where {conditions}";
+
+/// The page of the default order that the list builder makes.
+fn page(head: &str, columns: &str, table: &str, conditions: &str, offset: &str) -> String {
     let builder = source("chassis/src/list.rs");
-    let page = "select page.*, counted.total from ({head}) counted left join lateral (select {columns}, true as found \
-                from {table} where {conditions} order by {column} {direction}, id {direction} limit \
-                {limit}{offset}) page on true";
-    let counted = "select coalesce(sum(entries), 0)::bigint as total from total where account_id = {account} and \
-                   list = {list} and bucket = {bucket}";
-    let matching = "select count(*) as total from {table} where {conditions}";
-    for template in [page, counted, matching] {
+    for template in [PAGE, COUNTED, MATCHING] {
         assert_part(&builder, template);
     }
+    let mut expected = PAGE.replace("{head}", head);
+    for (name, value) in [
+        ("columns", columns),
+        ("table", table),
+        ("conditions", conditions),
+        ("column", "created_at"),
+        ("direction", "desc"),
+        ("offset", offset),
+    ] {
+        expected = expected.replace(&format!("{{{name}}}"), value);
+    }
+    for value in ["limit", "account", "list", "bucket"] {
+        expected = expected.replace(&format!("{{{value}}}"), "?");
+    }
+    expected
+}
+
+#[test]
+fn lists_of_clients_are_the_statements_of_the_list_builder() {
+    let get = statements("get").remove(0);
     let mine = "account_id = ? and role = ?";
     let found = format!("{mine} and search_text like ?");
-    for (script, head, conditions) in [("list", counted, mine), ("search", matching, found.as_str())] {
-        let mut expected = page.replace("{head}", head);
-        for (name, value) in [
-            ("columns", columns().as_str()),
-            ("table", "relations.relation"),
-            ("conditions", conditions),
-            ("column", "created_at"),
-            ("direction", "desc"),
-        ] {
-            expected = expected.replace(&format!("{{{name}}}"), value);
-        }
-        // The first page has no offset.
-        expected = expected.replace("{offset}", "");
-        for value in ["limit", "account", "list", "bucket"] {
-            expected = expected.replace(&format!("{{{value}}}"), "?");
-        }
+    for (script, head, conditions) in [("list", COUNTED, mine), ("search", MATCHING, found.as_str())] {
+        let expected = page(head, columns(&get), "relations.relation", conditions, "");
         assert_eq!(statements(script), [expected]);
     }
+}
+
+/// The columns of a list of invoices.
+fn listed() -> String {
+    let list = source("svc-billing/src/document/store/list.rs");
+    let (_, columns) = list.split_once("const COLUMNS: &str = ").unwrap();
+    columns.split_once(" ;").unwrap().0.trim().to_owned()
+}
+
+#[test]
+fn lists_of_invoices_are_the_statements_of_the_list_builder() {
+    let mine = "account_id = ? and kind = ?";
+    let open = format!("{mine} and payment_status = ?");
+    let found = format!("{mine} and search_text like ?");
+    for (script, head, conditions) in [
+        ("invoice-list", COUNTED, mine),
+        ("invoice-open", MATCHING, open.as_str()),
+        ("invoice-search", MATCHING, found.as_str()),
+    ] {
+        assert_eq!(statements(script), [page(head, &listed(), "billing.document", conditions, "")]);
+    }
+}
+
+#[test]
+fn a_deep_page_of_invoices_is_looked_up_and_read_as_the_list_builder_does() {
+    let deep = statements("invoice-page");
+    assert_eq!(deep.len(), 2, "the day, then the page");
+    assert_part(&source("chassis/src/totals.rs"), &deep[0]);
+    let conditions = "account_id = ? and kind = ? and created_at < ?";
+    assert_eq!(deep[1], page(COUNTED, &listed(), "billing.document", conditions, " offset ?"));
 }
 
 #[test]
@@ -119,4 +187,56 @@ fn create_is_the_write_transaction_of_the_service() {
         create[2].strip_prefix("with number as (").unwrap().split_once(") insert into ").unwrap();
     assert_part(&store, number);
     assert_part(&store, &format!(") insert into {insert}"));
+}
+
+/// Begin, claim, insert, finish, commit.
+#[track_caller]
+fn assert_new_invoice(create: &[String]) {
+    assert_eq!([create[0].as_str(), &create[4]], ["begin", "commit"]);
+    assert_part(&source("chassis/src/idempotency.rs"), &create[1]);
+    assert_part(&source("chassis/src/write.rs"), &create[3]);
+    // The number is put in by a macro that takes placeholders.
+    let store = source("svc-billing/src/document/store/write.rs");
+    let number = " || lpad(value::text, greatest(";
+    assert_part(&store, number);
+    let (taken, rest) = create[2].split_once(&format!("?{number}?")).unwrap();
+    assert_part(&store, taken);
+    let (padding, insert) = rest.split_once(" from taken").unwrap();
+    assert_part(&store, padding);
+    assert_part(&store, &format!("from taken{insert}"));
+}
+
+#[test]
+fn a_draft_is_made_by_the_write_transaction_of_the_service() {
+    let create = statements("invoice-create");
+    assert_eq!(create.len(), 5);
+    assert_new_invoice(&create);
+}
+
+#[test]
+fn a_final_invoice_is_made_read_and_noted_as_the_service_does() {
+    let create = statements("invoice-final");
+    assert_eq!(create.len(), 11);
+    assert_new_invoice(&create[..5]);
+    assert_invoice(&create[5]);
+    assert_part(&source("svc-billing/src/document/store/read.rs"), &create[6]);
+    assert_eq!([create[7].as_str(), &create[10]], ["begin", "commit"]);
+    assert_part(&source("svc-billing/src/document/store/write.rs"), &create[8]);
+    assert_part(&source("chassis/src/write.rs"), &create[9]);
+}
+
+/// Making an invoice also reads the settings and, for a final one, the seller: as soon as they are tables, the scripts
+/// have to read them too.
+#[test]
+fn an_invoice_is_made_with_the_settings_that_the_service_reads() {
+    for (path, table, scripts) in [
+        ("svc-billing/src/settings/store.rs", "billing.settings", &["invoice-create", "invoice-final"][..]),
+        ("svc-billing/src/identity/store.rs", "billing.identity", &["invoice-final"]),
+    ] {
+        let is_read = read(path).contains(table);
+        for script in scripts {
+            let reads = statements(script).iter().any(|statement| statement.contains(table));
+            assert_eq!(reads, is_read, "{script}.sql and the service differ in whether they read {table}");
+        }
+    }
 }

@@ -1,16 +1,9 @@
-//! The report for people: Markdown tables that also read well in a terminal, and their place in a document.
+//! The report for people: Markdown tables that also read well in a terminal.
 
 use std::fmt::Write;
 
 use crate::process::{LOAD, POSTGRES};
 use crate::report::{Measured, Report};
-
-/// What the tables are put between in a document.
-const BEGIN: &str = "<!-- bench -->";
-const END: &str = "<!-- /bench -->";
-
-/// The service whose operations are measured.
-const SERVICE: &str = "relations";
 
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
@@ -40,8 +33,8 @@ fn circumstances(report: &Report) -> String {
     }
     let settings = &report.settings;
     parts.push(format!(
-        "{} clients, medians of {} rounds of {} s",
-        settings.clients, settings.rounds, settings.seconds
+        "{} clients, {} invoices, medians of {} rounds of {} s",
+        settings.clients, settings.invoices, settings.rounds, settings.seconds
     ));
     format!("{}.", parts.join(", "))
 }
@@ -72,7 +65,7 @@ fn speed(results: &[Measured]) -> String {
             optional(numbers.pgbench_per_second, 0),
             optional(numbers.ratio, 2),
             cpu("gateway"),
-            cpu(SERVICE),
+            cpu(measured.service),
             cpu(POSTGRES),
             cpu(LOAD),
         ]
@@ -103,12 +96,12 @@ fn megabytes(kilobytes: Option<u64>) -> String {
     optional(kilobytes.map(|kilobytes| kilobytes as f64 / 1024.0), 1)
 }
 
-fn optional(value: Option<f64>, decimals: usize) -> String {
+pub fn optional(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// The first column to the left, figures to the right.
-fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
+pub fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
     let mut widths: Vec<usize> = head.iter().map(|name| name.chars().count()).collect();
     for row in rows {
@@ -138,24 +131,17 @@ fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Puts the tables between the markers of a document.
-pub fn replace(document: &str, tables: &str) -> Result<String, String> {
-    let missing = || format!("the document has no {BEGIN} … {END}");
-    let (before, rest) = document.split_once(BEGIN).ok_or_else(missing)?;
-    let (_, after) = rest.split_once(END).ok_or_else(missing)?;
-    Ok(format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", tables.trim()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::Operation;
     use crate::report::Numbers;
 
     fn report() -> Report {
         let numbers = Numbers { requests_per_second: 8123.4, ratio: Some(0.256), ..Numbers::default() };
-        let mut report =
-            Report { results: vec![Measured::new(Operation::Get, 32, vec![numbers])], ..Report::default() };
+        let mut report = Report {
+            results: vec![Measured::new("get".parse().unwrap(), 32, vec![numbers])],
+            ..Report::default()
+        };
         report.memory_kb.idle.insert("gateway".to_owned(), 12_288);
         report.memory_kb.idle_total = 12_288;
         report
@@ -176,14 +162,5 @@ mod tests {
             aligned(&["operation", "x"], &[vec!["a".into(), "–".into()], vec!["b".into(), "1234".into()]]);
         let widths: Vec<usize> = table.lines().map(|line| line.chars().count()).collect();
         assert!(widths.iter().all(|width| *width == widths[0]), "{table}");
-    }
-
-    #[test]
-    fn only_what_is_between_the_markers_is_replaced() {
-        let document = "# A\n<!-- bench -->\nold\n<!-- /bench -->\nend\n";
-        let once = replace(document, "| new |\n").unwrap();
-        assert_eq!(once, "# A\n<!-- bench -->\n\n| new |\n\n<!-- /bench -->\nend\n");
-        assert_eq!(replace(&once, "| new |\n").unwrap(), once);
-        assert!(replace("# A\n<!-- bench -->\n", "x").is_err());
     }
 }

@@ -1,0 +1,28 @@
+-- A new draft of three rows: the write transaction of chassis/src/write.rs around the insert of
+-- svc-billing/src/document/store/write.rs. Ids are made as in create.sql; the event goes to a listener that nobody serves.
+\set ms :ms + 1
+\set id_high (:ms << 16) | 28672 | random(0, 4095)
+\set id_low random(-9223372036854775808, -4611686018427387905)
+\set event_low random(-9223372036854775808, -4611686018427387905)
+\set key random(1000000000000000, 4611686018427387903)
+\set slot random(0, 7)
+begin;
+insert into idempotency (account_id, route, key, fingerprint, created_at) values (:account, :route, :key, :fingerprint, now())
+         on conflict (account_id, route, key) do update
+            set fingerprint = excluded.fingerprint, response = null, created_at = excluded.created_at
+            where idempotency.created_at <= now() - interval '24 hours';
+with taken as (insert into counter (account_id, name, value) select :account, :counter, 1 where ''::text = '' on conflict (account_id, name) do update set value = counter.value + 1 returning value), numbered as (select case when ''::text <> '' then ''::text else (select :prefix || lpad(value::text, greatest(:padding, length(value::text)), '0') from taken) end as number), inserted as (insert into billing.document (account_id, id, kind, version, content_version, is_final, number, number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, vat_amount, total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, payment_status, paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, einvoice_missing, search_text, created_at, updated_at) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, :kind, 1, 1, :is_final, number, ''::text <> '', :title, :today, :today, :currency, :language, :total_excl, :vat_rate, :vat_amount, :total_incl, 3::integer, :client, :company_name, :firstname, :lastname, :status_now, null::timestamptz, :open_amount, null::uuid, ''::text, int8send(:id_low) || int8send(:event_low), null::timestamptz, null::jsonb, null::jsonb, :missing, :search_text || lower(number), now(), now() from numbered on conflict do nothing returning number), stored as (insert into billing.document_row (account_id, document_id, position, name, description, quantity, unit, unit_price, vat_rate, vat_code, category) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, position - 1, name, description, quantity, unit, unit_price, vat_rate, vat_code, category from unnest(:names::text[], :descriptions::text[], :quantities::numeric[], :units::text[], :prices::numeric[], :rates::numeric[], :codes::text[], :categories::text[]) with ordinality as r (name, description, quantity, unit, unit_price, vat_rate, vat_code, category, position) where exists (select from inserted)) select number from inserted;
+with events as (
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()
+            from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data)
+        ), totals as (
+            insert into total (account_id, list, bucket, slot, entries)
+            select :account, list, bucket, slot, entries
+            from unnest(:lists::text[], :buckets::date[], array[:slot, :slot]::smallint[], :entries::bigint[]) as t (list, bucket, slot, entries)
+            order by list, bucket, slot
+            on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        )
+        update idempotency set response = :response where account_id = :account and route = :route and key = :key;
+commit;

@@ -1,0 +1,315 @@
+//! The requests over REST of each operation, rendered with as little work as possible.
+
+use std::collections::hash_map::RandomState;
+use std::fmt::Write;
+use std::hash::{BuildHasher, Hasher};
+use std::ops::RangeInclusive;
+
+use deploy_tools::http::Request;
+
+use crate::operations::{Action, Operation, Resource, SEARCHED, SEARCHED_EVERY};
+
+const CITIES: [&str; 8] =
+    ["Amsterdam", "Utrecht", "Rotterdam", "Den Haag", "Eindhoven", "Groningen", "Zwolle", "Maastricht"];
+
+/// Where requests go, and what they ask for.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub authority: String,
+    pub key: String,
+    /// Ids of clients; not empty when one is asked for, or an invoice made.
+    pub clients: Vec<String>,
+    /// Ids of invoices; not empty when one is asked for.
+    pub invoices: Vec<String>,
+    /// Makes the idempotency keys of this run its own.
+    pub run: u64,
+}
+
+impl Target {
+    pub fn new(authority: String, key: String) -> Self {
+        Self { authority, key, clients: Vec::new(), invoices: Vec::new(), run: random_seed() }
+    }
+
+    pub fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
+        Request { method, target, key: Some(&self.key), ..Request::default() }
+    }
+
+    fn ids(&self, resource: Resource) -> &[String] {
+        match resource {
+            Resource::Client => &self.clients,
+            Resource::Invoice => &self.invoices,
+        }
+    }
+}
+
+/// What one connection sends.
+#[derive(Clone, Debug)]
+pub enum Load {
+    Operation(Operation),
+    /// The same request each time.
+    Path(String),
+    /// A page of a list, a random one of these.
+    Pages {
+        path: &'static str,
+        pages: RangeInclusive<u64>,
+    },
+}
+
+impl Load {
+    pub fn success(&self) -> u16 {
+        match self {
+            Self::Operation(operation) => operation.success(),
+            Self::Path(_) | Self::Pages { .. } => 200,
+        }
+    }
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Operation(operation) => f.write_str(operation.name),
+            Self::Path(path) => f.write_str(path),
+            Self::Pages { path, pages } => write!(f, "{path}, pages {} to {}", pages.start(), pages.end()),
+        }
+    }
+}
+
+/// The requests of one connection, one after another, rendered into buffers that are used again.
+pub struct Requests<'a> {
+    target: &'a Target,
+    load: Load,
+    series: String,
+    number: u64,
+    random: Random,
+    message: Vec<u8>,
+    path: String,
+    body: String,
+    idempotency_key: String,
+}
+
+impl<'a> Requests<'a> {
+    /// `series` tells apart the connections of a run.
+    pub fn new(target: &'a Target, load: Load, series: &str) -> Self {
+        let mut requests = Self {
+            target,
+            load,
+            series: format!("{:016x}-{series}", target.run),
+            number: 0,
+            random: Random(random_seed() | 1),
+            message: Vec::with_capacity(2048),
+            path: String::new(),
+            body: String::new(),
+            idempotency_key: String::new(),
+        };
+        if let Some(path) = requests.constant_path() {
+            requests.path = path;
+            requests.render_get();
+        }
+        requests
+    }
+
+    /// What stays the same is rendered once.
+    fn constant_path(&self) -> Option<String> {
+        let operation = match &self.load {
+            Load::Operation(operation) => operation,
+            Load::Path(path) => return Some(path.clone()),
+            Load::Pages { .. } => return None,
+        };
+        let path = operation.resource.path();
+        match operation.action {
+            Action::List(25) => Some(path.to_owned()),
+            Action::List(size) => Some(format!("{path}?per_page={size}")),
+            Action::Open => Some(format!("{path}?payment_status=open")),
+            Action::Search => Some(format!("{path}?search={SEARCHED}")),
+            Action::Get | Action::Create | Action::CreateFinal => None,
+        }
+    }
+
+    pub fn next(&mut self) -> &[u8] {
+        match &self.load {
+            Load::Path(_) => {}
+            Load::Pages { path, pages } => {
+                let count = usize::try_from(pages.end() - pages.start() + 1).unwrap_or(1);
+                let page = pages.start() + self.random.below(count) as u64;
+                self.path.clear();
+                // Writing to a String cannot fail.
+                let _ = write!(self.path, "{path}?page={page}");
+                self.render_get();
+            }
+            Load::Operation(operation) => {
+                let Operation { resource, action, .. } = *operation;
+                match action {
+                    Action::List(_) | Action::Open | Action::Search => {}
+                    Action::Get => {
+                        let ids = self.target.ids(resource);
+                        let id = &ids[self.random.below(ids.len())];
+                        self.path.clear();
+                        let _ = write!(self.path, "{}/{id}", resource.path());
+                        self.render_get();
+                    }
+                    Action::Create | Action::CreateFinal => {
+                        let number = self.number;
+                        self.number += 1;
+                        return self.create(resource, number, action == Action::CreateFinal);
+                    }
+                }
+            }
+        }
+        &self.message
+    }
+
+    fn render_get(&mut self) {
+        self.message.clear();
+        self.target.request("GET", &self.path).render(&self.target.authority, &mut self.message);
+    }
+
+    fn create(&mut self, resource: Resource, number: u64, is_final: bool) -> &[u8] {
+        self.body.clear();
+        match resource {
+            Resource::Client => client(&mut self.body, number, "Handel"),
+            Resource::Invoice => {
+                let clients = &self.target.clients;
+                invoice(&mut self.body, number, &clients[self.random.below(clients.len())], is_final);
+            }
+        }
+        self.post(resource.path(), number)
+    }
+
+    /// A client that reads find, also by the searched word; those that are made while measuring never match it.
+    pub fn fill_client(&mut self, number: u64) -> &[u8] {
+        self.body.clear();
+        client(
+            &mut self.body,
+            number,
+            if number.is_multiple_of(SEARCHED_EVERY) { SEARCHED } else { "Handel" },
+        );
+        self.post(Resource::Client.path(), number)
+    }
+
+    fn post(&mut self, path: &str, number: u64) -> &[u8] {
+        self.idempotency_key.clear();
+        let _ = write!(self.idempotency_key, "{}-{number}", self.series);
+        self.message.clear();
+        let request = Request {
+            idempotency_key: Some(&self.idempotency_key),
+            body: Some(&self.body),
+            ..self.target.request("POST", path)
+        };
+        request.render(&self.target.authority, &mut self.message);
+        &self.message
+    }
+}
+
+fn client(body: &mut String, number: u64, word: &str) {
+    let city = CITIES[usize::try_from(number % 8).unwrap_or(0)];
+    let _ = write!(
+        body,
+        "{{\"type\":\"company\",\"company_name\":\"{word} {number:06} B.V.\",\"firstname\":\"Sanne\",\
+         \"lastname\":\"de Vries\",\"email\":\"info{number}@example.com\",\"phone\":\"+31 20 123 4567\",\
+         \"address\":\"Prinsengracht {number}\",\"zipcode\":\"1015 DV\",\"city\":\"{city}\",\"country\":\"NL\",\
+         \"payment_term\":14}}"
+    );
+}
+
+fn invoice(body: &mut String, number: u64, client: &str, is_final: bool) {
+    let mode = if is_final { "final" } else { "draft" };
+    let (quantity, price) = (number % 9 + 1, number % 90 + 10);
+    let _ = write!(
+        body,
+        "{{\"title\":\"Levering {number:06}\",\"client_id\":\"{client}\",\"generation_mode\":\"{mode}\",\"rows\":[\
+         {{\"name\":\"Zuurdesembrood\",\"quantity\":{quantity},\"unit\":\"stuk\",\"unit_price\":\"4.25\",\
+         \"vat_rate\":\"9\"}},\
+         {{\"name\":\"Bezorging\",\"quantity\":1,\"unit_price\":\"{price}.50\",\"vat_rate\":\"21\"}},\
+         {{\"name\":\"Advies\",\"quantity\":\"1.5\",\"unit\":\"uur\",\"unit_price\":\"85.00\",\"vat_rate\":\"21\"}}]}}"
+    );
+}
+
+/// A different number in every process, from the seed that the standard library gives its hash maps.
+fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Xorshift: good enough to pick a row, and a few instructions.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % (limit.max(1) as u64)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn text(message: &[u8]) -> String {
+        String::from_utf8(message.to_vec()).unwrap()
+    }
+
+    fn target() -> Target {
+        let mut target = Target::new("h:1".into(), "ba_x".into());
+        target.clients = (0..100).map(|number| format!("id{number}")).collect();
+        target
+    }
+
+    fn load(name: &str) -> Load {
+        Load::Operation(name.parse().unwrap())
+    }
+
+    #[test]
+    fn each_create_has_its_own_key_and_a_body_that_is_json() {
+        let target = target();
+        for (name, field, value) in [
+            ("create", "type", "company"),
+            ("invoice-draft", "generation_mode", "draft"),
+            ("invoice-final", "generation_mode", "final"),
+        ] {
+            let mut requests = Requests::new(&target, load(name), "0");
+            let (first, second) = (text(requests.next()), text(requests.next()));
+            let key = |message: &str| {
+                message.lines().find(|line| line.starts_with("idempotency-key")).unwrap().to_owned()
+            };
+            assert_ne!(key(&first), key(&second));
+            let body: Value = serde_json::from_str(first.split_once("\r\n\r\n").unwrap().1).unwrap();
+            assert_eq!(body[field], value);
+            assert_eq!(body["rows"].as_array().map_or(3, Vec::len), 3, "an invoice has three rows");
+            assert!(!first.contains(SEARCHED), "what is made while measuring does not change the search");
+        }
+    }
+
+    #[test]
+    fn a_handful_of_ten_thousand_filled_clients_match_the_search() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("create"), "fill");
+        let matching =
+            (0..10_000).filter(|number| text(requests.fill_client(*number)).contains(SEARCHED)).count();
+        assert!((3..=10).contains(&matching), "{matching}");
+    }
+
+    #[test]
+    fn gets_ask_for_many_different_clients() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("get"), "0");
+        let asked: HashSet<String> = (0..1000).map(|_| text(requests.next())).collect();
+        assert!(asked.len() > 90, "{}", asked.len());
+    }
+
+    #[test]
+    fn pages_are_drawn_from_the_whole_range_and_nowhere_else() {
+        let target = target();
+        let pages = Load::Pages { path: "/v1/invoices", pages: 180..=220 };
+        let mut requests = Requests::new(&target, pages, "0");
+        let asked: HashSet<String> =
+            (0..2000).map(|_| text(requests.next()).lines().next().unwrap().to_owned()).collect();
+        let expected =
+            (180..=220).map(|page| format!("GET /v1/invoices?page={page} HTTP/1.1")).collect::<HashSet<_>>();
+        assert_eq!(asked, expected);
+    }
+}
