@@ -5,6 +5,7 @@ mod document;
 pub mod einvoice;
 mod error;
 mod identity;
+pub mod page;
 mod payment;
 mod press;
 mod settings;
@@ -12,6 +13,7 @@ mod settings;
 use std::sync::Arc;
 
 use chassis::{Runtime, Service};
+use proto::billing::document_page_service_server::DocumentPageServiceServer;
 use proto::billing::invoice_service_server::InvoiceServiceServer;
 use proto::billing::payment_service_server::PaymentServiceServer;
 use proto::billing::quote_service_server::QuoteServiceServer;
@@ -45,6 +47,7 @@ impl Service for Billing {
             .add_service(InvoiceServiceServer::new(desk(Kind::Invoice)))
             .add_service(QuoteServiceServer::new(desk(Kind::Quote)))
             .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
+            .add_service(DocumentPageServiceServer::new(page::rpc::Pages { shared: Arc::clone(&shared) }))
             .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: runtime.db.clone() }));
     }
 }

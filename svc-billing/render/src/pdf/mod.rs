@@ -9,6 +9,8 @@ mod palette;
 mod view;
 mod world;
 
+pub use palette::{Screen, Tones};
+
 use chrono::{Datelike, NaiveDate};
 use sha2::{Digest, Sha256};
 use typst::diag::SourceDiagnostic;
