@@ -169,8 +169,7 @@ print(key.private_bytes(Encoding.PEM, form, NoEncryption()).decode())
 fn mail(body: &str) -> Mail {
     let from = mailbox("Bäckerei", "info@Bakery.example").unwrap();
     // More than fits on a line, many times.
-    let to =
-        (0..30).map(|number| mailbox("Ännchen Müller", &format!("ann{number}@client.example")).unwrap());
+    let to = (0..30).map(|number| mailbox("Ännchen Müller", &format!("ann{number}@client.example")).unwrap());
     Mail {
         text: Some(body.to_owned()),
         html: Some(format!("<p>{body}</p>  \n\n")),

@@ -6,6 +6,7 @@ pub mod einvoice;
 mod error;
 mod heard;
 mod identity;
+pub mod page;
 mod payment;
 mod payment_term;
 mod press;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use chassis::mail::AttachmentSource;
 use chassis::{Runtime, Service, Tx};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
+use proto::billing::document_page_service_server::DocumentPageServiceServer;
 use proto::billing::invoice_service_server::InvoiceServiceServer;
 use proto::billing::payment_service_server::PaymentServiceServer;
 use proto::billing::product_service_server::ProductServiceServer;
@@ -57,6 +59,7 @@ impl Service for Billing {
             .add_service(InvoiceServiceServer::new(desk(Kind::Invoice)))
             .add_service(QuoteServiceServer::new(desk(Kind::Quote)))
             .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
+            .add_service(DocumentPageServiceServer::new(page::rpc::Pages { shared: Arc::clone(&shared) }))
             .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: db() }))
             .add_service(ProductServiceServer::new(product::rpc::Products { db: db() }))
             .add_service(SettingsServiceServer::new(settings::rpc::SettingsRpc { db: db() }));

@@ -6,4 +6,4 @@ pub mod pdf;
 pub mod text;
 
 pub use paper::Paper;
-pub use pdf::{Attachment, Error};
+pub use pdf::{Attachment, Error, Screen, Tones};

@@ -82,6 +82,8 @@ pub struct Record {
     pub token: [u8; 16],
     pub finalized_at: Option<DateTime<Utc>>,
     pub accepted_at: Option<DateTime<Utc>>,
+    /// The last day on which the page of a quote was opened.
+    pub viewed_on: Option<NaiveDate>,
     pub einvoice_missing: Vec<String>,
     pub pdf_version: Option<i64>,
     pub pdf_error: String,

@@ -11,6 +11,8 @@ mod rows;
 mod view;
 mod world;
 
+pub use palette::{Screen, Tones};
+
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

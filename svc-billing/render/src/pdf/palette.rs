@@ -38,7 +38,49 @@ impl Palette {
     }
 }
 
+/// The seller's colours on a screen, each as `#rrggbb`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// For bars: the seller's colour as it is, and the second one.
+    pub bar: String,
+    pub second: String,
+    pub light: Tones,
+    pub dark: Tones,
+}
+
+/// What reads well on one kind of background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tones {
+    /// For text on the background and on `soft`, and behind text that has the colour of the background.
+    pub brand: String,
+    /// Behind text: hardly there.
+    pub soft: String,
+}
+
+impl Screen {
+    /// `dark` is the background where the reader wants a dark one; the light one is white.
+    pub fn new(primary: &str, secondary: &str, dark: &str) -> Self {
+        let palette = Palette::new(primary, secondary);
+        let bar = Rgb::parse(primary).unwrap_or(DEFAULT);
+        let dark = Rgb::parse(dark).unwrap_or(BLACK);
+        Self {
+            bar: palette.bar,
+            second: palette.second,
+            light: bar.tones(WHITE, BLACK),
+            dark: bar.tones(dark, WHITE),
+        }
+    }
+}
+
 impl Rgb {
+    /// `away` is black or white: where the colour has to go to be seen on the background.
+    fn tones(self, background: Self, away: Self) -> Tones {
+        let soft = self.mix(background, 0.92);
+        let reads = |color: &Self| color.contrast(background).min(color.contrast(soft)) >= READABLE;
+        let brand = (0..=20).map(|step| self.mix(away, f64::from(step) * 0.05)).find(reads);
+        Tones { brand: brand.unwrap_or(away).hex(), soft: soft.hex() }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().strip_prefix('#')?;
         if digits.len() != 6 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -70,14 +112,16 @@ impl Rgb {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
-    fn contrast_on_white(self) -> f64 {
-        1.05 / (self.luminance() + 0.05)
+    /// As WCAG measures it, from 1 to 21.
+    fn contrast(self, other: Self) -> f64 {
+        let (a, b) = (self.luminance() + 0.05, other.luminance() + 0.05);
+        a.max(b) / a.min(b)
     }
 
     fn readable(self) -> Self {
         (0..20)
             .map(|step| self.mix(BLACK, f64::from(step) * 0.05))
-            .find(|color| color.contrast_on_white() >= READABLE)
+            .find(|color| color.contrast(WHITE) >= READABLE)
             .unwrap_or(BLACK)
     }
 }
@@ -101,8 +145,17 @@ mod tests {
         fn text_is_readable_in_every_colour(r: u8, g: u8, b: u8) {
             let palette = Palette::new(&Rgb(r, g, b).hex(), "");
             let text = Rgb::parse(&palette.text).unwrap();
-            prop_assert!(text.contrast_on_white() >= READABLE);
+            prop_assert!(text.contrast(WHITE) >= READABLE);
             prop_assert_eq!(palette.bar, Rgb(r, g, b).hex());
+        }
+
+        #[test]
+        fn a_screen_is_readable_in_every_colour_light_and_dark(r: u8, g: u8, b: u8) {
+            let screen = Screen::new(&Rgb(r, g, b).hex(), "", "#171b21");
+            for (tones, background) in [(screen.light, WHITE), (screen.dark, Rgb(0x17, 0x1b, 0x21))] {
+                let [brand, soft] = [tones.brand, tones.soft].map(|color| Rgb::parse(&color).unwrap());
+                prop_assert!(brand.contrast(background) >= READABLE && brand.contrast(soft) >= READABLE);
+            }
         }
     }
 }

@@ -72,6 +72,7 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
         token: Link::random(account).secret,
         finalized_at: is_final.then_some(now),
         accepted_at: None,
+        viewed_on: None,
         einvoice_missing: Vec::new(),
         pdf_version: None,
         pdf_error: String::new(),

@@ -151,6 +151,7 @@ fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row], settings: &Settings) 
         token: Link::random(tx.account()).secret,
         finalized_at: invoice.is_final.then_some(now),
         accepted_at: None,
+        viewed_on: None,
         pdf_version: None,
         pdf_error: String::new(),
         created_at: now,

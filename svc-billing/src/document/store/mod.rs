@@ -4,7 +4,7 @@ mod list;
 mod read;
 mod write;
 
-pub use list::{Item, Wanted, list};
+pub use list::{Wanted, list};
 pub use read::{
     Full, History, StoredRow, find, find_by_external_id, find_by_number, find_by_token, find_original,
     find_parties, find_state, list_rows, lock_family,
@@ -21,7 +21,7 @@ macro_rules! columns {
          d.due_date, d.currency, d.language, d.total_excl, d.vat_rate, d.vat_amount, d.total_incl, d.row_count, \
          d.client_id, d.client_company_name, d.client_firstname, d.client_lastname, d.payment_status, d.paid_at, \
          d.paid_amount, d.open_amount, d.overpaid_amount, d.sent_at, d.project_number, d.credits, d.external_id, \
-         d.token, d.finalized_at, d.accepted_at, d.einvoice_missing, d.pdf_version, d.pdf_error, d.created_at, \
+         d.token, d.finalized_at, d.accepted_at, d.viewed_on, d.einvoice_missing, d.pdf_version, d.pdf_error, d.created_at, \
          d.updated_at"
     };
 }

@@ -76,6 +76,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         token: columns.take()?,
         finalized_at: columns.take()?,
         accepted_at: columns.take()?,
+        viewed_on: columns.take()?,
         einvoice_missing: columns.take()?,
         pdf_version: columns.take()?,
         pdf_error: columns.take()?,

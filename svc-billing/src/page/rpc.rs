@@ -1,0 +1,121 @@
+//! `DocumentPageService`: pages, acceptance and PDFs for whoever has the link.
+
+use std::sync::Arc;
+
+use chassis::link::unknown_link;
+use chassis::{Call, Tx};
+use proto::Check;
+use proto::api::HttpBody;
+use proto::billing::document_page_service_server::DocumentPageService;
+use proto::billing::{AcceptOnPageRequest, DownloadPdfRequest, GetDocumentPageRequest};
+use tonic::{Request, Response, Status};
+
+use super::{State, page};
+use crate::Error;
+use crate::document::operations::{self, Family, Known};
+use crate::document::rpc::Shared;
+use crate::document::store::{self, Full};
+use crate::document::{Kind, Record};
+use crate::press::file_name;
+
+pub struct Pages {
+    pub shared: Arc<Shared>,
+}
+
+#[tonic::async_trait]
+impl DocumentPageService for Pages {
+    async fn get_document_page(
+        &self,
+        request: Request<GetDocumentPageRequest>,
+    ) -> Result<Response<HttpBody>, Status> {
+        let (call, full) = self.find(request, |request| &request.token).await?;
+        let account = call.context.account();
+        let today = call.context.clock.today(account.timezone);
+        let state = State::of(&full.record, today, account.timezone);
+        let paper = self.shared.press.paper(account, &full).await?;
+        let shown = page(&paper, &state, &path(&call.input.token))?;
+        // Looked at before, so that a page that is opened again costs no transaction.
+        let record = full.record;
+        if record.kind == Kind::Quote && record.is_final && record.viewed_on.is_none_or(|day| day < today) {
+            self.note(call, record).await;
+        }
+        Ok(Response::new(HttpBody {
+            content_type: "text/html; charset=utf-8".to_owned(),
+            data: shown.html.into(),
+            content_security_policy: shown.policy,
+            ..HttpBody::default()
+        }))
+    }
+
+    async fn accept_on_page(
+        &self,
+        request: Request<AcceptOnPageRequest>,
+    ) -> Result<Response<HttpBody>, Status> {
+        let (call, full) = self.find(request, |request| &request.token).await?;
+        if full.record.kind != Kind::Quote {
+            return Err(unknown_link().into());
+        }
+        let known = Known { kind: Kind::Quote, client: None, links: self.shared.links.clone() };
+        let id = full.record.id.to_string();
+        self.shared.db.write_with(call, (known, id), accept).await
+    }
+
+    async fn download_pdf(&self, request: Request<DownloadPdfRequest>) -> Result<Response<HttpBody>, Status> {
+        let (call, full) = self.find(request, |request| &request.token).await?;
+        let data = self.shared.press.pdf(call.context.account(), &full).await?;
+        let name = file_name(&full.record.number);
+        Ok(Response::new(HttpBody {
+            content_type: "application/pdf".to_owned(),
+            data,
+            disposition: format!("inline; filename=\"{name}.pdf\""),
+            cache_control: "private, no-cache".to_owned(),
+            ..HttpBody::default()
+        }))
+    }
+}
+
+impl Pages {
+    /// The document that the link of a request leads to.
+    async fn find<R: Check + prost::Message>(
+        &self,
+        request: Request<R>,
+        token: fn(&R) -> &String,
+    ) -> Result<(Call<R>, Full), Status> {
+        let (call, link) = self.shared.db.follow(Call::open(request)?, |input| token(input)).await?;
+        let mut connection = self.shared.db.read().await?;
+        let found = store::find_by_token(&mut connection, call.context.account_id(), link.secret).await?;
+        connection.done();
+        Ok((call, found.ok_or_else(unknown_link)?))
+    }
+
+    /// Tells that a quote was looked at. Its reader sees it all the same when that fails.
+    async fn note(&self, call: Call<GetDocumentPageRequest>, record: Record) {
+        let id = record.id;
+        let noted: Result<Response<()>, Status> = self.shared.db.write_with(call, record, view).await;
+        if let Err(status) = noted {
+            tracing::warn!(%status, quote = %id, "a view of a quote could not be noted");
+        }
+    }
+}
+
+async fn view(tx: &mut Tx<'_>, (_, record): &(GetDocumentPageRequest, Record)) -> Result<(), Error> {
+    operations::view(tx, record).await
+}
+
+/// Accepts what its page offers at this moment. The answer always leads back to the page, which shows what became of it.
+async fn accept(
+    tx: &mut Tx<'_>,
+    (input, (known, id)): &(AcceptOnPageRequest, (Known, String)),
+) -> Result<HttpBody, Error> {
+    let family = Family::lock(tx, known.kind, id).await?.ok_or_else(unknown_link)?;
+    let (today, zone) = (tx.today(), tx.settings().timezone);
+    if State::of(family.target(), today, zone) == State::Offered {
+        operations::accept(tx, known, id).await?;
+    }
+    Ok(HttpBody { status: 303, location: path(&input.token), ..HttpBody::default() })
+}
+
+/// Where the page is. The token was read as a link, so nothing in it needs an escape.
+fn path(token: &str) -> String {
+    format!("/documents/{token}")
+}

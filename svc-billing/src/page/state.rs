@@ -1,0 +1,101 @@
+//! Where a document stands, as its receiver is told. Pure: the record and the day decide.
+
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono_tz::Tz;
+use rust_decimal::Decimal;
+
+use crate::document::rules::standing::{ACCEPTED, CREDITED, OPEN, PAID};
+use crate::document::{Kind, Record};
+
+/// Amounts are positive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    Draft,
+    /// An invoice that asks for money; `paid` and `credited` have gone off already.
+    ToPay {
+        open: Decimal,
+        paid: Decimal,
+        credited: Decimal,
+        /// The day has passed by which it was to be paid.
+        late: bool,
+    },
+    /// Nothing is asked; the day may not be known.
+    Paid {
+        on: Option<NaiveDate>,
+    },
+    /// An invoice that was taken back.
+    Credited,
+    /// The receiver gets money; `paid` was paid back already.
+    ToRefund {
+        open: Decimal,
+        paid: Decimal,
+    },
+    Refunded {
+        on: Option<NaiveDate>,
+    },
+    /// A credit that was taken off its invoice.
+    Settled,
+    /// A quote that waits for an answer.
+    Offered,
+    Accepted {
+        on: Option<NaiveDate>,
+    },
+    /// A quote that was valid for too long ago a day.
+    Expired,
+    /// A quote whose sender gave it a status of their own.
+    Closed,
+    /// A work order: nothing is asked of its reader.
+    Told,
+}
+
+impl State {
+    /// `today` and `zone` are those of the account.
+    pub(crate) fn of(record: &Record, today: NaiveDate, zone: Tz) -> Self {
+        if !record.is_final {
+            return Self::Draft;
+        }
+        match record.kind {
+            Kind::Invoice => invoice(record, today, zone),
+            Kind::Quote => quote(record, today, zone),
+            Kind::Workorder => Self::Told,
+        }
+    }
+}
+
+fn quote(record: &Record, today: NaiveDate, zone: Tz) -> State {
+    let status = record.payment_status.as_str();
+    if record.accepted_at.is_some() || status == ACCEPTED {
+        State::Accepted { on: record.accepted_at.map(|at| day(at, zone)) }
+    } else if status != OPEN {
+        State::Closed
+    } else if record.due_date < today {
+        State::Expired
+    } else {
+        State::Offered
+    }
+}
+
+/// A status that was set by hand says less than the amounts, unless it says that all is paid or taken back.
+fn invoice(record: &Record, today: NaiveDate, zone: Tz) -> State {
+    let on = record.paid_at.map(|at| day(at, zone));
+    let (open, paid) = (record.open_amount.abs(), record.paid_amount.abs());
+    let to_reader = record.is_credit() || record.total_incl.is_sign_negative();
+    match (record.payment_status.as_str(), to_reader) {
+        (PAID, true) => State::Refunded { on },
+        (PAID, false) => State::Paid { on },
+        (CREDITED, true) if record.is_credit() => State::Settled,
+        (CREDITED, _) => State::Credited,
+        (_, true) if open.is_zero() => State::Settled,
+        (_, true) => State::ToRefund { open, paid },
+        (_, false) if open.is_zero() => State::Paid { on },
+        (_, false) => {
+            let credited = (record.total_incl - open - paid).max(Decimal::ZERO);
+            State::ToPay { open, paid, credited, late: record.due_date < today }
+        }
+    }
+}
+
+/// Payments are known by their day, which is kept as midnight; other moments fall on a day of the account.
+fn day(at: DateTime<Utc>, zone: Tz) -> NaiveDate {
+    if at.time() == NaiveTime::MIN { at.date_naive() } else { at.with_timezone(&zone).date_naive() }
+}

@@ -1,0 +1,190 @@
+//! What a page says besides the words of the document itself: where the document stands, and what can be done.
+
+use chrono::NaiveDate;
+use render::Paper;
+use render::paper::{Kind, Language};
+use render::text;
+use rust_decimal::Decimal;
+
+use super::State;
+
+/// How a state is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Draft,
+    Plain,
+    Brand,
+    Good,
+    Wait,
+    Bad,
+}
+
+impl Tone {
+    /// Its class in the style sheet.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Plain => "plain",
+            Self::Brand => "brand",
+            Self::Good => "good",
+            Self::Wait => "wait",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// The state in a word or two.
+pub fn badge(state: &State, kind: Kind, language: Language) -> (&'static str, Tone) {
+    let (nl, en, tone) = match state {
+        State::Draft => ("Concept", "Draft", Tone::Draft),
+        State::ToPay { late: true, .. } => ("Vervallen", "Overdue", Tone::Bad),
+        State::ToPay { paid, .. } if !paid.is_zero() => ("Deels betaald", "Partially paid", Tone::Wait),
+        State::ToPay { credited, .. } if !credited.is_zero() => {
+            ("Deels gecrediteerd", "Partially credited", Tone::Wait)
+        }
+        State::ToPay { .. } => ("Openstaand", "Open", Tone::Wait),
+        State::Paid { .. } => ("Betaald", "Paid", Tone::Good),
+        State::Credited => ("Gecrediteerd", "Credited", Tone::Plain),
+        State::ToRefund { paid, .. } if !paid.is_zero() => {
+            ("Deels terugbetaald", "Partially refunded", Tone::Wait)
+        }
+        State::ToRefund { .. } => ("Terug te ontvangen", "To be refunded", Tone::Wait),
+        State::Refunded { .. } => ("Terugbetaald", "Refunded", Tone::Good),
+        State::Settled => ("Verrekend", "Settled", Tone::Good),
+        State::Offered => ("Wacht op uw akkoord", "Awaiting your reply", Tone::Brand),
+        State::Accepted { .. } => ("Geaccepteerd", "Accepted", Tone::Good),
+        State::Expired => ("Verlopen", "Expired", Tone::Bad),
+        State::Closed => ("Gesloten", "Closed", Tone::Plain),
+        State::Told if kind == Kind::Workorder => ("Werkbon", "Work order", Tone::Brand),
+        State::Told => ("Definitief", "Final", Tone::Plain),
+    };
+    (pick(language, nl, en), tone)
+}
+
+/// The state in a sentence.
+pub fn sentence(state: &State, paper: &Paper) -> String {
+    let language = paper.language;
+    let due = text::date(paper.due_date, language);
+    match language {
+        Language::Nl => in_dutch(state, paper, &due),
+        Language::En => in_english(state, paper, &due),
+    }
+}
+
+fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
+    let money = |amount: Decimal| text::money(amount, &paper.currency, paper.language);
+    let on = |day: Option<NaiveDate>| {
+        day.map(|day| format!(" op {}", text::date(day, paper.language))).unwrap_or_default()
+    };
+    match state {
+        State::Draft => "Dit is een concept. Er kan nog iets veranderen.".to_owned(),
+        State::ToPay { paid, credited, late, .. } => {
+            let mut text = String::new();
+            if !paid.is_zero() {
+                text += &format!("Wij ontvingen al {}. ", money(*paid));
+            }
+            if !credited.is_zero() {
+                text += &format!("Er is {} gecrediteerd. ", money(*credited));
+            }
+            text + &if *late {
+                format!("Wij hadden uw betaling graag uiterlijk {due} ontvangen.")
+            } else {
+                format!("Wij ontvangen uw betaling graag uiterlijk {due}.")
+            }
+        }
+        State::Paid { .. } if paper.total_incl.is_zero() => "U hoeft niets te betalen.".to_owned(),
+        State::Paid { on: day } => format!("Betaald{}. Hartelijk dank!", on(*day)),
+        State::Credited => "Deze factuur is gecrediteerd. U hoeft niets te betalen.".to_owned(),
+        State::ToRefund { open, paid } if !paid.is_zero() => {
+            format!("U ontving al {}. U krijgt nog {} van ons.", money(*paid), money(*open))
+        }
+        State::ToRefund { open, .. } => format!("U krijgt {} van ons terug.", money(*open)),
+        State::Refunded { on: day } => format!("Aan u terugbetaald{}.", on(*day)),
+        State::Settled => match &paper.credits {
+            Some(original) => format!("Verrekend met factuur {}.", original.number),
+            None => "Dit bedrag is verrekend.".to_owned(),
+        },
+        State::Offered => format!("Geldig tot en met {due}."),
+        State::Accepted { on: day } => {
+            format!("U hebt deze offerte geaccepteerd{}. Hartelijk dank!", on(*day))
+        }
+        State::Expired => {
+            format!(
+                "Deze offerte was geldig tot en met {due}. Vraag ons om een nieuwe als u nog belangstelling hebt."
+            )
+        }
+        State::Closed => "Deze offerte kan hier niet meer worden geaccepteerd.".to_owned(),
+        State::Told => format!("Van {}.", text::date(paper.date, paper.language)),
+    }
+}
+
+fn in_english(state: &State, paper: &Paper, due: &str) -> String {
+    let money = |amount: Decimal| text::money(amount, &paper.currency, paper.language);
+    let on = |day: Option<NaiveDate>| {
+        day.map(|day| format!(" on {}", text::date(day, paper.language))).unwrap_or_default()
+    };
+    match state {
+        State::Draft => "This is a draft. It may still change.".to_owned(),
+        State::ToPay { paid, credited, late, .. } => {
+            let mut text = String::new();
+            if !paid.is_zero() {
+                text += &format!("We have received {}. ", money(*paid));
+            }
+            if !credited.is_zero() {
+                text += &format!("{} was credited. ", money(*credited));
+            }
+            text + &if *late { format!("Payment was due by {due}.") } else { format!("Please pay by {due}.") }
+        }
+        State::Paid { .. } if paper.total_incl.is_zero() => "There is nothing to pay.".to_owned(),
+        State::Paid { on: day } => format!("Paid{}. Thank you!", on(*day)),
+        State::Credited => "This invoice was credited. There is nothing to pay.".to_owned(),
+        State::ToRefund { open, paid } if !paid.is_zero() => {
+            format!("You have received {}. We still owe you {}.", money(*paid), money(*open))
+        }
+        State::ToRefund { open, .. } => format!("You will receive {} back from us.", money(*open)),
+        State::Refunded { on: day } => format!("Refunded to you{}.", on(*day)),
+        State::Settled => match &paper.credits {
+            Some(original) => format!("Settled with invoice {}.", original.number),
+            None => "This amount was settled.".to_owned(),
+        },
+        State::Offered => format!("Valid until {due}."),
+        State::Accepted { on: day } => format!("You accepted this quote{}. Thank you!", on(*day)),
+        State::Expired => {
+            format!("This quote was valid until {due}. Ask us for a new one if you are still interested.")
+        }
+        State::Closed => "This quote can no longer be accepted here.".to_owned(),
+        State::Told => format!("Of {}.", text::date(paper.date, paper.language)),
+    }
+}
+
+/// What the button does, and what pressing it means.
+pub fn accept(paper: &Paper) -> (&'static str, String) {
+    let total = text::money(paper.total_incl, &paper.currency, paper.language);
+    let label = pick(paper.language, "Offerte accepteren", "Accept this quote");
+    let meaning = match (paper.language, paper.seller.name.trim()) {
+        (Language::Nl, "") => {
+            format!(
+                "Hiermee gaat u akkoord met deze offerte van {total} inclusief btw. De afzender krijgt daar direct bericht van."
+            )
+        }
+        (Language::Nl, seller) => {
+            format!(
+                "Hiermee gaat u akkoord met deze offerte van {total} inclusief btw. {seller} krijgt daar direct bericht van."
+            )
+        }
+        (Language::En, "") => {
+            format!("You agree to this quote of {total} including VAT. The sender is told at once.")
+        }
+        (Language::En, seller) => {
+            format!("You agree to this quote of {total} including VAT. {seller} is told at once.")
+        }
+    };
+    (label, meaning)
+}
+
+pub fn pick(language: Language, nl: &'static str, en: &'static str) -> &'static str {
+    match language {
+        Language::Nl => nl,
+        Language::En => en,
+    }
+}
