@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::{Environment, UndefinedBehavior};
 use render::Paper;
-use render::paper::{Kind, Language, Logo, LogoFormat, Party};
+use render::paper::{Kind, Logo, LogoFormat, Party};
 use render::text::{self, Words};
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -54,6 +54,7 @@ struct View {
     language: &'static str,
     sheet: &'static str,
     colors: String,
+    /// Not escaped again: it has nothing that could end an attribute.
     logo: Option<String>,
     badge: Badge,
     heading: String,
@@ -285,11 +286,7 @@ fn buyer(paper: &Paper, words: &Words) -> Address {
     let contact = if contact.is_empty() { String::new() } else { format!("{} {contact}", words.attention) };
     let mut lines = vec![contact];
     lines.extend(place(paper, buyer));
-    Address {
-        label: pick(paper.language, "Aan", "To"),
-        name: buyer.name.clone(),
-        lines: present(lines),
-    }
+    Address { label: pick(paper.language, "Aan", "To"), name: buyer.name.clone(), lines: present(lines) }
 }
 
 fn seller(paper: &Paper, words: &Words) -> Address {
@@ -297,11 +294,7 @@ fn seller(paper: &Paper, words: &Words) -> Address {
     let phone = seller.phone.trim();
     let mut lines = Vec::from(place(paper, seller));
     lines.push(if phone.is_empty() { String::new() } else { format!("{} {phone}", words.phone) });
-    Address {
-        label: pick(paper.language, "Van", "From"),
-        name: seller.name.clone(),
-        lines: present(lines),
-    }
+    Address { label: pick(paper.language, "Van", "From"), name: seller.name.clone(), lines: present(lines) }
 }
 
 /// The country is of use only across a border.

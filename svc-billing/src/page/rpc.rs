@@ -60,10 +60,7 @@ impl DocumentPageService for Pages {
         self.shared.db.write_with(call, (known, id), accept).await
     }
 
-    async fn download_pdf(
-        &self,
-        request: Request<DownloadPdfRequest>,
-    ) -> Result<Response<HttpBody>, Status> {
+    async fn download_pdf(&self, request: Request<DownloadPdfRequest>) -> Result<Response<HttpBody>, Status> {
         let (call, full) = self.find(request, |request| &request.token).await?;
         let data = self.shared.press.pdf(call.context.account(), &full).await?;
         let name = file_name(&full.record.number);

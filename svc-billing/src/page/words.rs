@@ -105,9 +105,13 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
             None => "Dit bedrag is verrekend.".to_owned(),
         },
         State::Offered => format!("Geldig tot en met {due}."),
-        State::Accepted { on: day } => format!("U hebt deze offerte geaccepteerd{}. Hartelijk dank!", on(*day)),
+        State::Accepted { on: day } => {
+            format!("U hebt deze offerte geaccepteerd{}. Hartelijk dank!", on(*day))
+        }
         State::Expired => {
-            format!("Deze offerte was geldig tot en met {due}. Vraag ons om een nieuwe als u nog belangstelling hebt.")
+            format!(
+                "Deze offerte was geldig tot en met {due}. Vraag ons om een nieuwe als u nog belangstelling hebt."
+            )
         }
         State::Closed => "Deze offerte kan hier niet meer worden geaccepteerd.".to_owned(),
         State::Told => format!("Van {}.", text::date(paper.date, paper.language)),
@@ -129,11 +133,7 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
             if !credited.is_zero() {
                 text += &format!("{} was credited. ", money(*credited));
             }
-            text + &if *late {
-                format!("Payment was due by {due}.")
-            } else {
-                format!("Please pay by {due}.")
-            }
+            text + &if *late { format!("Payment was due by {due}.") } else { format!("Please pay by {due}.") }
         }
         State::Paid { .. } if paper.total_incl.is_zero() => "There is nothing to pay.".to_owned(),
         State::Paid { on: day } => format!("Paid{}. Thank you!", on(*day)),
@@ -163,10 +163,14 @@ pub fn accept(paper: &Paper) -> (&'static str, String) {
     let label = pick(paper.language, "Offerte accepteren", "Accept this quote");
     let meaning = match (paper.language, paper.seller.name.trim()) {
         (Language::Nl, "") => {
-            format!("Hiermee gaat u akkoord met deze offerte van {total} inclusief btw. De afzender krijgt daar direct bericht van.")
+            format!(
+                "Hiermee gaat u akkoord met deze offerte van {total} inclusief btw. De afzender krijgt daar direct bericht van."
+            )
         }
         (Language::Nl, seller) => {
-            format!("Hiermee gaat u akkoord met deze offerte van {total} inclusief btw. {seller} krijgt daar direct bericht van.")
+            format!(
+                "Hiermee gaat u akkoord met deze offerte van {total} inclusief btw. {seller} krijgt daar direct bericht van."
+            )
         }
         (Language::En, "") => {
             format!("You agree to this quote of {total} including VAT. The sender is told at once.")

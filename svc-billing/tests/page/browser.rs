@@ -7,7 +7,9 @@ use crate::world::World;
 
 #[tokio::test]
 async fn a_person_opens_a_quote_and_accepts_it_by_its_button() {
-    let Some(mut tab) = Tab::open("a_person_opens_a_quote_and_accepts_it_by_its_button").await else { return };
+    let Some(mut tab) = Tab::open("a_person_opens_a_quote_and_accepts_it_by_its_button").await else {
+        return;
+    };
     let world = World::start().await;
     let quote = world.final_quote().await;
     let address = world.gateway.address;
@@ -21,7 +23,11 @@ async fn a_person_opens_a_quote_and_accepts_it_by_its_button() {
     let shown = tab.text().await;
     assert!(shown.contains("U hebt deze offerte geaccepteerd op 15 november 2026."), "{shown}");
     assert_eq!(tab.evaluate("document.querySelector('form')").await, Value::Null);
-    assert_eq!(tab.evaluate("location.pathname").await, quote.page.as_str(), "a reload accepts nothing again");
+    assert_eq!(
+        tab.evaluate("location.pathname").await,
+        quote.page.as_str(),
+        "a reload accepts nothing again"
+    );
     assert_eq!(world.get(&quote).await["payment_status"], "accepted");
 
     let issues = tab.heard("Audits.issueAdded");
@@ -40,7 +46,7 @@ async fn a_page_fits_every_screen_light_and_dark() {
     let Some(mut tab) = Tab::open("a_page_fits_every_screen_light_and_dark").await else { return };
     let world = World::start().await;
     let long = "W".repeat(250);
-    let row = json!({"name": long, "title": "Z".repeat(250), "quantity": "99999999.1234", "unit": "kilometers",
+    let row = json!({"name": long, "title": "Z".repeat(250), "quantity": "9999999.1234", "unit": "kilometers",
                      "unit_price": "9999.9999"});
     let invoice = world.create("invoices", json!({"title": long, "rows": [row]})).await;
     for width in [320, 390, 768, 1280] {

@@ -22,7 +22,8 @@ pub struct Tab {
 impl Tab {
     /// `None`, after having said so, where there is no browser. With `CI=true` that is a failure.
     pub async fn open(test: &str) -> Option<Self> {
-        if !std::env::split_paths(&std::env::var_os("PATH")?).any(|folder| folder.join("chromium").is_file()) {
+        if !std::env::split_paths(&std::env::var_os("PATH")?).any(|folder| folder.join("chromium").is_file())
+        {
             skip(&format!("{test}: chromium is missing; apt-get install chromium"));
             return None;
         }

@@ -76,7 +76,10 @@ async fn a_page_lets_in_its_own_style_and_nothing_else() {
     let answer = world.open(&quote.page).await.expect(200);
     let policy = answer.header("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
-    assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("script-src"), "{policy}");
+    assert!(
+        !policy.contains("unsafe") && !policy.contains('*') && !policy.contains("script-src"),
+        "{policy}"
+    );
     assert!(policy.contains("form-action 'self'") && policy.contains("frame-ancestors 'none'"), "{policy}");
     for (name, value) in [
         ("content-type", "text/html; charset=utf-8"),

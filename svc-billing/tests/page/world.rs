@@ -50,7 +50,16 @@ impl World {
         let client = api.post("/v1/clients", input).await.expect(201);
         let client = client.at("/data/id").as_str().unwrap().to_owned();
         let visitor = gateway.api_with("");
-        Self { database, clock, gateway, api, visitor, client, _files: files, _services: [relations, billing] }
+        Self {
+            database,
+            clock,
+            gateway,
+            api,
+            visitor,
+            client,
+            _files: files,
+            _services: [relations, billing],
+        }
     }
 
     /// A new document of a list such as `quotes`; `more` adds to it or replaces.
@@ -135,6 +144,10 @@ pub fn text(answer: &Answer) -> String {
 #[track_caller]
 pub fn says(page: &str, texts: &[&str]) {
     for text in texts {
-        assert!(page.contains(text), "the page does not say {text}:\n{}", page.split("</style>").last().unwrap());
+        assert!(
+            page.contains(text),
+            "the page does not say {text}:\n{}",
+            page.split("</style>").last().unwrap()
+        );
     }
 }
