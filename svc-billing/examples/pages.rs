@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "for a person at a terminal")]
 
 #[path = "../tests/support/mod.rs"]
-#[expect(dead_code, reason = "the tests need more of it")]
 mod papers;
 
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::{Environment, UndefinedBehavior};
 use render::Paper;
-use render::paper::{Kind, Language, Logo, LogoFormat, Party};
+use render::paper::{Kind, Logo, LogoFormat, Party};
 use render::text::{self, Words};
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -54,6 +54,7 @@ struct View {
     language: &'static str,
     sheet: &'static str,
     colors: String,
+    /// Not escaped again: it has nothing that could end an attribute.
     logo: Option<String>,
     badge: Badge,
     heading: String,

@@ -46,7 +46,7 @@ async fn a_page_fits_every_screen_light_and_dark() {
     let Some(mut tab) = Tab::open("a_page_fits_every_screen_light_and_dark").await else { return };
     let world = World::start().await;
     let long = "W".repeat(250);
-    let row = json!({"name": long, "title": "Z".repeat(250), "quantity": "99999999.1234", "unit": "kilometers",
+    let row = json!({"name": long, "title": "Z".repeat(250), "quantity": "9999999.1234", "unit": "kilometers",
                      "unit_price": "9999.9999"});
     let invoice = world.create("invoices", json!({"title": long, "rows": [row]})).await;
     for width in [320, 390, 768, 1280] {

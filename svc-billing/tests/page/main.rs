@@ -7,7 +7,6 @@ mod browser;
 mod chromium;
 mod hostile;
 #[path = "../support/mod.rs"]
-#[expect(dead_code, reason = "other tests need more of it")]
 mod papers;
 mod states;
 mod views;

@@ -58,7 +58,9 @@ pub async fn log(
     mail: Option<Uuid>,
 ) -> Result<(), Error> {
     let (account, now, id) = (tx.account(), tx.now(), tx.id());
-    let actor = tx.caller().map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
+    // A visitor of a page has no name.
+    let named = tx.caller().filter(|caller| !caller.identity.is_public());
+    let actor = named.map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
     let entry = NewHistory { document, id, event, actor: &actor, data: data.to_string(), mail };
     store::log(tx.db(), account, entry, now).await
 }
