@@ -5,15 +5,15 @@ mod document;
 pub mod einvoice;
 mod error;
 mod heard;
-mod identity;
+pub mod identity;
 pub mod page;
 mod payment;
 mod payment_term;
 mod press;
 mod product;
 mod provision;
-mod settings;
-mod tax_rate;
+pub mod settings;
+pub mod tax_rate;
 
 use std::sync::Arc;
 
