@@ -293,7 +293,11 @@ fn seller(paper: &Paper, words: &Words) -> Address {
     let seller = &paper.seller;
     let phone = seller.phone.trim();
     let mut lines = Vec::from(place(paper, seller));
-    lines.push(if phone.is_empty() { String::new() } else { format!("{} {phone}", words.phone) });
+    lines.push(if phone.is_empty() {
+        String::new()
+    } else {
+        format!("{} {}", words.phone, phone.replace(' ', "\u{a0}"))
+    });
     Address { label: pick(paper.language, "Van", "From"), name: seller.name.clone(), lines: present(lines) }
 }
 
