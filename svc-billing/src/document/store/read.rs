@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::columns;
 use crate::Error;
-use crate::document::rules::amounts::Row;
+use crate::document::rules::amounts::{Row, two_places};
 use crate::document::{Client, Kind, Parties, Record, Seller};
 
 /// A document with all that its detail shows.
@@ -58,17 +58,17 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         due_date: columns.take()?,
         currency: columns.take()?,
         language: language(columns.take()?),
-        total_excl: columns.take()?,
+        total_excl: two_places(columns.take()?),
         vat_rate: columns.take::<Decimal>()?.normalize(),
-        vat_amount: columns.take()?,
-        total_incl: columns.take()?,
+        vat_amount: two_places(columns.take()?),
+        total_incl: two_places(columns.take()?),
         row_count: columns.take()?,
         client: client(columns)?,
         payment_status: columns.take()?,
         paid_at: columns.take()?,
-        paid_amount: columns.take()?,
-        open_amount: columns.take()?,
-        overpaid_amount: columns.take()?,
+        paid_amount: two_places(columns.take()?),
+        open_amount: two_places(columns.take()?),
+        overpaid_amount: two_places(columns.take()?),
         sent_at: columns.take()?,
         project_number: columns.take()?,
         credits: columns.take()?,
