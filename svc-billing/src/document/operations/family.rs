@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::at_midnight;
 use crate::Error;
-use crate::document::rules::standing::{self, Claim, PAID, Standing};
+use crate::document::rules::standing::{self, Claim, Standing};
 use crate::document::{Kind, Record, events, store};
 use crate::payment;
 
@@ -124,9 +124,4 @@ pub async fn settle(
         events::status_changed(tx, record, &from).await?;
     }
     Ok(())
-}
-
-/// Whether the payments alone make it paid.
-pub fn is_covered(standing: &Standing) -> bool {
-    standing.status == PAID
 }
