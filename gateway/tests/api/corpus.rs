@@ -76,6 +76,12 @@ async fn no_body_gives_a_server_error() {
     let client = format!("/v1/clients/{}", made.at("/data/id").as_str().unwrap());
     let made = api.post("/v1/suppliers", json!({"company_name": "Mill"})).await.expect(201);
     let supplier = format!("/v1/suppliers/{}", made.at("/data/id").as_str().unwrap());
+    let made = api.post("/v1/invoices", json!({"title": "T", "total_excl_vat": 5})).await.expect(201);
+    let invoice = format!("/v1/invoices/{}", made.at("/data/id").as_str().unwrap());
+    let made = api.post(&format!("{invoice}/payments"), json!({"amount": 1})).await.expect(201);
+    let payments = format!("{invoice}/payments");
+    let payment = format!("{payments}/{}", made.at("/data/payment/id").as_str().unwrap());
+    let credit = format!("{invoice}/credit");
     let links = format!("{client}/links");
     let targets = [
         (Method::POST, "/v1/clients"),
@@ -83,6 +89,12 @@ async fn no_body_gives_a_server_error() {
         (Method::POST, "/v1/suppliers"),
         (Method::PATCH, supplier.as_str()),
         (Method::POST, links.as_str()),
+        (Method::POST, "/v1/invoices"),
+        (Method::PATCH, invoice.as_str()),
+        (Method::POST, payments.as_str()),
+        (Method::PATCH, payment.as_str()),
+        (Method::POST, credit.as_str()),
+        (Method::POST, "/v1/quotes"),
     ];
     let headers = [("content-type", "application/json")];
     let mut sent = 0;
@@ -95,7 +107,7 @@ async fn no_body_gives_a_server_error() {
             fields
                 .iter()
                 .filter(|_| value.len() < 300)
-                .map(|field| format!("{{\"company_name\": \"B\", {field}}}")),
+                .map(|field| format!("{{\"company_name\": \"B\", \"title\": \"T\", {field}}}")),
         );
         for body in &bodies {
             let (method, path) = &targets[sent % targets.len()];
@@ -110,7 +122,7 @@ async fn no_body_gives_a_server_error() {
 #[tokio::test]
 async fn no_query_path_or_header_gives_a_server_error() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
-    let api = mesh.api(&["relations.read", "relations.write"]).await;
+    let api = mesh.api(&["relations.read", "relations.write", "invoices.read"]).await;
     let long = "9".repeat(5000);
     let values = [
         "",
@@ -131,8 +143,12 @@ async fn no_query_path_or_header_gives_a_server_error() {
         &long,
     ];
     for value in values {
-        for name in ["page", "per_page", "search", "contact_type", "id", "", "%00"] {
-            for path in ["/v1/clients", "/v1/suppliers"] {
+        let names = [
+            "page", "per_page", "search", "contact_type", "id", "", "%00", "client_id", "number", "date_from", "due_date_to",
+            "created_from", "created_to", "payment_status", "sort", "order",
+        ];
+        for name in names {
+            for path in ["/v1/clients", "/v1/suppliers", "/v1/invoices", "/v1/workorders"] {
                 let answer = api.get(&format!("{path}?{name}={value}")).await;
                 assert!(answer.status.as_u16() < 500, "{path}?{name}={value}: {}", answer.status);
             }

@@ -26,8 +26,11 @@ fn path_of(operation: &Operation, id: &str) -> String {
 
 /// A body that is right for any operation: unknown fields are ignored.
 fn body() -> String {
-    json!({"company_name": "Bakery", "client_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "event": "some.event"})
-        .to_string()
+    json!({
+        "company_name": "Bakery", "client_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "event": "some.event",
+        "title": "Bread", "name": "Bread", "amount": 1, "to": "a@example.com", "subject": "S", "message": "M",
+    })
+    .to_string()
 }
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
@@ -108,7 +111,13 @@ async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)>
     let client = owner.post("/v1/clients", json!({"company_name": "Owner's client"})).await.expect(201);
     let supplier = owner.post("/v1/suppliers", json!({"company_name": "Owner's supplier"})).await.expect(201);
     let id = |answer: &gateway::testing::Answer| answer.at("/data/id").as_str().unwrap().to_owned();
-    vec![("/v1/clients/", id(&client)), ("/v1/suppliers/", id(&supplier))]
+    let mut things = vec![("/v1/clients/", id(&client)), ("/v1/suppliers/", id(&supplier))];
+    for prefix in ["/v1/invoices/", "/v1/quotes/", "/v1/workorders/"] {
+        let body = json!({"title": "Owner's document", "client_id": id(&client), "rows": [{"name": "Owner's row"}]});
+        let document = owner.post(prefix.trim_end_matches('/'), body).await.expect(201);
+        things.push((prefix, id(&document)));
+    }
+    things
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@ use chassis::testing::{self, Started, TestDatabase};
 use chassis::{Account, Clock, Service};
 use gateway::testing::{Api, TestGateway};
 use svc_automation::Automation;
+use svc_billing::Billing;
 use svc_relations::Relations;
+use tempfile::TempDir;
 
 /// A gateway and its services around one database of their own.
 pub struct Mesh {
@@ -10,7 +12,8 @@ pub struct Mesh {
     pub clock: Clock,
     pub gateway: TestGateway,
     peers: Vec<String>,
-    services: [Started; 2],
+    services: [Started; 3],
+    _files: TempDir,
 }
 
 /// What most tests need: everything that relations asks for.
@@ -26,15 +29,24 @@ impl Mesh {
             ("gateway", &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
             ("automation", Automation::migrations()),
+            ("billing", Billing::migrations()),
         ])
         .await;
         let clock = testing::clock();
         let relations = testing::start::<Relations>(database.url(), &clock).await;
         let automation = testing::start::<Automation>(database.url(), &clock).await;
-        let peers =
-            vec![format!("relations={}", relations.url()), format!("automation={}", automation.url())];
+        let files = tempfile::tempdir().unwrap();
+        let relations_peer = format!("relations={}", relations.url());
+        let own_flags = ["--peers", &relations_peer, "--files-dir", files.path().to_str().unwrap()];
+        let billing = testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
+        let peers = vec![
+            relations_peer,
+            format!("automation={}", automation.url()),
+            format!("billing={}", billing.url()),
+        ];
         let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
-        Self { database, clock, gateway, peers, services: [relations, automation] }
+        let services = [relations, automation, billing];
+        Self { database, clock, gateway, peers, services, _files: files }
     }
 
     pub fn relations_address(&self) -> std::net::SocketAddr {

@@ -11,7 +11,7 @@ use proto::billing::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::rules::amounts::{Row, VatGroup, vat_groups};
+use super::rules::amounts::{Row, VatGroup, two_places, vat_groups};
 use super::store::{Full, History};
 use super::{Kind, Record};
 
@@ -83,8 +83,8 @@ fn shown_row(row: &Row) -> DocumentRow {
         unit: row.unit.clone(),
         unit_price: row.unit_price.to_string(),
         vat_rate: row.vat_rate.to_string(),
-        total_excl_vat: row.total_excl().to_string(),
-        total_incl_vat: row.total_incl().to_string(),
+        total_excl_vat: two_places(row.total_excl()).to_string(),
+        total_incl_vat: two_places(row.total_incl()).to_string(),
         description: row.description.clone(),
     }
 }
@@ -113,8 +113,8 @@ fn vat_line(group: VatGroup) -> VatLine {
     VatLine {
         rate: group.rate.to_string(),
         code: Some(group.code).filter(|code| !code.is_empty()),
-        taxable: super::rules::amounts::two_places(group.taxable).to_string(),
-        vat: super::rules::amounts::two_places(group.vat).to_string(),
+        taxable: two_places(group.taxable).to_string(),
+        vat: two_places(group.vat).to_string(),
     }
 }
 

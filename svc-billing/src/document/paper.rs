@@ -79,7 +79,11 @@ pub fn einvoice_missing(
         (Kind::Quote | Kind::Workorder, _) => Vec::new(),
         (Kind::Invoice, None) => vec![FINALIZATION.to_owned()],
         (Kind::Invoice, Some(parties)) => {
-            let paper = of(record, rows, parties, original, Look::default());
+            let mut paper = of(record, rows, parties, original, Look::default());
+            if paper.number.is_empty() {
+                // It is given last of all, and every final document gets one.
+                record.kind.name().clone_into(&mut paper.number);
+            }
             einvoice::missing(&paper).into_iter().map(str::to_owned).collect()
         }
     }

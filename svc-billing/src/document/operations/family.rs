@@ -2,11 +2,12 @@
 
 use chassis::Tx;
 use chrono::NaiveDate;
+use chrono_tz::Tz;
 use rust_decimal::Decimal;
 
 use super::at_midnight;
 use crate::Error;
-use crate::document::rules::standing::{self, Claim, PAID, Standing};
+use crate::document::rules::standing::{self, Claim, Standing};
 use crate::document::{Kind, Record, events, store};
 use crate::payment;
 
@@ -18,17 +19,19 @@ pub struct Family {
     pub target: usize,
     /// What was paid on each.
     paid: Vec<Vec<(NaiveDate, Decimal)>>,
+    /// The account's, which tells days apart.
+    zone: Tz,
 }
 
 impl Family {
     /// `None` when there is no such document.
     pub async fn lock(tx: &mut Tx<'_>, kind: Kind, id: &str) -> Result<Option<Self>, Error> {
         let Some(id) = chassis::id::parse(id) else { return Ok(None) };
-        let account = tx.account();
+        let (account, zone) = (tx.account(), tx.settings().timezone);
         let records = store::lock_family(tx.db(), account, kind, id).await?;
         let target = records.iter().position(|record| record.id == id);
         let paid = vec![Vec::new(); records.len()];
-        let mut family = target.map(|target| Self { records, target, paid });
+        let mut family = target.map(|target| Self { records, target, paid, zone });
         if let Some(family) = family.as_mut().filter(|_| kind == Kind::Invoice) {
             family.load_payments(tx).await?;
         }
@@ -68,7 +71,8 @@ impl Family {
 
     /// Where each stands, in the order of the records.
     pub fn standings(&self) -> Vec<Standing> {
-        let claims: Vec<Claim> = self.records.iter().zip(&self.paid).map(claim).collect();
+        let members = self.records.iter().zip(&self.paid);
+        let claims: Vec<Claim> = members.map(|(record, paid)| claim(record, paid, self.zone)).collect();
         let Some((invoice, credits)) = claims.split_first() else { return Vec::new() };
         let (standing, credits) = standing::of_family(invoice, credits);
         std::iter::once(standing).chain(credits).collect()
@@ -79,13 +83,13 @@ impl Family {
     }
 }
 
-fn claim((record, paid): (&Record, &Vec<(NaiveDate, Decimal)>)) -> Claim {
+fn claim(record: &Record, paid: &[(NaiveDate, Decimal)], zone: Tz) -> Claim {
     Claim {
         is_final: record.is_final,
         total: record.total_incl,
         rows: record.row_count,
-        finalized_on: record.finalized_at.map(|at| at.date_naive()),
-        payments: paid.clone(),
+        finalized_on: record.finalized_at.map(|at| at.with_timezone(&zone).date_naive()),
+        payments: paid.to_vec(),
     }
 }
 
@@ -120,9 +124,4 @@ pub async fn settle(
         events::status_changed(tx, record, &from).await?;
     }
     Ok(())
-}
-
-/// Whether the payments alone make it paid.
-pub fn is_covered(standing: &Standing) -> bool {
-    standing.status == PAID
 }

@@ -6,12 +6,12 @@ use proto::relations::Relation;
 use serde_json::json;
 
 use super::create::numbering;
-use super::family::{Family, apply};
+use super::family::{Family, apply, settle};
 use super::{Known, answer, log};
 use crate::clients;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::search;
-use crate::document::rules::standing::{DRAFT, OPEN};
+use crate::document::rules::standing::{DRAFT, OPEN, Standing};
 use crate::document::{Kind, Parties, Seller, events, paper, store};
 use crate::{Error, identity, settings};
 
@@ -49,6 +49,7 @@ pub async fn make_final(
         );
         return Err(Error::Incomplete(detail));
     }
+    let before = family.standings();
     let known = settings::store::for_documents(tx.db(), account).await?;
     let id = family.target().id;
     let rows: Vec<Row> =
@@ -65,13 +66,15 @@ pub async fn make_final(
     record.updated_at = now;
     record.client = Some(clients::shown(client));
     record.einvoice_missing = paper::einvoice_missing(record, &rows, Some(&parties), original);
-    let was_draft = record.payment_status == DRAFT;
     let standing = family.standing().filter(|_| family.target().kind == Kind::Invoice);
     let record = family.target_mut();
+    let (status, paid_at) = (record.payment_status.clone(), record.paid_at);
     match standing {
-        Some(standing) if was_draft => apply(record, &standing),
-        _ if was_draft => OPEN.clone_into(&mut record.payment_status),
-        _ => {}
+        Some(standing) => apply(record, &standing),
+        None => OPEN.clone_into(&mut record.payment_status),
+    }
+    if status != DRAFT {
+        (record.payment_status, record.paid_at) = (status, paid_at);
     }
 
     let given = if record.number_given { record.number.clone() } else { String::new() };
@@ -83,7 +86,17 @@ pub async fn make_final(
         let taken = store::finalize(tx.db(), account, record, &parties, &search_text, &numbering).await?;
         if let Some(number) = taken {
             record.number = number;
-            return Ok(());
+            break;
         }
     }
+    settle_others(tx, family, before).await
+}
+
+/// A credit counts from now on: what it means for the invoice is stored too. The target itself has been.
+async fn settle_others(tx: &mut Tx<'_>, family: &mut Family, before: Vec<Standing>) -> Result<(), Error> {
+    let mut stored = before;
+    if let (Some(place), Some(now)) = (stored.get_mut(family.target), family.standing()) {
+        *place = now;
+    }
+    settle(tx, family, &stored, &[]).await
 }

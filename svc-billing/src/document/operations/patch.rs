@@ -7,7 +7,7 @@ use proto::billing::{Document, DocumentPatch};
 use serde_json::{Map, Value, json};
 
 use super::create::check_dates;
-use super::family::{Family, is_covered};
+use super::family::Family;
 use super::{Known, answer, at_midnight, log};
 use crate::Error;
 use crate::document::rules::search;
@@ -58,9 +58,9 @@ pub async fn patch(
 
 /// When it was paid, if its new status leaves it so: as before, or as the payments say.
 fn paid_at(family: &Family, record: &Record) -> Option<chrono::DateTime<chrono::Utc>> {
-    let covered = family.standing().filter(|_| record.kind == Kind::Invoice).filter(is_covered);
+    let standing = family.standing().filter(|_| record.kind == Kind::Invoice);
     let before = record.paid_at.filter(|_| record.payment_status == PAID);
-    before.or_else(|| covered?.paid_on.map(at_midnight))
+    before.or_else(|| standing?.paid_on.map(at_midnight))
 }
 
 /// Puts the named values into the record; returns what changed, and whether any of it is printed.

@@ -60,40 +60,47 @@ pub fn of_family(invoice: &Claim, credits: &[Claim]) -> (Standing, Vec<Standing>
     let counted = || credits.iter().filter(|credit| credit.is_final);
     let credited: Decimal = counted().map(|credit| -credit.total * sign).sum();
     let credited_rows: i32 = counted().map(|credit| credit.rows).sum();
-    let all_credited = counted().next().is_some()
-        && (credited_rows >= invoice.rows || (credited >= total && !total.is_zero()));
-    let net = if all_credited { Decimal::ZERO } else { (total - credited).max(Decimal::ZERO) };
+    let any_credited = counted().next().is_some();
+    let all_rows = any_credited && credited_rows >= invoice.rows;
+    // Rows can have either sign, so what is left may be less than nothing, or more than the total.
+    let net = if all_rows { Decimal::ZERO } else { total - credited };
+    let all_credited = all_rows || (any_credited && net <= Decimal::ZERO && !total.is_zero());
 
     let status = if !invoice.is_final {
         DRAFT
     } else if all_credited {
         CREDITED
-    } else if total.is_zero() {
+    } else if total.is_zero() && net <= Decimal::ZERO {
         PAID
     } else if paid <= Decimal::ZERO {
-        if counted().next().is_some() { PARTIALLY_CREDITED } else { OPEN }
+        if any_credited { PARTIALLY_CREDITED } else { OPEN }
     } else if paid >= net {
         PAID
     } else {
         PARTIALLY_PAID
     };
     let paid_on = match status {
-        PAID if total.is_zero() => invoice.finalized_on,
+        PAID if total.is_zero() && net <= Decimal::ZERO => invoice.finalized_on,
         PAID => invoice.reached(net, sign),
         CREDITED if paid >= total && !total.is_zero() => invoice.reached(total, sign),
         _ => None,
     };
+    let most = total.max(net);
+    let (standings, left) = refunds(credits, (paid.min(most) - net).max(Decimal::ZERO), sign);
     let standing = Standing {
         status,
         paid_on,
         paid: two_places(paid * sign),
-        open: two_places((net - paid).max(Decimal::ZERO) * sign),
-        overpaid: two_places((paid - total).max(Decimal::ZERO) * sign),
+        open: two_places((net.max(Decimal::ZERO) - paid).max(Decimal::ZERO) * sign),
+        overpaid: two_places(((paid - most).max(Decimal::ZERO) + left) * sign),
     };
+    (standing, standings)
+}
 
-    // What was paid and is no longer owed goes back over the credits, the latest first: the earlier ones had taken it
-    // from what was open.
-    let mut to_refund = (paid.min(total) - net).max(Decimal::ZERO);
+/// What was paid and is no longer owed goes back over the credits, the latest first: the earlier ones had taken it from
+/// what was open. Also tells what none of them can take: credits of some rows each may come to a cent less than the
+/// whole.
+fn refunds(credits: &[Claim], mut to_refund: Decimal, sign: Decimal) -> (Vec<Standing>, Decimal) {
     let mut standings: Vec<Standing> = credits
         .iter()
         .rev()
@@ -106,7 +113,7 @@ pub fn of_family(invoice: &Claim, credits: &[Claim]) -> (Standing, Vec<Standing>
         })
         .collect();
     standings.reverse();
-    (standing, standings)
+    (standings, to_refund)
 }
 
 /// A credit of which `due` is to be refunded; its own amounts have the sign `sign`.

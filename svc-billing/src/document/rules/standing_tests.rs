@@ -1,1 +1,236 @@
+//! Checked against a second account of the rules that pours whole cents, one at a time; and by examples.
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use super::*;
+
+#[path = "standing_model.rs"]
+mod model;
+use model::{FINALIZED, Plot, Step, day, in_cents, poured};
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let on = || prop_oneof![3 => Just(0_usize), 2 => 0..4_usize];
+    let cents = || prop_oneof![1..60_i64, Just(50), Just(100)];
+    let off = || prop_oneof![4 => Just(0_i64), 1 => -1..=1_i64];
+    let step = prop_oneof![
+        4 => (on(), 0..30_u64, cents()).prop_map(|(on, day, cents)| Step::Pay { on, day, cents }),
+        1 => (on(), 0..4_usize).prop_map(|(on, which)| Step::Unpay { on, which }),
+        1 => (on(), 0..4_usize, 0..30_u64, cents())
+            .prop_map(|(on, which, day, cents)| Step::Repay { on, which, day, cents }),
+        2 => (0..32_u32, off()).prop_map(|(mask, off)| Step::CreditSome { mask, off }),
+        1 => off().prop_map(|off| Step::CreditRest { off }),
+        2 => (0..4_usize).prop_map(|which| Step::Finalize { which }),
+    ];
+    prop::collection::vec(step, 0..10)
+}
+
+/// Invoices of any sign: most have rows of one sign, some of both, some come to nothing.
+fn plots() -> impl Strategy<Value = Plot> {
+    let rows = prop_oneof![
+        3 => prop::collection::vec(1..80_i64, 1..5),
+        1 => prop::collection::vec(-80..0_i64, 1..5),
+        2 => prop::collection::vec(-80..80_i64, 1..5),
+        1 => (1..80_i64).prop_map(|cents| vec![cents, -cents]),
+        1 => Just(vec![0]),
+    ];
+    (rows, prop::bool::weighted(0.8)).prop_map(|(rows, is_final)| Plot::new(rows, is_final))
+}
+
+/// The same cases on every run, so that a failure can be looked into.
+fn check<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let config = Config { cases: 4_000, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    runner.run(strategy, test).unwrap();
+}
+
+#[test]
+fn every_sequence_of_operations_leaves_the_family_where_the_cents_say() {
+    check(&(plots(), steps()), |(mut plot, steps)| {
+        for step in &steps {
+            plot.step(step);
+            let standings: Vec<_> = plot.standings().iter().map(in_cents).collect();
+            prop_assert_eq!(standings, poured(&plot), "after {:?} of {:?}", step, steps);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_was_paid_is_settled_or_overpaid_or_goes_back() {
+    check(&(plots(), steps()), |(mut plot, steps)| {
+        for step in &steps {
+            plot.step(step);
+        }
+        let sign = plot.sign();
+        let standings: Vec<_> = plot.standings().iter().map(in_cents).collect();
+        let (_, _, paid, open, overpaid) = standings[0];
+        let finals = || plot.members[1..].iter().filter(|credit| credit.is_final);
+        let all = finals().next().is_some()
+            && finals().map(|credit| credit.rows).sum::<i32>() == plot.members[0].rows;
+        let credited: i64 = finals().map(|credit| credit.total).sum();
+        let owed = if all { 0 } else { (plot.members[0].total + credited) * sign };
+        let settled = owed - open * sign;
+        let back: i64 = standings[1..]
+            .iter()
+            .map(|(_, _, refunded, open, beyond)| -(refunded + open - beyond) * sign)
+            .sum();
+        // With less than nothing owed, `settled` is that much less than nothing, and goes back too.
+        prop_assert_eq!(paid * sign, settled + overpaid * sign + back, "{:?}", plot);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_order_in_which_payments_were_added_does_not_matter() {
+    check(&(plots(), steps(), 0..1000_usize), |(mut plot, steps, turn)| {
+        for step in &steps {
+            plot.step(step);
+        }
+        let mut turned = plot.clone();
+        for member in &mut turned.members {
+            member.payments.reverse();
+            if !member.payments.is_empty() {
+                let by = turn % member.payments.len();
+                member.payments.rotate_left(by);
+            }
+        }
+        prop_assert_eq!(plot.standings(), turned.standings());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_payment_that_is_removed_leaves_no_trace() {
+    check(&(plots(), steps(), 0..4_usize, 1..90_i64), |(mut plot, steps, on, cents)| {
+        for step in &steps {
+            plot.step(step);
+        }
+        let before = plot.standings();
+        plot.step(&Step::Pay { on, day: 3, cents });
+        let on = on % plot.members.len();
+        plot.members[on].payments.pop();
+        prop_assert_eq!(before, plot.standings());
+        Ok(())
+    });
+}
+
+/// A final invoice of these rows, and what was done with it.
+fn told(rows: &[i64], steps: &[Step]) -> Vec<(String, i64, i64, i64)> {
+    let mut plot = Plot::new(rows.to_vec(), true);
+    for step in steps {
+        plot.step(step);
+    }
+    let all = plot.standings();
+    all.iter().map(in_cents).map(|(status, _, paid, open, overpaid)| (status, paid, open, overpaid)).collect()
+}
+
+fn is(status: &str, paid: i64, open: i64, overpaid: i64) -> (String, i64, i64, i64) {
+    (status.to_owned(), paid, open, overpaid)
+}
+
+const fn pay(on: usize, cents: i64) -> Step {
+    Step::Pay { on, day: 1, cents }
+}
+
+const ROW_0: Step = Step::CreditSome { mask: 1, off: 0 };
+const REST: Step = Step::CreditRest { off: 0 };
+
+#[test]
+fn an_invoice_is_open_then_partially_paid_then_paid() {
+    assert_eq!(told(&[100], &[]), [is(OPEN, 0, 100, 0)]);
+    assert_eq!(told(&[100], &[pay(0, 40)]), [is(PARTIALLY_PAID, 40, 60, 0)]);
+    assert_eq!(told(&[100], &[pay(0, 40), pay(0, 60)]), [is(PAID, 100, 0, 0)]);
+    assert_eq!(told(&[100], &[pay(0, 130)]), [is(PAID, 130, 0, 30)]);
+    assert_eq!(told(&[-100], &[pay(0, 40)]), [is(PARTIALLY_PAID, -40, -60, 0)]);
+    assert_eq!(told(&[-100], &[pay(0, 130)]), [is(PAID, -130, 0, -30)]);
+}
+
+#[test]
+fn it_is_paid_on_the_day_that_got_it_there() {
+    let mut plot = Plot::new(vec![100], true);
+    for (on, cents) in [(20, 60), (5, 30), (12, 10)] {
+        plot.step(&Step::Pay { on: 0, day: on, cents });
+    }
+    assert_eq!(plot.standings()[0].paid_on, Some(day(20)));
+    plot.step(&Step::Pay { on: 0, day: 6, cents: 60 });
+    assert_eq!(plot.standings()[0].paid_on, Some(day(12)), "30 + 60 + 10");
+}
+
+#[test]
+fn a_partial_credit_lowers_what_is_open_and_the_rest_can_be_paid() {
+    assert_eq!(told(&[40, 60], &[ROW_0]), [is(PARTIALLY_CREDITED, 0, 60, 0), is(CREDITED, 0, 0, 0)]);
+    let partly = told(&[40, 60], &[ROW_0, pay(0, 20)]);
+    assert_eq!(partly, [is(PARTIALLY_PAID, 20, 40, 0), is(CREDITED, 0, 0, 0)]);
+    assert_eq!(told(&[40, 60], &[ROW_0, pay(0, 60)]), [is(PAID, 60, 0, 0), is(CREDITED, 0, 0, 0)]);
+}
+
+#[test]
+fn a_credit_of_a_paid_invoice_is_open_until_it_is_refunded() {
+    assert_eq!(told(&[100], &[pay(0, 100), REST]), [is(CREDITED, 100, 0, 0), is(OPEN, 0, -100, 0)]);
+    let partly = told(&[100], &[pay(0, 100), REST, pay(1, 30)]);
+    assert_eq!(partly, [is(CREDITED, 100, 0, 0), is(PARTIALLY_PAID, -30, -70, 0)]);
+    let refunded = told(&[100], &[pay(0, 100), REST, pay(1, 100)]);
+    assert_eq!(refunded, [is(CREDITED, 100, 0, 0), is(PAID, -100, 0, 0)]);
+    let half = told(&[40, 60], &[pay(0, 100), ROW_0]);
+    assert_eq!(half, [is(PAID, 100, 0, 0), is(OPEN, 0, -40, 0)]);
+}
+
+#[test]
+fn a_credit_before_any_payment_is_credited_and_so_is_the_invoice() {
+    assert_eq!(told(&[100], &[REST]), [is(CREDITED, 0, 0, 0), is(CREDITED, 0, 0, 0)]);
+    let in_two = told(&[40, 60], &[ROW_0, REST]);
+    assert_eq!(in_two, [is(CREDITED, 0, 0, 0), is(CREDITED, 0, 0, 0), is(CREDITED, 0, 0, 0)]);
+}
+
+#[test]
+fn a_fully_credited_invoice_stays_credited_and_a_late_payment_is_to_be_refunded() {
+    assert_eq!(told(&[100], &[REST, pay(0, 70)]), [is(CREDITED, 70, 0, 0), is(OPEN, 0, -70, 0)]);
+    assert_eq!(told(&[100], &[REST, pay(0, 130)]), [is(CREDITED, 130, 0, 30), is(OPEN, 0, -100, 0)]);
+}
+
+#[test]
+fn an_invoice_of_nothing_is_paid_at_once() {
+    assert_eq!(told(&[0], &[]), [is(PAID, 0, 0, 0)]);
+    let plot = Plot::new(vec![50, -50], true);
+    assert_eq!(plot.standings()[0].paid_on, Some(day(FINALIZED)));
+    assert_eq!(told(&[0], &[REST]), [is(CREDITED, 0, 0, 0), is(CREDITED, 0, 0, 0)]);
+}
+
+#[test]
+fn drafts_stay_drafts_and_their_credits_do_not_count() {
+    let mut plot = Plot::new(vec![100], false);
+    plot.step(&pay(0, 100));
+    plot.step(&REST);
+    let statuses = |plot: &Plot| plot.standings().iter().map(|standing| standing.status).collect::<Vec<_>>();
+    assert_eq!(statuses(&plot), [DRAFT, DRAFT]);
+    plot.step(&Step::Finalize { which: 0 });
+    assert_eq!(statuses(&plot), [PAID, DRAFT]);
+    plot.step(&Step::Finalize { which: 1 });
+    assert_eq!(statuses(&plot), [CREDITED, OPEN]);
+}
+
+#[test]
+fn credits_of_some_rows_each_may_differ_from_the_whole_by_cents() {
+    let less = [pay(0, 100), Step::CreditSome { mask: 1, off: 1 }, REST];
+    let fully = told(&[40, 60], &less);
+    assert_eq!(fully, [is(CREDITED, 100, 0, 1), is(OPEN, 0, -39, 0), is(OPEN, 0, -60, 0)], "a cent is left");
+    let more = [pay(0, 100), Step::CreditSome { mask: 1, off: -1 }, REST];
+    let fully = told(&[40, 60], &more);
+    assert_eq!(fully, [is(CREDITED, 100, 0, 0), is(OPEN, 0, -40, 0), is(OPEN, 0, -60, 0)], "a cent too many");
+    let unpaid = told(&[40, 60], &[Step::CreditSome { mask: 1, off: 1 }, REST]);
+    assert_eq!(unpaid, [is(CREDITED, 0, 0, 0), is(CREDITED, 0, 0, 0), is(CREDITED, 0, 0, 0)]);
+}
+
+#[test]
+fn crediting_more_than_the_whole_leaves_the_rest_to_be_refunded() {
+    // 100 for bread, 50 off: taking the bread back leaves 50 that the client gets.
+    assert_eq!(told(&[100, -50], &[ROW_0]), [is(CREDITED, 0, 0, 0), is(OPEN, 0, -50, 0)]);
+    assert_eq!(told(&[100, -50], &[pay(0, 50), ROW_0]), [is(CREDITED, 50, 0, 0), is(OPEN, 0, -100, 0)]);
+    // Taking the discount back makes the invoice dearer.
+    let discount = Step::CreditSome { mask: 2, off: 0 };
+    let dearer = told(&[100, -50], &[pay(0, 50), discount.clone()]);
+    assert_eq!(dearer, [is(PARTIALLY_PAID, 50, 50, 0), is(CREDITED, 0, 0, 0)]);
+    let settled = told(&[100, -50], &[pay(0, 100), discount]);
+    assert_eq!(settled, [is(PAID, 100, 0, 0), is(CREDITED, 0, 0, 0)]);
+}

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::Error;
 use crate::document::Kind;
+use crate::document::rules::amounts::two_places;
 
 const TABLE: &str = "billing.document";
 const COLUMNS: &str = "id, number, title, invoice_date, due_date, created_at, total_excl, vat_rate, vat_amount, \
@@ -80,7 +81,7 @@ impl FromRow<'_, PgRow> for Item {
         let (number, title) = (columns.take()?, columns.take()?);
         let (invoice_date, due_date): (NaiveDate, NaiveDate) = (columns.take()?, columns.take()?);
         let created_at: DateTime<Utc> = columns.take()?;
-        let total_excl = columns.take::<Decimal>()?.to_string();
+        let total_excl = two_places(columns.take()?).to_string();
         Ok(Self(DocumentItem {
             id: id.to_string(),
             number,
@@ -90,9 +91,9 @@ impl FromRow<'_, PgRow> for Item {
             created_at: Some(timestamp(created_at)),
             subtotal: total_excl.clone(),
             vat_rate: columns.take::<Decimal>()?.normalize().to_string(),
-            vat_amount: columns.take::<Decimal>()?.to_string(),
+            vat_amount: two_places(columns.take()?).to_string(),
             total_excl_vat: total_excl,
-            total_incl_vat: columns.take::<Decimal>()?.to_string(),
+            total_incl_vat: two_places(columns.take()?).to_string(),
             client_id: columns.take::<Option<Uuid>>()?.map(|id| id.to_string()).unwrap_or_default(),
             payment_status: columns.take()?,
             paid_at: columns.take::<Option<DateTime<Utc>>>()?.map(timestamp),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::columns;
 use crate::Error;
-use crate::document::rules::amounts::Row;
+use crate::document::rules::amounts::{Row, two_places};
 use crate::document::{Client, Kind, Parties, Record, Seller};
 
 /// A document with all that its detail shows.
@@ -58,17 +58,17 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         due_date: columns.take()?,
         currency: columns.take()?,
         language: language(columns.take()?),
-        total_excl: columns.take()?,
+        total_excl: two_places(columns.take()?),
         vat_rate: columns.take::<Decimal>()?.normalize(),
-        vat_amount: columns.take()?,
-        total_incl: columns.take()?,
+        vat_amount: two_places(columns.take()?),
+        total_incl: two_places(columns.take()?),
         row_count: columns.take()?,
         client: client(columns)?,
         payment_status: columns.take()?,
         paid_at: columns.take()?,
-        paid_amount: columns.take()?,
-        open_amount: columns.take()?,
-        overpaid_amount: columns.take()?,
+        paid_amount: two_places(columns.take()?),
+        open_amount: two_places(columns.take()?),
+        overpaid_amount: two_places(columns.take()?),
         sent_at: columns.take()?,
         project_number: columns.take()?,
         credits: columns.take()?,
@@ -234,21 +234,32 @@ pub async fn find_state(
 
 /// A document that is about to be changed, with the invoice it credits and the credits of that: the invoice first, its
 /// credits in the order in which they were made. Others who want to change any of them wait. Empty when there is none.
+///
+/// The invoice is locked by a statement of its own: a statement that had to wait sees rows as they are now, but does not
+/// see credits that were made meanwhile; the next one does.
 pub async fn lock_family(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
     id: Uuid,
 ) -> Result<Vec<Record>, Error> {
+    let sql = "select r.id from billing.document r where r.account_id = $1 and r.id = (\
+               select coalesce(credits, id) from billing.document where account_id = $1 and id = $2 and kind = $3) \
+               for update";
+    let root: Option<Uuid> = sqlx::query_scalar(sql)
+        .bind(account)
+        .bind(id)
+        .bind(kind.name())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(root) = root else { return Ok(Vec::new()) };
     let sql = concat!(
-        "with root as (select coalesce(credits, id) as id from billing.document \
-         where account_id = $1 and id = $2 and kind = $3) select ",
+        "select ",
         columns!(),
-        " from billing.document d where d.account_id = $1 \
-         and (d.id = (select id from root) or d.credits = (select id from root)) \
+        " from billing.document d where d.account_id = $1 and (d.id = $2 or d.credits = $2) \
          order by d.credits is not null, d.created_at, d.id for update"
     );
-    Ok(sqlx::query_as(sql).bind(account).bind(id).bind(kind.name()).fetch_all(connection).await?)
+    Ok(sqlx::query_as(sql).bind(account).bind(root).fetch_all(connection).await?)
 }
 
 pub async fn list_rows(

@@ -141,7 +141,7 @@ pub async fn finalize(
          update billing.document d set number = numbered.number, is_final = true, version = $7, \
          content_version = $8, client_company_name = $9, client_firstname = $10, client_lastname = $11, \
          payment_status = $12, paid_at = $13, open_amount = $14, seller = $15, buyer = $16, einvoice_missing = $17, \
-         search_text = $18 || lower(numbered.number), finalized_at = $19, updated_at = $20 \
+         search_text = $18 || lower(numbered.number), finalized_at = $19, updated_at = $20, overpaid_amount = $22 \
          from numbered where d.account_id = $1 and d.id = $2 and not exists (\
          select from billing.document other where other.account_id = $1 and other.kind = $21 \
          and other.number = numbered.number and other.id <> $2) returning d.number"
@@ -169,6 +169,7 @@ pub async fn finalize(
         .bind(record.finalized_at)
         .bind(record.updated_at)
         .bind(record.kind.name())
+        .bind(record.overpaid_amount)
         .fetch_optional(connection)
         .await
         .map_err(raced)?;

@@ -1,0 +1,147 @@
+use serde_json::{Value, json};
+
+use crate::support::{World, conflict, id, places, stands, standing};
+
+fn rows(indexes: &[i64]) -> Value {
+    json!({"credit_all": false, "row_indexes": indexes})
+}
+
+#[tokio::test]
+async fn a_credit_is_the_invoice_with_the_opposite_sign() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("Bakery").await;
+    let body = json!({"title": "Bread", "client_id": client, "external_id": "order-1", "generate": true, "rows": [
+        {"name": "Rye", "title": "Whole", "quantity": 2.5, "unit": "loaf", "unit_price": 4, "vat_rate": "9"},
+        {"name": "Delivery", "unit_price": 10, "vat_rate": "21"},
+    ]});
+    let invoice = user.create("invoices", body).await;
+    let answer = user.act("invoices", &invoice, "credit", json!({})).await.expect(201);
+    let credit = answer.at("/data");
+    for (name, value) in [
+        ("is_credit", json!(true)),
+        ("title", json!("Bread")),
+        ("client_id", json!(client)),
+        ("client_company_name", json!("Bakery")),
+        ("external_id", Value::Null),
+        ("number", json!("INV-2026-00002")),
+        ("generation_mode", json!("final")),
+        ("invoice_date", json!("2026-11-15")),
+        ("total_excl_vat", json!(-20.0)),
+        ("vat_amount", json!(-3.0)),
+        ("total_incl_vat", json!(-23.0)),
+        ("vat_rate", json!(15)),
+        ("payment_status", json!("credited")),
+        ("paid_at", Value::Null),
+    ] {
+        assert_eq!(credit[name], value, "{name}");
+    }
+    assert_eq!(
+        credit["rows"][0],
+        json!({"name": "Rye", "quantity": -2.5, "unit": "loaf", "unit_price": 4, "vat_rate": "9",
+               "total_excl_vat": -10.0, "total_incl_vat": -10.9, "description": "Whole"})
+    );
+    assert_eq!(credit["meta"]["credits"], invoice["id"]);
+    assert_eq!(credit["pdf"]["status"], "ready");
+    assert_ne!(credit["web_url"], invoice["web_url"]);
+    assert_eq!(user.get("invoices", &credit).await, credit);
+    let original = user.get("invoices", &invoice).await;
+    assert_eq!(original["meta"]["credited_by"], json!([credit["id"]]));
+    assert_eq!(standing(&original), stands("credited", 0.0, 0.0));
+    assert_eq!(original["meta"]["history"][0]["event"], "credited");
+    assert_eq!(original["meta"]["history"][0]["data"], json!({"credit_id": credit["id"]}));
+    assert_eq!(original["rows"], invoice["rows"]);
+    assert_eq!(user.total("invoices").await, 2);
+}
+
+#[tokio::test]
+async fn a_row_is_credited_once_and_all_means_the_rest() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let draft = user.draft(&user.client("C").await, &[1, 2, 4, 8]).await;
+    let first = user.credit(&draft, rows(&[3, 0])).await;
+    assert_eq!(first["total_incl_vat"], -9.0);
+    assert_eq!(first["number"], "DRAFT-2");
+    for again in [rows(&[0]), rows(&[1, 3])] {
+        assert_eq!(conflict(user.act("invoices", &draft, "credit", again).await), "already_credited");
+    }
+    let second = user.credit(&draft, json!({"credit_all": true, "row_indexes": [0]})).await;
+    assert_eq!(second["total_incl_vat"], -6.0, "the indexes count only when credit_all is false");
+    for again in [json!({}), json!({"credit_all": true}), rows(&[1])] {
+        assert_eq!(conflict(user.act("invoices", &draft, "credit", again).await), "already_credited");
+    }
+    let original = user.get("invoices", &draft).await;
+    assert_eq!(original["meta"]["credited_by"], json!([first["id"], second["id"]]));
+    for credit in [&first, &second] {
+        assert_eq!(conflict(user.act("invoices", credit, "credit", json!({})).await), "is_credit");
+    }
+}
+
+#[tokio::test]
+async fn row_indexes_count_from_0_and_each_fault_is_told() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let draft = user.draft(&user.client("C").await, &[1, 2]).await;
+    for (body, expected) in [
+        (json!({"credit_all": false}), places(&[("/row_indexes", "required")])),
+        (rows(&[]), places(&[("/row_indexes", "required")])),
+        (
+            rows(&[2, 0, -1, 0]),
+            places(&[
+                ("/row_indexes/0", "out_of_range"),
+                ("/row_indexes/2", "out_of_range"),
+                ("/row_indexes/3", "repeated"),
+            ]),
+        ),
+        (json!({"credit_all": "maybe"}), places(&[("/credit_all", "not_a_boolean")])),
+        (json!({"credit_all": false, "row_indexes": ["x"]}), places(&[("/row_indexes/0", "not_an_integer")])),
+    ] {
+        let refused = user.act("invoices", &draft, "credit", body).await.expect(422);
+        assert_eq!(refused.faults(), expected);
+    }
+    user.api.post("/v1/invoices/nonsense/credit", json!({})).await.expect(404);
+    let quote = user.create("quotes", json!({"title": "T"})).await;
+    user.api.post(&format!("/v1/invoices/{}/credit", id(&quote)), json!({})).await.expect(404);
+    let empty = user.create("invoices", json!({"title": "T"})).await;
+    user.act("invoices", &empty, "credit", json!({})).await.expect(409);
+    assert_eq!(user.get("invoices", &draft).await, draft);
+    // A POST without a body is a full credit.
+    let bare = user.api.send(http::Method::POST, &format!("/v1/invoices/{}/credit", id(&draft)), &[], "").await;
+    assert_eq!(bare.expect(201).at("/data/total_incl_vat"), -3.0);
+}
+
+#[tokio::test]
+async fn what_is_open_goes_down_and_what_was_paid_is_to_be_refunded() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let invoice = user.invoice(&user.client("C").await, &[40, 60]).await;
+    let now = async |document: &Value| standing(&user.get("invoices", document).await);
+    let first = user.credit(&invoice, rows(&[0])).await;
+    assert_eq!(now(&invoice).await, stands("partially_credited", 60.0, 0.0));
+    assert_eq!(now(&first).await, stands("credited", 0.0, 0.0));
+    let part = user.pay(&invoice, json!({"amount": 20})).await;
+    assert_eq!(part["invoice"], json!({"id": invoice["id"], "paid_amount": 20.0, "price": 100.0}));
+    assert_eq!(now(&invoice).await, stands("partially_paid", 40.0, 0.0));
+    assert_eq!(user.pay(&invoice, json!({})).await["payment"]["amount"], 40.0, "what is still open");
+    assert_eq!(now(&invoice).await, stands("paid", 0.0, 0.0));
+    // Beyond what is left, but not beyond the total: the first credit is to be refunded.
+    user.pay(&invoice, json!({"amount": 10})).await;
+    assert_eq!(now(&first).await, stands("open", -10.0, 0.0));
+    let second = user.credit(&invoice, json!({})).await;
+    assert_eq!(now(&invoice).await, stands("credited", 0.0, 0.0));
+    assert_eq!(standing(&second), stands("open", -60.0, 0.0));
+    assert_eq!(now(&second).await, stands("open", -60.0, 0.0));
+    assert_eq!(now(&first).await, stands("open", -10.0, 0.0));
+
+    let refund = user.pay(&second, json!({"date": "2026-11-20"})).await;
+    assert_eq!(refund["payment"]["amount"], -60.0);
+    let refunded = user.get("invoices", &second).await;
+    assert_eq!(standing(&refunded), stands("paid", 0.0, 0.0));
+    assert_eq!(refunded["paid_at"], "2026-11-20T00:00:00.000Z");
+    let sign = user.act("invoices", &first, "payments", json!({"amount": 10})).await.expect(422);
+    assert_eq!(sign.faults(), places(&[("/amount", "out_of_range")]));
+    // Later payments leave it credited.
+    user.pay(&invoice, json!({"amount": 50})).await;
+    assert_eq!(now(&invoice).await, stands("credited", 0.0, 20.0));
+    assert_eq!(now(&first).await, stands("open", -40.0, 0.0));
+}

@@ -1,0 +1,175 @@
+use serde_json::{Value, json};
+
+use crate::support::{User, World, id, path, priced};
+
+#[derive(Debug, sqlx::FromRow)]
+struct Stored {
+    r#type: String,
+    entity_type: String,
+    entity_id: String,
+    data: Value,
+}
+
+/// What was told since the last look, in the order in which it happened to each entity; the outbox is empty then.
+async fn told(world: &World, user: &User) -> Vec<Stored> {
+    sqlx::query_as(
+        "with gone as (delete from billing.outbox where account_id = $1 returning *)
+         select type, entity_type, entity_id::text, data::json as data from gone order by occurred_at, id",
+    )
+    .bind(user.account.id)
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap()
+}
+
+async fn names(world: &World, user: &User) -> Vec<String> {
+    told(world, user).await.into_iter().map(|event| event.r#type).collect()
+}
+
+#[tokio::test]
+async fn creating_a_document_is_told_with_what_it_is() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let body = json!({"title": "Bread", "client_id": client, "external_id": "x", "rows": priced(&[5])});
+    let invoice = user.create("invoices", body.clone()).await;
+    let events = told(&world, &user).await;
+    let [event] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(
+        [&event.r#type, &event.entity_type, &event.entity_id],
+        ["invoice.created", "invoice", &id(&invoice)]
+    );
+    for (name, value) in [
+        ("id", &invoice["id"]),
+        ("number", &json!("DRAFT-1")),
+        ("title", &json!("Bread")),
+        ("client_id", &json!(client)),
+        ("external_id", &json!("x")),
+        ("payment_status", &json!("draft")),
+        ("is_draft", &json!(true)),
+        ("is_credit", &json!(false)),
+    ] {
+        assert_eq!(event.data[name], *value, "{name}");
+    }
+    user.create("quotes", body.clone()).await;
+    assert_eq!(names(&world, &user).await, ["quote.created"]);
+    user.create("workorders", body.clone()).await;
+    assert_eq!(names(&world, &user).await, [""; 0]);
+    user.api.post("/v1/invoices", body).await.expect(409);
+    user.delete(&path("invoices", &invoice)).await.expect(200);
+    assert_eq!(names(&world, &user).await, [""; 0], "a refusal and a deletion tell nothing");
+}
+
+#[tokio::test]
+async fn what_happens_to_a_quote_is_told_once() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let quote = user.create("quotes", json!({"title": "T", "client_id": user.client("C").await})).await;
+    told(&world, &user).await;
+    let phases = async |expected: &[(&str, Value)]| {
+        let events = told(&world, &user).await;
+        let events: Vec<_> =
+            events.iter().map(|event| (event.r#type.as_str(), json!([event.data["from"], event.data["to"]]))).collect();
+        assert_eq!(events, expected);
+    };
+    user.patch("quotes", &quote, json!({"payment_status": "negotiating"})).await;
+    phases(&[("quote.phase_changed", json!(["draft", "negotiating"]))]).await;
+    user.patch("quotes", &quote, json!({"payment_status": "negotiating", "title": "U"})).await;
+    phases(&[]).await;
+    user.act("quotes", &quote, "accept", json!({})).await.expect(200);
+    phases(&[
+        ("quote.accepted", json!([null, null])),
+        ("quote.phase_changed", json!(["negotiating", "accepted"])),
+    ])
+    .await;
+    user.act("quotes", &quote, "accept", json!({})).await.expect(200);
+    user.finalize("quotes", &quote).await;
+    phases(&[]).await;
+    let other = user.create("quotes", json!({"title": "T", "client_id": quote["client_id"]})).await;
+    told(&world, &user).await;
+    user.finalize("quotes", &other).await;
+    phases(&[("quote.phase_changed", json!(["draft", "open"]))]).await;
+}
+
+#[tokio::test]
+async fn an_invoice_is_told_when_it_is_paid_and_a_clients_first_one_once() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let (first, second) = (user.invoice(&client, &[10]).await, user.invoice(&client, &[10]).await);
+    assert_eq!(names(&world, &user).await, ["invoice.created", "invoice.created"]);
+    user.pay(&first, json!({"amount": 4})).await;
+    assert_eq!(names(&world, &user).await, [""; 0]);
+    let rest = user.pay(&first, json!({})).await;
+    let events = told(&world, &user).await;
+    let shown: Vec<_> =
+        events.iter().map(|event| (event.r#type.as_str(), event.entity_type.as_str(), &*event.entity_id)).collect();
+    assert_eq!(
+        shown,
+        [("invoice.paid", "invoice", id(&first).as_str()), ("customer.first_invoice_paid", "client", &client)]
+    );
+    assert_eq!(events[1].data["invoice_id"], first["id"]);
+    user.pay(&first, json!({"amount": 1})).await;
+    assert_eq!(names(&world, &user).await, [""; 0], "it was paid before");
+    user.delete(&format!("{}/payments/{}", path("invoices", &first), id(&rest["payment"]))).await.expect(204);
+    user.pay(&first, json!({})).await;
+    assert_eq!(names(&world, &user).await, ["invoice.paid"], "it became paid again");
+    user.patch("invoices", &second, json!({"payment_status": "paid"})).await;
+    assert_eq!(names(&world, &user).await, ["invoice.paid"]);
+    let nothing = user.invoice(&user.client("D").await, &[0]).await;
+    let expected = ["invoice.created", "invoice.paid", "customer.first_invoice_paid"];
+    assert_eq!(names(&world, &user).await, expected, "{nothing}");
+}
+
+#[tokio::test]
+async fn a_credit_is_told_of_the_invoice_and_is_an_invoice_itself() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let draft = user.draft(&user.client("C").await, &[10, 20]).await;
+    told(&world, &user).await;
+    let credit = user.credit(&draft, json!({"credit_all": false, "row_indexes": [0]})).await;
+    let events = told(&world, &user).await;
+    let shown: Vec<_> = events.iter().map(|event| (event.r#type.as_str(), event.entity_id.clone())).collect();
+    assert_eq!(shown, [("invoice.credited", id(&draft)), ("invoice.created", id(&credit))]);
+    assert_eq!(events[0].data["credit_id"], credit["id"]);
+    assert_eq!(events[1].data["is_credit"], true);
+}
+
+#[tokio::test]
+async fn a_workorder_is_told_when_it_is_completed() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let workorder = user.create("workorders", json!({"title": "T"})).await;
+    for (status, expected) in [
+        ("planned", vec![]),
+        ("completed", vec!["workorder.completed"]),
+        ("paid", vec![]),
+        ("planned", vec![]),
+        ("paid", vec!["workorder.completed"]),
+    ] {
+        user.patch("workorders", &workorder, json!({"payment_status": status})).await;
+        assert_eq!(names(&world, &user).await, expected, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn events_of_a_document_come_in_the_order_of_its_changes() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let invoice = user.invoice(&user.client("C").await, &[10]).await;
+    let payment = user.pay(&invoice, json!({})).await["payment"].clone();
+    user.api.patch(&format!("{}/payments/{}", path("invoices", &invoice), id(&payment)), json!({"amount": 5})).await;
+    user.pay(&invoice, json!({})).await;
+    user.credit(&invoice, json!({})).await;
+    let sequence: Vec<(String, i64)> = sqlx::query_as(
+        "select type, sequence from billing.outbox where account_id = $1 and entity_id = $2::uuid order by sequence",
+    )
+    .bind(user.account.id)
+    .bind(id(&invoice))
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap();
+    let names: Vec<&str> = sequence.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["invoice.created", "invoice.paid", "invoice.paid", "invoice.credited"]);
+    assert!(sequence.is_sorted_by(|(_, one), (_, other)| one < other));
+}

@@ -1,0 +1,22 @@
+//! Documents and payments the way an integration sees them: through a real gateway, on real Postgres, beside the real
+//! service of clients.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+
+mod accepting;
+mod concurrency;
+mod creating;
+mod credits;
+mod deleting;
+mod einvoices;
+mod events;
+mod finalizing;
+mod lists;
+mod numbers;
+mod patches;
+mod payments;
+mod replays;
+mod sending;
+mod shapes;
+mod support;
+mod tenants;
