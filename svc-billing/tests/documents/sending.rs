@@ -36,7 +36,7 @@ async fn a_sent_draft_is_final_and_its_mail_brings_the_pdf() {
         "message": "Dear Sanne,\n\nhere it is.",
     });
     let sent = send(&user, "invoices", &draft, body).await.expect(200).at("/data");
-    let list = ["sanne@korenbloem.example", "Boek@korenbloem.example", "copy@korenbloem.example"];
+    let list = ["sanne@korenbloem.example", "Boek@Korenbloem.example", "copy@korenbloem.example"];
     assert_eq!(sent, json!({"success": true, "recipients": list, "recipients_list": list.join(", ")}));
 
     let after = user.get("invoices", &draft).await;
