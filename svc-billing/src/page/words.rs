@@ -79,17 +79,12 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
     match state {
         State::Draft => "Dit is een concept. Er kan nog iets veranderen.".to_owned(),
         State::ToPay { paid, credited, late, .. } => {
-            let mut text = String::new();
-            if !paid.is_zero() {
-                text += &format!("Wij ontvingen al {}. ", money(*paid));
-            }
-            if !credited.is_zero() {
-                text += &format!("Er is {} gecrediteerd. ", money(*credited));
-            }
-            text + &if *late {
-                format!("Wij hadden uw betaling graag uiterlijk {due} ontvangen.")
+            let paid = some(*paid, |paid| format!("Wij ontvingen al {}. ", money(paid)));
+            let credited = some(*credited, |credited| format!("Er is {} gecrediteerd. ", money(credited)));
+            if *late {
+                format!("{paid}{credited}Wij hadden uw betaling graag uiterlijk {due} ontvangen.")
             } else {
-                format!("Wij ontvangen uw betaling graag uiterlijk {due}.")
+                format!("{paid}{credited}Wij ontvangen uw betaling graag uiterlijk {due}.")
             }
         }
         State::Paid { .. } if paper.total_incl.is_zero() => "U hoeft niets te betalen.".to_owned(),
@@ -126,14 +121,13 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
     match state {
         State::Draft => "This is a draft. It may still change.".to_owned(),
         State::ToPay { paid, credited, late, .. } => {
-            let mut text = String::new();
-            if !paid.is_zero() {
-                text += &format!("We have received {}. ", money(*paid));
+            let paid = some(*paid, |paid| format!("We have received {}. ", money(paid)));
+            let credited = some(*credited, |credited| format!("{} was credited. ", money(credited)));
+            if *late {
+                format!("{paid}{credited}Payment was due by {due}.")
+            } else {
+                format!("{paid}{credited}Please pay by {due}.")
             }
-            if !credited.is_zero() {
-                text += &format!("{} was credited. ", money(*credited));
-            }
-            text + &if *late { format!("Payment was due by {due}.") } else { format!("Please pay by {due}.") }
         }
         State::Paid { .. } if paper.total_incl.is_zero() => "There is nothing to pay.".to_owned(),
         State::Paid { on: day } => format!("Paid{}. Thank you!", on(*day)),
@@ -155,6 +149,11 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
         State::Closed => "This quote can no longer be accepted here.".to_owned(),
         State::Told => format!("Of {}.", text::date(paper.date, paper.language)),
     }
+}
+
+/// Nothing is said of an amount of nothing.
+fn some(amount: Decimal, say: impl FnOnce(Decimal) -> String) -> String {
+    if amount.is_zero() { String::new() } else { say(amount) }
 }
 
 /// What the button does, and what pressing it means.
