@@ -91,7 +91,8 @@ impl Clients {
         let request = self.request(context.account(), context.deadline, asked)?;
         match self.client()?.get_client_by_external_id(request).await {
             Ok(found) => Ok(found.into_inner().data),
-            Err(status) if status.code() == Code::NotFound => Ok(None),
+            // What cannot be an external id at all belongs to nobody either.
+            Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => Ok(None),
             Err(status) => Err(away(status)),
         }
     }

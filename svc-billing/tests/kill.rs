@@ -91,8 +91,14 @@ async fn a_killed_service_loses_no_number_and_doubles_none() {
     let files = tempfile::tempdir().unwrap();
     let address = quiet_port();
     let peers = [format!("relations={}", relations.url()), format!("billing=http://{address}")];
-    let flags =
-        ["--database-url", database.url(), "--peers", &peers[0], "--files-dir", files.path().to_str().unwrap()];
+    let flags = [
+        "--database-url",
+        database.url(),
+        "--peers",
+        &peers[0],
+        "--files-dir",
+        files.path().to_str().unwrap(),
+    ];
     let mut process = Process::start(address, flags.map(str::to_owned).to_vec());
     let flags = ["--rate-per-minute", "0", "--deadline-ms", "120000"];
     let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;

@@ -144,8 +144,22 @@ async fn no_query_path_or_header_gives_a_server_error() {
     ];
     for value in values {
         let names = [
-            "page", "per_page", "search", "contact_type", "id", "", "%00", "client_id", "number", "date_from", "due_date_to",
-            "created_from", "created_to", "payment_status", "sort", "order",
+            "page",
+            "per_page",
+            "search",
+            "contact_type",
+            "id",
+            "",
+            "%00",
+            "client_id",
+            "number",
+            "date_from",
+            "due_date_to",
+            "created_from",
+            "created_to",
+            "payment_status",
+            "sort",
+            "order",
         ];
         for name in names {
             for path in ["/v1/clients", "/v1/suppliers", "/v1/invoices", "/v1/workorders"] {

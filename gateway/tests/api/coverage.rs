@@ -37,7 +37,7 @@ const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
 #[tokio::test]
 async fn every_operation_refuses_a_request_without_a_valid_key() {
-    let mesh = Mesh::start().await;
+    let mesh = Mesh::start_with(&["--failed-auth-per-minute", "0"]).await;
     let good = mesh.api(&["relations.read"]).await;
     let mut wrong = good.key().to_owned();
     wrong.pop();
@@ -113,10 +113,13 @@ async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)>
     let id = |answer: &gateway::testing::Answer| answer.at("/data/id").as_str().unwrap().to_owned();
     let mut things = vec![("/v1/clients/", id(&client)), ("/v1/suppliers/", id(&supplier))];
     for prefix in ["/v1/invoices/", "/v1/quotes/", "/v1/workorders/"] {
-        let body = json!({"title": "Owner's document", "client_id": id(&client), "rows": [{"name": "Owner's row"}]});
+        let body =
+            json!({"title": "Owner's document", "client_id": id(&client), "rows": [{"name": "Owner's row"}]});
         let document = owner.post(prefix.trim_end_matches('/'), body).await.expect(201);
         things.push((prefix, id(&document)));
     }
+    let product = owner.post("/v1/products", json!({"name": "Owner's product"})).await.expect(201);
+    things.push(("/v1/products/", id(&product)));
     things
 }
 

@@ -130,9 +130,8 @@ async fn one_of_many_credits_a_row_and_one_gets_an_external_id() {
     assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1);
     assert!(answers.iter().all(|answer| answer.status == 201 || answer.at("/code") == "already_credited"));
     let body = json!({"title": "T", "external_id": "x"});
-    let creates = (0..8).map(|index| {
-        persist(user.clone(), "/v1/quotes".to_owned(), format!("q-{index}"), body.clone())
-    });
+    let creates = (0..8)
+        .map(|index| persist(user.clone(), "/v1/quotes".to_owned(), format!("q-{index}"), body.clone()));
     let answers = all(creates).await;
     let winner = answers.iter().find(|answer| answer.status == 201).unwrap().at("/data/id");
     for loser in answers.iter().filter(|answer| answer.status != 201) {

@@ -17,7 +17,10 @@ async fn the_client_is_named_by_id_by_external_id_or_by_both() {
         let mut body = named.clone();
         body["title"] = json!("T");
         let document = user.create("quotes", body).await;
-        assert_eq!((&document["client_id"], &document["client_company_name"]), (&json!(first), &json!("First")));
+        assert_eq!(
+            (&document["client_id"], &document["client_company_name"]),
+            (&json!(first), &json!("First"))
+        );
     }
     let supplier = user.api.post("/v1/suppliers", json!({"company_name": "Mill"})).await.expect(201);
     for (named, place, code) in [
@@ -25,6 +28,8 @@ async fn the_client_is_named_by_id_by_external_id_or_by_both() {
         (json!({"client_id": "4711"}), "/client_id", "unknown_reference"),
         (json!({"client_id": supplier.at("/data/id")}), "/client_id", "unknown_reference"),
         (json!({"client_external_id": "crm-2"}), "/client_external_id", "unknown_reference"),
+        (json!({"client_external_id": "a\u{0}b"}), "/client_external_id", "bad_text"),
+        (json!({"client_external_id": "x".repeat(256)}), "/client_external_id", "too_long"),
         (json!({"client_id": second, "client_external_id": "crm-1"}), "/client_external_id", "conflicting"),
         (json!({"generation_mode": "final", "rows": [row("a", 1, 1)]}), "/client_id", "required"),
     ] {
@@ -148,8 +153,13 @@ async fn vat_is_computed_for_each_rate_and_broken_down() {
     let user = world.user().await;
     let of = |price: &str, rate: Value| json!({"name": "a", "unit_price": price, "vat_rate": rate});
     // Rounded row by row the VAT of 21 % would be 0.06, over their sum it is 0.07.
-    let rows =
-        [of("0.11", json!("21")), of("0.11", json!("21%")), of("0.11", json!(21.0)), of("10", json!("9")), of("5", json!("0"))];
+    let rows = [
+        of("0.11", json!("21")),
+        of("0.11", json!("21%")),
+        of("0.11", json!(21.0)),
+        of("10", json!("9")),
+        of("5", json!("0")),
+    ];
     let document = user.create("invoices", json!({"title": "T", "rows": rows})).await;
     let lines = document["meta"]["vat_breakdown"].as_array().unwrap();
     let lines: Vec<_> = lines.iter().map(|line| [&line["rate"], &line["taxable"], &line["vat"]]).collect();
@@ -161,7 +171,8 @@ async fn vat_is_computed_for_each_rate_and_broken_down() {
             [&json!(0), &json!(5.0), &json!(0.0)]
         ]
     );
-    let sums = ["subtotal", "total_excl_vat", "vat_amount", "total_incl_vat", "vat_rate"].map(|name| &document[name]);
+    let sums = ["subtotal", "total_excl_vat", "vat_amount", "total_incl_vat", "vat_rate"]
+        .map(|name| &document[name]);
     assert_eq!(sums, [&json!(15.33), &json!(15.33), &json!(0.97), &json!(16.3), &json!(6.33)]);
 }
 
@@ -185,7 +196,10 @@ async fn totals_are_compared_with_the_rows_and_make_a_row_where_there_is_none() 
     let made = user.create("quotes", json!({"title": "All in", "total_incl_vat": 109, "vat_rate": 9})).await;
     assert_eq!((&made["total_excl_vat"], &made["vat_amount"]), (&json!(100.0), &json!(9.0)));
     let row = &made["rows"][0];
-    assert_eq!([&row["name"], &row["quantity"], &row["unit_price"]], [&json!("All in"), &json!(1), &json!(100)]);
+    assert_eq!(
+        [&row["name"], &row["quantity"], &row["unit_price"]],
+        [&json!("All in"), &json!(1), &json!(100)]
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, places, stands, standing};
+use crate::support::{World, conflict, id, places, standing, stands};
 
 fn rows(indexes: &[i64]) -> Value {
     json!({"credit_all": false, "row_indexes": indexes})
@@ -106,7 +106,8 @@ async fn row_indexes_count_from_0_and_each_fault_is_told() {
     user.act("invoices", &empty, "credit", json!({})).await.expect(409);
     assert_eq!(user.get("invoices", &draft).await, draft);
     // A POST without a body is a full credit.
-    let bare = user.api.send(http::Method::POST, &format!("/v1/invoices/{}/credit", id(&draft)), &[], "").await;
+    let bare =
+        user.api.send(http::Method::POST, &format!("/v1/invoices/{}/credit", id(&draft)), &[], "").await;
     assert_eq!(bare.expect(201).at("/data/total_incl_vat"), -3.0);
 }
 

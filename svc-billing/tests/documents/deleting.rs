@@ -40,7 +40,9 @@ async fn what_is_final_or_paid_or_credited_is_not_deleted() {
     let deposit = user.draft(&client, &[5]).await;
     let payment = user.pay(&deposit, json!({"status": "failed"})).await;
     assert_eq!(conflict(user.delete(&path("invoices", &deposit)).await), "has_payments");
-    user.delete(&format!("{}/payments/{}", path("invoices", &deposit), id(&payment["payment"]))).await.expect(204);
+    user.delete(&format!("{}/payments/{}", path("invoices", &deposit), id(&payment["payment"])))
+        .await
+        .expect(204);
     user.delete(&path("invoices", &deposit)).await.expect(200);
 
     let draft = user.draft(&client, &[5, 6]).await;

@@ -68,8 +68,10 @@ async fn what_happens_to_a_quote_is_told_once() {
     told(&world, &user).await;
     let phases = async |expected: &[(&str, Value)]| {
         let events = told(&world, &user).await;
-        let events: Vec<_> =
-            events.iter().map(|event| (event.r#type.as_str(), json!([event.data["from"], event.data["to"]]))).collect();
+        let events: Vec<_> = events
+            .iter()
+            .map(|event| (event.r#type.as_str(), json!([event.data["from"], event.data["to"]])))
+            .collect();
         assert_eq!(events, expected);
     };
     user.patch("quotes", &quote, json!({"payment_status": "negotiating"})).await;
@@ -102,11 +104,16 @@ async fn an_invoice_is_told_when_it_is_paid_and_a_clients_first_one_once() {
     assert_eq!(names(&world, &user).await, [""; 0]);
     let rest = user.pay(&first, json!({})).await;
     let events = told(&world, &user).await;
-    let shown: Vec<_> =
-        events.iter().map(|event| (event.r#type.as_str(), event.entity_type.as_str(), &*event.entity_id)).collect();
+    let shown: Vec<_> = events
+        .iter()
+        .map(|event| (event.r#type.as_str(), event.entity_type.as_str(), &*event.entity_id))
+        .collect();
     assert_eq!(
         shown,
-        [("invoice.paid", "invoice", id(&first).as_str()), ("customer.first_invoice_paid", "client", &client)]
+        [
+            ("invoice.paid", "invoice", id(&first).as_str()),
+            ("customer.first_invoice_paid", "client", &client)
+        ]
     );
     assert_eq!(events[1].data["invoice_id"], first["id"]);
     user.pay(&first, json!({"amount": 1})).await;
@@ -158,7 +165,9 @@ async fn events_of_a_document_come_in_the_order_of_its_changes() {
     let user = world.user().await;
     let invoice = user.invoice(&user.client("C").await, &[10]).await;
     let payment = user.pay(&invoice, json!({})).await["payment"].clone();
-    user.api.patch(&format!("{}/payments/{}", path("invoices", &invoice), id(&payment)), json!({"amount": 5})).await;
+    user.api
+        .patch(&format!("{}/payments/{}", path("invoices", &invoice), id(&payment)), json!({"amount": 5}))
+        .await;
     user.pay(&invoice, json!({})).await;
     user.credit(&invoice, json!({})).await;
     let sequence: Vec<(String, i64)> = sqlx::query_as(

@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, path, priced, stands, standing};
+use crate::support::{World, conflict, id, path, priced, standing, stands};
 
 #[tokio::test]
 async fn a_draft_that_lacks_its_client_or_an_invoice_its_rows_is_incomplete() {
@@ -34,7 +34,10 @@ async fn a_final_document_keeps_its_client_as_it_was_and_is_finalised_once() {
     rename("New name").await;
     world.clock.advance(TimeDelta::seconds(1));
     let made = user.act("quotes", &draft, "finalize", json!({})).await.expect(200).at("/data");
-    assert_eq!((&made["client_company_name"], &made["number"]), (&json!("New name"), &json!("QUO-2026-00001")));
+    assert_eq!(
+        (&made["client_company_name"], &made["number"]),
+        (&json!("New name"), &json!("QUO-2026-00001"))
+    );
     assert_eq!((&made["payment_status"], &made["generation_mode"]), (&json!("open"), &json!("final")));
     assert_eq!(made["meta"]["finalized_at"], "2026-11-15T11:00:01.123Z");
     assert_eq!(made["pdf"]["status"], "ready");

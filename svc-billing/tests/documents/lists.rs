@@ -60,7 +60,10 @@ async fn each_filter_selects_what_it_says() {
     let cases: Vec<(String, Wanted<'_>)> = vec![
         (String::new(), Box::new(|_| true)),
         (format!("id={}", id(&third)), Box::new(|quote| *quote == third)),
-        (format!("id={},{},nonsense", id(&third), id(&eighth)), Box::new(|quote| *quote == third || *quote == eighth)),
+        (
+            format!("id={},{},nonsense", id(&third), id(&eighth)),
+            Box::new(|quote| *quote == third || *quote == eighth),
+        ),
         ("id=nonsense".into(), Box::new(|_| false)),
         (format!("client_id={}", clients[1]), Box::new(|quote| quote["client_id"] == clients[1].as_str())),
         ("client_id=nonsense".into(), Box::new(|_| false)),
@@ -98,7 +101,9 @@ async fn each_filter_selects_what_it_says() {
         ("search=nothing".into(), Box::new(|_| false)),
         (
             format!("client_id={}&payment_status=sent&date_from=2026-10-02&unknown=1", clients[0]),
-            Box::new(|quote| quote["payment_status"] == "sent" && text(quote, "invoice_date") >= "2026-10-02"),
+            Box::new(|quote| {
+                quote["payment_status"] == "sent" && text(quote, "invoice_date") >= "2026-10-02"
+            }),
         ),
     ];
     for (query, wanted) in cases {
@@ -127,7 +132,9 @@ async fn a_filter_that_cannot_be_read_is_named() {
     }
     let refused = user.api.get("/v1/invoices?sort=price").await;
     let detail = refused.at("/errors/0/detail");
-    for allowed in ["created_at", "invoice_date", "due_date", "number", "title", "total_incl_vat", "payment_status"] {
+    for allowed in
+        ["created_at", "invoice_date", "due_date", "number", "title", "total_incl_vat", "payment_status"]
+    {
         assert!(detail.as_str().unwrap().contains(allowed), "{detail}");
     }
 }
@@ -137,13 +144,24 @@ async fn every_order_pages_through_the_whole_list_without_repeats() {
     let world = World::new().await;
     let user = world.user().await;
     let (quotes, _) = fill(&world, &user).await;
-    for sort in ["", "created_at", "invoice_date", "due_date", "number", "title", "total_incl_vat", "payment_status"] {
+    for sort in
+        ["", "created_at", "invoice_date", "due_date", "number", "title", "total_incl_vat", "payment_status"]
+    {
         for order in ["", "asc", "desc"] {
             let query = format!("sort={sort}&order={order}");
             let mut seen = Vec::new();
             for page in 1..=4 {
-                let answer = user.api.get(&format!("/v1/quotes?per_page=5&page={page}&{query}")).await.expect(200).json();
-                assert_eq!(answer["meta"], json!({"page": page, "per_page": 5, "total": 12, "pages": 3}), "{query}");
+                let answer = user
+                    .api
+                    .get(&format!("/v1/quotes?per_page=5&page={page}&{query}"))
+                    .await
+                    .expect(200)
+                    .json();
+                assert_eq!(
+                    answer["meta"],
+                    json!({"page": page, "per_page": 5, "total": 12, "pages": 3}),
+                    "{query}"
+                );
                 seen.extend(answer["data"].as_array().unwrap().clone());
             }
             assert_eq!(seen.iter().map(id).collect::<BTreeSet<_>>().len(), quotes.len(), "{query}");
@@ -152,7 +170,9 @@ async fn every_order_pages_through_the_whole_list_without_repeats() {
             let in_order = |one: &Value, other: &Value| {
                 let by_value = match (&one[field], &other[field]) {
                     // Upper and lower case are sorted as the database does.
-                    (Value::String(one), Value::String(other)) => one.to_lowercase().cmp(&other.to_lowercase()),
+                    (Value::String(one), Value::String(other)) => {
+                        one.to_lowercase().cmp(&other.to_lowercase())
+                    }
                     (one, other) => one.as_f64().unwrap().total_cmp(&other.as_f64().unwrap()),
                 };
                 let ordering = by_value.then_with(|| id(one).cmp(&id(other)));
@@ -175,7 +195,10 @@ async fn totals_follow_creates_and_deletes() {
     assert_eq!(user.total("quotes?search=quote").await, 7);
     assert_eq!((user.total("invoices").await, user.total("workorders").await), (json!(1), json!(1)));
     let past_the_end = user.api.get("/v1/quotes?page=9").await.expect(200).json();
-    assert_eq!(past_the_end, json!({"data": [], "meta": {"page": 9, "per_page": 25, "total": 7, "pages": 1}}));
+    assert_eq!(
+        past_the_end,
+        json!({"data": [], "meta": {"page": 9, "per_page": 25, "total": 7, "pages": 1}})
+    );
     let capped = user.api.get("/v1/quotes?per_page=101").await.expect(200);
     assert_eq!(capped.at("/meta/per_page"), 100);
 }

@@ -35,11 +35,9 @@ async fn finals_are_counted_for_each_year_of_their_date() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("C").await;
-    for (date, expected) in [
-        ("2026-01-01", "INV-2026-00001"),
-        ("2025-12-31", "INV-2025-00001"),
-        ("2026-12-31", "INV-2026-00002"),
-    ] {
+    for (date, expected) in
+        [("2026-01-01", "INV-2026-00001"), ("2025-12-31", "INV-2025-00001"), ("2026-12-31", "INV-2026-00002")]
+    {
         let more = json!({"generate": true, "invoice_date": date});
         assert_eq!(number(&user, "invoices", body(&client, more)).await, expected);
     }

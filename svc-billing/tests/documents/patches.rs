@@ -34,12 +34,15 @@ async fn changes_are_kept_in_the_history_newest_first() {
     let user = world.user().await;
     let invoice = user.invoice(&user.client("C").await, &[10]).await;
     world.clock.advance(TimeDelta::seconds(1));
-    let first = user.patch("invoices", &invoice, json!({"title": " New ", "rows": [], "due_date": "2026-12-24"})).await;
+    let first = user
+        .patch("invoices", &invoice, json!({"title": " New ", "rows": [], "due_date": "2026-12-24"}))
+        .await;
     assert_eq!((&first["title"], &first["due_date"]), (&json!("New"), &json!("2026-12-24")));
     assert_eq!(first["rows"], invoice["rows"]);
     assert_eq!(first["meta"]["updated_at"], "2026-11-15T11:00:01.123Z");
     world.clock.advance(TimeDelta::seconds(1));
-    let second = user.patch("invoices", &invoice, json!({"payment_status": "disputed", "title": "New"})).await;
+    let second =
+        user.patch("invoices", &invoice, json!({"payment_status": "disputed", "title": "New"})).await;
     let expected = json!([
         {"at": "2026-11-15T11:00:02.123Z", "event": "changed", "actor": "Test",
          "data": {"payment_status": {"from": "open", "to": "disputed"}}},

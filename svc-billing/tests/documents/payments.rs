@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{User, World, conflict, id, path, places, stands, standing};
+use crate::support::{User, World, conflict, id, path, places, standing, stands};
 
 fn payment_path(invoice: &Value, payment: &Value) -> String {
     format!("{}/payments/{}", path("invoices", invoice), id(&payment["payment"]))
@@ -79,7 +79,17 @@ async fn what_is_no_payment_is_refused() {
         user.api.post(&format!("/v1/invoices/{unknown}/payments"), json!({"amount": 1})).await.expect(404);
         user.api.get(&format!("/v1/invoices/{unknown}/payments")).await.expect(404);
     }
-    let all = ["open", "pending", "failed", "canceled", "expired", "authorized", "created", "chargeback", "refunded"];
+    let all = [
+        "open",
+        "pending",
+        "failed",
+        "canceled",
+        "expired",
+        "authorized",
+        "created",
+        "chargeback",
+        "refunded",
+    ];
     for status in all {
         user.pay(&invoice, json!({"amount": 1, "status": status})).await;
     }
@@ -105,12 +115,14 @@ async fn the_status_follows_every_payment() {
     assert_eq!(now().await, (stands("paid", 0.0, 0.0), on("03")));
     user.pay(&invoice, json!({"amount": 30, "date": "2026-11-01"})).await;
     assert_eq!(now().await, (stands("paid", 0.0, 30.0), on("02")));
-    let moved = user.api.patch(&payment_path(&invoice, &first), json!({"date": "2026-10-01", "amount": "80"})).await;
+    let moved =
+        user.api.patch(&payment_path(&invoice, &first), json!({"date": "2026-10-01", "amount": "80"})).await;
     assert_eq!(moved.expect(200).at("/data/invoice/paid_amount"), 180.0);
     assert_eq!(now().await, (stands("paid", 0.0, 80.0), on("01")));
     // A free text stays until the next payment.
     user.patch("invoices", &invoice, json!({"payment_status": "disputed"})).await;
-    let back = user.api.patch(&payment_path(&invoice, &second), json!({"status": "chargeback"})).await.expect(200);
+    let back =
+        user.api.patch(&payment_path(&invoice, &second), json!({"status": "chargeback"})).await.expect(200);
     assert_eq!(back.at("/data/payment/status"), "chargeback");
     assert_eq!(now().await, (stands("paid", 0.0, 10.0), on("01")));
     let gone = user.delete(&payment_path(&invoice, &first)).await.expect(204);
@@ -122,7 +134,12 @@ async fn the_status_follows_every_payment() {
     let events = user.get("invoices", &invoice).await["meta"]["history"].clone();
     let events: Vec<_> = events.as_array().unwrap().iter().map(|entry| entry["event"].clone()).collect();
     let expected = [
-        "payment_removed", "payment_changed", "changed", "payment_changed", "payment_added", "payment_added",
+        "payment_removed",
+        "payment_changed",
+        "changed",
+        "payment_changed",
+        "payment_added",
+        "payment_added",
         "payment_added",
     ];
     assert_eq!(events, expected);
@@ -140,16 +157,20 @@ async fn a_payment_patch_needs_a_field_and_null_clears_only_texts() {
         let refused = user.api.patch(&here, nothing).await.expect(422);
         assert_eq!(refused.faults(), places(&[("", "no_field")]));
     }
-    let refused = user.api.patch(&here, json!({"amount": null, "date": null, "status": null, "method": null})).await;
+    let refused =
+        user.api.patch(&here, json!({"amount": null, "date": null, "status": null, "method": null})).await;
     let mut empty: Vec<String> = refused.expect(422).faults().into_iter().map(|(place, _)| place).collect();
     empty.sort();
     assert_eq!(empty, ["/amount", "/date", "/method", "/status"]);
-    for (body, place) in
-        [(json!({"amount": -5}), "/amount"), (json!({"status": "x"}), "/status"), (json!({"method": "x"}), "/method")]
-    {
+    for (body, place) in [
+        (json!({"amount": -5}), "/amount"),
+        (json!({"status": "x"}), "/status"),
+        (json!({"method": "x"}), "/method"),
+    ] {
         assert_eq!(user.api.patch(&here, body).await.expect(422).faults()[0].0, place);
     }
-    let cleared = user.api.patch(&here, json!({"external_id": null, "provider": null, "payment_data": null})).await;
+    let cleared =
+        user.api.patch(&here, json!({"external_id": null, "provider": null, "payment_data": null})).await;
     let cleared = cleared.expect(200).at("/data/payment");
     assert_eq!([&cleared["external_id"], &cleared["provider"]], [&json!(""), &json!("")]);
     assert_eq!((&cleared["meta"]["payment_data"], &cleared["amount"]), (&json!({}), &json!(5.0)));
@@ -199,7 +220,10 @@ async fn an_external_id_belongs_to_one_payment_of_an_invoice() {
     let second = user.pay(&invoice, json!({"amount": 1})).await;
     let here = payment_path(&invoice, &second);
     assert_eq!(conflict(user.api.patch(&here, json!({"external_id": "tr_1"})).await), "external_id_taken");
-    user.api.patch(&payment_path(&invoice, &first), json!({"external_id": "tr_1", "amount": 2})).await.expect(200);
+    user.api
+        .patch(&payment_path(&invoice, &first), json!({"external_id": "tr_1", "amount": 2}))
+        .await
+        .expect(200);
     user.delete(&payment_path(&invoice, &first)).await.expect(204);
     user.api.patch(&here, json!({"external_id": "tr_1"})).await.expect(200);
 }
@@ -209,9 +233,12 @@ async fn payments_are_listed_in_their_order_and_filtered() {
     let world = World::new().await;
     let user = world.user().await;
     let invoice = draft(&user).await;
-    for (amount, kind, status, external_id) in
-        [(1, "manual", "paid", "a"), (2, "online", "open", "b"), (3, "online", "paid", ""), (4, "manual", "open", "")]
-    {
+    for (amount, kind, status, external_id) in [
+        (1, "manual", "paid", "a"),
+        (2, "online", "open", "b"),
+        (3, "online", "paid", ""),
+        (4, "manual", "open", ""),
+    ] {
         let body = json!({"amount": amount, "type": kind, "status": status, "external_id": external_id});
         user.pay(&invoice, body).await;
     }
@@ -225,10 +252,19 @@ async fn payments_are_listed_in_their_order_and_filtered() {
         ("?status=failed", vec![]),
         ("?status=&type=&external_id=&page=7", vec![1.0, 2.0, 3.0, 4.0]),
     ] {
-        let list = user.api.get(&format!("{}/payments{query}", path("invoices", &invoice))).await.expect(200).json();
-        let amounts: Vec<f64> =
-            list["data"].as_array().unwrap().iter().map(|payment| payment["amount"].as_f64().unwrap()).collect();
-        assert_eq!((amounts, &list["meta"]), (expected.clone(), &json!({"total": expected.len()})), "{query}");
+        let list =
+            user.api.get(&format!("{}/payments{query}", path("invoices", &invoice))).await.expect(200).json();
+        let amounts: Vec<f64> = list["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|payment| payment["amount"].as_f64().unwrap())
+            .collect();
+        assert_eq!(
+            (amounts, &list["meta"]),
+            (expected.clone(), &json!({"total": expected.len()})),
+            "{query}"
+        );
     }
     for query in ["?status=lost", "?type=cash"] {
         user.api.get(&format!("{}/payments{query}", path("invoices", &invoice))).await.expect(422);

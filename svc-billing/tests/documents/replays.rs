@@ -7,7 +7,8 @@ use crate::support::{World, path, priced};
 async fn a_replayed_final_create_is_the_first_answer_byte_for_byte() {
     let world = World::new().await;
     let user = world.user().await;
-    let body = json!({"title": "T", "client_id": user.client("C").await, "rows": priced(&[5]), "generate": true});
+    let body =
+        json!({"title": "T", "client_id": user.client("C").await, "rows": priced(&[5]), "generate": true});
     let first = user.api.post_keyed("/v1/invoices", "key", body.clone()).await.expect(201);
     assert_eq!(first.at("/data/pdf/status"), "ready");
     assert_eq!(first.header("x-idempotent-replay"), None);
@@ -55,8 +56,7 @@ async fn a_refused_create_frees_its_key_and_its_number() {
     let client = user.client("C").await;
     let taken = json!({"title": "T", "external_id": "x"});
     user.create("invoices", taken).await;
-    let body =
-        json!({"title": "T", "client_id": client, "rows": priced(&[5]), "generate": true, "external_id": "x"});
+    let body = json!({"title": "T", "client_id": client, "rows": priced(&[5]), "generate": true, "external_id": "x"});
     user.api.post_keyed("/v1/invoices", "key", body.clone()).await.expect(409);
     let mut free = body;
     free["external_id"] = json!("y");

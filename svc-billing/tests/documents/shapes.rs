@@ -126,9 +126,24 @@ async fn a_list_shows_the_fields_of_an_item_and_no_others() {
         let document = user.create(list, body.clone()).await;
         let page = user.api.get(&format!("/v1/{list}")).await.expect(200).json();
         let names = [
-            "id", "number", "title", "invoice_date", "due_date", "created_at", "subtotal", "vat_rate",
-            "vat_amount", "total_excl_vat", "total_incl_vat", "client_id", "payment_status", "paid_at",
-            "sent_at", "project_number", "is_credit", "external_id",
+            "id",
+            "number",
+            "title",
+            "invoice_date",
+            "due_date",
+            "created_at",
+            "subtotal",
+            "vat_rate",
+            "vat_amount",
+            "total_excl_vat",
+            "total_incl_vat",
+            "client_id",
+            "payment_status",
+            "paid_at",
+            "sent_at",
+            "project_number",
+            "is_credit",
+            "external_id",
         ];
         let item: serde_json::Map<_, _> =
             names.iter().map(|name| ((*name).to_owned(), document[*name].clone())).collect();

@@ -104,8 +104,7 @@ impl User {
 
     /// The same, final.
     pub async fn invoice(&self, client: &str, prices: &[i64]) -> Value {
-        let body =
-            json!({"title": "Bread", "client_id": client, "rows": priced(prices), "generation_mode": "final"});
+        let body = json!({"title": "Bread", "client_id": client, "rows": priced(prices), "generation_mode": "final"});
         self.create("invoices", body).await
     }
 

@@ -31,7 +31,13 @@ async fn documents_and_payments_of_another_account_do_not_exist() {
             let answer = stranger.api.send(method.clone(), &path, &no_body, body.to_string()).await;
             assert_eq!(answer.status, 404, "{method} {path}");
         }
-        for query in ["", &format!("?id={}", id(&document)), "?number=N-1", "?search=bread", &format!("?client_id={client}")] {
+        for query in [
+            "",
+            &format!("?id={}", id(&document)),
+            "?number=N-1",
+            "?search=bread",
+            &format!("?client_id={client}"),
+        ] {
             let page = stranger.api.get(&format!("/v1/{list}{query}")).await.expect(200).json();
             let listed: Vec<&Value> = page["data"].as_array().unwrap().iter().collect();
             assert!(listed.iter().all(|item| item["id"] == strange["id"]), "{list}{query}");
@@ -41,7 +47,8 @@ async fn documents_and_payments_of_another_account_do_not_exist() {
         same["client_id"] = Value::Null;
         stranger.create(list, same).await;
     }
-    let refused = stranger.api.post("/v1/invoices", json!({"title": "T", "client_id": client})).await.expect(422);
+    let refused =
+        stranger.api.post("/v1/invoices", json!({"title": "T", "client_id": client})).await.expect(422);
     assert_eq!(refused.faults(), places(&[("/client_id", "unknown_reference")]));
 }
 

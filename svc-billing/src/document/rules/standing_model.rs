@@ -9,13 +9,32 @@ use super::*;
 #[derive(Clone, Debug)]
 pub enum Step {
     /// On the invoice (0) or a credit: so many cents, in its direction, on that day.
-    Pay { on: usize, day: u64, cents: i64 },
-    Unpay { on: usize, which: usize },
-    Repay { on: usize, which: usize, day: u64, cents: i64 },
+    Pay {
+        on: usize,
+        day: u64,
+        cents: i64,
+    },
+    Unpay {
+        on: usize,
+        which: usize,
+    },
+    Repay {
+        on: usize,
+        which: usize,
+        day: u64,
+        cents: i64,
+    },
     /// Some of the rows that are left; the credit comes to this many cents more or less than its rows do in the whole.
-    CreditSome { mask: u32, off: i64 },
-    CreditRest { off: i64 },
-    Finalize { which: usize },
+    CreditSome {
+        mask: u32,
+        off: i64,
+    },
+    CreditRest {
+        off: i64,
+    },
+    Finalize {
+        which: usize,
+    },
 }
 
 /// An invoice or a credit in cents.
@@ -184,7 +203,8 @@ pub fn poured(plot: &Plot) -> Vec<(String, Option<NaiveDate>, i64, i64, i64)> {
         CREDITED if total != 0 => first_day(invoice, total),
         _ => None,
     };
-    let mut all = vec![(word.to_owned(), paid_on, paid * sign, (owed.max(0) - settled) * sign, overpaid * sign)];
+    let mut all =
+        vec![(word.to_owned(), paid_on, paid * sign, (owed.max(0) - settled) * sign, overpaid * sign)];
     for (credit, due) in credits.iter().zip(due) {
         let refunded = -sum(credit) * sign;
         let (word, paid_on) = match (credit.is_final, due, refunded) {
