@@ -123,13 +123,12 @@ impl<'a> List<'a> {
         faults: &mut Faults,
     ) -> &mut Self {
         if !sort.is_empty() {
-            match allowed.iter().find(|(name, _)| *name == sort) {
-                Some((_, column)) => self.order.column = column,
-                None => {
-                    let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
-                    let detail = format!("sort must be one of: {}", names.join(", "));
-                    faults.add(&At::ROOT.name("sort"), Fault::NotAllowed, detail);
-                }
+            if let Some((_, column)) = allowed.iter().find(|(name, _)| *name == sort) {
+                self.order.column = column;
+            } else {
+                let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+                let detail = format!("sort must be one of: {}", names.join(", "));
+                faults.add(&At::ROOT.name("sort"), Fault::NotAllowed, detail);
             }
         }
         match order {

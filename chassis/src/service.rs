@@ -127,7 +127,7 @@ impl Runtime {
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
         let files = Files::new(name, own)?;
         let public_url = own.public_url.clone();
-        Ok(Self { db, clock, tokens, peers, listeners, post, files, public_url })
+        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files })
     }
 }
 

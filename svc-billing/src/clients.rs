@@ -78,7 +78,7 @@ impl Clients {
     ) -> Result<Option<Relation>, Error> {
         let request =
             self.request(account, deadline, BatchGetClientsRequest { ids: vec![id.to_string()] })?;
-        let found = self.client()?.batch_get_clients(request).await.map_err(away)?;
+        let found = self.client()?.batch_get_clients(request).await.map_err(|status| away(&status))?;
         Ok(found.into_inner().data.into_iter().next())
     }
 
@@ -93,7 +93,7 @@ impl Clients {
             Ok(found) => Ok(found.into_inner().data),
             // What cannot be an external id at all belongs to nobody either.
             Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => Ok(None),
-            Err(status) => Err(away(status)),
+            Err(status) => Err(away(&status)),
         }
     }
 
@@ -116,7 +116,7 @@ impl Clients {
 }
 
 /// Whatever went wrong there, nothing was done here.
-fn away(status: Status) -> Error {
+fn away(status: &Status) -> Error {
     tracing::warn!(code = ?status.code(), message = status.message(), "relations did not answer");
     let answer = error::unavailable("Clients cannot be looked up right now. Repeat the request in a moment.");
     chassis::Error::Peer(Box::new(answer)).into()

@@ -18,15 +18,15 @@ impl Letter<'_> {
     pub fn html(&self) -> String {
         let message = escape(&self.message.replace("\r\n", "\n"));
         let paragraphs = message.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty());
-        let paragraphs: String = paragraphs
-            .map(|paragraph| {
-                format!("<p style=\"margin:0 0 1em\">{}</p>", paragraph.trim().replace('\n', "<br>"))
-            })
-            .collect();
+        let mut body = String::new();
+        for paragraph in paragraphs {
+            let lines = paragraph.trim().replace('\n', "<br>");
+            body.extend(["<p style=\"margin:0 0 1em\">", &lines, "</p>"]);
+        }
         let (online, page) = (escape(self.online), escape(self.page));
         format!(
             "<!doctype html><html><body style=\"margin:0;padding:24px;font:16px/1.5 -apple-system,'Segoe UI',\
-             Roboto,Helvetica,Arial,sans-serif;color:#1d2429\"><div style=\"max-width:36em\">{paragraphs}\
+             Roboto,Helvetica,Arial,sans-serif;color:#1d2429\"><div style=\"max-width:36em\">{body}\
              <p style=\"margin:2em 0 0\"><a href=\"{page}\" style=\"color:#1f4e5f\">{online}</a></p></div></body></html>"
         )
     }

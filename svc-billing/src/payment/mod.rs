@@ -22,8 +22,8 @@ pub struct Payment {
     pub method: PaymentMethod,
     pub external_id: String,
     pub provider: String,
-    /// JSON text; empty when nothing was sent.
-    pub payment_data: String,
+    /// What the contract calls `payment_data`: JSON text; empty when nothing was sent.
+    pub sent_data: String,
     pub feedback_data: String,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -42,7 +42,7 @@ impl From<Payment> for billing::Payment {
             external_id: payment.external_id,
             provider: payment.provider,
             meta: Some(PaymentMeta {
-                payment_data: object(payment.payment_data),
+                payment_data: object(payment.sent_data),
                 feedback_data: object(payment.feedback_data),
                 created_at: Some(timestamp(payment.created_at)),
                 updated_at: Some(timestamp(payment.updated_at)),

@@ -49,7 +49,7 @@ pub async fn create(tx: &mut Tx<'_>, invoice: &str, given: &PaymentInput) -> Res
         method: given.method().or(PaymentMethod::Banktransfer),
         external_id: given.external_id.clone(),
         provider: given.provider.clone(),
-        payment_data: given.payment_data.clone(),
+        sent_data: given.payment_data.clone(),
         feedback_data: given.feedback_data.clone(),
         created_at: now,
         updated_at: now,
@@ -92,7 +92,7 @@ pub async fn update(
     let texts = [
         ("external_id", &given.external_id, &mut payment.external_id),
         ("provider", &given.provider, &mut payment.provider),
-        ("payment_data", &given.payment_data, &mut payment.payment_data),
+        ("payment_data", &given.payment_data, &mut payment.sent_data),
     ];
     for (name, given, current) in texts {
         if named.has(name) {
@@ -118,13 +118,12 @@ pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Erro
 
 async fn lock(tx: &mut Tx<'_>, invoice: &str) -> Result<Family, Error> {
     chassis::id::forgive(&mut tx.faults);
-    match Family::lock(tx, Kind::Invoice, invoice).await? {
-        Some(family) => Ok(family),
-        None => {
-            tx.valid()?;
-            Err(Error::NotFound(Kind::Invoice.name()))
-        }
+    if let Some(family) = Family::lock(tx, Kind::Invoice, invoice).await? {
+        return Ok(family);
     }
+    // The faults of the body come before an unknown id.
+    tx.valid()?;
+    Err(Error::NotFound(Kind::Invoice.name()))
 }
 
 async fn find(tx: &mut Tx<'_>, family: &Family, id: &str) -> Result<Option<Payment>, Error> {

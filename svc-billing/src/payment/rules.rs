@@ -44,7 +44,7 @@ mod tests {
             method: PaymentMethod::Ideal,
             external_id: String::new(),
             provider: String::new(),
-            payment_data: String::new(),
+            sent_data: String::new(),
             feedback_data: String::new(),
             created_at: DateTime::UNIX_EPOCH,
             updated_at: DateTime::UNIX_EPOCH,
@@ -58,8 +58,9 @@ mod tests {
             .clone()
             .filter(|status| !may_become(&payment(PaymentType::Online, *status), PaymentStatus::Paid))
             .collect();
-        use PaymentStatus::{Canceled, Expired, Failed, Refunded};
-        assert_eq!(stuck, [Failed, Canceled, Expired, Refunded]);
+        let ended =
+            [PaymentStatus::Failed, PaymentStatus::Canceled, PaymentStatus::Expired, PaymentStatus::Refunded];
+        assert_eq!(stuck, ended);
         for status in statuses {
             assert!(may_become(&payment(PaymentType::Manual, status), PaymentStatus::Paid));
             assert!(may_become(&payment(PaymentType::Online, status), PaymentStatus::Open));

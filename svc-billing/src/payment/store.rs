@@ -34,7 +34,7 @@ impl FromRow<'_, PgRow> for Payment {
                 .unwrap_or_default(),
             external_id: columns.take()?,
             provider: columns.take()?,
-            payment_data: columns.take()?,
+            sent_data: columns.take()?,
             feedback_data: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
@@ -174,7 +174,7 @@ pub async fn put(
     .bind(name("PAYMENT_METHOD_", payment.method.as_str_name()))
     .bind(&payment.external_id)
     .bind(&payment.provider)
-    .bind(&payment.payment_data)
+    .bind(&payment.sent_data)
     .bind(&payment.feedback_data)
     .bind(payment.created_at)
     .bind(payment.updated_at)

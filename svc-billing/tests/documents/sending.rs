@@ -49,10 +49,14 @@ async fn a_sent_draft_is_final_and_its_mail_brings_the_pdf() {
     let (headers, body) = mail.message.split_once("\r\n\r\n").unwrap();
     assert!(!headers.to_lowercase().contains("\nbcc:"), "{headers}");
     assert!(headers.contains("Subject: Your invoice"), "{headers}");
-    assert!(body.contains("filename=\"INV-2026-00001.pdf\"") && body.contains("application/pdf"), "{body:.2000}");
+    assert!(
+        body.contains("filename=\"INV-2026-00001.pdf\"") && body.contains("application/pdf"),
+        "{body:.2000}"
+    );
     assert!(body.contains("JVBERi0"), "a PDF in base64");
     assert!(body.contains("/documents/"), "a way to the page");
-    eventually("the history tells", async || mail_of(&user, "invoices", &draft).await["status"] == "sent").await;
+    eventually("the history tells", async || mail_of(&user, "invoices", &draft).await["status"] == "sent")
+        .await;
 }
 
 #[tokio::test]
@@ -70,7 +74,8 @@ async fn a_mail_that_cannot_be_delivered_shows_in_the_history_and_others_are_not
     eventually("one fails", async || mail_of(&user, "invoices", &one).await["status"] == "failed").await;
     let told = mail_of(&user, "invoices", &one).await["error"].to_string();
     assert!(told.contains("no such user"), "{told}");
-    eventually("the other is sent", async || mail_of(&user, "invoices", &other).await["status"] == "sent").await;
+    eventually("the other is sent", async || mail_of(&user, "invoices", &other).await["status"] == "sent")
+        .await;
     let mail = smtp.received().remove(0);
     assert!(!mail.message.contains("application/pdf"), "no PDF was wanted");
 }
@@ -100,7 +105,10 @@ async fn addresses_are_checked_and_a_refused_request_changes_nothing() {
     let draft = user.draft(&client, &[100]).await;
     let faults = async |body: Value| send(&user, "invoices", &draft, body).await.expect(422).faults();
 
-    assert_eq!(faults(json!({})).await, places(&[("/to", "required"), ("/subject", "required"), ("/message", "required")]));
+    assert_eq!(
+        faults(json!({})).await,
+        places(&[("/to", "required"), ("/subject", "required"), ("/message", "required")])
+    );
     let bad = send(&user, "invoices", &draft, letter("ok@x.example, nonsense")).await.expect(422);
     assert_eq!(bad.faults(), places(&[("/to", "bad_email")]));
     assert!(bad.at("/errors/0/detail").as_str().unwrap().contains("nonsense"));

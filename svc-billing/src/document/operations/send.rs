@@ -66,13 +66,13 @@ fn recipients(given: &SendInput, faults: &mut Faults) -> (Vec<Mailbox>, Vec<Mail
         }
         let mut found = Vec::new();
         for part in parts {
-            match chassis::formats::email::normalise(part).and_then(|address| mailbox("", &address)) {
-                Some(one) => found.push(one),
-                None => {
-                    let detail =
-                        format!("{field} must be e-mail addresses separated by commas; {part:?} is none");
-                    faults.add(&at.name(field), Fault::BadEmail, detail);
-                }
+            let address = chassis::formats::email::normalise(part);
+            if let Some(one) = address.and_then(|address| mailbox("", &address)) {
+                found.push(one);
+            } else {
+                let detail =
+                    format!("{field} must be e-mail addresses separated by commas; {part:?} is none");
+                faults.add(&at.name(field), Fault::BadEmail, detail);
             }
         }
         found

@@ -70,15 +70,12 @@ fn vat(
     faults: &mut Faults,
 ) -> (Decimal, String, Category) {
     if !input.vat_code.is_empty() {
-        match rates.iter().find(|rate| rate.code == input.vat_code) {
-            Some(rate) => return of_rate(rate),
-            None => {
-                let known: Vec<&str> = rates.iter().map(|rate| rate.code.as_str()).collect();
-                let detail =
-                    format!("vat_code must be the code of a tax rate for sales: {}", known.join(", "));
-                faults.add(&at.name("vat_code"), Fault::UnknownReference, detail);
-            }
+        if let Some(rate) = rates.iter().find(|rate| rate.code == input.vat_code) {
+            return of_rate(rate);
         }
+        let known: Vec<&str> = rates.iter().map(|rate| rate.code.as_str()).collect();
+        let detail = format!("vat_code must be the code of a tax rate for sales: {}", known.join(", "));
+        faults.add(&at.name("vat_code"), Fault::UnknownReference, detail);
     }
     number(&input.vat_rate).map_or_else(|| default_rate(rates), |percent| of_percent(percent, rates))
 }

@@ -278,9 +278,9 @@ pub async fn find_parties(
     account: AccountId,
     id: Uuid,
 ) -> Result<Option<Parties>, Error> {
+    type Kept = (Option<Json<Seller>>, Option<Json<Party>>);
     let sql = "select seller, buyer from billing.document where account_id = $1 and id = $2";
-    let found: Option<(Option<Json<Seller>>, Option<Json<Party>>)> =
-        sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
+    let found: Option<Kept> = sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
     let parties = found.and_then(|(seller, buyer)| seller.zip(buyer));
     Ok(parties.map(|(Json(seller), Json(buyer))| Parties { seller, buyer }))
 }
