@@ -2,9 +2,9 @@ use serde_json::{Value, json};
 
 use crate::support::{User, World, path, row};
 
-fn body(client: &str, more: Value) -> Value {
+fn body(client: &str, mut more: Value) -> Value {
     let mut body = json!({"title": "T", "client_id": client, "rows": [row("a", 1, 10)]});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.as_object_mut().unwrap().append(more.as_object_mut().unwrap());
     body
 }
 
