@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::{User, World, id, path};
 
+/// Whether a quote is to be in the answer.
+type Wanted<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+
 /// Twelve quotes over four days, two clients, and an invoice and a workorder that must never be seen among them.
 async fn fill(world: &World, user: &User) -> (Vec<Value>, [String; 2]) {
     let clients = [
@@ -56,7 +59,6 @@ async fn each_filter_selects_what_it_says() {
     let (quotes, clients) = fill(&world, &user).await;
     let (third, eighth) = (quotes[3].clone(), quotes[8].clone());
     let created = text(&third, "created_at").to_owned();
-    type Wanted<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
     let cases: Vec<(String, Wanted<'_>)> = vec![
         (String::new(), Box::new(|_| true)),
         (format!("id={}", id(&third)), Box::new(|quote| *quote == third)),
@@ -178,7 +180,7 @@ async fn every_order_pages_through_the_whole_list_without_repeats() {
                 let ordering = by_value.then_with(|| id(one).cmp(&id(other)));
                 if order == "asc" { ordering.is_lt() } else { ordering.is_gt() }
             };
-            assert!(seen.is_sorted_by(|one, other| in_order(one, other)), "{query}");
+            assert!(seen.is_sorted_by(in_order), "{query}");
         }
     }
 }

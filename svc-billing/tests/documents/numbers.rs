@@ -2,10 +2,11 @@ use serde_json::{Value, json};
 
 use crate::support::{User, World, path, row};
 
-fn body(client: &str, more: Value) -> Value {
-    let mut body = json!({"title": "T", "client_id": client, "rows": [row("a", 1, 10)]});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body
+fn body(client: &str, mut more: Value) -> Value {
+    more["title"] = json!("T");
+    more["client_id"] = json!(client);
+    more["rows"] = json!([row("a", 1, 10)]);
+    more
 }
 
 async fn number(user: &User, list: &str, body: Value) -> String {
