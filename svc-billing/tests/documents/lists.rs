@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::{User, World, id, path};
 
+/// Whether a quote is to be in the answer.
+type Wanted<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+
 /// Twelve quotes over four days, two clients, and an invoice and a workorder that must never be seen among them.
 async fn fill(world: &World, user: &User) -> (Vec<Value>, [String; 2]) {
     let clients = [
