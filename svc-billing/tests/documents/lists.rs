@@ -52,9 +52,6 @@ fn text<'a>(quote: &'a Value, name: &str) -> &'a str {
     quote[name].as_str().unwrap()
 }
 
-/// Whether a document is to be found.
-type Wanted<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
-
 #[tokio::test]
 async fn each_filter_selects_what_it_says() {
     let world = World::new().await;
