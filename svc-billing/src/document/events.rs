@@ -1,6 +1,8 @@
 //! What the rest of the product hears of documents.
 
 use chassis::{Event, Tx};
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -78,8 +80,8 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         "title": record.title,
         "invoice_date": record.invoice_date,
         "due_date": record.due_date,
-        "total_excl_vat": record.total_excl,
-        "total_incl_vat": record.total_incl,
+        "total_excl_vat": number(record.total_excl),
+        "total_incl_vat": number(record.total_incl),
         "currency": record.currency,
         "payment_status": record.payment_status,
         "client_id": record.client.as_ref().map(|client| client.id),
@@ -97,4 +99,22 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         version: record.version,
         data: data.to_string(),
     });
+}
+
+/// An amount as a JSON number, so that conditions can compare it. Amounts have 14 digits at most; those a double writes
+/// exactly as they were.
+fn number(amount: Decimal) -> Value {
+    json!(amount.to_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_and_the_smallest_amounts_are_written_exactly() {
+        for text in ["999999999999.99", "-999999999999.98", "0.01", "0.1", "121.0"] {
+            assert_eq!(number(text.parse().unwrap()).to_string(), text);
+        }
+    }
 }
