@@ -83,7 +83,8 @@ async fn create_some(target: Arc<Target>, next: Arc<AtomicU64>, end: u64) -> Res
 pub async fn first_look(target: &Arc<Target>, operations: &[Operation]) -> Result<(), String> {
     let mut reader = Reader::open(target).await?;
     for operation in operations {
-        let mut requests = Requests::new(target, Load::Operation(*operation), "look");
+        let series = format!("look-{operation}");
+        let mut requests = Requests::new(target, Load::Operation(*operation), &series);
         let answer = reader.connection.send(requests.next()).await.map_err(|fault| fault.to_string())?;
         let (name, status, size) = (operation.name, answer.status, answer.body.len());
         if status != operation.success() {

@@ -158,7 +158,7 @@ impl Step {
             Self::Credit(_) => {
                 document["meta"]["credited_by"].as_array().is_some_and(|credits| !credits.is_empty())
             }
-            Self::Send(_) => document["sent_at"].is_string(),
+            Self::Send(_) => document["sent_at"].as_str().is_some_and(|time| !time.is_empty()),
             Self::Accept(_) | Self::Patch(_) => false,
         })
     }
