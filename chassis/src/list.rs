@@ -176,6 +176,7 @@ impl<'a> List<'a> {
     /// The total and the rows in one: a left join keeps the total when the page is empty. The columns come first, so that
     /// a row type can read them by their place.
     fn statement(self, limit: i64, offset: i64) -> (String, PgArguments) {
+        let by_index = self.counted_newest().is_some();
         let Self {
             account,
             table,
@@ -197,12 +198,24 @@ impl<'a> List<'a> {
             }
             Total::Matching => format!("select count(*) as total from {table} where {conditions}"),
         };
+        // Rows that are skipped are found by the index alone where it has all of the order; reading them would cost more
+        // than the page itself.
+        let start = if offset > 0 && by_index {
+            let offset = values.bind(offset);
+            format!(
+                " and ({column}, id) <= (select {column}, id from {table} where {conditions} \
+                 order by {column} desc, id desc limit 1 offset {offset})"
+            )
+        } else {
+            String::new()
+        };
         // Written out and not bound: with a limit it does not know Postgres plans every call anew, which costs more than
         // the page. There are at most 100 sizes, and offsets, of which there are many, stay bound.
-        let offset = if offset == 0 { String::new() } else { format!(" offset {}", values.bind(offset)) };
+        let offset =
+            if offset > 0 && !by_index { format!(" offset {}", values.bind(offset)) } else { String::new() };
         let sql = format!(
             "select page.*, counted.total from ({head}) counted left join lateral (\
-             select {columns}, true as found from {table} where {conditions} \
+             select {columns}, true as found from {table} where {conditions}{start} \
              order by {column} {direction}, id {direction} limit {limit}{offset}) page on true"
         );
         (sql, values.arguments)

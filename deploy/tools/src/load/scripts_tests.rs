@@ -106,30 +106,32 @@ fn an_invoice_is_read_by_the_statement_of_the_service() {
 }
 
 const PAGE: &str = "select page.*, counted.total from ({head}) counted left join lateral (select {columns}, true as found \
-                    from {table} where {conditions} order by {column} {direction}, id {direction} limit \
+                    from {table} where {conditions}{start} order by {column} {direction}, id {direction} limit \
                     {limit}{offset}) page on true";
+const START: &str = " and ({column}, id) <= (select {column}, id from {table} where {conditions} order by {column} desc, \
+                     id desc limit 1 offset {offset})";
 const COUNTED: &str = "select coalesce(sum(entries), 0)::bigint as total from total where account_id = {account} and \
                        list = {list} and bucket = {bucket}";
 const MATCHING: &str = "select count(*) as total from {table} where {conditions}";
 
-/// The page of the default order that the list builder makes.
-fn page(head: &str, columns: &str, table: &str, conditions: &str, offset: &str) -> String {
+/// The page of the default order that the list builder makes; `start` is where it begins when that is not the top.
+fn page(head: &str, columns: &str, table: &str, conditions: &str, start: &str) -> String {
     let builder = source("chassis/src/list.rs");
-    for template in [PAGE, COUNTED, MATCHING] {
-        assert_part(&builder, template);
+    for template in [PAGE, START, COUNTED, MATCHING] {
+        assert_part(&builder, template.trim_start());
     }
-    let mut expected = PAGE.replace("{head}", head);
+    let whole = PAGE.replace("{limit}{offset}", "{limit}");
+    let mut expected = whole.replace("{start}", start).replace("{head}", head);
     for (name, value) in [
         ("columns", columns),
         ("table", table),
         ("conditions", conditions),
         ("column", "created_at"),
         ("direction", "desc"),
-        ("offset", offset),
     ] {
         expected = expected.replace(&format!("{{{name}}}"), value);
     }
-    for value in ["limit", "account", "list", "bucket"] {
+    for value in ["limit", "offset", "account", "list", "bucket"] {
         expected = expected.replace(&format!("{{{value}}}"), "?");
     }
     expected
@@ -173,7 +175,7 @@ fn a_deep_page_of_invoices_is_looked_up_and_read_as_the_list_builder_does() {
     assert_eq!(deep.len(), 2, "the day, then the page");
     assert_part(&source("chassis/src/totals.rs"), &deep[0]);
     let conditions = "account_id = ? and kind = ? and created_at < ?";
-    assert_eq!(deep[1], page(COUNTED, &listed(), "billing.document", conditions, " offset ?"));
+    assert_eq!(deep[1], page(COUNTED, &listed(), "billing.document", conditions, START));
 }
 
 #[test]
