@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chassis::files::{Files, Key};
 use chassis::{Account, AccountId, Db, error};
+use render::text::file_name;
 use render::{Paper, pdf};
 use tokio::sync::Semaphore;
 
@@ -120,13 +121,4 @@ impl Press {
 fn key(account: AccountId, full: &Full) -> Key {
     let version = u64::try_from(full.record.content_version).unwrap_or_default();
     Key::new(account, "documents", full.record.id).number(version)
-}
-
-/// A number as the name of a file, whatever is in it.
-pub fn file_name(number: &str) -> String {
-    let plain =
-        |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
-    let name: String = number.chars().map(plain).take(80).collect();
-    let name = name.trim_matches(['.', '-']);
-    if name.is_empty() { "document".to_owned() } else { name.to_owned() }
 }

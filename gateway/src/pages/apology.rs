@@ -6,12 +6,13 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use chassis::html::escaped;
 use http::HeaderValue;
 use proto::api::Problem;
 use sha2::{Digest, Sha256};
 
 use super::file::NO_CONTENT_POLICY;
-use super::html::{document, escaped};
+use super::html::document;
 use super::problems::STYLE;
 
 /// A page, and the content security policy that it needs.

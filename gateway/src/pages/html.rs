@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use chassis::html::escaped;
+
 /// A whole page. `head` and `body` are HTML, the title is text.
 pub fn document(title: &str, head: &str, body: &str) -> String {
     let title = escaped(title);
@@ -27,21 +29,6 @@ pub fn inline(text: &str) -> String {
                 html.push('`');
             }
             html.push_str(&escaped(part));
-        }
-    }
-    html
-}
-
-pub fn escaped(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            other => html.push(other),
         }
     }
     html

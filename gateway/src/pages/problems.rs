@@ -8,11 +8,12 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
+use chassis::html::escaped;
 use http::{HeaderMap, StatusCode};
 use proto::policy::{self, ProblemInfo};
 
 use super::file::{File, NO_CONTENT_POLICY};
-use super::html::{document, escaped, inline};
+use super::html::{document, inline};
 use crate::openapi::{self, TITLE, example_problem_body};
 
 /// The look of pages that are read rather than used.

@@ -2,9 +2,10 @@
 
 use chassis::mail::{Attached, AttachmentSource};
 use chassis::{Account, Db};
+use render::text::file_name;
 
 use super::{Kind, Record, store};
-use crate::press::{Press, file_name};
+use crate::press::Press;
 
 /// Names the PDF of a document: its kind and id.
 pub fn reference(record: &Record) -> String {

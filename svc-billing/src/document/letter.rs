@@ -1,5 +1,7 @@
 //! The words of a mail that brings a document.
 
+use chassis::html::escaped;
+
 /// A message as it was written, with a way to the document's page below it.
 pub struct Letter<'a> {
     pub message: &'a str,
@@ -16,34 +18,20 @@ impl Letter<'_> {
 
     /// Paragraphs where the message has blank lines. Nothing of the message is taken for markup.
     pub fn html(&self) -> String {
-        let message = escape(&self.message.replace("\r\n", "\n"));
+        let message = escaped(&self.message.replace("\r\n", "\n"));
         let paragraphs = message.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty());
         let mut body = String::new();
         for paragraph in paragraphs {
             let lines = paragraph.trim().replace('\n', "<br>");
             body.extend(["<p style=\"margin:0 0 1em\">", &lines, "</p>"]);
         }
-        let (online, page) = (escape(self.online), escape(self.page));
+        let (online, page) = (escaped(self.online), escaped(self.page));
         format!(
             "<!doctype html><html><body style=\"margin:0;padding:24px;font:16px/1.5 -apple-system,'Segoe UI',\
              Roboto,Helvetica,Arial,sans-serif;color:#1d2429\"><div style=\"max-width:36em\">{body}\
              <p style=\"margin:2em 0 0\"><a href=\"{page}\" style=\"color:#1f4e5f\">{online}</a></p></div></body></html>"
         )
     }
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

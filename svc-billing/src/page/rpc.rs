@@ -8,6 +8,7 @@ use proto::Check;
 use proto::api::HttpBody;
 use proto::billing::document_page_service_server::DocumentPageService;
 use proto::billing::{AcceptOnPageRequest, DownloadPdfRequest, GetDocumentPageRequest};
+use render::text::file_name;
 use tonic::{Request, Response, Status};
 
 use super::{State, page};
@@ -16,7 +17,6 @@ use crate::document::operations::{self, Family, Known};
 use crate::document::rpc::Shared;
 use crate::document::store::{self, Full};
 use crate::document::{Kind, Record};
-use crate::press::file_name;
 
 pub struct Pages {
     pub shared: Arc<Shared>,

@@ -11,7 +11,8 @@ async fn a_credit_is_the_invoice_with_the_opposite_sign() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Bakery").await;
-    let body = json!({"title": "Bread", "client_id": client, "external_id": "order-1", "generate": true, "rows": [
+    let body = json!({"title": "Bread", "client_id": client, "external_id": "order-1", "generate": true,
+        "invoice_date": "2026-11-01", "due_date": "2026-11-21", "rows": [
         {"name": "Rye", "title": "Whole", "quantity": 2.5, "unit": "loaf", "unit_price": 4, "vat_rate": "9"},
         {"name": "Delivery", "unit_price": 10, "vat_rate": "21"},
     ]});
@@ -27,6 +28,7 @@ async fn a_credit_is_the_invoice_with_the_opposite_sign() {
         ("number", json!("INV-2026-00002")),
         ("generation_mode", json!("final")),
         ("invoice_date", json!("2026-11-15")),
+        ("due_date", json!("2026-12-05")),
         ("total_excl_vat", json!(-20.0)),
         ("vat_amount", json!(-3.0)),
         ("total_incl_vat", json!(-23.0)),

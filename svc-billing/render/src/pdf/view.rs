@@ -139,7 +139,7 @@ impl View {
             of: words.of,
             palette: Palette::new(&paper.look.primary_color, &paper.look.secondary_color),
             attachment: attachment.map(|attachment| Embedded {
-                name: file_name(attachment.name),
+                name: text::file_name(attachment.name),
                 description: metadata(&format!("{} {} (XML)", words.document, paper.number)),
             }),
         }
@@ -210,15 +210,4 @@ fn closing(paper: &Paper, words: &Words, code: bool) -> Closing {
             Kind::Invoice | Kind::Credit => Vec::new(),
         },
     }
-}
-
-/// A name that every system can save: it may hold no path.
-fn file_name(name: &str) -> String {
-    let clean: String = name
-        .chars()
-        .take(100)
-        .map(|char| if char.is_ascii_alphanumeric() || "._-".contains(char) { char } else { '-' })
-        .collect();
-    let clean = clean.trim_matches(['.', '-']);
-    if clean.is_empty() { "document.xml".to_owned() } else { clean.to_owned() }
 }

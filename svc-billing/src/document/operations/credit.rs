@@ -16,7 +16,6 @@ use crate::document::rules::amounts::{Row, amounts, vat_groups};
 use crate::document::rules::search;
 use crate::document::store::{self, Draft, StoredRow};
 use crate::document::{Record, events, paper};
-use crate::settings::Settings;
 use crate::{Error, settings};
 
 pub async fn credit(
@@ -96,7 +95,7 @@ async fn make(
     let settings = settings::store::for_documents(tx.db(), account).await?;
     let invoice = family.target().clone();
     let parties = store::find_parties(tx.db(), account, invoice.id).await?;
-    let mut record = record(tx, &invoice, rows, &settings.settings);
+    let mut record = record(tx, &invoice, rows);
     let original = Some(paper::original(&invoice));
     record.einvoice_missing = paper::einvoice_missing(&record, rows, parties.as_ref(), original);
 
@@ -127,10 +126,11 @@ async fn make(
     answer(tx, known, record.id).await
 }
 
-/// The credit before it has a number and a standing.
-fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row], settings: &Settings) -> Record {
+/// The credit before it has a number and a standing. Its term is that of its invoice, which was agreed with the client.
+fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
     let (now, today) = (tx.now(), tx.today());
     let amounts = amounts(&vat_groups(rows));
+    let term = invoice.due_date - invoice.invoice_date;
     Record {
         id: tx.id(),
         version: 1,
@@ -138,7 +138,7 @@ fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row], settings: &Settings) 
         number: String::new(),
         number_given: false,
         invoice_date: today,
-        due_date: after(today, settings.payment_days),
+        due_date: after(today, i32::try_from(term.num_days()).unwrap_or_default()),
         total_excl: amounts.excl,
         vat_rate: amounts.rate,
         vat_amount: amounts.vat,

@@ -10,12 +10,12 @@ use proto::billing::{
     GetInvoiceUblRequest, ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest,
     SendDocumentResponse, UpdateDocumentRequest, UpdateDocumentResponse,
 };
+use render::text::file_name;
 use tonic::{Request, Response, Status};
 
 use super::Desk;
 use crate::Error;
 use crate::document::operations::{self, Known};
-use crate::press::file_name;
 
 #[tonic::async_trait]
 impl InvoiceService for Desk {

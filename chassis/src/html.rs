@@ -1,0 +1,30 @@
+//! Text that stands in HTML and cannot become markup.
+
+/// For text between tags and for values of attributes.
+pub fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sign_of_markup_is_left() {
+        assert_eq!(
+            escaped("<a href='x' title=\"y\">é & so on"),
+            "&lt;a href=&#39;x&#39; title=&quot;y&quot;&gt;é &amp; so on"
+        );
+    }
+}
