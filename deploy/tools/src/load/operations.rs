@@ -48,6 +48,8 @@ pub enum Action {
     Get,
     /// The first page of so many with the exact total
     List(u32),
+    /// The first page with the exact total, beside a database that counts
+    Counted,
     /// The first page of what is open
     Open,
     /// A word that a handful have
@@ -76,7 +78,7 @@ const fn invoice(name: &'static str, action: Action) -> Operation {
 
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         client("get", Action::Get),
         client("list25", Action::List(25)),
         client("list100", Action::List(100)),
@@ -84,6 +86,7 @@ impl Operation {
         invoice("invoice-get", Action::Get),
         invoice("invoice-list25", Action::List(25)),
         invoice("invoice-list100", Action::List(100)),
+        invoice("invoice-counted", Action::Counted),
         invoice("invoice-open", Action::Open),
         invoice("invoice-search", Action::Search),
         client("create", Action::Create),
@@ -113,6 +116,7 @@ impl Operation {
         let action = match self.action {
             Action::Get => "get",
             Action::List(_) => "list",
+            Action::Counted => "counted",
             Action::Open => "open",
             Action::Search => "search",
             Action::Create => "create",

@@ -117,7 +117,7 @@ impl<'a> Requests<'a> {
         };
         let path = operation.resource.path();
         match operation.action {
-            Action::List(25) => Some(path.to_owned()),
+            Action::List(25) | Action::Counted => Some(path.to_owned()),
             Action::List(size) => Some(format!("{path}?per_page={size}")),
             Action::Open => Some(format!("{path}?payment_status=open")),
             Action::Search => Some(format!("{path}?search={SEARCHED}")),
@@ -139,7 +139,7 @@ impl<'a> Requests<'a> {
             Load::Operation(operation) => {
                 let Operation { resource, action, .. } = *operation;
                 match action {
-                    Action::List(_) | Action::Open | Action::Search => {}
+                    Action::List(_) | Action::Counted | Action::Open | Action::Search => {}
                     Action::Get => {
                         let ids = self.target.ids(resource);
                         let id = &ids[self.random.below(ids.len())];

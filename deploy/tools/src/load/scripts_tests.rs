@@ -162,6 +162,7 @@ fn lists_of_invoices_are_the_statements_of_the_list_builder() {
     let found = format!("{mine} and search_text like ?");
     for (script, head, conditions) in [
         ("invoice-list", COUNTED, mine),
+        ("invoice-counted", MATCHING, mine),
         ("invoice-open", MATCHING, open.as_str()),
         ("invoice-search", MATCHING, found.as_str()),
     ] {
