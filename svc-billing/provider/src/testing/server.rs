@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,6 +17,9 @@ use tokio::task::JoinSet;
 
 use super::api::{Call, problem};
 use super::state::{Reply, State};
+
+/// Above any honest answer, and still JSON: only a limit stops it.
+const HUGE: usize = 5 * 1024 * 1024;
 
 /// What goes wrong with a request. With all but `Busy` and `Refusing` the work is done first: the worst case for whoever
 /// asked.
@@ -32,6 +35,8 @@ pub enum Trouble {
     Failing(u16),
     /// 200 with a body that is not JSON.
     Garbled,
+    /// 200 with more than anyone should read.
+    Huge,
     /// A status such as 422, with Mollie's form of an error; nothing was done.
     Refusing { status: u16, detail: String, field: Option<String> },
 }
@@ -62,7 +67,7 @@ async fn answer(
     let authorization = header(AUTHORIZATION.as_str()).unwrap_or_default();
     let key = header("idempotency-key");
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
     let call = Call {
         method: parts.method,
         path: parts.uri.path().to_owned(),
@@ -100,7 +105,7 @@ async fn spoil(trouble: Option<Trouble>, reply: &Reply, end: &Notify) -> Respons
         Some(Trouble::Silent) => pending().await,
         Some(Trouble::Dropped) => {
             end.notify_one();
-            pending().await
+            pending::<()>().await;
         }
         Some(Trouble::Busy { retry_after }) => {
             if let Some(seconds) = retry_after {
@@ -110,6 +115,7 @@ async fn spoil(trouble: Option<Trouble>, reply: &Reply, end: &Notify) -> Respons
         Some(Trouble::Failing(status)) => {
             response = respond(status, problem(status, "Something went wrong", None).1.to_string());
         }
+        Some(Trouble::Huge) => response = respond(200, format!("{}{}", " ".repeat(HUGE), reply.1)),
         Some(Trouble::Garbled) => response = respond(200, "<html><body>Welcome!</body></html>".to_owned()),
     }
     response

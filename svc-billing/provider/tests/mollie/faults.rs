@@ -46,6 +46,7 @@ async fn an_unclear_answer_to_a_wish_leaves_it_unknown() {
         Trouble::Failing(503),
         Trouble::Failing(302),
         Trouble::Garbled,
+        Trouble::Huge,
         conflict,
     ];
     for (number, trouble) in troubles.into_iter().enumerate() {

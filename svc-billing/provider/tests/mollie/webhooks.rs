@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use provider::mollie::Mollie;
+use provider::mollie::{Mollie, Settings};
 use provider::testing::StandIn;
 use provider::{Fault, Provider, Sequence, Status, Webhook};
 use tokio::net::TcpListener;
@@ -49,8 +49,7 @@ fn hear(mollie: &Mollie, (signature, body): &Arrived) -> Result<Option<String>, 
 }
 
 fn with_secrets(stand_in: &StandIn, secrets: &str) -> Mollie {
-    let mut settings = stand_in.settings();
-    settings.mollie_webhook_secrets = secrets.to_owned();
+    let settings = Settings { mollie_webhook_secrets: secrets.to_owned(), ..stand_in.settings() };
     Mollie::new(&settings).unwrap()
 }
 
