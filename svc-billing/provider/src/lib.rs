@@ -4,6 +4,10 @@
 //! answer never came ([`Fault::Unknown`]) is repeated with its key or resolved by looking the thing up by our own
 //! `reference`, which the provider keeps with it.
 
+pub mod mollie;
+#[cfg(feature = "testing")]
+pub mod testing;
+
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 

@@ -1,0 +1,159 @@
+//! What a webhook says: which payment to fetch again, and nothing else.
+//!
+//! Mollie has two kinds. The classic one goes to the `webhookUrl` of each payment as a form with an `id` and is never
+//! signed; whoever forges it makes us fetch a payment that has not changed. The newer one is JSON and signed.
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::Value;
+use sha2::Sha256;
+
+use super::wire::is_id;
+use crate::{Fault, Webhook};
+
+/// The id of the payment that the message is about. Messages about anything else are fine, and about nothing.
+pub fn heard(message: &Webhook<'_>, secrets: &[String]) -> Result<Option<String>, Fault> {
+    let body = message.body.trim_ascii();
+    let event = body.first() == Some(&b'{');
+    if !secrets.is_empty() {
+        match message.signature {
+            Some(signature) if is_signed(message.body, signature, secrets) => {}
+            None if !event => {}
+            _ => return Err(Fault::Forged),
+        }
+    }
+    let id = if event { id_of_event(body) } else { id_of_form(body) };
+    Ok(id.filter(|id| is_id(id, "tr_")))
+}
+
+/// `sha256=<hex>`, or the hex alone; while Mollie rotates secrets there may be several, comma-separated.
+fn is_signed(body: &[u8], signatures: &str, secrets: &[String]) -> bool {
+    signatures.split(',').map(str::trim).any(|signature| {
+        let digits = signature.strip_prefix("sha256=").unwrap_or(signature);
+        let tag = hex(digits);
+        // Every secret is tried with a comparison in constant time.
+        tag.is_some_and(|tag| secrets.iter().any(|secret| verifies(secret.as_bytes(), body, &tag)))
+    })
+}
+
+fn verifies(secret: &[u8], body: &[u8], tag: &[u8]) -> bool {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return false };
+    mac.update(body);
+    mac.verify_slice(tag).is_ok()
+}
+
+fn hex(digits: &str) -> Option<Vec<u8>> {
+    let values: Option<Vec<u8>> =
+        digits.chars().map(|digit| digit.to_digit(16).and_then(|value| u8::try_from(value).ok())).collect();
+    let (pairs, rest) = values.as_deref()?.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| (high << 4) | low).collect())
+}
+
+/// An id has no characters that a form would encode.
+fn id_of_form(body: &[u8]) -> Option<String> {
+    let fields = std::str::from_utf8(body).ok()?.split('&');
+    let mut pairs = fields.filter_map(|field| field.split_once('='));
+    pairs.find(|(name, _)| *name == "id").map(|(_, id)| id.to_owned())
+}
+
+/// An event names its payment in `entityId`; a snapshot is the payment itself.
+fn id_of_event(body: &[u8]) -> Option<String> {
+    let event: Value = serde_json::from_slice(body).ok()?;
+    let id = event.get("entityId").or_else(|| event.get("id"))?;
+    id.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FORM: &[u8] = b"id=tr_5B8cwPMGnU6qLbRvo7qEZo";
+    const EVENT: &[u8] = br#"{"resource":"event","id":"event_1","type":"payment.paid","entityId":"tr_1"}"#;
+
+    fn signature(secret: &str, body: &[u8]) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+        mac.update(body);
+        let tag = mac.finalize().into_bytes();
+        tag.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    }
+
+    fn ask(body: &[u8], signature: Option<&str>, secrets: &[&str]) -> Result<Option<String>, Fault> {
+        let secrets: Vec<String> = secrets.iter().map(|&secret| secret.to_owned()).collect();
+        heard(&Webhook { signature, body }, &secrets)
+    }
+
+    #[test]
+    fn a_form_names_its_payment() {
+        assert_eq!(ask(FORM, None, &[]), Ok(Some("tr_5B8cwPMGnU6qLbRvo7qEZo".to_owned())));
+        assert_eq!(ask(b"a=b&id=tr_1\r\n", None, &[]), Ok(Some("tr_1".to_owned())));
+    }
+
+    #[test]
+    fn an_event_and_a_snapshot_name_their_payment() {
+        assert_eq!(ask(EVENT, None, &[]), Ok(Some("tr_1".to_owned())));
+        assert_eq!(ask(br#" {"resource":"payment","id":"tr_2"}"#, None, &[]), Ok(Some("tr_2".to_owned())));
+    }
+
+    #[test]
+    fn what_names_no_payment_is_about_none() {
+        for body in [
+            &b""[..],
+            b"id=",
+            b"id=ord_1",
+            b"id=tr_",
+            b"id=tr_../customers",
+            b"id=tr_1%2F..",
+            b"\xff\xfe",
+            b"{",
+            b"{}",
+            br#"{"entityId":7}"#,
+            br#"{"entityId":"pl_1","id":"tr_1"}"#,
+        ] {
+            assert_eq!(ask(body, None, &[]), Ok(None), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn every_current_secret_is_accepted_with_and_without_prefix() {
+        for secret in ["new", "old"] {
+            let bare = signature(secret, EVENT);
+            let several = format!("sha256={}, sha256={bare}", signature("other", EVENT));
+            for header in [format!("sha256={bare}"), bare.to_uppercase(), bare, several] {
+                assert!(ask(EVENT, Some(&header), &["new", "old"]).is_ok(), "{header}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_forged_signature_is_refused_on_either_kind() {
+        let foreign = signature("foreign", EVENT);
+        let other_body = signature("new", b"{}");
+        let cut = &signature("new", EVENT)[..62];
+        for header in [&foreign, &other_body, cut, "", "sha256=", "sha256=zz", "sha256=é", "abc"] {
+            assert_eq!(ask(EVENT, Some(header), &["new"]), Err(Fault::Forged), "{header}");
+            assert_eq!(ask(FORM, Some(header), &["new"]), Err(Fault::Forged), "{header}");
+        }
+    }
+
+    #[test]
+    fn without_a_signature_only_the_classic_form_is_heard() {
+        assert!(ask(FORM, None, &["new"]).is_ok());
+        assert_eq!(ask(EVENT, None, &["new"]), Err(Fault::Forged));
+    }
+
+    #[test]
+    fn a_signature_is_not_looked_at_without_secrets() {
+        assert_eq!(ask(EVENT, Some("sha256=00"), &[]), Ok(Some("tr_1".to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_makes_hearing_panic(
+            body in prop::collection::vec(any::<u8>(), 0..200),
+            signature in prop::option::of(".{0,80}"),
+        ) {
+            let _ = ask(&body, signature.as_deref(), &["secret"]);
+        }
+    }
+}

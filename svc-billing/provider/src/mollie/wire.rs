@@ -1,0 +1,314 @@
+//! Mollie's JSON, and what it means in ours. Fields that nothing here asks for are not read, so that new ones do no
+//! harm; values that we do not know make the whole answer unclear, because guessing would be about money.
+
+use chrono::{DateTime, Utc};
+use rust_decimal::Decimal;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::money::Money;
+use crate::{Fault, Key, Mandate, MandateStatus, NewCustomer, NewPayment, Payment, Refund, Sequence, Status};
+
+/// Longest description that Mollie takes.
+const DESCRIPTION: usize = 255;
+const ID: usize = 64;
+
+/// Whether a text is an id of Mollie's of some kind, for example `tr_7UhSN1zuXS`. Only such a text becomes part of an
+/// address.
+pub fn is_id(text: &str, prefix: &str) -> bool {
+    let rest = text.strip_prefix(prefix).unwrap_or_default();
+    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    !rest.is_empty() && text.len() <= ID && rest.chars().all(plain)
+}
+
+pub fn new_customer(customer: &NewCustomer) -> Value {
+    json!({
+        "name": customer.name,
+        "email": customer.email,
+        "metadata": { "reference": customer.reference },
+    })
+}
+
+pub fn new_payment(payment: &NewPayment) -> Result<Value, Fault> {
+    let mut body = json!({
+        "amount": money(payment.amount, &payment.currency)?,
+        "description": payment.description.chars().take(DESCRIPTION).collect::<String>(),
+        "webhookUrl": payment.webhook_url,
+        "metadata": { "reference": payment.reference },
+    });
+    if let Some(return_url) = &payment.return_url {
+        body["redirectUrl"] = json!(return_url);
+    }
+    match &payment.sequence {
+        Sequence::OneOff => body["sequenceType"] = json!("oneoff"),
+        Sequence::First { customer } => {
+            body["sequenceType"] = json!("first");
+            body["customerId"] = json!(customer);
+        }
+        Sequence::Recurring { customer, mandate } => {
+            body["sequenceType"] = json!("recurring");
+            body["customerId"] = json!(customer);
+            body["mandateId"] = json!(mandate);
+        }
+    }
+    Ok(body)
+}
+
+/// With the key inside: Mollie forgets the header's after an hour, a refund stays.
+pub fn new_refund(key: &Key, amount: Decimal, currency: &str) -> Result<Value, Fault> {
+    Ok(json!({ "amount": money(amount, currency)?, "metadata": { "key": key.0 } }))
+}
+
+fn money(amount: Decimal, currency: &str) -> Result<Money, Fault> {
+    Money::new(amount, currency).ok_or_else(|| Fault::Refused {
+        detail: format!(
+            "{amount} {currency} is not an amount that can be paid; use no more decimals than {currency} has"
+        ),
+        field: Some("amount".to_owned()),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPayment {
+    id: String,
+    status: String,
+    amount: Money,
+    amount_refunded: Option<Money>,
+    amount_charged_back: Option<Money>,
+    #[serde(default)]
+    metadata: Value,
+    customer_id: Option<String>,
+    mandate_id: Option<String>,
+    paid_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    status_reason: Value,
+    #[serde(default)]
+    details: Value,
+    #[serde(default, rename = "_links")]
+    links: Value,
+}
+
+/// What the list of payments is searched by; the rest of it is not looked at.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Glance {
+    pub created_at: DateTime<Utc>,
+    #[serde(default)]
+    metadata: Value,
+}
+
+impl Glance {
+    pub fn has_reference(&self, reference: &str) -> bool {
+        self.metadata["reference"] == reference
+    }
+}
+
+pub fn payment(body: Value) -> Result<Payment, Fault> {
+    let raw: RawPayment = read(body)?;
+    let status = match raw.status.as_str() {
+        "open" => Status::Open,
+        "pending" => Status::Pending,
+        "authorized" => Status::Authorized,
+        "paid" => Status::Paid,
+        "canceled" => Status::Canceled,
+        "expired" => Status::Expired,
+        "failed" => Status::Failed,
+        _ => return Err(unclear("a payment has a status that is not known")),
+    };
+    let reasons = [
+        &raw.details["bankReason"],
+        &raw.details["failureMessage"],
+        &raw.details["failureReason"],
+        &raw.status_reason["message"],
+    ];
+    Ok(Payment {
+        reference: text(&raw.metadata["reference"]).unwrap_or_default(),
+        status,
+        amount: amount(&raw.amount)?,
+        refunded: sum(raw.amount_refunded.as_ref())?,
+        charged_back: sum(raw.amount_charged_back.as_ref())?,
+        customer: raw.customer_id,
+        mandate: raw.mandate_id,
+        checkout_url: text(&raw.links["checkout"]["href"]),
+        paid_at: raw.paid_at,
+        failure: reasons.into_iter().find_map(text),
+        id: checked(raw.id, "tr_")?,
+    })
+}
+
+pub fn customer_id(body: Value) -> Result<String, Fault> {
+    #[derive(Deserialize)]
+    struct RawCustomer {
+        id: String,
+    }
+    checked(read::<RawCustomer>(body)?.id, "cst_")
+}
+
+/// A mandate and when it was made.
+pub fn mandate(body: Value) -> Result<(DateTime<Utc>, Mandate), Fault> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct RawMandate {
+        id: String,
+        status: String,
+        created_at: DateTime<Utc>,
+    }
+    let raw: RawMandate = read(body)?;
+    let status = match raw.status.as_str() {
+        "pending" => MandateStatus::Pending,
+        "valid" => MandateStatus::Valid,
+        "invalid" => MandateStatus::Invalid,
+        _ => return Err(unclear("a mandate has a status that is not known")),
+    };
+    Ok((raw.created_at, Mandate { id: checked(raw.id, "mdt_")?, status }))
+}
+
+/// The currency of a payment, and its refund that was made with the key, if there is one.
+pub fn refunds(body: &Value, key: &Key) -> Result<(String, Option<Refund>), Fault> {
+    let currency = text(&body["amount"]["currency"]).ok_or_else(|| unclear("a payment has no currency"))?;
+    let made = body["_embedded"]["refunds"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let same = made.iter().find(|refund| refund["metadata"]["key"] == key.0.as_str());
+    Ok((currency, same.cloned().map(refund).transpose()?))
+}
+
+pub fn refund(body: Value) -> Result<Refund, Fault> {
+    #[derive(Deserialize)]
+    struct RawRefund {
+        id: String,
+        amount: Money,
+    }
+    let raw: RawRefund = read(body)?;
+    Ok(Refund { amount: amount(&raw.amount)?, id: checked(raw.id, "re_")? })
+}
+
+/// A page of a list: what is on it, and the id that the next one begins with.
+pub fn page(mut body: Value, name: &str) -> Result<(Vec<Value>, Option<String>), Fault> {
+    let entries = body.get_mut("_embedded").and_then(|lists| lists.get_mut(name)).map(Value::take);
+    let Some(Value::Array(entries)) = entries else { return Err(unclear("a list has no entries")) };
+    // Only the cursor is taken from the link: the key goes to no other address than the one in the settings.
+    let next = match text(&body["_links"]["next"]["href"]) {
+        None => None,
+        Some(link) => {
+            Some(cursor(&link).ok_or_else(|| unclear("a list has a next page without a beginning"))?)
+        }
+    };
+    Ok((entries, next))
+}
+
+fn cursor(link: &str) -> Option<String> {
+    let link = reqwest::Url::parse(link).ok()?;
+    let from = link.query_pairs().find(|(name, _)| name == "from")?.1.into_owned();
+    is_id(&from, "").then_some(from)
+}
+
+pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, Fault> {
+    serde_json::from_value(body).map_err(|error| unclear(&error.to_string()))
+}
+
+pub fn unclear(detail: &str) -> Fault {
+    Fault::Unknown { detail: detail.to_owned() }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn amount(money: &Money) -> Result<Decimal, Fault> {
+    money.amount().ok_or_else(|| unclear("an amount is not a number"))
+}
+
+fn sum(money: Option<&Money>) -> Result<Decimal, Fault> {
+    money.map_or(Ok(Decimal::ZERO), amount)
+}
+
+fn checked(id: String, prefix: &str) -> Result<String, Fault> {
+    if is_id(&id, prefix) { Ok(id) } else { Err(unclear("an id does not have the form of one")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body() -> Value {
+        json!({
+            "resource": "payment", "id": "tr_1", "status": "paid", "amount": { "currency": "EUR", "value": "10.00" },
+            "createdAt": "2026-11-01T10:00:00+00:00", "paidAt": "2026-11-01T11:00:00+01:00", "metadata": null,
+        })
+    }
+
+    fn changed(name: &str, value: Value) -> Result<Payment, Fault> {
+        let mut body = body();
+        body[name] = value;
+        payment(body)
+    }
+
+    #[test]
+    fn a_payment_that_is_not_ours_has_no_reference() {
+        for metadata in [json!(null), json!("a text"), json!(7), json!([]), json!({ "order_id": "7" })] {
+            assert_eq!(changed("metadata", metadata).unwrap().reference, "");
+        }
+    }
+
+    #[test]
+    fn what_went_back_is_an_amount_and_the_payment_stays_paid() {
+        let back = changed("amountChargedBack", json!({ "currency": "EUR", "value": "10.00" })).unwrap();
+        assert_eq!((back.status, back.charged_back), (Status::Paid, Decimal::new(1000, 2)));
+        assert_eq!(changed("amountChargedBack", json!(null)).unwrap().charged_back, Decimal::ZERO);
+        let refunded = changed("amountRefunded", json!({ "currency": "EUR", "value": "2.50" })).unwrap();
+        assert_eq!((refunded.status, refunded.refunded), (Status::Paid, Decimal::new(250, 2)));
+    }
+
+    #[test]
+    fn a_reason_is_the_banks_or_the_cards() {
+        let failure = |details: Value| changed("details", details).unwrap().failure;
+        assert_eq!(
+            failure(json!({ "bankReasonCode": "AM04", "bankReason": "Insufficient funds" })).as_deref(),
+            Some("Insufficient funds")
+        );
+        assert_eq!(failure(json!({ "failureReason": "card_expired" })).as_deref(), Some("card_expired"));
+        assert_eq!(failure(json!(null)), None);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_unclear() {
+        for (name, value) in [
+            ("status", json!("settled")),
+            ("id", json!("tr_1/../2")),
+            ("amount", json!({ "currency": "EUR", "value": "ten" })),
+            ("amount", json!(10)),
+            ("paidAt", json!("yesterday")),
+        ] {
+            assert!(matches!(changed(name, value), Err(Fault::Unknown { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_cursor_is_the_only_thing_taken_from_a_link() {
+        let listed = |link: Value| {
+            page(json!({ "_embedded": { "payments": [] }, "_links": { "next": link } }), "payments")
+        };
+        assert_eq!(listed(json!(null)), Ok((vec![], None)));
+        let next = json!({ "href": "https://elsewhere.example/v2/payments?limit=5&from=tr_9" });
+        assert_eq!(listed(next), Ok((vec![], Some("tr_9".to_owned()))));
+        for link in ["https://api.mollie.com/v2/payments", "nonsense", "https://api.mollie.com/?from=a%26b"] {
+            assert!(listed(json!({ "href": link })).is_err(), "{link}");
+        }
+    }
+
+    #[test]
+    fn a_long_description_is_cut_between_characters() {
+        let payment = NewPayment {
+            reference: "r".to_owned(),
+            sequence: Sequence::OneOff,
+            amount: Decimal::ONE,
+            currency: "EUR".to_owned(),
+            description: "é".repeat(300),
+            return_url: None,
+            webhook_url: "https://example.org/".to_owned(),
+        };
+        let body = new_payment(&payment).unwrap();
+        assert_eq!(body["description"].as_str().map(|text| text.chars().count()), Some(255));
+    }
+}

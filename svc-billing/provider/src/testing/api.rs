@@ -1,0 +1,176 @@
+//! The stand-in's endpoints: which request does what, idempotency keys, and lists in pages.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::state::{HeldMandate, HeldRefund, Reply, State};
+use crate::MandateStatus;
+use crate::mollie::Money;
+
+/// A request that came.
+pub struct Call {
+    pub method: Method,
+    pub path: String,
+    pub query: String,
+    pub key: Option<String>,
+    /// Null, if there is none or it is not JSON.
+    pub body: Value,
+}
+
+impl Call {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(given, _)| *given == name).map(|(_, value)| value)
+    }
+}
+
+/// An error in Mollie's form.
+pub fn problem(status: u16, detail: &str, field: Option<&str>) -> Reply {
+    let title = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    let mut body = json!({
+        "status": status,
+        "title": title.unwrap_or_default(),
+        "detail": detail,
+        "_links": { "documentation": { "href": "https://docs.mollie.com/errors", "type": "text/html" } },
+    });
+    if let Some(field) = field {
+        body["field"] = json!(field);
+    }
+    (status, body)
+}
+
+fn missing(what: &str) -> Reply {
+    problem(404, &format!("No {what} exists with that id."), None)
+}
+
+impl State {
+    /// A request with a key that was seen before is not done again.
+    pub fn answer(&mut self, call: &Call) -> Reply {
+        let Some(key) = call.key.as_ref().filter(|_| call.method != Method::GET) else {
+            return self.perform(call);
+        };
+        let asked = format!("{} {} {}", call.method, call.path, call.body);
+        match self.keys.get(key) {
+            Some((before, reply)) if *before == asked => reply.clone(),
+            Some(_) => problem(400, "The idempotency key was used for another request.", None),
+            None => {
+                let reply = self.perform(call);
+                self.keys.insert(key.clone(), (asked, reply.clone()));
+                reply
+            }
+        }
+    }
+
+    fn perform(&mut self, call: &Call) -> Reply {
+        let path: Vec<&str> = call.path.split('/').skip(1).collect();
+        match (call.method.as_str(), path.as_slice()) {
+            ("POST", ["v2", "customers"]) => self.create_customer(&call.body),
+            ("GET", ["v2", "customers", customer, "mandates"]) => self.list_mandates(call, customer),
+            ("POST", ["v2", "payments"]) => self.create_payment(&call.body),
+            ("GET", ["v2", "payments"]) => self.list_payments(call),
+            ("GET", ["v2", "payments", id]) => {
+                self.get_payment(id, call.parameter("embed") == Some("refunds"))
+            }
+            ("DELETE", ["v2", "payments", id]) => self.cancel_payment(id),
+            ("POST", ["v2", "payments", id, "refunds"]) => self.create_refund(id, &call.body),
+            _ => problem(404, "There is nothing here.", None),
+        }
+    }
+
+    fn create_customer(&mut self, body: &Value) -> Reply {
+        let id = self.id("cst_");
+        let customer = json!({
+            "resource": "customer",
+            "id": id,
+            "mode": "test",
+            "name": body["name"],
+            "email": body["email"],
+            "metadata": body["metadata"],
+            "createdAt": self.time(),
+        });
+        self.customers.push((id, customer.clone()));
+        (201, customer)
+    }
+
+    fn list_mandates(&self, call: &Call, customer: &str) -> Reply {
+        if !self.has_customer(customer) {
+            return missing("customer");
+        }
+        let of_customer = self.mandates.iter().rev().filter(|held| held.customer == customer);
+        self.list(call, "mandates", of_customer.map(HeldMandate::view).collect())
+    }
+
+    fn list_payments(&self, call: &Call) -> Reply {
+        self.list(call, "payments", self.payments.iter().rev().map(|held| held.view(&self.base)).collect())
+    }
+
+    fn get_payment(&self, id: &str, with_refunds: bool) -> Reply {
+        let Some(held) = self.payments.iter().find(|held| held.id == id) else { return missing("payment") };
+        let mut view = held.view(&self.base);
+        if with_refunds {
+            let refunds = held.refunds.iter().map(|refund| refund.view(&held.id, &held.currency));
+            view["_embedded"] = json!({ "refunds": refunds.collect::<Vec<_>>() });
+        }
+        (200, view)
+    }
+
+    pub fn has_customer(&self, id: &str) -> bool {
+        self.customers.iter().any(|(known, _)| known == id)
+    }
+
+    /// Newest first; a page begins with the entry that its cursor names.
+    fn list(&self, call: &Call, name: &str, entries: Vec<Value>) -> Reply {
+        let limit = call.parameter("limit").map_or(Ok(50), str::parse::<usize>);
+        let Some(limit) = limit.ok().filter(|limit| (1..=250).contains(limit)) else {
+            return problem(400, "The limit is not valid.", Some("limit"));
+        };
+        let limit = limit.min(self.page_size);
+        let start = match call.parameter("from") {
+            None => Some(0),
+            Some(from) => entries.iter().position(|entry| entry["id"] == from),
+        };
+        let Some(start) = start else { return problem(400, "The cursor is not valid.", Some("from")) };
+        let next = entries.get(start + limit).map(|entry| {
+            let from = entry["id"].as_str().unwrap_or_default();
+            let href = format!("{}{}?from={from}&limit={limit}", self.base, &call.path["/v2".len()..]);
+            json!({ "href": href, "type": "application/hal+json" })
+        });
+        let page: Vec<Value> = entries.into_iter().skip(start).take(limit).collect();
+        let links = json!({ "previous": null, "next": next });
+        (200, json!({ "count": page.len(), "_embedded": { name: page }, "_links": links }))
+    }
+}
+
+impl HeldMandate {
+    fn view(&self) -> Value {
+        let status = match self.status {
+            MandateStatus::Pending => "pending",
+            MandateStatus::Valid => "valid",
+            MandateStatus::Invalid => "invalid",
+        };
+        json!({
+            "resource": "mandate",
+            "id": self.id,
+            "mode": "test",
+            "status": status,
+            "method": "directdebit",
+            "customerId": self.customer,
+            "createdAt": self.created_at,
+        })
+    }
+}
+
+impl HeldRefund {
+    pub fn view(&self, payment: &str, currency: &str) -> Value {
+        json!({
+            "resource": "refund",
+            "id": self.id,
+            "mode": "test",
+            "amount": Money::new(self.amount, currency),
+            "status": "pending",
+            "paymentId": payment,
+            "metadata": self.metadata,
+            "createdAt": self.created_at,
+        })
+    }
+}

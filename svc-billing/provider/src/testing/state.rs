@@ -1,0 +1,168 @@
+//! What the stand-in remembers, and its changes that do not come over HTTP.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use http::Method;
+use rust_decimal::Decimal;
+use serde_json::Value;
+
+use super::server::Trouble;
+use crate::MandateStatus;
+
+/// An answer: status and body.
+pub type Reply = (u16, Value);
+
+pub struct State {
+    pub base: String,
+    pub api_key: &'static str,
+    pub now: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
+    pub customers: Vec<(String, Value)>,
+    pub payments: Vec<Held>,
+    pub mandates: Vec<HeldMandate>,
+    /// By key: what was asked, and the answer.
+    pub keys: HashMap<String, (String, Reply)>,
+    pub troubles: Vec<(Method, Trouble)>,
+    pub new_mandates: MandateStatus,
+    pub webhook_secret: Option<String>,
+    pub muted: bool,
+    pub page_size: usize,
+    pub requests: usize,
+    ids: usize,
+}
+
+pub struct Held {
+    pub id: String,
+    pub created_at: String,
+    pub status: &'static str,
+    pub currency: String,
+    pub amount: Decimal,
+    pub sequence: String,
+    pub customer: Option<String>,
+    pub mandate: Option<String>,
+    pub metadata: Value,
+    pub description: String,
+    pub redirect_url: Option<String>,
+    pub webhook_url: Option<String>,
+    pub paid_at: Option<String>,
+    pub failure: Option<String>,
+    pub cancelable: bool,
+    pub charged_back: Decimal,
+    pub refunds: Vec<HeldRefund>,
+}
+
+pub struct HeldRefund {
+    pub id: String,
+    pub amount: Decimal,
+    pub metadata: Value,
+    pub created_at: String,
+}
+
+pub struct HeldMandate {
+    pub id: String,
+    pub customer: String,
+    pub status: MandateStatus,
+    pub created_at: String,
+}
+
+impl Held {
+    pub fn refunded(&self) -> Decimal {
+        self.refunds.iter().map(|refund| refund.amount).sum()
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self.status, "open" | "pending")
+    }
+}
+
+impl State {
+    pub fn new(
+        base: String,
+        api_key: &'static str,
+        now: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
+    ) -> Self {
+        Self {
+            base,
+            api_key,
+            now,
+            customers: Vec::new(),
+            payments: Vec::new(),
+            mandates: Vec::new(),
+            keys: HashMap::new(),
+            troubles: Vec::new(),
+            new_mandates: MandateStatus::Valid,
+            webhook_secret: None,
+            muted: false,
+            page_size: 250,
+            requests: 0,
+            ids: 0,
+        }
+    }
+
+    pub fn id(&mut self, prefix: &str) -> String {
+        self.ids += 1;
+        format!("{prefix}{:010}", self.ids)
+    }
+
+    /// In whole seconds and with an offset, as Mollie writes times.
+    pub fn time(&self) -> String {
+        (self.now)().to_rfc3339_opts(SecondsFormat::Secs, false)
+    }
+
+    /// The trouble of a request, which happens once.
+    pub fn take_trouble(&mut self, method: &Method) -> Option<Trouble> {
+        let place = self.troubles.iter().position(|(wanted, _)| wanted == method)?;
+        Some(self.troubles.remove(place).1)
+    }
+
+    pub fn payment_mut(&mut self, id: &str) -> &mut Held {
+        self.payments.iter_mut().find(|held| held.id == id).expect("a payment of the stand-in")
+    }
+
+    pub fn mandate_mut(&mut self, id: &str) -> &mut HeldMandate {
+        self.mandates.iter_mut().find(|held| held.id == id).expect("a mandate of the stand-in")
+    }
+
+    pub fn pay(&mut self, id: &str) {
+        let time = self.time();
+        let held = self.payment_mut(id);
+        held.status = "paid";
+        held.paid_at = Some(time.clone());
+        let first = (held.sequence == "first").then(|| held.customer.clone()).flatten();
+        if let Some(customer) = first {
+            let mandate = self.id("mdt_");
+            self.payment_mut(id).mandate = Some(mandate.clone());
+            let status = self.new_mandates;
+            self.mandates.push(HeldMandate { id: mandate, customer, status, created_at: time });
+        }
+    }
+
+    pub fn refund(&mut self, payment: &str, amount: Decimal, metadata: Value) {
+        let (id, created_at) = (self.id("re_"), self.time());
+        self.payment_mut(payment).refunds.push(HeldRefund { id, amount, metadata, created_at });
+    }
+
+    pub fn add_foreign_payment(&mut self, metadata: Value) -> String {
+        let (id, created_at) = (self.id("tr_"), self.time());
+        self.payments.push(Held {
+            id: id.clone(),
+            created_at,
+            status: "open",
+            currency: "EUR".to_owned(),
+            amount: Decimal::ONE,
+            sequence: "oneoff".to_owned(),
+            customer: None,
+            mandate: None,
+            metadata,
+            description: "Somebody else's".to_owned(),
+            redirect_url: None,
+            webhook_url: None,
+            paid_at: None,
+            failure: None,
+            cancelable: false,
+            charged_back: Decimal::ZERO,
+            refunds: Vec::new(),
+        });
+        id
+    }
+}
