@@ -39,6 +39,8 @@ pub enum Error {
     PaymentFinal,
     #[error("the quote has expired")]
     Expired,
+    #[error("the subscription has ended")]
+    Ended,
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -112,6 +114,10 @@ impl From<Error> for chassis::Error {
             Error::Expired => {
                 problem(Problem::Expired, "This quote is no longer valid. Ask the sender for a new one.")
             }
+            Error::Ended => problem(
+                Problem::Ended,
+                "The subscription has ended, and that is final. Make a new subscription instead.",
+            ),
             Error::Chassis(error) => error,
         }
     }

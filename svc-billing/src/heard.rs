@@ -1,4 +1,4 @@
-//! What billing hears of other services: a client changed, and its drafts follow.
+//! What billing hears of other services: a client changed, and its drafts and subscriptions follow.
 
 use chassis::{Call, Db, Tx};
 use proto::At;
@@ -8,8 +8,8 @@ use serde::Deserialize;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::document::{Client, store};
+use crate::{Error, subscription};
 
 const CLIENT_CHANGED: &str = "customer.updated";
 
@@ -62,6 +62,7 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
     tx.valid()?;
     for client in &changed {
         store::follow_client(tx.db(), account, client, now).await?;
+        subscription::follow_client(tx.db(), account, client).await?;
     }
     Ok(DeliverEventsResponse {})
 }

@@ -13,12 +13,13 @@ mod press;
 mod product;
 mod provision;
 pub mod settings;
+pub mod subscription;
 pub mod tax_rate;
 
 use std::sync::Arc;
 
 use chassis::mail::AttachmentSource;
-use chassis::{Runtime, Service, Tx};
+use chassis::{Runtime, Service, Tx, Worker};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::document_page_service_server::DocumentPageServiceServer;
 use proto::billing::invoice_service_server::InvoiceServiceServer;
@@ -26,6 +27,7 @@ use proto::billing::payment_service_server::PaymentServiceServer;
 use proto::billing::product_service_server::ProductServiceServer;
 use proto::billing::quote_service_server::QuoteServiceServer;
 use proto::billing::settings_service_server::SettingsServiceServer;
+use proto::billing::subscription_service_server::SubscriptionServiceServer;
 use proto::billing::workorder_service_server::WorkorderServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
@@ -62,7 +64,12 @@ impl Service for Billing {
             .add_service(DocumentPageServiceServer::new(page::rpc::Pages { shared: Arc::clone(&shared) }))
             .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: db() }))
             .add_service(ProductServiceServer::new(product::rpc::Products { db: db() }))
+            .add_service(SubscriptionServiceServer::new(subscription::rpc::Subscriptions { shared }))
             .add_service(SettingsServiceServer::new(settings::rpc::SettingsRpc { db: db() }));
+    }
+
+    fn workers(runtime: &Runtime) -> Vec<Worker> {
+        vec![subscription::worker(shared(runtime))]
     }
 
     async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {

@@ -120,6 +120,9 @@ async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)>
     }
     let product = owner.post("/v1/products", json!({"name": "Owner's product"})).await.expect(201);
     things.push(("/v1/products/", id(&product)));
+    let subscription =
+        owner.post("/v1/subscriptions", json!({"title": "Owner's subscription"})).await.expect(201);
+    things.push(("/v1/subscriptions/", id(&subscription)));
     things
 }
 

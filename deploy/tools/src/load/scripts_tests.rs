@@ -52,6 +52,7 @@ fn statements(script: &str) -> Vec<String> {
         ("null::timestamptz", "?"),
         ("null::jsonb", "?"),
         ("null::uuid", "?"),
+        ("null::date", "?"),
         ("3::integer", "?"),
         ("1::bigint", "?"),
         ("''::text", "?"),

@@ -8,6 +8,7 @@ mod api;
 mod relations;
 mod sales;
 mod seller;
+mod subscriptions;
 
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ use uuid::Uuid;
 use crate::api::Api;
 use crate::seller::Desk;
 
-/// Fill an account with sample clients, suppliers, products, invoices, quotes and workorders.
+/// Fill an account with sample clients, suppliers, products, invoices, quotes, workorders and subscriptions.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -59,13 +60,14 @@ async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
     relations::add(&mut api).await?;
     let sales = sales::data()?;
-    if sales.is_there(&mut api).await? {
-        return Ok(());
+    let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
+    if !sales.is_there(&mut api).await? {
+        // Before the documents: a final one keeps its seller as it was.
+        if let (Some(billing), Some(account)) = (&options.billing, options.account) {
+            let mut desk = Desk::open(billing, &options.context_secret, account).await?;
+            desk.introduce(sales.identity()).await?;
+        }
+        sales.add(&mut api, today).await?;
     }
-    // Before the documents: a final one keeps its seller as it was.
-    if let (Some(billing), Some(account)) = (&options.billing, options.account) {
-        let mut desk = Desk::open(billing, &options.context_secret, account).await?;
-        desk.introduce(sales.identity()).await?;
-    }
-    sales.add(&mut api, Clock::system().today(chrono_tz::Europe::Amsterdam)).await
+    subscriptions::add(&mut api, today).await
 }

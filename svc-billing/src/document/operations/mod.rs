@@ -12,7 +12,7 @@ mod send;
 mod view;
 
 pub use accept::accept;
-pub use create::{New, create};
+pub use create::{New, check_client, create};
 pub use credit::credit;
 pub use delete::delete;
 pub use family::{Family, settle};

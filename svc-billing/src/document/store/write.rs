@@ -57,9 +57,9 @@ pub async fn insert(
          number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, vat_amount, \
          total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, payment_status, \
          paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, einvoice_missing, \
-         search_text, created_at, updated_at) \
+         search_text, created_at, updated_at, subscription_id, period_from, period_to) \
          select $1, $2, $7, 1, 1, $8, number, $3 <> '', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33 || lower(number), $34, $34 from numbered \
+         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33 || lower(number), $34, $34, $43, $44, $45 from numbered \
          on conflict do nothing returning number), \
          stored as (insert into billing.document_row (account_id, document_id, position, name, description, quantity, \
          unit, unit_price, vat_rate, vat_code, category) \
@@ -117,6 +117,9 @@ pub async fn insert(
         .bind(numbers(|row| row.vat_rate))
         .bind(texts(|row| &row.vat_code))
         .bind(texts(|row| category_name(row.category)))
+        .bind(record.origin.map(|origin| origin.subscription))
+        .bind(record.origin.map(|origin| origin.period.from))
+        .bind(record.origin.map(|origin| origin.period.to))
         .fetch_optional(connection)
         .await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?)
