@@ -39,6 +39,11 @@ pub enum Error {
     PaymentFinal,
     #[error("the quote has expired")]
     Expired,
+    /// In the provider's words.
+    #[error("the payment provider refused: {0}")]
+    PaymentRefused(String),
+    #[error("the client has no authorised mandate")]
+    NotAuthorized,
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -112,6 +117,14 @@ impl From<Error> for chassis::Error {
             Error::Expired => {
                 problem(Problem::Expired, "This quote is no longer valid. Ask the sender for a new one.")
             }
+            Error::PaymentRefused(reason) => problem(
+                Problem::PaymentRefused,
+                format!("The payment provider does not make this payment: {reason}"),
+            ),
+            Error::NotAuthorized => problem(
+                Problem::NotAuthorized,
+                "The client has no authorised mandate. Ask for one with POST to direct-debit/verification.",
+            ),
             Error::Chassis(error) => error,
         }
     }
