@@ -11,7 +11,7 @@ mod subscriptions;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-pub use operations::{collect, follow};
+pub use operations::follow;
 
 /// A mandate as its provider knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

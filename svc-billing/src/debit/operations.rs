@@ -19,7 +19,7 @@ use crate::document::operations::Family;
 use crate::document::rules::amounts::two_places;
 use crate::document::rules::input::number;
 use crate::online::wish::{self, GRACE};
-use crate::online::{self, OnlinePayment, Purpose};
+use crate::online::{self, By, OnlinePayment, Purpose};
 use crate::{Error, identity, payment, settings};
 
 /// What a client pays to verify, unless something else is asked.
@@ -157,7 +157,7 @@ pub async fn collect(
 /// The same when somebody asks for it, who is told why not.
 pub async fn collect_on_request(
     tx: &mut Tx<'_>,
-    (input, provider): &(CollectInvoiceRequest, &'static str),
+    (input, By(provider)): &(CollectInvoiceRequest, By),
 ) -> Result<CollectInvoiceResponse, Error> {
     chassis::id::forgive(&mut tx.faults);
     tx.valid()?;

@@ -17,7 +17,7 @@ use super::answer::{self, Known};
 use super::operations::{self, Asked};
 use super::{rules, store, subscriptions};
 use crate::Error;
-use crate::online::{self, Hand, Purpose, Till, wish};
+use crate::online::{self, By, Hand, Purpose, Till, wish};
 
 const WRITE: &str = "relations.write";
 
@@ -77,7 +77,7 @@ impl DirectDebitService for DirectDebit {
         request: Request<CollectInvoiceRequest>,
     ) -> Result<Response<CollectInvoiceResponse>, Status> {
         let call = Call::open(request)?;
-        let provider = self.till.provider.name();
+        let provider = By(self.till.provider.name());
         self.till.db.write_with(call, provider, operations::collect_on_request).await
     }
 }

@@ -24,6 +24,10 @@ pub use worker::worker;
 
 use crate::payment::Payment;
 
+/// The name of a provider.
+#[derive(Clone, Copy, Debug)]
+pub struct By(pub &'static str);
+
 /// What a payment is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {

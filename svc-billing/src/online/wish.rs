@@ -9,6 +9,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Row};
 use uuid::Uuid;
 
+use super::By;
 use crate::Error;
 
 /// When a wish is taken up whose maker was to fulfil it at once, and was killed.
@@ -168,7 +169,7 @@ pub async fn find(
 }
 
 /// Takes the wish that is longest due. Should the process end, it is due again after a while.
-pub async fn claim(tx: &mut Tx<'_>, provider: &&'static str) -> Result<Option<Wish>, Error> {
+pub async fn claim(tx: &mut Tx<'_>, provider: &By) -> Result<Option<Wish>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let sql = "update billing.wish set attempts = attempts + 1, next_at = $3 where account_id = $1 and id = (\
                select id from billing.wish where account_id = $1 and provider = $4 and next_at <= $2 \
@@ -177,7 +178,7 @@ pub async fn claim(tx: &mut Tx<'_>, provider: &&'static str) -> Result<Option<Wi
         .bind(account)
         .bind(now)
         .bind(now + GRACE)
-        .bind(*provider)
+        .bind(provider.0)
         .fetch_optional(tx.db())
         .await?)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chassis::worker::{Due, Job, Next, Worker};
 
 use super::perform::{Hand, Till};
-use super::wish;
+use super::{By, wish};
 
 /// How many wishes one job fulfils.
 const BATCH: usize = 20;
@@ -25,7 +25,7 @@ pub fn worker(till: Arc<Till>) -> Worker {
 }
 
 async fn run(job: &Job, till: &Till) -> Result<Next, chassis::Error> {
-    let provider = till.provider.name();
+    let provider = By(till.provider.name());
     for _ in 0..BATCH {
         let Some(wish) = job.write(&provider, wish::claim).await? else { return Ok(Next::WhenDue) };
         till.fulfil(&Hand::Job(job), &wish).await?;
