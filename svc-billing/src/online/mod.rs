@@ -24,6 +24,9 @@ pub use worker::worker;
 
 use crate::payment::Payment;
 
+#[cfg(test)]
+mod lost_tests;
+
 /// The name of a provider.
 #[derive(Clone, Copy, Debug)]
 pub struct By(pub &'static str);

@@ -67,12 +67,15 @@ pub enum Last {
     Nothing,
     /// It is done, and the money is under way.
     Processing,
+    /// It is open for another amount, and could not be canceled yet.
+    Stuck,
     Failed,
 }
 
 impl Last {
     pub(crate) fn of(payment: &OnlinePayment) -> Self {
         match payment.status {
+            Status::Open if payment.purpose == Purpose::Checkout && payment.closing => Self::Stuck,
             Status::Wanted | Status::Open if payment.purpose == Purpose::Checkout => Self::Nothing,
             status if status.is_open() => Self::Processing,
             Status::Failed | Status::Expired => Self::Failed,

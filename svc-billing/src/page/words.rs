@@ -84,6 +84,10 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
         State::ToPay { pay, .. } if pay.last == Last::Processing => {
             "Uw betaling wordt verwerkt. U hoeft niets meer te doen.".to_owned()
         }
+        State::ToPay { pay, .. } if pay.last == Last::Stuck => {
+            "Een eerdere betaling van een ander bedrag is nog niet afgesloten. Probeer het over een kwartier opnieuw."
+                .to_owned()
+        }
         State::ToPay { pay, .. } if pay.last == Last::Failed => {
             "Uw betaling is niet gelukt. Probeer het opnieuw.".to_owned()
         }
@@ -131,6 +135,10 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
         State::Draft => "This is a draft. It may still change.".to_owned(),
         State::ToPay { pay, .. } if pay.last == Last::Processing => {
             "Your payment is being processed. There is nothing more to do.".to_owned()
+        }
+        State::ToPay { pay, .. } if pay.last == Last::Stuck => {
+            "An earlier payment of another amount has not ended yet. Please try again in a quarter of an hour."
+                .to_owned()
         }
         State::ToPay { pay, .. } if pay.last == Last::Failed => {
             "Your payment did not succeed. Please try again.".to_owned()
