@@ -41,6 +41,11 @@ pub enum Error {
     Expired,
     #[error("the subscription has ended")]
     Ended,
+    /// In the provider's words.
+    #[error("the payment provider refused: {0}")]
+    PaymentRefused(String),
+    #[error("the client has no authorised mandate")]
+    NotAuthorized,
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -117,6 +122,14 @@ impl From<Error> for chassis::Error {
             Error::Ended => problem(
                 Problem::Ended,
                 "The subscription has ended, and that is final. Make a new subscription instead.",
+            ),
+            Error::PaymentRefused(reason) => problem(
+                Problem::PaymentRefused,
+                format!("The payment provider does not make this payment: {reason}"),
+            ),
+            Error::NotAuthorized => problem(
+                Problem::NotAuthorized,
+                "The client has no authorised mandate. Ask for one with POST to direct-debit/verification.",
             ),
             Error::Chassis(error) => error,
         }

@@ -1,17 +1,20 @@
 //! Documents, payments, products, subscriptions and direct debit.
 
 mod clients;
+mod debit;
 mod document;
 pub mod einvoice;
 mod error;
 mod heard;
 pub mod identity;
+mod online;
 pub mod page;
 mod payment;
 mod payment_term;
 mod press;
 mod product;
 mod provision;
+mod sandbox;
 pub mod settings;
 pub mod subscription;
 pub mod tax_rate;
@@ -21,11 +24,14 @@ use std::sync::Arc;
 use chassis::mail::AttachmentSource;
 use chassis::{Runtime, Service, Tx, Worker};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
+use proto::billing::direct_debit_service_server::DirectDebitServiceServer;
 use proto::billing::document_page_service_server::DocumentPageServiceServer;
 use proto::billing::invoice_service_server::InvoiceServiceServer;
+use proto::billing::online_payment_service_server::OnlinePaymentServiceServer;
 use proto::billing::payment_service_server::PaymentServiceServer;
 use proto::billing::product_service_server::ProductServiceServer;
 use proto::billing::quote_service_server::QuoteServiceServer;
+use proto::billing::sandbox_service_server::SandboxServiceServer;
 use proto::billing::settings_service_server::SettingsServiceServer;
 use proto::billing::subscription_service_server::SubscriptionServiceServer;
 use proto::billing::workorder_service_server::WorkorderServiceServer;
@@ -36,7 +42,9 @@ use crate::clients::Clients;
 use crate::document::attachment::Pdfs;
 use crate::document::rpc::{Desk, Shared};
 use crate::document::{Kind, Links};
+use crate::online::Till;
 use crate::press::Press;
+use crate::sandbox::Sandbox;
 
 pub use error::Error;
 
@@ -55,13 +63,18 @@ impl Service for Billing {
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
         let db = || runtime.db.clone();
         let shared = shared(runtime);
+        let till = till(runtime);
+        let pages = page::rpc::Pages { shared: Arc::clone(&shared), till: Arc::clone(&till) };
         let desk = |kind| Desk { kind, shared: Arc::clone(&shared) };
         routes
             .add_service(EventListenerServiceServer::new(heard::Heard { db: db() }))
             .add_service(InvoiceServiceServer::new(desk(Kind::Invoice)))
             .add_service(QuoteServiceServer::new(desk(Kind::Quote)))
             .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
-            .add_service(DocumentPageServiceServer::new(page::rpc::Pages { shared: Arc::clone(&shared) }))
+            .add_service(DocumentPageServiceServer::new(pages))
+            .add_service(DirectDebitServiceServer::new(debit::rpc::DirectDebit { till: Arc::clone(&till) }))
+            .add_service(OnlinePaymentServiceServer::new(online::rpc::OnlinePayments { till: Arc::clone(&till) }))
+            .add_service(SandboxServiceServer::new(sandbox::rpc::Checkouts { till }))
             .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: db() }))
             .add_service(ProductServiceServer::new(product::rpc::Products { db: db() }))
             .add_service(SubscriptionServiceServer::new(subscription::rpc::Subscriptions { shared }))
@@ -69,7 +82,13 @@ impl Service for Billing {
     }
 
     fn workers(runtime: &Runtime) -> Vec<Worker> {
-        vec![subscription::worker(shared(runtime))]
+        let till = till(runtime);
+        let billing = subscription::worker(shared(runtime), till.provider.name());
+        let mut workers = vec![billing, online::worker(Arc::clone(&till))];
+        if till.provider.name() == sandbox::NAME {
+            workers.push(sandbox::worker(till));
+        }
+        workers
     }
 
     async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
@@ -82,13 +101,25 @@ impl Service for Billing {
     }
 }
 
-/// What all that deals with documents works with.
-fn shared(runtime: &Runtime) -> Arc<Shared> {
-    let clients = Clients {
+fn clients(runtime: &Runtime) -> Clients {
+    Clients {
         relations: runtime.peers.get("relations").cloned(),
         tokens: runtime.tokens.clone(),
         clock: runtime.clock.clone(),
-    };
+    }
+}
+
+/// Where payments are made.
+fn till(runtime: &Runtime) -> Arc<Till> {
+    let base: Arc<str> = runtime.public_url.trim_end_matches('/').into();
+    let sandbox =
+        Sandbox { db: runtime.db.clone(), tokens: runtime.tokens.clone(), base: Arc::clone(&base) };
+    Arc::new(Till { db: runtime.db.clone(), provider: Arc::new(sandbox), clients: clients(runtime), base })
+}
+
+/// What all that deals with documents works with.
+fn shared(runtime: &Runtime) -> Arc<Shared> {
+    let clients = clients(runtime);
     let press = Press::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
     let links = Links::new(&runtime.public_url);
     Arc::new(Shared { db: runtime.db.clone(), clients, links, press, post: runtime.post.clone() })

@@ -152,6 +152,23 @@ async fn save(
     Ok(result(document, family.target().paid_amount, family.target().total_incl, payment))
 }
 
+/// Stores a payment as its provider tells of it, new or changed. A reference that another payment has is left to that.
+pub async fn take(
+    tx: &mut Tx<'_>,
+    family: &mut Family,
+    mut payment: Payment,
+    event: &'static str,
+) -> Result<(), Error> {
+    let (account, document) = (tx.account(), family.target().id);
+    let holder = store::find_by_external_id(tx.db(), account, document, &payment.external_id).await?;
+    if holder.is_some_and(|holder| holder != payment.id) {
+        payment.external_id.clear();
+    }
+    let before = family.standings();
+    store::put(tx.db(), account, document, &payment).await?;
+    follow(tx, family, &before, &payment, event).await
+}
+
 /// The invoice after its payments changed.
 async fn follow(
     tx: &mut Tx<'_>,
@@ -168,6 +185,7 @@ async fn follow(
         "amount": payment.amount,
         "date": payment.date,
         "status": store::status_name(payment.status),
+        "provider": payment.provider,
     });
     log(tx, family.target().id, event, data, None).await
 }

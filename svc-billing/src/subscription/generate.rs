@@ -17,12 +17,12 @@ use uuid::Uuid;
 
 use super::rules::lines;
 use super::rules::plan::{Status, Turn};
-use super::{Full, generated, store};
+use super::{Full, store};
 use crate::clients::Named;
 use crate::document::operations::{self as documents, New};
 use crate::document::rpc::Shared;
 use crate::document::{self, Kind, Links, Origin, Period};
-use crate::{Error, settings};
+use crate::{Error, debit, settings};
 
 /// How many turns one job takes.
 const BATCH: usize = 20;
@@ -33,7 +33,7 @@ const FIRST_WAIT: TimeDelta = TimeDelta::minutes(1);
 const MOST_WAIT: TimeDelta = TimeDelta::hours(1);
 
 /// The worker that makes the invoices of subscriptions, and ends those whose end has passed.
-pub fn worker(shared: Arc<Shared>) -> Worker {
+pub fn worker(shared: Arc<Shared>, provider: &'static str) -> Worker {
     let due = Due {
         table: "billing.subscription",
         live: "work.due_at is not null",
@@ -42,11 +42,11 @@ pub fn worker(shared: Arc<Shared>) -> Worker {
     };
     Worker::new("subscriptions", due, move |job| {
         let shared = Arc::clone(&shared);
-        async move { run(&job, &shared).await }
+        async move { run(&job, &shared, provider).await }
     })
 }
 
-async fn run(job: &Job, shared: &Shared) -> Result<Next, ChassisError> {
+async fn run(job: &Job, shared: &Shared, provider: &'static str) -> Result<Next, ChassisError> {
     let mut clients: HashMap<Uuid, Option<Relation>> = HashMap::new();
     for _ in 0..BATCH {
         let mut connection = job.db().read().await?;
@@ -63,7 +63,7 @@ async fn run(job: &Job, shared: &Shared) -> Result<Next, ChassisError> {
                 }
             },
         };
-        let visit = Visit { id: due.id, client, links: shared.links.clone() };
+        let visit = Visit { id: due.id, client, links: shared.links.clone(), provider };
         if let Err(error) = job.write(&visit, take_turn).await {
             // One that cannot be billed as it is must not keep the others waiting.
             let Some(reason) = lasting(&error) else { return Err(error) };
@@ -81,6 +81,8 @@ struct Visit {
     id: Uuid,
     client: Option<Relation>,
     links: Links,
+    /// Who collects what is billed.
+    provider: &'static str,
 }
 
 /// Does what the subscription's plan asks for today.
@@ -103,7 +105,7 @@ async fn take_turn(tx: &mut Tx<'_>, visit: &Visit) -> Result<(), Error> {
     store::update(tx.db(), account, record, record.due_at(zone)).await
 }
 
-/// Makes the invoice of a period, as a create request would.
+/// Makes the invoice of a period, as a create request would, and has it collected where the client has a mandate.
 async fn bill(tx: &mut Tx<'_>, visit: &Visit, full: &Full, period: Period) -> Result<(), Error> {
     let account = tx.account();
     let client = match &visit.client {
@@ -125,7 +127,10 @@ async fn bill(tx: &mut Tx<'_>, visit: &Visit, full: &Full, period: Period) -> Re
         ..DocumentInput::default()
     };
     let invoice = documents::create(tx, &new, &given).await?;
-    generated(tx, &invoice).await
+    if let Some(invoice) = chassis::id::parse(&invoice.id) {
+        debit::collect(tx, visit.provider, invoice).await?;
+    }
+    Ok(())
 }
 
 /// Why a turn fails as long as nobody changes anything; `None` for what passes by itself.

@@ -8,16 +8,13 @@ pub mod rpc;
 mod rules;
 mod store;
 
-use chassis::Tx;
 use chrono::{DateTime, Utc};
-use proto::billing::Document;
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
 pub use generate::worker;
 pub use store::follow_client;
 
-use crate::Error;
 use crate::document::rules::amounts::{Amounts, Row};
 use rules::plan::Plan;
 
@@ -67,11 +64,4 @@ impl Record {
 pub struct Full {
     pub record: Record,
     pub lines: Vec<Row>,
-}
-
-/// Called in the transaction that makes the invoice of a period, after it is made: what has to happen together with it
-/// is queued here.
-#[expect(clippy::unused_async, reason = "what is queued here is written to the database")]
-pub async fn generated(_tx: &mut Tx<'_>, _invoice: &Document) -> Result<(), Error> {
-    Ok(())
 }

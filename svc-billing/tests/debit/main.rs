@@ -1,0 +1,16 @@
+//! Direct debit and paying online, as integrations, payers and the provider meet them: through a real gateway, on real
+//! Postgres, with the sandbox as the provider.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
+
+mod browser;
+#[path = "../page/chromium.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod chromium;
+mod collections;
+mod mandates;
+mod paying;
+mod surplus;
+mod verification;
+mod webhooks;
+mod world;
