@@ -71,7 +71,6 @@ pub struct Full {
 
 /// Called in the transaction that makes the invoice of a period, after it is made: what has to happen together with it
 /// is queued here.
-#[expect(clippy::unused_async, reason = "what is queued here is written to the database")]
 pub async fn generated(_tx: &mut Tx<'_>, _invoice: &Document) -> Result<(), Error> {
     Ok(())
 }
