@@ -53,16 +53,11 @@ async fn run(job: &Job, shared: &Shared, provider: &'static str) -> Result<Next,
         let due = store::find_due(&mut connection, job.account_id(), job.now()).await?;
         connection.done();
         let Some(due) = due else { return Ok(Next::WhenDue) };
-        let client = match due.client_id {
-            None => None,
-            Some(id) => match clients.get(&id) {
-                Some(known) => known.clone(),
-                None => {
-                    let found = shared.clients.get(job.account(), id, Instant::now() + LOOK_UP).await?;
-                    clients.entry(id).or_insert(found).clone()
-                }
-            },
-        };
+        if let Some(id) = due.client_id.filter(|id| !clients.contains_key(id)) {
+            let found = shared.clients.get(job.account(), id, Instant::now() + LOOK_UP).await?;
+            clients.insert(id, found);
+        }
+        let client = due.client_id.and_then(|id| clients.get(&id).cloned().flatten());
         let visit = Visit { id: due.id, client, links: shared.links.clone(), provider };
         if let Err(error) = job.write(&visit, take_turn).await {
             // One that cannot be billed as it is must not keep the others waiting.

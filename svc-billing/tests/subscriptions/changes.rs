@@ -96,7 +96,7 @@ async fn an_ended_subscription_can_only_end_sooner() {
     let end = json!({"subscription_end": "2027-03-31"});
     user.act(&created, "deactivate", end.clone()).await.expect(200);
     for body in [
-        json!({"frequency": "weekly"}),
+        json!({"frequency": "yearly"}),
         json!({"subscription_end": "2027-04-01"}),
         json!({"subscription_end": null}),
         json!({"subscription_end": "2027-01-31", "day_of_month": 1}),

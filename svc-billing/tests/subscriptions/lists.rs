@@ -1,3 +1,4 @@
+use proto::api::Event;
 use serde_json::{Value, json};
 
 use crate::support::{User, World, id, places};
@@ -139,4 +140,26 @@ async fn the_invoices_of_a_subscription_are_paged_and_its_own() {
     user.api.get(&format!("{path}?page=0")).await.expect(422);
     user.api.get("/v1/subscriptions/x/invoices").await.expect(404);
     world.user().await.api.get(&path).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_search_follows_the_names_of_the_client() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let created = user.hosting(json!({})).await;
+    assert_eq!(numbers(&user, "search=bakery").await, ["S-00001"]);
+    let data = json!({"id": created["client_id"], "company_name": "Brewery", "firstname": "Zoë"});
+    let event = Event {
+        account_id: user.account.id.to_string(),
+        r#type: "customer.updated".to_owned(),
+        data: data.to_string(),
+        ..Event::default()
+    };
+    world.tell(&user, event).await;
+    assert_eq!(numbers(&user, "search=bakery").await, [""; 0]);
+    assert_eq!(numbers(&user, "search=ZO%C3%8B").await, ["S-00001"]);
+    user.patch(&created, json!({"title": "Mail"})).await.expect(200);
+    assert_eq!(numbers(&user, "search=brewery").await, ["S-00001"], "a change keeps the names");
+    assert_eq!(numbers(&user, "search=hosting").await, [""; 0]);
+    assert_eq!(numbers(&user, "search=s-00001").await, ["S-00001"]);
 }

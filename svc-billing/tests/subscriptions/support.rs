@@ -1,9 +1,11 @@
 //! A gateway with clients and billing behind it, an account to work in, and short words for what tests do all the time.
 
-use chassis::testing::{self, Started, TestDatabase, eventually};
+use chassis::testing::{self, Started, TestCaller, TestDatabase, eventually};
 use chassis::{Account, Clock, Service};
 use chrono::{DateTime, TimeDelta};
 use gateway::testing::{Answer, Api, TestGateway};
+use proto::api::event_listener_service_client::EventListenerServiceClient;
+use proto::api::{DeliverEventsRequest, Event};
 use serde_json::{Value, json};
 use svc_billing::Billing;
 use svc_relations::Relations;
@@ -73,6 +75,14 @@ impl World {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         User { api, account }
+    }
+
+    /// Tells billing what another service says of the account.
+    pub async fn tell(&self, user: &User, event: Event) {
+        let caller = TestCaller::mesh(&user.account, &self.clock);
+        let mut listener = EventListenerServiceClient::new(self.replicas[0].channel());
+        let request = DeliverEventsRequest { events: vec![event] };
+        listener.deliver_events(caller.request(request)).await.unwrap();
     }
 
     /// Moves the clock to a time, as RFC 3339.
