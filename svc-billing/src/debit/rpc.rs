@@ -17,7 +17,7 @@ use super::answer::{self, Known};
 use super::operations::{self, Asked};
 use super::{rules, store, subscriptions};
 use crate::Error;
-use crate::online::{self, By, Hand, Purpose, Till, wish};
+use crate::online::{self, By, Purpose, Till, wish};
 
 const WRITE: &str = "relations.write";
 
@@ -142,10 +142,7 @@ impl DirectDebit {
         connection.done();
         let collection = collection.filter(|payment| payment.status.is_open());
         for payment in [verification, collection].into_iter().flatten() {
-            if let Err(error) = self.till.ask(&Hand::Call(context), payment.id).await {
-                let error = chassis::Error::from(error);
-                tracing::warn!(%error, payment = %payment.id, "a payment could not be asked about");
-            }
+            self.till.ask_in_vain(context, payment.id).await;
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
-//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents is
-//! managed over gRPC.
+//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents and
+//! the collection of an invoice go over gRPC.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
 
 mod api;
+mod debit;
 mod relations;
 mod sales;
 mod seller;
@@ -18,7 +19,7 @@ use uuid::Uuid;
 use crate::api::Api;
 use crate::seller::Desk;
 
-/// Fill an account with sample clients, suppliers, products, invoices, quotes and workorders.
+/// Fill an account with sample clients, suppliers, products, invoices, quotes and workorders, and a mandate.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -59,13 +60,19 @@ async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
     relations::add(&mut api).await?;
     let sales = sales::data()?;
-    if sales.is_there(&mut api).await? {
-        return Ok(());
+    let mut desk = match (&options.billing, options.account) {
+        (Some(billing), Some(account)) => Some(Desk::open(billing, &options.context_secret, account).await?),
+        _ => None,
+    };
+    if !sales.is_there(&mut api).await? {
+        // Before the documents: a final one keeps its seller as it was.
+        if let Some(desk) = &mut desk {
+            desk.introduce(sales.identity()).await?;
+        }
+        sales.add(&mut api, Clock::system().today(chrono_tz::Europe::Amsterdam)).await?;
     }
-    // Before the documents: a final one keeps its seller as it was.
-    if let (Some(billing), Some(account)) = (&options.billing, options.account) {
-        let mut desk = Desk::open(billing, &options.context_secret, account).await?;
-        desk.introduce(sales.identity()).await?;
+    match &mut desk {
+        Some(desk) => debit::add(&mut api, desk).await,
+        None => Ok(()),
     }
-    sales.add(&mut api, Clock::system().today(chrono_tz::Europe::Amsterdam)).await
 }
