@@ -71,7 +71,9 @@ impl Service for Billing {
             .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
             .add_service(DocumentPageServiceServer::new(pages))
             .add_service(DirectDebitServiceServer::new(debit::rpc::DirectDebit { till: Arc::clone(&till) }))
-            .add_service(OnlinePaymentServiceServer::new(online::rpc::OnlinePayments { till: Arc::clone(&till) }))
+            .add_service(OnlinePaymentServiceServer::new(online::rpc::OnlinePayments {
+                till: Arc::clone(&till),
+            }))
             .add_service(SandboxServiceServer::new(sandbox::rpc::Checkouts { till }))
             .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: db() }))
             .add_service(ProductServiceServer::new(product::rpc::Products { db: db() }))
@@ -109,8 +111,7 @@ fn clients(runtime: &Runtime) -> Clients {
 /// Where payments are made.
 fn till(runtime: &Runtime) -> Arc<Till> {
     let base: Arc<str> = runtime.public_url.trim_end_matches('/').into();
-    let sandbox =
-        Sandbox { db: runtime.db.clone(), tokens: runtime.tokens.clone(), base: Arc::clone(&base) };
+    let sandbox = Sandbox { db: runtime.db.clone(), tokens: runtime.tokens.clone(), base: Arc::clone(&base) };
     Arc::new(Till { db: runtime.db.clone(), provider: Arc::new(sandbox), clients: clients(runtime), base })
 }
 

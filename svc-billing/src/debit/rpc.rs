@@ -52,7 +52,8 @@ impl DirectDebitService for DirectDebit {
         let (context, input) = call.valid()?;
         let names_one = !input.subscription_id.is_empty();
         if names_one && !context.identity.has_scope(WRITE) {
-            let detail = format!("With subscription_id this needs the scope {WRITE} too. Make a key that has it.");
+            let detail =
+                format!("With subscription_id this needs the scope {WRITE} too. Make a key that has it.");
             return Err(chassis::Error::problem(Problem::InsufficientScope, detail).into());
         }
         let Some(client) = self.client(&context, &input.id).await? else {

@@ -122,15 +122,15 @@ impl World {
         let account = gateway.account("Voorbeeld").await;
         let scopes = ["relations.write", "invoices.read", "invoices.write"];
         let api = gateway.api(&account, &scopes).await;
-        let client = api.post("/v1/clients", json!({"company_name": "Klant"})).await.expect(201).at("/data/id");
+        let client =
+            api.post("/v1/clients", json!({"company_name": "Klant"})).await.expect(201).at("/data/id");
         let body = json!({"title": "T", "client_id": client, "generation_mode": "final",
                           "rows": [{"name": "R", "unit_price": 100, "vat_rate": "21"}]});
         let invoice = api.post("/v1/invoices", body).await.expect(201).at("/data/id");
         let (db, tokens) = (billing.runtime.db.clone(), billing.runtime.tokens.clone());
         let base: Arc<str> = "http://here".into();
         let inner = Sandbox { db: db.clone(), tokens, base: Arc::clone(&base) };
-        let faulty =
-            Arc::new(Faulty { inner, troubles: Mutex::default(), gone: Mutex::default() });
+        let faulty = Arc::new(Faulty { inner, troubles: Mutex::default(), gone: Mutex::default() });
         let provider: Arc<dyn Provider> = Arc::clone(&faulty) as Arc<dyn Provider>;
         let clients = clients::Clients {
             relations: billing.runtime.peers.get("relations").cloned(),
@@ -190,7 +190,8 @@ impl World {
     }
 
     async fn statuses(&self) -> Vec<String> {
-        let list = self.api.get(&format!("/v1/invoices/{}/payments", self.invoice)).await.expect(200).at("/data");
+        let list =
+            self.api.get(&format!("/v1/invoices/{}/payments", self.invoice)).await.expect(200).at("/data");
         let status = |payment: &Value| payment["status"].as_str().unwrap().to_owned();
         list.as_array().unwrap().iter().map(status).collect()
     }
@@ -206,7 +207,8 @@ impl World {
 
     /// The payer pays in the sandbox, and nobody tells.
     async fn pay_silently(&self) {
-        let sql = "update billing.sandbox_payment set status = 'paid', paid_at = created_at where status = 'open'";
+        let sql =
+            "update billing.sandbox_payment set status = 'paid', paid_at = created_at where status = 'open'";
         sqlx::query(sql).execute(&mut self.database.connect().await).await.unwrap();
     }
 }

@@ -146,7 +146,13 @@ pub struct OnlinePayment {
 
 impl OnlinePayment {
     /// One that is about to be asked for. `currency` is that of the account or the invoice.
-    pub fn wanted(id: Uuid, purpose: Purpose, provider: &str, account: AccountId, now: DateTime<Utc>) -> Self {
+    pub fn wanted(
+        id: Uuid,
+        purpose: Purpose,
+        provider: &str,
+        account: AccountId,
+        now: DateTime<Utc>,
+    ) -> Self {
         Self {
             id,
             purpose,
@@ -184,7 +190,12 @@ pub fn reference(account: AccountId, id: Uuid) -> String {
 }
 
 /// A payment as the invoice shows it. `known` is what it showed before.
-fn record(online: &OnlinePayment, known: Option<&Payment>, zone: chrono_tz::Tz, now: DateTime<Utc>) -> Payment {
+fn record(
+    online: &OnlinePayment,
+    known: Option<&Payment>,
+    zone: chrono_tz::Tz,
+    now: DateTime<Utc>,
+) -> Payment {
     let (status, amount) = rules::shown(online);
     let day = online.paid_at.unwrap_or(online.created_at).with_timezone(&zone).date_naive();
     Payment {

@@ -28,7 +28,10 @@ pub enum Outcome {
     /// The provider has no such payment.
     Unknown,
     /// To be tried again, not before so many seconds.
-    Later { error: String, after: Option<u64> },
+    Later {
+        error: String,
+        after: Option<u64>,
+    },
     /// There was nothing to do any more.
     Nothing,
 }
@@ -192,7 +195,8 @@ pub async fn show(
 /// Has a payment canceled that was removed from its invoice by hand.
 pub async fn withdraw(tx: &mut Tx<'_>, payment: uuid::Uuid) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    let Some(open) = store::lock(tx.db(), account, payment).await?.filter(|open| open.status.is_open()) else {
+    let Some(open) = store::lock(tx.db(), account, payment).await?.filter(|open| open.status.is_open())
+    else {
         return Ok(());
     };
     let closing = OnlinePayment { closing: true, ..open };

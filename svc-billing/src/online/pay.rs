@@ -77,10 +77,7 @@ pub async fn pay(
     Ok(None)
 }
 
-async fn press(
-    tx: &mut Tx<'_>,
-    (_, wanted): &(PayOnPageRequest, Wanted),
-) -> Result<Pressed, Error> {
+async fn press(tx: &mut Tx<'_>, (_, wanted): &(PayOnPageRequest, Wanted)) -> Result<Pressed, Error> {
     let family = Family::lock(tx, Kind::Invoice, &wanted.invoice).await?;
     let mut family = family.ok_or_else(chassis::link::unknown_link)?;
     let (account, now, today, zone) = (tx.account(), tx.now(), tx.today(), tx.settings().timezone);

@@ -278,11 +278,7 @@ impl Till {
     }
 
     /// Pays money back, once: a repeat first looks whether it was done.
-    async fn refund(
-        &self,
-        wish: &Wish,
-        payment: &OnlinePayment,
-    ) -> Result<Option<provider::Payment>, Fault> {
+    async fn refund(&self, wish: &Wish, payment: &OnlinePayment) -> Result<Option<provider::Payment>, Fault> {
         let id = &payment.external_id;
         if wish.attempts > 1 {
             let told = self.provider.payment(id).await?;
@@ -320,7 +316,8 @@ fn insists(wish: &Wish) -> bool {
 
 /// What a caller is told when the provider does not answer. The wish stays.
 pub fn away() -> Error {
-    let answer =
-        error::unavailable("The payment provider cannot be reached right now. Repeat the request in a moment.");
+    let answer = error::unavailable(
+        "The payment provider cannot be reached right now. Repeat the request in a moment.",
+    );
     chassis::Error::Peer(Box::new(answer)).into()
 }

@@ -94,7 +94,11 @@ pub fn feedback(payment: &OnlinePayment) -> String {
 
 /// When to ask next without having heard anything. A checkout is over within the hour, a collection takes days, and
 /// money that came can be taken back for weeks: each wait is as long as the payment is old, within bounds.
-pub fn next_ask(payment: &OnlinePayment, waits_for_mandate: bool, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub fn next_ask(
+    payment: &OnlinePayment,
+    waits_for_mandate: bool,
+    now: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
     let age = now - payment.created_at;
     let (least, most) = match payment.status {
         Status::Open | Status::Authorized => (TimeDelta::minutes(1), TimeDelta::hours(1)),

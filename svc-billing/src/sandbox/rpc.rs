@@ -32,10 +32,7 @@ struct Pressed {
 
 #[tonic::async_trait]
 impl SandboxService for Checkouts {
-    async fn get_checkout(
-        &self,
-        request: Request<GetCheckoutRequest>,
-    ) -> Result<Response<HttpBody>, Status> {
+    async fn get_checkout(&self, request: Request<GetCheckoutRequest>) -> Result<Response<HttpBody>, Status> {
         let (call, payment) = self.find(request, |request| &request.token).await?;
         let account = call.context.account_id();
         let mut connection = self.till.db.read().await?;

@@ -157,7 +157,8 @@ async fn only_an_open_invoice_can_be_paid() {
         let answer = world.send(&format!("{page}/pay"), "").await.expect(303);
         assert_eq!(answer.header("location"), Some(page.as_str()));
     }
-    let quote = json!({"title": "Q", "client_id": world.client, "generation_mode": "final", "rows": [{"name": "R"}]});
+    let quote =
+        json!({"title": "Q", "client_id": world.client, "generation_mode": "final", "rows": [{"name": "R"}]});
     let quote = world.api.post("/v1/quotes", quote).await.expect(201).at("/data/web_url");
     let page = crate::world::path(quote.as_str().unwrap());
     world.send(&format!("{page}/pay"), "").await.expect(404);

@@ -5,7 +5,8 @@ use chassis::{Account, AccountId, Clock};
 use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
 use proto::billing::settings_service_client::SettingsServiceClient;
 use proto::billing::{
-    CollectInvoiceRequest, IdentityInput, ListIdentitiesRequest, SetIdentityLogoRequest, UpdateIdentityRequest,
+    CollectInvoiceRequest, IdentityInput, ListIdentitiesRequest, SetIdentityLogoRequest,
+    UpdateIdentityRequest,
 };
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
