@@ -22,8 +22,12 @@ pub enum Given {
 }
 
 impl Given {
-    const ALL: [(Self, &'static str); 4] =
-        [(Self::None, "none"), (Self::Pending, "pending"), (Self::Valid, "valid"), (Self::Invalid, "invalid")];
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::None, "none"),
+        (Self::Pending, "pending"),
+        (Self::Valid, "valid"),
+        (Self::Invalid, "invalid"),
+    ];
 
     fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(given, _)| *given == self).map_or("", |(_, name)| name)

@@ -17,7 +17,7 @@ use super::answer::{self, Known};
 use super::operations::{self, Asked};
 use super::{rules, store};
 use crate::Error;
-use crate::online::{self, By, Hand, Purpose, Till, wish};
+use crate::online::{self, By, Purpose, Till, wish};
 use crate::subscription::operations::{Activation, activate as activate_for};
 
 const WRITE: &str = "relations.write";
@@ -53,7 +53,8 @@ impl DirectDebitService for DirectDebit {
         let (context, input) = call.valid()?;
         let names_one = !input.subscription_id.is_empty();
         if names_one && !context.identity.has_scope(WRITE) {
-            let detail = format!("With subscription_id this needs the scope {WRITE} too. Make a key that has it.");
+            let detail =
+                format!("With subscription_id this needs the scope {WRITE} too. Make a key that has it.");
             return Err(chassis::Error::problem(Problem::InsufficientScope, detail).into());
         }
         let Some(client) = self.client(&context, &input.id).await? else {
@@ -143,10 +144,7 @@ impl DirectDebit {
         connection.done();
         let collection = collection.filter(|payment| payment.status.is_open());
         for payment in [verification, collection].into_iter().flatten() {
-            if let Err(error) = self.till.ask(&Hand::Call(context), payment.id).await {
-                let error = chassis::Error::from(error);
-                tracing::warn!(%error, payment = %payment.id, "a payment could not be asked about");
-            }
+            self.till.ask_in_vain(context, payment.id).await;
         }
         Ok(())
     }

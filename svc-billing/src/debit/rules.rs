@@ -117,7 +117,11 @@ mod tests {
             (Some(Given::Invalid), Some(Status::Open), MandateStatus::Pending),
         ];
         for (given, verification, expected) in steps {
-            assert_eq!(status(given.map(debtor).as_ref(), verification), expected, "{given:?} {verification:?}");
+            assert_eq!(
+                status(given.map(debtor).as_ref(), verification),
+                expected,
+                "{given:?} {verification:?}"
+            );
         }
         let active = learn(&debtor(Given::Valid), &paid(Purpose::Collection), None, DateTime::UNIX_EPOCH);
         assert_eq!(status(Some(&active), None), MandateStatus::Active);

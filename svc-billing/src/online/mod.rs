@@ -18,7 +18,7 @@ use proto::billing::{PaymentMethod, PaymentType};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-pub use note::{begin, follow_invoice};
+pub use note::{begin, follow_invoice, withdraw};
 pub use perform::{Hand, Till, away};
 pub use worker::worker;
 
@@ -146,7 +146,13 @@ pub struct OnlinePayment {
 
 impl OnlinePayment {
     /// One that is about to be asked for. `currency` is that of the account or the invoice.
-    pub fn wanted(id: Uuid, purpose: Purpose, provider: &str, account: AccountId, now: DateTime<Utc>) -> Self {
+    pub fn wanted(
+        id: Uuid,
+        purpose: Purpose,
+        provider: &str,
+        account: AccountId,
+        now: DateTime<Utc>,
+    ) -> Self {
         Self {
             id,
             purpose,
@@ -184,7 +190,12 @@ pub fn reference(account: AccountId, id: Uuid) -> String {
 }
 
 /// A payment as the invoice shows it. `known` is what it showed before.
-fn record(online: &OnlinePayment, known: Option<Payment>, zone: chrono_tz::Tz, now: DateTime<Utc>) -> Payment {
+fn record(
+    online: &OnlinePayment,
+    known: Option<&Payment>,
+    zone: chrono_tz::Tz,
+    now: DateTime<Utc>,
+) -> Payment {
     let (status, amount) = rules::shown(online);
     let day = online.paid_at.unwrap_or(online.created_at).with_timezone(&zone).date_naive();
     Payment {
@@ -199,7 +210,7 @@ fn record(online: &OnlinePayment, known: Option<Payment>, zone: chrono_tz::Tz, n
         },
         external_id: online.external_id.clone(),
         provider: online.provider.clone(),
-        sent_data: known.as_ref().map(|known| known.sent_data.clone()).unwrap_or_default(),
+        sent_data: known.map(|known| known.sent_data.clone()).unwrap_or_default(),
         feedback_data: rules::feedback(online),
         created_at: known.map_or(now, |known| known.created_at),
         updated_at: now,

@@ -25,8 +25,13 @@ pub enum Outcome {
     Seen(Box<Seen>),
     /// It will not be done.
     Refused(String),
+    /// The provider has no such payment.
+    Unknown,
     /// To be tried again, not before so many seconds.
-    Later { error: String, after: Option<u64> },
+    Later {
+        error: String,
+        after: Option<u64>,
+    },
     /// There was nothing to do any more.
     Nothing,
 }
@@ -58,7 +63,7 @@ pub async fn begin(
     store::insert(tx.db(), account, payment).await?;
     wish::add(tx, (Kind::Payment, payment.id), &payment.provider, Decimal::ZERO, after).await?;
     match family {
-        Some(family) => show(tx, family, payment, "payment_added").await,
+        Some(family) => show(tx, family, None, payment).await,
         None => Ok(()),
     }
 }
@@ -87,18 +92,29 @@ pub async fn note(tx: &mut Tx<'_>, done: &Done) -> Result<(), Error> {
         Outcome::Refused(detail) => {
             tracing::warn!(kind = wish.kind.name(), subject = %wish.subject, detail, "a wish was refused");
             wish::remove(tx, wish.kind, wish.subject).await?;
-            if wish.kind != Kind::Payment {
-                return Ok(());
+            match wish.kind {
+                Kind::Payment => take_in(tx, wish, |known| failed(known, detail), None).await,
+                _ => Ok(()),
             }
-            let failed = |known: &OnlinePayment| match known.status {
-                Status::Wanted => {
-                    OnlinePayment { status: Status::Failed, failure: shortened(detail), ..known.clone() }
-                }
-                _ => known.clone(),
-            };
-            take_in(tx, wish, failed, None).await
+        }
+        Outcome::Unknown => {
+            wish::remove(tx, wish.kind, wish.subject).await?;
+            take_in(tx, wish, |known| failed(known, "The provider does not know this payment."), None).await
         }
         Outcome::Nothing => wish::remove(tx, wish.kind, wish.subject).await,
+    }
+}
+
+/// What did not come to anything. What came to something meanwhile stays so.
+fn failed(known: &OnlinePayment, reason: &str) -> OnlinePayment {
+    if !known.status.is_open() {
+        return known.clone();
+    }
+    OnlinePayment {
+        status: Status::Failed,
+        failure: shortened(reason),
+        checkout_url: String::new(),
+        ..known.clone()
     }
 }
 
@@ -139,7 +155,7 @@ async fn take_in(
             refund_surplus(tx, family, &learnt).await?;
         }
         if rules::shown(&known) != rules::shown(&learnt) || known.external_id != learnt.external_id {
-            show(tx, family, &learnt, "payment_changed").await?;
+            show(tx, family, Some(&known), &learnt).await?;
         }
     }
     Ok(())
@@ -155,16 +171,37 @@ async fn refund_surplus(tx: &mut Tx<'_>, family: &Family, payment: &OnlinePaymen
     wish::add(tx, (Kind::Refund, payment.id), &payment.provider, payment.amount, TimeDelta::zero()).await
 }
 
-/// The payment among those of its invoice.
+/// The payment among those of its invoice, which showed it as `before`. What was changed or removed there by hand stays
+/// so, until money comes or goes.
 pub async fn show(
     tx: &mut Tx<'_>,
     family: &mut Family,
+    before: Option<&OnlinePayment>,
     online: &OnlinePayment,
-    event: &'static str,
 ) -> Result<(), Error> {
     let (account, zone, now) = (tx.account(), tx.settings().timezone, tx.now());
     let known = payment::store::find(tx.db(), account, family.target().id, online.id).await?;
-    payment::take(tx, family, record(online, known, zone, now), event).await
+    let mut shown = record(online, known.as_ref(), zone, now);
+    let Some(before) = before else { return payment::take(tx, family, shown, "payment_added").await };
+    if online.status != Status::Paid {
+        let Some(known) = known else { return Ok(()) };
+        if known.status != rules::shown(before).0 {
+            (shown.status, shown.amount, shown.date) = (known.status, known.amount, known.date);
+        }
+    }
+    payment::take(tx, family, shown, "payment_changed").await
+}
+
+/// Has a payment canceled that was removed from its invoice by hand.
+pub async fn withdraw(tx: &mut Tx<'_>, payment: uuid::Uuid) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let Some(open) = store::lock(tx.db(), account, payment).await?.filter(|open| open.status.is_open())
+    else {
+        return Ok(());
+    };
+    let closing = OnlinePayment { closing: true, ..open };
+    store::update(tx.db(), account, &closing, now).await?;
+    wish::add(tx, (Kind::Cancel, payment), &closing.provider, Decimal::ZERO, TimeDelta::zero()).await
 }
 
 /// Has what is open for another amount than the invoice's canceled. To be called whenever that changes.

@@ -38,6 +38,9 @@ struct Pressed {
     /// The payment to cancel first.
     #[prost(string, tag = "2")]
     cancel: String,
+    /// Whether it was begun by an earlier press.
+    #[prost(bool, tag = "3")]
+    again: bool,
 }
 
 /// Where the press of the button leads; `None` is back to the page.
@@ -58,6 +61,10 @@ pub async fn pay(
         }
         let Some(id) = chassis::id::parse(&pressed.payment) else { return Ok(None) };
         till.at_once(context, wish::Kind::Payment, id).await?;
+        if pressed.again {
+            // It may have been paid, and nobody told us. When that cannot be asked, its checkout tells.
+            till.ask_in_vain(context, id).await;
+        }
         let mut connection = till.db.read().await?;
         let payment = store::find(&mut connection, context.account_id(), id).await?;
         connection.done();
@@ -70,10 +77,7 @@ pub async fn pay(
     Ok(None)
 }
 
-async fn press(
-    tx: &mut Tx<'_>,
-    (_, wanted): &(PayOnPageRequest, Wanted),
-) -> Result<Pressed, Error> {
+async fn press(tx: &mut Tx<'_>, (_, wanted): &(PayOnPageRequest, Wanted)) -> Result<Pressed, Error> {
     let family = Family::lock(tx, Kind::Invoice, &wanted.invoice).await?;
     let mut family = family.ok_or_else(chassis::link::unknown_link)?;
     let (account, now, today, zone) = (tx.account(), tx.now(), tx.today(), tx.settings().timezone);
@@ -97,7 +101,7 @@ async fn press(
         ..OnlinePayment::wanted(tx.id(), Purpose::Checkout, wanted.provider, account, now)
     };
     begin(tx, Some(&mut family), &payment, GRACE).await?;
-    Ok(Pressed { payment: payment.id.to_string(), cancel: String::new() })
+    Ok(Pressed { payment: payment.id.to_string(), cancel: String::new(), again: false })
 }
 
 /// With what was begun before: to the same checkout when it is for what is open now, else it is canceled first. What is
@@ -109,7 +113,7 @@ async fn go_on(tx: &mut Tx<'_>, begun: OnlinePayment, open: Decimal) -> Result<P
         return Ok(Pressed::default());
     }
     if begun.amount == open && !begun.closing {
-        return Ok(Pressed { payment: id, cancel: String::new() });
+        return Ok(Pressed { payment: id, cancel: String::new(), again: true });
     }
     let Some(locked) = store::lock(tx.db(), account, begun.id).await? else { return Ok(Pressed::default()) };
     if locked.status.is_open() {
@@ -117,13 +121,13 @@ async fn go_on(tx: &mut Tx<'_>, begun: OnlinePayment, open: Decimal) -> Result<P
         store::update(tx.db(), account, &closing, now).await?;
         wish::add(tx, (wish::Kind::Cancel, begun.id), &begun.provider, Decimal::ZERO, GRACE).await?;
     }
-    Ok(Pressed { payment: String::new(), cancel: id })
+    Ok(Pressed { payment: String::new(), cancel: id, again: true })
 }
 
 /// Gives up what was begun with a provider that is no longer the one in use: it cannot be asked any more.
 async fn abandon(tx: &mut Tx<'_>, family: &mut Family, begun: OnlinePayment) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    let given_up = OnlinePayment { status: Status::Canceled, closing: true, ..begun };
+    let given_up = OnlinePayment { status: Status::Canceled, closing: true, ..begun.clone() };
     store::update(tx.db(), account, &given_up, now).await?;
-    show(tx, family, &given_up, "payment_changed").await
+    show(tx, family, Some(&begun), &given_up).await
 }

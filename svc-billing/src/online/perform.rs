@@ -19,6 +19,10 @@ use crate::debit;
 
 /// For looking up a client.
 const LOOK_UP: Duration = Duration::from_secs(5);
+/// A payment that the provider does not know after this time is not there.
+const KNOWN_WITHIN: TimeDelta = TimeDelta::days(1);
+/// How often a refund is asked for that is refused.
+const REFUND_ATTEMPTS: i32 = 8;
 /// A page that is opened again asks no more often.
 const LATELY: TimeDelta = TimeDelta::seconds(10);
 /// How long before a wish its payment may have been made, by the provider's clock.
@@ -92,10 +96,7 @@ impl Till {
         if !matches!(payment.status, Status::Open | Status::Pending) || asked_lately {
             return Ok(payment);
         }
-        if let Err(error) = self.ask(&Hand::Call(context), payment.id).await {
-            let error = chassis::Error::from(error);
-            tracing::warn!(%error, payment = %payment.id, "a payment could not be asked about");
-        }
+        self.ask_in_vain(context, payment.id).await;
         let mut connection = self.db.read().await?;
         let found = store::find(&mut connection, context.account_id(), payment.id).await?;
         connection.done();
@@ -106,6 +107,14 @@ impl Till {
     pub fn local(&self, url: &str) -> String {
         let path = url.strip_prefix(&*self.base).filter(|path| path.starts_with('/'));
         path.unwrap_or(url).to_owned()
+    }
+
+    /// Asks a question that may stay without an answer.
+    pub async fn ask_in_vain(&self, context: &Context, payment: Uuid) {
+        if let Err(error) = self.ask(&Hand::Call(context), payment).await {
+            let error = chassis::Error::from(error);
+            tracing::warn!(%error, %payment, "a payment could not be asked about");
+        }
     }
 
     async fn in_time(&self, context: &Context, wish: &Wish) -> Result<(), Error> {
@@ -181,7 +190,12 @@ impl Till {
                 Ok(Outcome::Seen(Box::new(Seen { payment: told, mandates, at: now, created })))
             }
             Ok(None) if created => Ok(Outcome::Nothing),
+            Ok(None) if now - payment.created_at > KNOWN_WITHIN => Ok(Outcome::Unknown),
             Ok(None) => Ok(Outcome::Later { error: "the provider does not know it".to_owned(), after: None }),
+            // Questions are never given up, refunds not at once: a key that was wrong for a while may be the reason.
+            Err(Fault::Refused { detail, .. }) if wish.kind == Kind::Ask || insists(wish) => {
+                Ok(Outcome::Later { error: detail, after: None })
+            }
             Err(fault) => Ok(Outcome::of(fault)),
         }
     }
@@ -255,24 +269,16 @@ impl Till {
             let mut connection = self.db.read().await?;
             wish::find(&mut connection, account.id, Kind::Customer, client).await
         };
-        match still_wished.await {
-            Ok(None) => {
-                let detail = "The provider does not take this client.".to_owned();
-                Err(Fault::Refused { detail, field: None })
-            }
-            Ok(Some(_)) | Err(_) => {
-                let detail = "the provider does not know the client yet".to_owned();
-                Err(Fault::Unavailable { detail, retry_after: None })
-            }
+        if let Ok(None) = still_wished.await {
+            let detail = "The provider does not take this client.".to_owned();
+            return Err(Fault::Refused { detail, field: None });
         }
+        let detail = "the provider does not know the client yet".to_owned();
+        Err(Fault::Unavailable { detail, retry_after: None })
     }
 
     /// Pays money back, once: a repeat first looks whether it was done.
-    async fn refund(
-        &self,
-        wish: &Wish,
-        payment: &OnlinePayment,
-    ) -> Result<Option<provider::Payment>, Fault> {
+    async fn refund(&self, wish: &Wish, payment: &OnlinePayment) -> Result<Option<provider::Payment>, Fault> {
         let id = &payment.external_id;
         if wish.attempts > 1 {
             let told = self.provider.payment(id).await?;
@@ -304,9 +310,14 @@ impl Till {
     }
 }
 
+fn insists(wish: &Wish) -> bool {
+    wish.kind == Kind::Refund && wish.attempts < REFUND_ATTEMPTS
+}
+
 /// What a caller is told when the provider does not answer. The wish stays.
 pub fn away() -> Error {
-    let answer =
-        error::unavailable("The payment provider cannot be reached right now. Repeat the request in a moment.");
+    let answer = error::unavailable(
+        "The payment provider cannot be reached right now. Repeat the request in a moment.",
+    );
     chassis::Error::Peer(Box::new(answer)).into()
 }

@@ -94,10 +94,13 @@ pub fn feedback(payment: &OnlinePayment) -> String {
 
 /// When to ask next without having heard anything. A checkout is over within the hour, a collection takes days, and
 /// money that came can be taken back for weeks: each wait is as long as the payment is old, within bounds.
-pub fn next_ask(payment: &OnlinePayment, waits_for_mandate: bool, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub fn next_ask(
+    payment: &OnlinePayment,
+    waits_for_mandate: bool,
+    now: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
     let age = now - payment.created_at;
     let (least, most) = match payment.status {
-        Status::Wanted => return None,
         Status::Open | Status::Authorized => (TimeDelta::minutes(1), TimeDelta::hours(1)),
         Status::Pending => (TimeDelta::minutes(1), TimeDelta::hours(12)),
         Status::Paid if waits_for_mandate && age < TimeDelta::days(30) => {
@@ -106,7 +109,7 @@ pub fn next_ask(payment: &OnlinePayment, waits_for_mandate: bool, now: DateTime<
         Status::Paid if payment.purpose != Purpose::Verification && age < TimeDelta::days(90) => {
             (TimeDelta::days(1), TimeDelta::days(14))
         }
-        Status::Paid | Status::Canceled | Status::Expired | Status::Failed => return None,
+        Status::Wanted | Status::Paid | Status::Canceled | Status::Expired | Status::Failed => return None,
     };
     Some(now + age.clamp(least, most))
 }

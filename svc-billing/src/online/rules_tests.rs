@@ -70,7 +70,7 @@ fn what_partly_went_back_counts_with_what_is_left() {
 
 #[test]
 fn asking_ends_for_what_cannot_change_any_more() {
-    let of = |status, purpose| OnlinePayment { status, purpose, ..payment() };
+    let of = |status, purpose| OnlinePayment { purpose, status, ..payment() };
     for status in [Status::Canceled, Status::Expired, Status::Failed, Status::Wanted] {
         assert_eq!(next_ask(&of(status, Purpose::Checkout), false, at(5)), None);
     }

@@ -167,9 +167,7 @@ pub async fn find_of_client(
     provider: &str,
     purpose: Purpose,
 ) -> Result<Option<OnlinePayment>, Error> {
-    let sql = select!(
-        "client_id = $2 and purpose = $4 and provider = $3 order by id desc limit 1"
-    );
+    let sql = select!("client_id = $2 and purpose = $4 and provider = $3 order by id desc limit 1");
     Ok(sqlx::query_as(sql)
         .bind(account)
         .bind(client)

@@ -27,8 +27,8 @@ pub fn colors(look: &Look) -> String {
 /// No scripts, no other hosts, no frames; forms to this site only. A form that leads on to a payment provider may end
 /// `elsewhere`: browsers hold redirects against this policy too, and a provider leads on to the payer's bank.
 pub fn policy(colors: &str, elsewhere: bool) -> String {
-    let forms = if elsewhere { "'self' https:" } else { "'self'" };
     static OF_SHEET: OnceLock<String> = OnceLock::new();
+    let forms = if elsewhere { "'self' https:" } else { "'self'" };
     let sheet = OF_SHEET.get_or_init(|| hash(SHEET));
     let colors = hash(colors);
     format!(

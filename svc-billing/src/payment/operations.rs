@@ -12,10 +12,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Payment, rules, store};
-use crate::Error;
 use crate::document::Kind;
 use crate::document::operations::{Family, log, settle};
 use crate::document::rules::input::number;
+use crate::{Error, online};
 
 const PATCHED: [&str; 7] = ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
 
@@ -113,6 +113,7 @@ pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Erro
     let before = family.standings();
     let (account, document) = (tx.account(), family.target().id);
     store::delete(tx.db(), account, document, payment.id).await?;
+    online::withdraw(tx, payment.id).await?;
     follow(tx, &mut family, &before, &payment, "payment_removed").await
 }
 

@@ -20,8 +20,8 @@ use chassis::token::Tokens;
 use chassis::{Account, AccountId, Call, Context, Db, Link, Tx};
 use chrono::{DateTime, Utc};
 use prost::Message;
-use provider::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Webhook};
 use proto::Faults;
+use provider::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Webhook};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
@@ -94,7 +94,8 @@ impl Sandbox {
         };
         let call = Call { context, input, faults: Faults::default() };
         let made = self.db.write(call, operation).await;
-        let made = made.map_err(|status| Fault::Unknown { detail: status.message().to_owned() })?.into_inner();
+        let made =
+            made.map_err(|status| Fault::Unknown { detail: status.message().to_owned() })?.into_inner();
         if made.refusal.is_empty() { Ok(made.id) } else { Err(refused(&made.refusal)) }
     }
 
@@ -133,11 +134,7 @@ impl Provider for Sandbox {
         Ok(found.map(|payment| payment.told(account, &self.base)))
     }
 
-    async fn find_payment(
-        &self,
-        reference: &str,
-        _since: DateTime<Utc>,
-    ) -> Result<Option<Payment>, Fault> {
+    async fn find_payment(&self, reference: &str, _since: DateTime<Utc>) -> Result<Option<Payment>, Fault> {
         let Some(account) = account_of(reference) else { return Ok(None) };
         let found = async {
             let mut connection = self.db.read().await?;

@@ -190,8 +190,8 @@ pub async fn refund(tx: &mut Tx<'_>, named: &Named) -> Result<Made, Error> {
     Ok(Made { id: external(account, secret(tx)), refusal: String::new() })
 }
 
-/// Does as a button says, if the page still has it. Returns the payment as it is then, and whether something changed.
-pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<(Payment, bool)>, Error> {
+/// Does as a button says, if the page still has it. Returns the payment as it is then.
+pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(payment) = store::lock(tx.db(), account, id).await? else { return Ok(None) };
     let mandate = match payment.mandate_id {
@@ -199,7 +199,7 @@ pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<(Payment,
         None => None,
     };
     if !rules::offered(&payment, mandate.as_ref()).contains(&act) {
-        return Ok(Some((payment, false)));
+        return Ok(Some(payment));
     }
     let mut after = rules::after(&payment, act, now);
     if let (Act::Authorise, "first", Some(customer)) = (act, payment.sequence.as_str(), payment.customer_id) {
@@ -217,7 +217,7 @@ pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<(Payment,
         store::update_mandate(tx.db(), account, &changed).await?;
     }
     store::update(tx.db(), account, &after).await?;
-    Ok(Some((after, true)))
+    Ok(Some(after))
 }
 
 /// Ends one payment whose time is over.

@@ -28,16 +28,11 @@ struct Pressed {
     /// Where the payer goes; empty: back to the page.
     #[prost(string, tag = "1")]
     location: String,
-    #[prost(bool, tag = "2")]
-    changed: bool,
 }
 
 #[tonic::async_trait]
 impl SandboxService for Checkouts {
-    async fn get_checkout(
-        &self,
-        request: Request<GetCheckoutRequest>,
-    ) -> Result<Response<HttpBody>, Status> {
+    async fn get_checkout(&self, request: Request<GetCheckoutRequest>) -> Result<Response<HttpBody>, Status> {
         let (call, payment) = self.find(request, |request| &request.token).await?;
         let account = call.context.account_id();
         let mut connection = self.till.db.read().await?;
@@ -62,9 +57,8 @@ impl SandboxService for Checkouts {
         let page = format!("/sandbox/checkouts/{}", call.input.token);
         let context = call.context.clone();
         let pressed = self.till.db.write_with(call, (payment.id, act), press).await?.into_inner();
-        if pressed.changed {
-            tell(&self.till, &Hand::Call(&context), &payment).await;
-        }
+        // Also when nothing changed: what changed before may not have been heard.
+        tell(&self.till, &Hand::Call(&context), &payment).await;
         let location = if pressed.location.is_empty() { page } else { self.till.local(&pressed.location) };
         Ok(Response::new(HttpBody { status: 303, location, ..HttpBody::default() }))
     }
@@ -93,9 +87,9 @@ async fn press(
     tx: &mut Tx<'_>,
     (_, (id, act)): &(ActOnCheckoutRequest, (Uuid, Act)),
 ) -> Result<Pressed, Error> {
-    let (payment, changed) = operations::act(tx, *id, *act).await?.ok_or_else(unknown_link)?;
+    let payment = operations::act(tx, *id, *act).await?.ok_or_else(unknown_link)?;
     let location = if act.is_payers() { payment.return_url } else { String::new() };
-    Ok(Pressed { location, changed })
+    Ok(Pressed { location })
 }
 
 /// Tells billing that a payment changed, as a provider's webhook does: by the token in its webhook address. Is it not

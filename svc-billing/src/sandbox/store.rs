@@ -48,7 +48,8 @@ impl Payment {
     /// As billing is told.
     pub fn told(self, account: AccountId, base: &str) -> provider::Payment {
         let id = external(account, self.id);
-        let checkout_url = matches!(self.status, Status::Open).then(|| format!("{base}/sandbox/checkouts/{id}"));
+        let checkout_url =
+            matches!(self.status, Status::Open).then(|| format!("{base}/sandbox/checkouts/{id}"));
         provider::Payment {
             id,
             reference: self.reference,
@@ -188,9 +189,8 @@ pub async fn lock_due(
     account: AccountId,
     now: DateTime<Utc>,
 ) -> Result<Option<Payment>, Error> {
-    let sql = select!(
-        "status in ('open', 'pending') and ends_at <= $2 order by ends_at, id limit 1 for update"
-    );
+    let sql =
+        select!("status in ('open', 'pending') and ends_at <= $2 order by ends_at, id limit 1 for update");
     Ok(sqlx::query_as(sql).bind(account).bind(now).fetch_optional(connection).await?)
 }
 
@@ -298,7 +298,8 @@ pub async fn find_mandate(
     account: AccountId,
     id: Uuid,
 ) -> Result<Option<Mandate>, Error> {
-    let sql = "select id, status, refuses_next from billing.sandbox_mandate where account_id = $1 and id = $2";
+    let sql =
+        "select id, status, refuses_next from billing.sandbox_mandate where account_id = $1 and id = $2";
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
@@ -308,7 +309,8 @@ pub async fn update_mandate(
     mandate: &Mandate,
 ) -> Result<(), Error> {
     let status = if mandate.status == MandateStatus::Valid { "valid" } else { "invalid" };
-    let sql = "update billing.sandbox_mandate set status = $3, refuses_next = $4 where account_id = $1 and id = $2";
+    let sql =
+        "update billing.sandbox_mandate set status = $3, refuses_next = $4 where account_id = $1 and id = $2";
     sqlx::query(sql)
         .bind(account)
         .bind(mandate.id)

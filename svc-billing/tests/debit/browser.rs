@@ -45,11 +45,13 @@ async fn the_pages_of_payments_fit_every_screen_light_and_dark() {
     world.collect(&invoice).await.unwrap();
     let other = world.invoice(json!({})).await;
     let open = world.pay(&other).await;
-    let pages = [("mandate", sandbox), ("returned", returned), ("checkout", open), ("processing", invoice.page)];
+    let pages =
+        [("mandate", sandbox), ("returned", returned), ("checkout", open), ("processing", invoice.page)];
     for (name, page) in pages {
         for width in [320, 390, 1280] {
             for scheme in ["light", "dark"] {
-                let size = json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
+                let size =
+                    json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
                 tab.call("Emulation.setDeviceMetricsOverride", size).await;
                 let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
                 tab.call("Emulation.setEmulatedMedia", media).await;

@@ -75,7 +75,10 @@ async fn nothing_is_collected_without_a_mandate_or_twice() {
     let _helper = world.helper().await;
     world.until(&invoice, &["paid"]).await;
     assert!(world.collect(&invoice).await.is_err());
-    assert_eq!(world.count("select count(*) from billing.sandbox_payment where sequence = 'recurring'").await, 1);
+    assert_eq!(
+        world.count("select count(*) from billing.sandbox_payment where sequence = 'recurring'").await,
+        1
+    );
 }
 
 #[tokio::test]

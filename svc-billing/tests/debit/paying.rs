@@ -113,6 +113,29 @@ async fn an_invoice_paid_otherwise_has_its_checkout_canceled() {
 }
 
 #[tokio::test]
+async fn what_was_changed_by_hand_stays_until_money_comes() {
+    let world = World::idle().await;
+    let invoice = world.invoice(json!({})).await;
+    let leads = world.pay(&invoice).await;
+    let payment = world.payment(&invoice).await;
+    let path = format!("{}/payments/{}", invoice.api, payment["id"].as_str().unwrap());
+    world.api.patch(&path, json!({"status": "paid"})).await.expect(200);
+    let helper = world.helper().await;
+    let gone = async || world.page(&leads).await.contains("Geannuleerd");
+    chassis::testing::eventually("the checkout is canceled", gone).await;
+    assert_eq!(world.payments(&invoice).await, ["paid"], "by whoever said so");
+    drop(helper);
+
+    let removed = world.invoice(json!({})).await;
+    let leads = world.pay(&removed).await;
+    let payment = world.payment(&removed).await["id"].as_str().unwrap().to_owned();
+    let path = format!("{}/payments/{payment}", removed.api);
+    world.api.send(Method::DELETE, &path, &[], "").await.expect(204);
+    world.act(&leads, "authorise").await;
+    assert_eq!(world.payments(&removed).await, ["paid"], "money that comes is always told");
+}
+
+#[tokio::test]
 async fn a_checkout_that_nobody_uses_expires() {
     let world = World::start().await;
     let invoice = world.invoice(json!({})).await;
@@ -134,7 +157,8 @@ async fn only_an_open_invoice_can_be_paid() {
         let answer = world.send(&format!("{page}/pay"), "").await.expect(303);
         assert_eq!(answer.header("location"), Some(page.as_str()));
     }
-    let quote = json!({"title": "Q", "client_id": world.client, "generation_mode": "final", "rows": [{"name": "R"}]});
+    let quote =
+        json!({"title": "Q", "client_id": world.client, "generation_mode": "final", "rows": [{"name": "R"}]});
     let quote = world.api.post("/v1/quotes", quote).await.expect(201).at("/data/web_url");
     let page = crate::world::path(quote.as_str().unwrap());
     world.send(&format!("{page}/pay"), "").await.expect(404);

@@ -93,7 +93,9 @@ async fn a_wish_whose_maker_was_killed_is_taken_up_by_another() {
     }
     let _helper = world.helper().await;
     let known = async || {
-        world.count("select count(*) from billing.online_payment where status = 'open' and external_id <> ''").await
+        world
+            .count("select count(*) from billing.online_payment where status = 'open' and external_id <> ''")
+            .await
             == 1
     };
     chassis::testing::eventually("the payment is found again", known).await;

@@ -1,10 +1,11 @@
-//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents is
-//! managed over gRPC.
+//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents and
+//! the collection of an invoice go over gRPC.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
 
 mod api;
+mod debit;
 mod relations;
 mod sales;
 mod seller;
@@ -19,7 +20,7 @@ use uuid::Uuid;
 use crate::api::Api;
 use crate::seller::Desk;
 
-/// Fill an account with sample clients, suppliers, products, invoices, quotes, workorders and subscriptions.
+/// Fill an account with sample clients, suppliers, products, invoices, quotes, workorders, subscriptions and a mandate.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -61,13 +62,20 @@ async fn run(options: &Options) -> Result<(), String> {
     relations::add(&mut api).await?;
     let sales = sales::data()?;
     let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
+    let mut desk = match (&options.billing, options.account) {
+        (Some(billing), Some(account)) => Some(Desk::open(billing, &options.context_secret, account).await?),
+        _ => None,
+    };
     if !sales.is_there(&mut api).await? {
         // Before the documents: a final one keeps its seller as it was.
-        if let (Some(billing), Some(account)) = (&options.billing, options.account) {
-            let mut desk = Desk::open(billing, &options.context_secret, account).await?;
+        if let Some(desk) = &mut desk {
             desk.introduce(sales.identity()).await?;
         }
         sales.add(&mut api, today).await?;
     }
-    subscriptions::add(&mut api, today).await
+    subscriptions::add(&mut api, today).await?;
+    match &mut desk {
+        Some(desk) => debit::add(&mut api, desk).await,
+        None => Ok(()),
+    }
 }

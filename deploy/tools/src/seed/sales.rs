@@ -191,6 +191,14 @@ pub fn day(today: NaiveDate, from_now: i64) -> String {
 mod tests {
     use super::*;
 
+    impl Sales {
+        /// Whether a final invoice is among the documents.
+        pub fn has(&self, invoice: &str) -> bool {
+            let is_it = |document: &Document| document.external_id == invoice && document.is_final;
+            self.documents.iter().any(|document| is_it(document) && document.kind == "invoices")
+        }
+    }
+
     #[test]
     fn documents_name_clients_of_the_sample_data_and_differ_in_their_external_ids() {
         let (sales, relations) = (data().unwrap(), crate::relations::data().unwrap());

@@ -1,10 +1,14 @@
-//! The seller on the documents. Identities are managed over gRPC only, by whoever has the secret of the mesh.
+//! What is done over gRPC only, by whoever has the secret of the mesh: the seller on the documents, and collections.
 
 use chassis::token::{self, Tokens};
 use chassis::{Account, AccountId, Clock};
+use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
 use proto::billing::settings_service_client::SettingsServiceClient;
-use proto::billing::{IdentityInput, ListIdentitiesRequest, SetIdentityLogoRequest, UpdateIdentityRequest};
-use tonic::transport::Channel;
+use proto::billing::{
+    CollectInvoiceRequest, IdentityInput, ListIdentitiesRequest, SetIdentityLogoRequest,
+    UpdateIdentityRequest,
+};
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use uuid::Uuid;
 
@@ -13,6 +17,7 @@ const LOGO: &[u8] = include_bytes!("logo.svg");
 /// Where billing is, and who may call it.
 pub struct Desk {
     settings: SettingsServiceClient<Channel>,
+    debit: DirectDebitServiceClient<Channel>,
     tokens: Tokens,
     account: Account,
     clock: Clock,
@@ -20,16 +25,19 @@ pub struct Desk {
 
 impl Desk {
     pub async fn open(url: &str, secret: &str, account: Uuid) -> Result<Self, String> {
-        let settings = SettingsServiceClient::connect(url.to_owned())
-            .await
-            .map_err(|fault| format!("cannot reach billing at {url}: {}", chassis::service::chain(&fault)))?;
+        let away = |fault: tonic::transport::Error| {
+            format!("cannot reach billing at {url}: {}", chassis::service::chain(&fault))
+        };
+        let channel = Endpoint::from_shared(url.to_owned()).map_err(away)?.connect().await.map_err(away)?;
+        let settings = SettingsServiceClient::new(channel.clone());
+        let debit = DirectDebitServiceClient::new(channel);
         let account = Account {
             id: AccountId::trust(account),
             timezone: chrono_tz::Europe::Amsterdam,
             country: "NL".to_owned(),
             currency: "EUR".to_owned(),
         };
-        Ok(Self { settings, tokens: Tokens::new(secret), account, clock: Clock::system() })
+        Ok(Self { settings, debit, tokens: Tokens::new(secret), account, clock: Clock::system() })
     }
 
     fn request<T>(&self, message: T) -> Result<Request<T>, String> {
@@ -38,6 +46,13 @@ impl Desk {
         let mut request = Request::new(message);
         request.metadata_mut().insert(token::HEADER, token);
         Ok(request)
+    }
+
+    /// Has an invoice collected.
+    pub async fn collect(&mut self, invoice: &str) -> Result<(), String> {
+        let request = self.request(CollectInvoiceRequest { id: invoice.to_owned() })?;
+        let collected = self.debit.collect_invoice(request).await;
+        collected.map(drop).map_err(|status| format!("billing: {}", status.message()))
     }
 
     /// Fills in the default identity, unless someone has: one with a bank account stays as it is.
