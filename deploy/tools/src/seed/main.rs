@@ -1,10 +1,12 @@
-//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents is
-//! managed over gRPC.
+//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents and
+//! pipelines are managed over gRPC.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
 
 mod api;
+mod deals;
+mod mesh;
 mod relations;
 mod sales;
 mod seller;
@@ -16,9 +18,10 @@ use clap::Parser;
 use uuid::Uuid;
 
 use crate::api::Api;
+use crate::mesh::Mesh;
 use crate::seller::Desk;
 
-/// Fill an account with sample clients, suppliers, products, invoices, quotes and workorders.
+/// Fill an account with sample clients, suppliers, products, invoices, quotes, workorders and deals.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -33,6 +36,9 @@ struct Options {
     /// Address of billing's gRPC, to introduce the seller
     #[arg(long, value_name = "URL", requires = "account")]
     billing: Option<String>,
+    /// Address of crm's gRPC, to add a pipeline
+    #[arg(long, value_name = "URL", requires = "account")]
+    crm: Option<String>,
     /// Id of the account
     #[arg(long, value_name = "ID")]
     account: Option<Uuid>,
@@ -57,15 +63,21 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
+    let mesh = options.account.map(|account| Mesh::new(&options.context_secret, account));
+    let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
     relations::add(&mut api).await?;
+    let deals = deals::data()?;
+    if let (Some(crm), Some(mesh)) = (&options.crm, &mesh) {
+        deals.add_pipeline(&mut api, mesh, crm).await?;
+    }
+    deals.add(&mut api, today).await?;
     let sales = sales::data()?;
     if sales.is_there(&mut api).await? {
         return Ok(());
     }
     // Before the documents: a final one keeps its seller as it was.
-    if let (Some(billing), Some(account)) = (&options.billing, options.account) {
-        let mut desk = Desk::open(billing, &options.context_secret, account).await?;
-        desk.introduce(sales.identity()).await?;
+    if let (Some(billing), Some(mesh)) = (&options.billing, &mesh) {
+        Desk::open(billing, mesh).await?.introduce(sales.identity()).await?;
     }
-    sales.add(&mut api, Clock::system().today(chrono_tz::Europe::Amsterdam)).await
+    sales.add(&mut api, today).await
 }
