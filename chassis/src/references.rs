@@ -122,15 +122,12 @@ impl ReferenceService for Answers {
         let place = At::ROOT.name("references");
         let mut wanted: BTreeMap<&str, (&Referable, Vec<Uuid>)> = BTreeMap::new();
         for (index, reference) in call.input.references.iter().enumerate() {
-            match self.kinds.iter().find(|known| known.kind == reference.kind) {
-                Some(known) => {
-                    let (_, ids) = wanted.entry(known.kind).or_insert_with(|| (known, Vec::new()));
-                    ids.extend(id::parse(&reference.id));
-                }
-                None => {
-                    let detail = format!("kind must be one of: {}", self.kind_names());
-                    call.faults.add(&place.index(index).name("kind"), Fault::NotAllowed, detail);
-                }
+            if let Some(known) = self.kinds.iter().find(|known| known.kind == reference.kind) {
+                let (_, ids) = wanted.entry(known.kind).or_insert_with(|| (known, Vec::new()));
+                ids.extend(id::parse(&reference.id));
+            } else {
+                let detail = format!("kind must be one of: {}", self.kind_names());
+                call.faults.add(&place.index(index).name("kind"), Fault::NotAllowed, detail);
             }
         }
         if !call.faults.is_empty() {

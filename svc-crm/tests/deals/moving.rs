@@ -11,11 +11,13 @@ async fn a_move_changes_phase_and_status_and_the_history_keeps_both() {
     let board = user.board().await;
     let deal = user.plain(&client, "Ovens").await;
     let minute = |minute: i32| json!(format!("2026-11-15T11:{minute:02}:00.123Z"));
-    let mut moves = vec![json!({"phase_id": phase(&board[0], 1)})];
-    moves.push(json!({"status": "lost"}));
-    moves.push(json!({"phase_id": phase(&board[0], 2), "status": "open"}));
-    moves.push(json!({"phase_id": phase(&board[0], 2), "status": "won"}));
-    for body in &moves {
+    let bodies = [
+        json!({"phase_id": phase(&board[0], 1)}),
+        json!({"status": "lost"}),
+        json!({"phase_id": phase(&board[0], 2), "status": "open"}),
+        json!({"phase_id": phase(&board[0], 2), "status": "won"}),
+    ];
+    for body in &bodies {
         world.clock.advance(TimeDelta::minutes(1));
         let moved = user.act(&deal, "move", body.clone()).await.expect(200).at("/data");
         for (name, value) in body.as_object().unwrap() {
