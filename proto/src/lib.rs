@@ -24,6 +24,7 @@ pub use admin::accounts::v1 as accounts;
 pub use admin::api::v1 as api;
 pub use admin::automation::v1 as automation;
 pub use admin::billing::v1 as billing;
+pub use admin::crm::v1 as crm;
 pub use admin::relations::v1 as relations;
 
 /// The encoded `FileDescriptorSet` of all proto files, options and comments included.

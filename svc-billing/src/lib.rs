@@ -22,6 +22,7 @@ pub mod tax_rate;
 use std::sync::Arc;
 
 use chassis::mail::AttachmentSource;
+use chassis::references::Referable;
 use chassis::{Runtime, Service, Tx, Worker};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::direct_debit_service_server::DirectDebitServiceServer;
@@ -94,6 +95,15 @@ impl Service for Billing {
         workers
     }
 
+    fn referables() -> &'static [Referable] {
+        const TABLE: &str = "billing.document";
+        &[
+            Referable { kind: "invoice", table: TABLE, condition: "kind = 'invoice'" },
+            Referable { kind: "quote", table: TABLE, condition: "kind = 'quote'" },
+            Referable { kind: "workorder", table: TABLE, condition: "kind = 'workorder'" },
+        ]
+    }
+
     async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
         Ok(provision::defaults(tx).await?)
     }
@@ -105,11 +115,7 @@ impl Service for Billing {
 }
 
 fn clients(runtime: &Runtime) -> Clients {
-    Clients {
-        relations: runtime.peers.get("relations").cloned(),
-        tokens: runtime.tokens.clone(),
-        clock: runtime.clock.clone(),
-    }
+    Clients { outgoing: runtime.outgoing() }
 }
 
 /// Where payments are made.

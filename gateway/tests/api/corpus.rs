@@ -83,6 +83,10 @@ async fn no_body_gives_a_server_error() {
     let payment = format!("{payments}/{}", made.at("/data/payment/id").as_str().unwrap());
     let credit = format!("{invoice}/credit");
     let links = format!("{client}/links");
+    let id = client.trim_start_matches("/v1/clients/");
+    let made = api.post("/v1/deals", json!({"title": "D", "client_id": id})).await.expect(201);
+    let deal = format!("/v1/deals/{}", made.at("/data/id").as_str().unwrap());
+    let move_deal = format!("{deal}/move");
     let targets = [
         (Method::POST, "/v1/clients"),
         (Method::PATCH, client.as_str()),
@@ -95,6 +99,9 @@ async fn no_body_gives_a_server_error() {
         (Method::PATCH, payment.as_str()),
         (Method::POST, credit.as_str()),
         (Method::POST, "/v1/quotes"),
+        (Method::POST, "/v1/deals"),
+        (Method::PATCH, deal.as_str()),
+        (Method::POST, move_deal.as_str()),
     ];
     let headers = [("content-type", "application/json")];
     let mut sent = 0;
@@ -122,7 +129,7 @@ async fn no_body_gives_a_server_error() {
 #[tokio::test]
 async fn no_query_path_or_header_gives_a_server_error() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
-    let api = mesh.api(&["relations.read", "relations.write", "invoices.read"]).await;
+    let api = mesh.api(&["relations.read", "relations.write", "invoices.read", "deals.read"]).await;
     let long = "9".repeat(5000);
     let values = [
         "",
@@ -160,9 +167,14 @@ async fn no_query_path_or_header_gives_a_server_error() {
             "payment_status",
             "sort",
             "order",
+            "status",
+            "pipeline_id",
+            "phase_id",
         ];
         for name in names {
-            for path in ["/v1/clients", "/v1/suppliers", "/v1/invoices", "/v1/workorders"] {
+            for path in
+                ["/v1/clients", "/v1/suppliers", "/v1/invoices", "/v1/workorders", "/v1/deals", "/v1/phases"]
+            {
                 let answer = api.get(&format!("{path}?{name}={value}")).await;
                 assert!(answer.status.as_u16() < 500, "{path}?{name}={value}: {}", answer.status);
             }

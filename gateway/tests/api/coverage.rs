@@ -29,6 +29,7 @@ fn body() -> String {
     json!({
         "company_name": "Bakery", "client_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "event": "some.event",
         "title": "Bread", "name": "Bread", "amount": 1, "to": "a@example.com", "subject": "S", "message": "M",
+        "phase_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05",
     })
     .to_string()
 }
@@ -123,6 +124,9 @@ async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)>
     let subscription =
         owner.post("/v1/subscriptions", json!({"title": "Owner's subscription"})).await.expect(201);
     things.push(("/v1/subscriptions/", id(&subscription)));
+    let deal =
+        owner.post("/v1/deals", json!({"title": "Owner's deal", "client_id": id(&client)})).await.expect(201);
+    things.push(("/v1/deals/", id(&deal)));
     things
 }
 

@@ -8,12 +8,14 @@ use crate::measure::Span;
 use crate::operations::{Action, Operation, Resource, SEARCHED};
 use crate::pgbench::{self, Outcome, Plan, Scripts};
 use crate::process::Watched;
+use crate::requests::Target;
 
 /// How many entries the copies of a get script ask for.
 const GET_COPIES: usize = 32;
 /// Bytes of a stored response, as the service writes them.
 const CLIENT_BYTES: usize = 260;
 const INVOICE_BYTES: usize = 900;
+const DEAL_BYTES: usize = 260;
 
 /// How many times, a quarter of a second apart, is looked whether all events have been delivered.
 const EVENTS_WAIT: u32 = 240;
@@ -25,6 +27,7 @@ type Variables = Vec<(String, String)>;
 pub struct Databases {
     pub relations: Database,
     pub billing: Option<Database>,
+    pub crm: Option<Database>,
 }
 
 impl Databases {
@@ -32,6 +35,7 @@ impl Databases {
         match resource {
             Resource::Client => Ok(&self.relations),
             Resource::Invoice => self.billing.as_ref().ok_or_else(|| "billing has no database".to_owned()),
+            Resource::Deal => self.crm.as_ref().ok_or_else(|| "crm has no database".to_owned()),
         }
     }
 
@@ -56,6 +60,9 @@ pub struct Baseline {
     account: String,
     clients: Vec<String>,
     invoices: Vec<String>,
+    /// How many there are.
+    deals: usize,
+    phases: Vec<String>,
 }
 
 impl Baseline {
@@ -63,15 +70,23 @@ impl Baseline {
         databases: Databases,
         (folder, work): (&Path, &Path),
         account: String,
-        clients: &[String],
-        invoices: &[String],
+        target: &Target,
     ) -> Result<Self, String> {
         let some = |ids: &[String]| {
             let step = (ids.len() / GET_COPIES).max(1);
             ids.iter().step_by(step).take(GET_COPIES).cloned().collect()
         };
-        let (clients, invoices) = (some(clients), some(invoices));
-        Ok(Self { databases, scripts: Scripts::new(folder, work)?, account, clients, invoices })
+        let (clients, invoices) = (some(&target.clients), some(&target.invoices));
+        let (deals, phases) = (target.deals.len(), target.phases.clone());
+        Ok(Self {
+            databases,
+            scripts: Scripts::new(folder, work)?,
+            account,
+            clients,
+            invoices,
+            deals,
+            phases,
+        })
     }
 
     pub async fn server_version(&self) -> Result<String, String> {
@@ -132,6 +147,7 @@ impl Baseline {
                 Resource::Invoice => {
                     self.invoice_variables(ms, today, operation.action == Action::CreateFinal)
                 }
+                Resource::Deal => self.deal_variables(),
             };
             variables.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
@@ -158,6 +174,7 @@ impl Baseline {
         let ids = match operation.resource {
             Resource::Client => &self.clients,
             Resource::Invoice => &self.invoices,
+            Resource::Deal => return Err("deals are not measured one by one".to_owned()),
         };
         let (mut copies, mut variables) = (Vec::new(), Vec::new());
         for (number, id) in ids.iter().enumerate() {
@@ -171,6 +188,23 @@ impl Baseline {
             variables.push((variable, id.clone()));
         }
         Ok((copies, variables))
+    }
+
+    fn deal_variables(&self) -> Vec<(&'static str, String)> {
+        let event = r#"{"{\"id\":\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\",\"title\":\"Levering 000001\",\"amount\":12500.0,\"status\":\"open\",\"priority\":\"medium\",\"pipeline_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4c\",\"phase_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4d\",\"client_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4e\",\"expected_close_date\":\"2026-12-01\",\"source\":\"Website\",\"from\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4f\",\"to\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4d\"}"}"#;
+        let mut variables = vec![
+            ("route", "/admin.crm.v1.DealService/MoveDeal".to_owned()),
+            ("id_high", crate::deals::ID_HIGH.to_string()),
+            ("deals", self.deals.to_string()),
+            ("phases", format!("{{{}}}", self.phases.join(","))),
+            ("phase_count", self.phases.len().to_string()),
+            ("is_step", "true".to_owned()),
+            ("none", "{}".to_owned()),
+            ("event_data", event.to_owned()),
+            ("response", hex(DEAL_BYTES)),
+        ];
+        variables.extend(event_variables("deal", "deal.phase_changed", "{}", "{}"));
+        variables
     }
 
     fn invoice_variables(&self, ms: &str, today: &str, is_final: bool) -> Vec<(&'static str, String)> {

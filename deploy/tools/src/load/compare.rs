@@ -41,6 +41,17 @@ pub async fn run(options: &Compare) -> Result<(), String> {
             operations.retain(|operation| operation.resource != Resource::Invoice);
         }
     }
+    let deals = operations.iter().any(|operation| operation.resource == Resource::Deal);
+    match databases.as_ref().filter(|databases| databases.crm.is_some()) {
+        Some(databases) if deals => {
+            (target.deals, target.phases) = fill::deals(&target, databases, &account, options.deals).await?;
+        }
+        Some(_) => {}
+        None => {
+            eprintln!("Without the database of crm there are no deals to measure with.");
+            operations.retain(|operation| operation.resource != Resource::Deal);
+        }
+    }
     let target = Arc::new(target);
     fill::first_look(&target, &operations).await?;
     let pgbench = baseline(options, databases, account, &target, &mut report).await?;
@@ -62,6 +73,7 @@ fn begin(options: &Compare, watched: &Watched) -> Report {
         settings: Settings {
             clients: options.clients,
             invoices: options.invoices,
+            deals: options.deals,
             rounds: options.rounds,
             seconds: options.seconds,
             warm_up_seconds: options.warm_up,
@@ -90,7 +102,7 @@ async fn baseline(
         return Ok(None);
     };
     let folders = (options.place.scripts.as_path(), options.place.work.as_path());
-    let baseline = Baseline::new(databases, folders, account, &target.clients, &target.invoices)?;
+    let baseline = Baseline::new(databases, folders, account, target)?;
     report.facts.insert("postgres".to_owned(), baseline.server_version().await?);
     drain(&baseline, Resource::Client).await?;
     baseline.settle().await?;

@@ -1,5 +1,5 @@
-//! The data that is measured on: the account is filled up to the wanted number of clients, over REST, and of invoices,
-//! by the database; their ids are read back. Also a first look at each operation, so that a wrong answer shows before
+//! The data that is measured on: the account is filled up to the wanted number of clients, over REST, and of invoices
+//! and deals, by the database; their ids are read back. Also a first look at each operation, so that a wrong answer shows before
 //! anything is measured.
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::baseline::Databases;
+use crate::deals;
 use crate::documents;
 use crate::operations::{Operation, Resource};
 use crate::requests::{Load, Requests, Target};
@@ -19,7 +20,7 @@ const CONNECTIONS: u64 = 16;
 const PROGRESS: u64 = 2_000;
 const PAGE: u64 = 100;
 
-/// Invoices are spread over so many clients.
+/// Invoices and deals are spread over so many clients.
 const CLIENTS_OF_INVOICES: usize = 1_000;
 
 /// Brings the account to `wanted` clients; returns the ids of as many of its newest.
@@ -45,6 +46,26 @@ pub async fn invoices(
         documents::fill(billing, &documents::Wanted { account, clients, count: wanted - present }).await?;
     }
     Reader::open(target).await?.ids(Resource::Invoice, wanted).await
+}
+
+/// The same for deals; also returns the phases of the pipeline that they are in.
+pub async fn deals(
+    target: &Target,
+    databases: &Databases,
+    account: &str,
+    wanted: u64,
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let mut reader = Reader::open(target).await?;
+    let present = reader.total(Resource::Deal).await?;
+    let pipelines = reader.get("/v1/pipelines").await?;
+    let phases = pipelines["data"][0]["phases"].as_array().ok_or("the account has no pipeline")?;
+    let phases = phases.iter().filter_map(|phase| phase["id"].as_str()).map(str::to_owned).collect();
+    if let Some(crm) = databases.crm.as_ref().filter(|_| present < wanted) {
+        let clients = &target.clients[..target.clients.len().min(CLIENTS_OF_INVOICES)];
+        deals::fill(crm, &deals::Wanted { account, clients, from: present + 1, to: wanted }).await?;
+    }
+    let ids = Reader::open(target).await?.ids(Resource::Deal, wanted).await?;
+    Ok((ids, phases))
 }
 
 async fn create(target: &Arc<Target>, from: u64, to: u64) -> Result<(), String> {

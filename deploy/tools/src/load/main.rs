@@ -6,6 +6,7 @@
 mod baseline;
 mod compare;
 mod database;
+mod deals;
 mod documents;
 mod fill;
 mod growth;

@@ -1,4 +1,4 @@
-//! What is measured: operations on clients and on invoices.
+//! What is measured: operations on clients, invoices and deals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +15,7 @@ const MOST_FOR_PDFS: u32 = 4;
 pub enum Resource {
     Client,
     Invoice,
+    Deal,
 }
 
 impl Resource {
@@ -23,6 +24,7 @@ impl Resource {
         match self {
             Self::Client => "relations",
             Self::Invoice => "billing",
+            Self::Deal => "crm",
         }
     }
 
@@ -30,6 +32,7 @@ impl Resource {
         match self {
             Self::Client => "/v1/clients",
             Self::Invoice => "/v1/invoices",
+            Self::Deal => "/v1/deals",
         }
     }
 
@@ -38,6 +41,7 @@ impl Resource {
         match self {
             Self::Client => "client",
             Self::Invoice => "invoice",
+            Self::Deal => "deal",
         }
     }
 }
@@ -58,6 +62,8 @@ pub enum Action {
     Create,
     /// A new final invoice, with its PDF
     CreateFinal,
+    /// A deal to another phase, with idempotency key, history and event
+    Move,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +82,13 @@ const fn invoice(name: &'static str, action: Action) -> Operation {
     Operation { name, resource: Resource::Invoice, action }
 }
 
+const fn deal(name: &'static str, action: Action) -> Operation {
+    Operation { name, resource: Resource::Deal, action }
+}
+
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         client("get", Action::Get),
         client("list25", Action::List(25)),
         client("list100", Action::List(100)),
@@ -89,13 +99,15 @@ impl Operation {
         invoice("invoice-counted", Action::Counted),
         invoice("invoice-open", Action::Open),
         invoice("invoice-search", Action::Search),
+        deal("deal-list25", Action::List(25)),
         client("create", Action::Create),
         invoice("invoice-draft", Action::Create),
         invoice("invoice-final", Action::CreateFinal),
+        deal("deal-move", Action::Move),
     ];
 
     pub fn success(self) -> u16 {
-        if self.writes() { 201 } else { 200 }
+        if matches!(self.action, Action::Create | Action::CreateFinal) { 201 } else { 200 }
     }
 
     pub fn page_size(self) -> u32 {
@@ -103,7 +115,7 @@ impl Operation {
     }
 
     pub fn writes(self) -> bool {
-        matches!(self.action, Action::Create | Action::CreateFinal)
+        matches!(self.action, Action::Create | Action::CreateFinal | Action::Move)
     }
 
     /// With how many connections it is measured when so many are asked for.
@@ -121,10 +133,12 @@ impl Operation {
             Action::Search => "search",
             Action::Create => "create",
             Action::CreateFinal => "final",
+            Action::Move => "move",
         };
         match self.resource {
             Resource::Client => action.to_owned(),
             Resource::Invoice => format!("invoice-{action}"),
+            Resource::Deal => format!("deal-{action}"),
         }
     }
 }
@@ -153,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_writes_to_a_resource_is_measured_after_what_reads_it() {
-        for resource in [Resource::Client, Resource::Invoice] {
+        for resource in [Resource::Client, Resource::Invoice, Resource::Deal] {
             let mine = Operation::ALL.into_iter().filter(|operation| operation.resource == resource);
             let writes: Vec<bool> = mine.map(Operation::writes).collect();
             assert!(writes.is_sorted(), "{resource:?}: {writes:?}");

@@ -48,6 +48,9 @@ pub struct Place {
         value_name = "URL"
     )]
     pub billing_database_url: String,
+    /// Database of crm
+    #[arg(long, env = "CRM_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
+    pub crm_database_url: String,
     /// Folder of the pgbench scripts
     #[arg(long, value_name = "DIR", default_value = "deploy/bench.d")]
     pub scripts: PathBuf,
@@ -78,7 +81,8 @@ impl Place {
             return Ok(None);
         };
         let billing = self.database(Resource::Invoice, &self.billing_database_url)?;
-        Ok(Some(Databases { relations, billing }))
+        let crm = self.database(Resource::Deal, &self.crm_database_url)?;
+        Ok(Some(Databases { relations, billing, crm }))
     }
 
     pub fn billing(&self) -> Result<Option<Database>, String> {
@@ -95,7 +99,7 @@ impl Place {
 pub struct Compare {
     #[command(flatten)]
     pub place: Place,
-    /// API key with the scopes of clients and invoices
+    /// API key with the scopes of clients, invoices and deals
     #[arg(long, env = "API_KEY", hide_env_values = true)]
     pub key: String,
     /// What to measure
@@ -119,6 +123,9 @@ pub struct Compare {
     /// Invoices that the account is filled up to
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
     pub invoices: u64,
+    /// Deals that the account is filled up to
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    pub deals: u64,
 }
 
 impl Compare {

@@ -12,6 +12,9 @@ use crate::operations::{Action, Operation, Resource, SEARCHED, SEARCHED_EVERY};
 const CITIES: [&str; 8] =
     ["Amsterdam", "Utrecht", "Rotterdam", "Den Haag", "Eindhoven", "Groningen", "Zwolle", "Maastricht"];
 
+/// How many deals a connection moves in turn.
+const DEALS_OF_A_CONNECTION: u64 = 50;
+
 /// Where requests go, and what they ask for.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -21,13 +24,25 @@ pub struct Target {
     pub clients: Vec<String>,
     /// Ids of invoices; not empty when one is asked for.
     pub invoices: Vec<String>,
+    /// Ids of deals, and of the phases that they are moved to; not empty when one is moved.
+    pub deals: Vec<String>,
+    pub phases: Vec<String>,
     /// Makes the idempotency keys of this run its own.
     pub run: u64,
 }
 
 impl Target {
     pub fn new(authority: String, key: String) -> Self {
-        Self { authority, key, clients: Vec::new(), invoices: Vec::new(), run: random_seed() }
+        let none = Vec::new;
+        Self {
+            authority,
+            key,
+            clients: none(),
+            invoices: none(),
+            deals: none(),
+            phases: none(),
+            run: random_seed(),
+        }
     }
 
     pub fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
@@ -38,6 +53,7 @@ impl Target {
         match resource {
             Resource::Client => &self.clients,
             Resource::Invoice => &self.invoices,
+            Resource::Deal => &self.deals,
         }
     }
 }
@@ -121,7 +137,7 @@ impl<'a> Requests<'a> {
             Action::List(size) => Some(format!("{path}?per_page={size}")),
             Action::Open => Some(format!("{path}?payment_status=open")),
             Action::Search => Some(format!("{path}?search={SEARCHED}")),
-            Action::Get | Action::Create | Action::CreateFinal => None,
+            Action::Get | Action::Create | Action::CreateFinal | Action::Move => None,
         }
     }
 
@@ -152,6 +168,7 @@ impl<'a> Requests<'a> {
                         self.number += 1;
                         return self.create(resource, number, action == Action::CreateFinal);
                     }
+                    Action::Move => return self.move_deal(),
                 }
             }
         }
@@ -167,12 +184,31 @@ impl<'a> Requests<'a> {
         self.body.clear();
         match resource {
             Resource::Client => client(&mut self.body, number, "Handel"),
+            // Deals are only read and moved.
+            Resource::Deal => {}
             Resource::Invoice => {
                 let clients = &self.target.clients;
                 invoice(&mut self.body, number, &clients[self.random.below(clients.len())], is_final);
             }
         }
         self.post(resource.path(), number)
+    }
+
+    /// Each connection goes round a few deals of its own, and takes all of them one phase further each time: so every
+    /// move changes something, and connections do not wait for one another.
+    fn move_deal(&mut self) -> &[u8] {
+        let number = self.number;
+        self.number += 1;
+        let Target { deals, phases, .. } = self.target;
+        let first =
+            self.series.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let step = usize::try_from(number % DEALS_OF_A_CONNECTION).unwrap_or(0);
+        let deal = &deals[first.wrapping_add(step) % deals.len()];
+        let lap = usize::try_from(number / DEALS_OF_A_CONNECTION + 1).unwrap_or(0);
+        self.body.clear();
+        let _ = write!(self.body, "{{\"phase_id\":\"{}\"}}", phases[lap % phases.len()]);
+        let path = format!("{}/{deal}/move", Resource::Deal.path());
+        self.post(&path, number)
     }
 
     /// A client that reads find, also by the searched word; those that are made while measuring never match it.
@@ -256,6 +292,8 @@ mod tests {
     fn target() -> Target {
         let mut target = Target::new("h:1".into(), "ba_x".into());
         target.clients = (0..100).map(|number| format!("id{number}")).collect();
+        target.deals = (0..1000).map(|number| format!("deal{number}")).collect();
+        target.phases = ["p0", "p1", "p2"].map(str::to_owned).into();
         target
     }
 
@@ -291,6 +329,23 @@ mod tests {
         let matching =
             (0..10_000).filter(|number| text(requests.fill_client(*number)).contains(SEARCHED)).count();
         assert!((3..=10).contains(&matching), "{matching}");
+    }
+
+    #[test]
+    fn a_deal_is_moved_to_another_phase_each_time() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("deal-move"), "0");
+        let mut phases = std::collections::HashMap::new();
+        for _ in 0..500 {
+            let message = text(requests.next());
+            let (head, body) = message.split_once("\r\n\r\n").unwrap();
+            let path = head.lines().next().unwrap().to_owned();
+            assert!(path.starts_with("POST /v1/deals/deal") && path.contains("/move "), "{path}");
+            let body: Value = serde_json::from_str(body).unwrap();
+            let phase = body["phase_id"].as_str().unwrap().to_owned();
+            assert_ne!(phases.insert(path, phase.clone()), Some(phase));
+        }
+        assert_eq!(phases.len(), 50);
     }
 
     #[test]

@@ -45,6 +45,8 @@ fn statements(script: &str) -> Vec<String> {
         ("int8send(:id_low) || int8send(:event_low)", "?"),
         ("array[:slot, :slot, :slot, :slot]", "?"),
         ("array[:slot, :slot]", "?"),
+        ("array[:sequence]", "?"),
+        ("(:phases::uuid[])[:which]", "?"),
         ("(:bucket::date + 1)::timestamp at time zone 'UTC'", "?"),
         ("now() - interval '24 hours'", "?"),
         ("now()", "?"),
@@ -178,6 +180,31 @@ fn a_deep_page_of_invoices_is_looked_up_and_read_as_the_list_builder_does() {
     assert_part(&source("chassis/src/totals.rs"), &deep[0]);
     let conditions = "account_id = ? and kind = ? and created_at < ?";
     assert_eq!(deep[1], page(COUNTED, &listed(), "billing.document", conditions, START));
+}
+
+/// The columns of a deal.
+fn deal_columns() -> String {
+    let locked = &statements("deal-move")[2];
+    columns(locked).to_owned()
+}
+
+#[test]
+fn the_list_of_deals_is_the_statement_of_the_list_builder() {
+    let expected = page(COUNTED, &deal_columns(), "crm.deal", "account_id = ?", "");
+    assert_eq!(statements("deal-list"), [expected]);
+}
+
+#[test]
+fn a_move_is_the_write_transaction_of_the_service() {
+    let moved = statements("deal-move");
+    assert_eq!(moved.len(), 7, "begin, claim, deal, pipelines, update, finish, commit");
+    assert_part(&source("chassis/src/idempotency.rs"), &moved[1]);
+    let store = source("svc-crm/src/deal/store.rs");
+    assert_part(&store, columns(&moved[2]));
+    assert_part(&store, moved[2].strip_prefix(&format!("select {} ", columns(&moved[2]))).unwrap());
+    assert_part(&source("svc-crm/src/pipeline/store.rs"), &moved[3]);
+    assert_part(&store, &moved[4]);
+    assert_part(&source("chassis/src/write.rs"), &moved[5]);
 }
 
 #[test]

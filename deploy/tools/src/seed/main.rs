@@ -1,11 +1,13 @@
-//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents and
-//! the collection of an invoice go over gRPC.
+//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents,
+//! the collection of an invoice and the pipelines go over gRPC.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
 
 mod api;
+mod deals;
 mod debit;
+mod mesh;
 mod relations;
 mod sales;
 mod seller;
@@ -18,9 +20,11 @@ use clap::Parser;
 use uuid::Uuid;
 
 use crate::api::Api;
+use crate::mesh::Mesh;
 use crate::seller::Desk;
 
-/// Fill an account with sample clients, suppliers, products, invoices, quotes, workorders, subscriptions and a mandate.
+/// Fill an account with sample clients, suppliers, products, deals, invoices, quotes, workorders, subscriptions and a
+/// mandate.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -35,6 +39,9 @@ struct Options {
     /// Address of billing's gRPC, to introduce the seller
     #[arg(long, value_name = "URL", requires = "account")]
     billing: Option<String>,
+    /// Address of crm's gRPC, to add a pipeline
+    #[arg(long, value_name = "URL", requires = "account")]
+    crm: Option<String>,
     /// Id of the account
     #[arg(long, value_name = "ID")]
     account: Option<Uuid>,
@@ -59,11 +66,17 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
-    relations::add(&mut api).await?;
-    let sales = sales::data()?;
+    let mesh = options.account.map(|account| Mesh::new(&options.context_secret, account));
     let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
-    let mut desk = match (&options.billing, options.account) {
-        (Some(billing), Some(account)) => Some(Desk::open(billing, &options.context_secret, account).await?),
+    relations::add(&mut api).await?;
+    let deals = deals::data()?;
+    if let (Some(crm), Some(mesh)) = (&options.crm, &mesh) {
+        deals.add_pipeline(&mut api, mesh, crm).await?;
+    }
+    deals.add(&mut api, today).await?;
+    let sales = sales::data()?;
+    let mut desk = match (&options.billing, &mesh) {
+        (Some(billing), Some(mesh)) => Some(Desk::open(billing, mesh).await?),
         _ => None,
     };
     if !sales.is_there(&mut api).await? {

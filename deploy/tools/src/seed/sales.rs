@@ -181,6 +181,7 @@ impl Step {
     }
 }
 
+/// The day so many days from today, as the API writes it.
 pub fn day(today: NaiveDate, from_now: i64) -> String {
     let days = Days::new(from_now.unsigned_abs());
     let day = if from_now < 0 { today.checked_sub_days(days) } else { today.checked_add_days(days) };
