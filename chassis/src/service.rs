@@ -43,6 +43,11 @@ pub trait Service: Send + Sync + 'static {
         command
     }
 
+    /// Whether it can work with these settings; if not, what to mend. Asked once, before anything else.
+    fn check(_runtime: &Runtime) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Adds its gRPC services.
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder);
 
@@ -74,6 +79,7 @@ pub struct Definition {
     pub about: &'static str,
     pub migrations: &'static Migrator,
     pub options: fn(clap::Command) -> clap::Command,
+    pub check: fn(&Runtime) -> Result<(), String>,
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
@@ -95,6 +101,7 @@ impl Definition {
             about: S::ABOUT,
             migrations: S::migrations(),
             options: S::options,
+            check: S::check,
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
@@ -265,6 +272,7 @@ async fn serve(
 ) -> Result<(), String> {
     settings.check()?;
     let runtime = Runtime::new(service.name, settings, own, options, Clock::system())?;
+    (service.check)(&runtime)?;
     server::serve(service, runtime, settings, server::stop_signal()?).await
 }
 

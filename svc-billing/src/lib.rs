@@ -24,6 +24,7 @@ use std::sync::Arc;
 use chassis::mail::AttachmentSource;
 use chassis::references::Referable;
 use chassis::{Runtime, Service, Tx, Worker};
+use clap::{Args, FromArgMatches};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::direct_debit_service_server::DirectDebitServiceServer;
 use proto::billing::document_page_service_server::DocumentPageServiceServer;
@@ -36,6 +37,8 @@ use proto::billing::sandbox_service_server::SandboxServiceServer;
 use proto::billing::settings_service_server::SettingsServiceServer;
 use proto::billing::subscription_service_server::SubscriptionServiceServer;
 use proto::billing::workorder_service_server::WorkorderServiceServer;
+use provider::Provider;
+use provider::mollie::{self, Mollie};
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
@@ -59,6 +62,14 @@ impl Service for Billing {
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
         &MIGRATIONS
+    }
+
+    fn options(command: clap::Command) -> clap::Command {
+        mollie::Settings::augment_args(command)
+    }
+
+    fn check(runtime: &Runtime) -> Result<(), String> {
+        mollie(runtime).map(drop)
     }
 
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
@@ -118,11 +129,25 @@ fn clients(runtime: &Runtime) -> Clients {
     Clients { outgoing: runtime.outgoing() }
 }
 
+/// Mollie, when it has a key.
+fn mollie(runtime: &Runtime) -> Result<Option<Mollie>, String> {
+    let settings = mollie::Settings::from_arg_matches(&runtime.options).map_err(|fault| fault.to_string())?;
+    settings.is_set().then(|| Mollie::new(&settings)).transpose()
+}
+
 /// Where payments are made.
 fn till(runtime: &Runtime) -> Arc<Till> {
     let base: Arc<str> = runtime.public_url.trim_end_matches('/').into();
-    let sandbox = Sandbox { db: runtime.db.clone(), tokens: runtime.tokens.clone(), base: Arc::clone(&base) };
-    Arc::new(Till { db: runtime.db.clone(), provider: Arc::new(sandbox), clients: clients(runtime), base })
+    let provider: Arc<dyn Provider> = match mollie(runtime) {
+        Ok(Some(mollie)) => Arc::new(mollie),
+        Ok(None) => Arc::new(Sandbox {
+            db: runtime.db.clone(),
+            tokens: runtime.tokens.clone(),
+            base: Arc::clone(&base),
+        }),
+        Err(fault) => unreachable!("the settings were checked before: {fault}"),
+    };
+    Arc::new(Till { db: runtime.db.clone(), provider, clients: clients(runtime), base })
 }
 
 /// What all that deals with documents works with.

@@ -132,11 +132,7 @@ impl World {
         let inner = Sandbox { db: db.clone(), tokens, base: Arc::clone(&base) };
         let faulty = Arc::new(Faulty { inner, troubles: Mutex::default(), gone: Mutex::default() });
         let provider: Arc<dyn Provider> = Arc::clone(&faulty) as Arc<dyn Provider>;
-        let clients = clients::Clients {
-            relations: billing.runtime.peers.get("relations").cloned(),
-            tokens: billing.runtime.tokens.clone(),
-            clock: clock.clone(),
-        };
+        let clients = clients::Clients { outgoing: billing.runtime.outgoing() };
         let till = Arc::new(Till { db, provider, clients, base });
         let invoice = invoice.as_str().unwrap().to_owned();
         Self {

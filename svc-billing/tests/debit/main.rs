@@ -1,5 +1,6 @@
 //! Direct debit and paying online, as integrations, payers and the provider meet them: through a real gateway, on real
-//! Postgres, with the sandbox as the provider.
+//! Postgres, with the sandbox as the provider, or a stand-in of
+//! Mollie.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
 
@@ -9,7 +10,9 @@ mod browser;
 mod chromium;
 mod collections;
 mod mandates;
+mod mollie;
 mod paying;
+mod subscriptions;
 mod surplus;
 mod verification;
 mod webhooks;

@@ -6,6 +6,7 @@ use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
 use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
 use proto::billing::{CollectInvoiceRequest, CollectInvoiceResponse};
+use provider::testing::StandIn;
 use serde_json::{Value, json};
 use svc_billing::Billing;
 use svc_relations::Relations;
@@ -34,15 +35,22 @@ pub struct World {
 impl World {
     /// With background work.
     pub async fn start() -> Self {
-        Self::new(true).await
+        Self::new(true, &[]).await
+    }
+
+    /// With background work, and Mollie as the provider.
+    pub async fn with_mollie(stand_in: &StandIn) -> Self {
+        let url = stand_in.url();
+        let flags = ["--mollie-api-key", stand_in.api_key(), "--mollie-api-url", &url];
+        Self::new(true, &[&flags[..], &["--mollie-timeout-ms", "20000"]].concat()).await
     }
 
     /// Without: what is wished for stays undone until somebody asks.
     pub async fn idle() -> Self {
-        Self::new(false).await
+        Self::new(false, &[]).await
     }
 
-    async fn new(working: bool) -> Self {
+    async fn new(working: bool, more: &[&str]) -> Self {
         let database = TestDatabase::new(&[
             ("gateway", &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
@@ -54,7 +62,8 @@ impl World {
         let relations = testing::start::<Relations>(database.url(), &clock).await;
         let peer = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
-        let flags = ["--peers", &peer, "--files-dir", folder, "--deadline-ms", "120000"];
+        let mut flags = vec!["--peers", &peer, "--files-dir", folder, "--deadline-ms", "120000"];
+        flags.extend(more);
         let billing = if working {
             testing::start_working::<Billing>(database.url(), &clock, &flags).await
         } else {
@@ -67,7 +76,8 @@ impl World {
         let account = gateway.account("Voorbeeld").await;
         let api = gateway.api(&account, SCOPES).await;
         let client = client(&api, "Klant & Zonen").await;
-        let (visitor, flags) = (gateway.api_with(""), flags.map(str::to_owned).to_vec());
+        let visitor = gateway.api_with("");
+        let flags = flags.into_iter().map(str::to_owned).collect();
         Self {
             database,
             clock,

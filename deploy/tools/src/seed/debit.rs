@@ -9,7 +9,7 @@ use crate::seller::Desk;
 pub const INVOICE: &str = "demo-collected-1";
 
 /// Does what an earlier run did not. Only with the sandbox: a real provider wants a real client.
-pub async fn add(api: &mut Api, desk: &mut Desk) -> Result<(), String> {
+pub async fn add(api: &mut Api, desk: &mut Desk<'_>) -> Result<(), String> {
     let found = api.get(&format!("/v1/invoices?search={INVOICE}&per_page=1")).await?;
     let invoice = &found["data"][0];
     // Sample data of before has no such invoice.
