@@ -16,8 +16,10 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::idempotency;
 use crate::mail::{self, AttachmentSource, Post};
+use crate::outgoing::Outgoing;
 use crate::peer::Peers;
 use crate::provisioning;
+use crate::references::{self, Referable, References};
 use crate::relay;
 use crate::server;
 use crate::telemetry;
@@ -49,6 +51,11 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Its records that other services may refer to.
+    fn referables() -> &'static [Referable] {
+        &[]
+    }
+
     /// Creates what every account starts with, if it is not there yet. Must be repeatable.
     async fn provision(_tx: &mut Tx<'_>) -> Result<(), Error> {
         Ok(())
@@ -64,6 +71,7 @@ pub struct Definition {
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
+    pub referables: &'static [Referable],
     pub provision: Provision,
 }
 
@@ -83,6 +91,7 @@ impl Definition {
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
+            referables: S::referables(),
             provision: provision::<S>,
         }
     }
@@ -91,6 +100,8 @@ impl Definition {
 /// What a running service works with.
 #[derive(Clone)]
 pub struct Runtime {
+    /// The service's own.
+    pub name: &'static str,
     pub db: Db,
     pub clock: Clock,
     pub tokens: Tokens,
@@ -127,7 +138,22 @@ impl Runtime {
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
         let files = Files::new(name, own)?;
         let public_url = own.public_url.clone();
-        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files })
+        Ok(Self { name, db, clock, tokens, peers, listeners, post, public_url, files })
+    }
+
+    /// What calls to other services are made with.
+    pub fn outgoing(&self) -> Outgoing {
+        Outgoing {
+            caller: self.name,
+            peers: self.peers.clone(),
+            tokens: self.tokens.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// What looks up references to records of other services.
+    pub fn references(&self) -> References {
+        References { outgoing: self.outgoing() }
     }
 }
 
@@ -242,6 +268,7 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
     routes.add_service(mail::key_server(runtime.db.clone()));
+    routes.add_service(references::server(service.referables, runtime.db.clone()));
     (service.routes)(runtime, &mut routes);
     routes
 }
