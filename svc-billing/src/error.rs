@@ -39,6 +39,9 @@ pub enum Error {
     PaymentFinal,
     #[error("the quote has expired")]
     Expired,
+    /// Names the project.
+    #[error("the quote has become the project {0}")]
+    HasProject(String),
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -111,6 +114,9 @@ impl From<Error> for chassis::Error {
             ),
             Error::Expired => {
                 problem(Problem::Expired, "This quote is no longer valid. Ask the sender for a new one.")
+            }
+            Error::HasProject(number) => {
+                problem(Problem::WrongStatus, format!("This quote has already become the project {number}."))
             }
             Error::Chassis(error) => error,
         }
