@@ -8,12 +8,14 @@ use crate::measure::Span;
 use crate::operations::{Action, Operation, Resource, SEARCHED};
 use crate::pgbench::{self, Outcome, Plan, Scripts};
 use crate::process::Watched;
+use crate::requests::Target;
 
 /// How many entries the copies of a get script ask for.
 const GET_COPIES: usize = 32;
 /// Bytes of a stored response, as the service writes them.
 const CLIENT_BYTES: usize = 260;
 const INVOICE_BYTES: usize = 900;
+const TASK_BYTES: usize = 80;
 
 /// How many times, a quarter of a second apart, is looked whether all events have been delivered.
 const EVENTS_WAIT: u32 = 240;
@@ -25,6 +27,7 @@ type Variables = Vec<(String, String)>;
 pub struct Databases {
     pub relations: Database,
     pub billing: Option<Database>,
+    pub work: Option<Database>,
 }
 
 impl Databases {
@@ -32,6 +35,7 @@ impl Databases {
         match resource {
             Resource::Client => Ok(&self.relations),
             Resource::Invoice => self.billing.as_ref().ok_or_else(|| "billing has no database".to_owned()),
+            Resource::Task => self.work.as_ref().ok_or_else(|| "work has no database".to_owned()),
         }
     }
 
@@ -56,6 +60,7 @@ pub struct Baseline {
     account: String,
     clients: Vec<String>,
     invoices: Vec<String>,
+    tasks: Vec<String>,
 }
 
 impl Baseline {
@@ -63,15 +68,14 @@ impl Baseline {
         databases: Databases,
         (folder, work): (&Path, &Path),
         account: String,
-        clients: &[String],
-        invoices: &[String],
+        target: &Target,
     ) -> Result<Self, String> {
         let some = |ids: &[String]| {
             let step = (ids.len() / GET_COPIES).max(1);
             ids.iter().step_by(step).take(GET_COPIES).cloned().collect()
         };
-        let (clients, invoices) = (some(clients), some(invoices));
-        Ok(Self { databases, scripts: Scripts::new(folder, work)?, account, clients, invoices })
+        let (clients, invoices, tasks) = (some(&target.clients), some(&target.invoices), some(&target.tasks));
+        Ok(Self { databases, scripts: Scripts::new(folder, work)?, account, clients, invoices, tasks })
     }
 
     pub async fn server_version(&self) -> Result<String, String> {
@@ -114,8 +118,8 @@ impl Baseline {
     pub async fn run(&self, operation: Operation, span: Span, watched: &Watched) -> Result<Outcome, String> {
         let database = self.databases.of(operation.resource)?;
         let mut variables = self.constants(operation);
-        let files = if operation.action == Action::Get {
-            let (copies, ids) = self.copies_of_get(operation)?;
+        let files = if matches!(operation.action, Action::Get | Action::Complete) {
+            let (copies, ids) = self.copies_by_id(operation)?;
             variables.extend(ids);
             copies
         } else {
@@ -132,6 +136,7 @@ impl Baseline {
                 Resource::Invoice => {
                     self.invoice_variables(ms, today, operation.action == Action::CreateFinal)
                 }
+                Resource::Task => task_variables(),
             };
             variables.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
@@ -154,10 +159,11 @@ impl Baseline {
     }
 
     /// pgbench has no list of texts to draw from: a copy for each id, with a variable of its own.
-    fn copies_of_get(&self, operation: Operation) -> Result<(Vec<PathBuf>, Variables), String> {
+    fn copies_by_id(&self, operation: Operation) -> Result<(Vec<PathBuf>, Variables), String> {
         let ids = match operation.resource {
             Resource::Client => &self.clients,
             Resource::Invoice => &self.invoices,
+            Resource::Task => &self.tasks,
         };
         let (mut copies, mut variables) = (Vec::new(), Vec::new());
         for (number, id) in ids.iter().enumerate() {
@@ -219,6 +225,9 @@ impl Baseline {
             ("codes", "{VAT9,VAT21,VAT21}"),
             ("categories", "{S,S,S}"),
             ("event_data", event),
+            ("file_types", "{file}"),
+            ("file_event_types", "{file.stored}"),
+            ("file_data", FILE_EVENT),
         ]
         .map(|(name, value)| (name, value.to_owned()))
         .into();
@@ -230,6 +239,9 @@ impl Baseline {
         variables
     }
 }
+
+/// What is told of a PDF.
+const FILE_EVENT: &str = r#"{"{\"id\":\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\",\"name\":\"INV-2026-00001.pdf\",\"content_type\":\"application/pdf\",\"size\":48213,\"service\":\"billing\",\"area\":\"documents\",\"key\":\"019a8c5e7d1b7c3a9f204b8d2a6e1c05-1\",\"source\":{\"type\":\"invoice\",\"id\":\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\"},\"version\":1,\"client_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4c\",\"created_at\":\"2026-11-15T11:00:00.123Z\"}"}"#;
 
 fn hex(bytes: usize) -> String {
     format!("\\x{}", "5a".repeat(bytes))
@@ -245,6 +257,16 @@ fn event_variables(entity: &str, event: &str, lists: &str, entries: &str) -> [(&
         ("lists", lists.to_owned()),
         ("entries", entries.to_owned()),
         ("fingerprint", hex(32)),
+    ]
+}
+
+/// What the completion of a task sends besides numbers.
+fn task_variables() -> Vec<(&'static str, String)> {
+    vec![
+        ("route", "/admin.work.v1.TaskService/CompleteTask".to_owned()),
+        ("none", "{}".to_owned()),
+        ("fingerprint", hex(32)),
+        ("response", hex(TASK_BYTES)),
     ]
 }
 

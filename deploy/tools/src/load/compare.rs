@@ -30,7 +30,8 @@ pub async fn run(options: &Compare) -> Result<(), String> {
         Some(databases) => databases.account_of(&target.clients[0]).await?,
         None => String::new(),
     };
-    let invoices = operations.iter().any(|operation| operation.resource == Resource::Invoice);
+    let wanted = |resource| operations.iter().any(|operation: &Operation| operation.resource == resource);
+    let (invoices, tasks) = (wanted(Resource::Invoice), wanted(Resource::Task));
     match databases.as_ref().filter(|databases| databases.billing.is_some()) {
         Some(databases) if invoices => {
             target.invoices = fill::invoices(&target, databases, &account, options.invoices).await?;
@@ -39,6 +40,16 @@ pub async fn run(options: &Compare) -> Result<(), String> {
         None => {
             eprintln!("Without the database of billing there are no invoices to measure with.");
             operations.retain(|operation| operation.resource != Resource::Invoice);
+        }
+    }
+    match databases.as_ref().filter(|databases| databases.work.is_some()) {
+        Some(databases) if tasks => {
+            target.tasks = fill::tasks(&target, databases, &account, options.clients).await?;
+        }
+        Some(_) => {}
+        None => {
+            eprintln!("Without the database of work there are no tasks to measure with.");
+            operations.retain(|operation| operation.resource != Resource::Task);
         }
     }
     let target = Arc::new(target);
@@ -90,7 +101,7 @@ async fn baseline(
         return Ok(None);
     };
     let folders = (options.place.scripts.as_path(), options.place.work.as_path());
-    let baseline = Baseline::new(databases, folders, account, &target.clients, &target.invoices)?;
+    let baseline = Baseline::new(databases, folders, account, target)?;
     report.facts.insert("postgres".to_owned(), baseline.server_version().await?);
     drain(&baseline, Resource::Client).await?;
     baseline.settle().await?;

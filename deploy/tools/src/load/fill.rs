@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::baseline::Databases;
-use crate::documents;
 use crate::operations::{Operation, Resource};
 use crate::requests::{Load, Requests, Target};
+use crate::{documents, tasks as task_rows};
 
 const CONNECTIONS: u64 = 16;
 /// How often a line of progress is printed.
@@ -45,6 +45,20 @@ pub async fn invoices(
         documents::fill(billing, &documents::Wanted { account, clients, count: wanted - present }).await?;
     }
     Reader::open(target).await?.ids(Resource::Invoice, wanted).await
+}
+
+/// The same for tasks.
+pub async fn tasks(
+    target: &Target,
+    databases: &Databases,
+    account: &str,
+    wanted: u64,
+) -> Result<Vec<String>, String> {
+    let present = Reader::open(target).await?.total(Resource::Task).await?;
+    if let Some(work) = databases.work.as_ref().filter(|_| present < wanted) {
+        task_rows::fill(work, account, wanted - present).await?;
+    }
+    Reader::open(target).await?.ids(Resource::Task, wanted).await
 }
 
 async fn create(target: &Arc<Target>, from: u64, to: u64) -> Result<(), String> {

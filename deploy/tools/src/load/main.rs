@@ -22,6 +22,7 @@ mod requests;
 #[cfg(test)]
 mod scripts_tests;
 mod table;
+mod tasks;
 
 use std::process::ExitCode;
 

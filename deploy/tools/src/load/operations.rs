@@ -1,4 +1,4 @@
-//! What is measured: operations on clients and on invoices.
+//! What is measured: operations on clients, on invoices and on tasks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +15,7 @@ const MOST_FOR_PDFS: u32 = 4;
 pub enum Resource {
     Client,
     Invoice,
+    Task,
 }
 
 impl Resource {
@@ -23,6 +24,7 @@ impl Resource {
         match self {
             Self::Client => "relations",
             Self::Invoice => "billing",
+            Self::Task => "work",
         }
     }
 
@@ -30,6 +32,7 @@ impl Resource {
         match self {
             Self::Client => "/v1/clients",
             Self::Invoice => "/v1/invoices",
+            Self::Task => "/v1/tasks",
         }
     }
 
@@ -38,6 +41,7 @@ impl Resource {
         match self {
             Self::Client => "client",
             Self::Invoice => "invoice",
+            Self::Task => "task",
         }
     }
 }
@@ -56,6 +60,8 @@ pub enum Action {
     Create,
     /// A new final invoice, with its PDF
     CreateFinal,
+    /// A task is completed or opened again, any of the account's
+    Complete,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +80,13 @@ const fn invoice(name: &'static str, action: Action) -> Operation {
     Operation { name, resource: Resource::Invoice, action }
 }
 
+const fn task(name: &'static str, action: Action) -> Operation {
+    Operation { name, resource: Resource::Task, action }
+}
+
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         client("get", Action::Get),
         client("list25", Action::List(25)),
         client("list100", Action::List(100)),
@@ -86,13 +96,15 @@ impl Operation {
         invoice("invoice-list100", Action::List(100)),
         invoice("invoice-open", Action::Open),
         invoice("invoice-search", Action::Search),
+        task("task-list25", Action::List(25)),
         client("create", Action::Create),
         invoice("invoice-draft", Action::Create),
         invoice("invoice-final", Action::CreateFinal),
+        task("task-complete", Action::Complete),
     ];
 
     pub fn success(self) -> u16 {
-        if self.writes() { 201 } else { 200 }
+        if self.creates() { 201 } else { 200 }
     }
 
     pub fn page_size(self) -> u32 {
@@ -100,6 +112,10 @@ impl Operation {
     }
 
     pub fn writes(self) -> bool {
+        self.creates() || self.action == Action::Complete
+    }
+
+    fn creates(self) -> bool {
         matches!(self.action, Action::Create | Action::CreateFinal)
     }
 
@@ -117,10 +133,12 @@ impl Operation {
             Action::Search => "search",
             Action::Create => "create",
             Action::CreateFinal => "final",
+            Action::Complete => "complete",
         };
         match self.resource {
             Resource::Client => action.to_owned(),
             Resource::Invoice => format!("invoice-{action}"),
+            Resource::Task => format!("task-{action}"),
         }
     }
 }
@@ -149,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_writes_to_a_resource_is_measured_after_what_reads_it() {
-        for resource in [Resource::Client, Resource::Invoice] {
+        for resource in [Resource::Client, Resource::Invoice, Resource::Task] {
             let mine = Operation::ALL.into_iter().filter(|operation| operation.resource == resource);
             let writes: Vec<bool> = mine.map(Operation::writes).collect();
             assert!(writes.is_sorted(), "{resource:?}: {writes:?}");

@@ -48,6 +48,9 @@ pub struct Place {
         value_name = "URL"
     )]
     pub billing_database_url: String,
+    /// Database of work
+    #[arg(long, env = "WORK_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
+    pub work_database_url: String,
     /// Folder of the pgbench scripts
     #[arg(long, value_name = "DIR", default_value = "deploy/bench.d")]
     pub scripts: PathBuf,
@@ -78,7 +81,8 @@ impl Place {
             return Ok(None);
         };
         let billing = self.database(Resource::Invoice, &self.billing_database_url)?;
-        Ok(Some(Databases { relations, billing }))
+        let work = self.database(Resource::Task, &self.work_database_url)?;
+        Ok(Some(Databases { relations, billing, work }))
     }
 
     pub fn billing(&self) -> Result<Option<Database>, String> {
@@ -95,7 +99,7 @@ impl Place {
 pub struct Compare {
     #[command(flatten)]
     pub place: Place,
-    /// API key with the scopes of clients and invoices
+    /// API key with the scopes of clients, invoices and tasks
     #[arg(long, env = "API_KEY", hide_env_values = true)]
     pub key: String,
     /// What to measure
@@ -113,7 +117,7 @@ pub struct Compare {
     /// Rounds, whose medians are reported
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// Clients that the account is filled up to
+    /// Clients that the account is filled up to, and tasks
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub clients: u64,
     /// Invoices that the account is filled up to

@@ -21,13 +21,16 @@ pub struct Target {
     pub clients: Vec<String>,
     /// Ids of invoices; not empty when one is asked for.
     pub invoices: Vec<String>,
+    /// Ids of tasks; not empty when one is completed.
+    pub tasks: Vec<String>,
     /// Makes the idempotency keys of this run its own.
     pub run: u64,
 }
 
 impl Target {
     pub fn new(authority: String, key: String) -> Self {
-        Self { authority, key, clients: Vec::new(), invoices: Vec::new(), run: random_seed() }
+        let (clients, invoices, tasks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { authority, key, clients, invoices, tasks, run: random_seed() }
     }
 
     pub fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
@@ -38,6 +41,7 @@ impl Target {
         match resource {
             Resource::Client => &self.clients,
             Resource::Invoice => &self.invoices,
+            Resource::Task => &self.tasks,
         }
     }
 }
@@ -121,7 +125,7 @@ impl<'a> Requests<'a> {
             Action::List(size) => Some(format!("{path}?per_page={size}")),
             Action::Open => Some(format!("{path}?payment_status=open")),
             Action::Search => Some(format!("{path}?search={SEARCHED}")),
-            Action::Get | Action::Create | Action::CreateFinal => None,
+            Action::Get | Action::Create | Action::CreateFinal | Action::Complete => None,
         }
     }
 
@@ -152,10 +156,24 @@ impl<'a> Requests<'a> {
                         self.number += 1;
                         return self.create(resource, number, action == Action::CreateFinal);
                     }
+                    Action::Complete => return self.complete(),
                 }
             }
         }
         &self.message
+    }
+
+    /// Completes one task or opens it again, so that about every second request changes something: as in the script.
+    fn complete(&mut self) -> &[u8] {
+        let number = self.number;
+        self.number += 1;
+        let ids = &self.target.tasks;
+        let id = &ids[self.random.below(ids.len())];
+        let action = if self.random.below(2) == 0 { "reopen" } else { "complete" };
+        let path = format!("{}/{id}/{action}", Resource::Task.path());
+        self.body.clear();
+        self.body.push_str("{}");
+        self.post(&path, number)
     }
 
     fn render_get(&mut self) {
@@ -171,6 +189,7 @@ impl<'a> Requests<'a> {
                 let clients = &self.target.clients;
                 invoice(&mut self.body, number, &clients[self.random.below(clients.len())], is_final);
             }
+            Resource::Task => task(&mut self.body, number),
         }
         self.post(resource.path(), number)
     }
@@ -209,6 +228,10 @@ fn client(body: &mut String, number: u64, word: &str) {
          \"address\":\"Prinsengracht {number}\",\"zipcode\":\"1015 DV\",\"city\":\"{city}\",\"country\":\"NL\",\
          \"payment_term\":14}}"
     );
+}
+
+fn task(body: &mut String, number: u64) {
+    let _ = write!(body, "{{\"title\":\"Bellen over levering {number:06}\",\"category\":\"call\"}}");
 }
 
 fn invoice(body: &mut String, number: u64, client: &str, is_final: bool) {
@@ -256,6 +279,7 @@ mod tests {
     fn target() -> Target {
         let mut target = Target::new("h:1".into(), "ba_x".into());
         target.clients = (0..100).map(|number| format!("id{number}")).collect();
+        target.tasks.clone_from(&target.clients);
         target
     }
 
@@ -291,6 +315,17 @@ mod tests {
         let matching =
             (0..10_000).filter(|number| text(requests.fill_client(*number)).contains(SEARCHED)).count();
         assert!((3..=10).contains(&matching), "{matching}");
+    }
+
+    #[test]
+    fn many_different_tasks_are_completed_and_as_many_reopened() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("task-complete"), "0");
+        let sent: Vec<String> =
+            (0..1000).map(|_| text(requests.next()).lines().next().unwrap().to_owned()).collect();
+        let completed = sent.iter().filter(|line| line.contains("/complete ")).count();
+        assert!((400..=600).contains(&completed), "{completed}");
+        assert!(sent.iter().collect::<HashSet<_>>().len() > 180);
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Step {
     }
 }
 
-fn day(today: NaiveDate, from_now: i64) -> String {
+pub fn day(today: NaiveDate, from_now: i64) -> String {
     let days = Days::new(from_now.unsigned_abs());
     let day = if from_now < 0 { today.checked_sub_days(days) } else { today.checked_add_days(days) };
     day.unwrap_or(today).to_string()
