@@ -87,7 +87,7 @@ async fn what_is_wrong_with_a_task_is_told_at_once() {
     let path = format!("/v1/tasks/{task}");
     assert_eq!(user.get(&path).await["data"]["category"], "task");
     let refused = user.api.patch(&path, json!({"title": "", "category": null})).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/title", "required"), ("/category", "not_nullable")]));
+    assert_eq!(refused.faults(), places(&[("/category", "not_nullable"), ("/title", "required")]));
     user.api.patch(&path, json!({"client_id": unknown})).await.expect(200);
 }
 
