@@ -138,6 +138,10 @@ pub struct ServiceSettings {
     #[arg(long, env = "FILES_DIR", default_value = ".local/files", global = true)]
     pub files_dir: PathBuf,
 
+    /// Largest file that is taken in, in bytes; at most 16 MiB
+    #[arg(long, env = "FILES_MAX_BYTES", default_value_t = LARGEST_FILE, value_parser = file_size, global = true)]
+    pub files_max_bytes: usize,
+
     /// S3 bucket for files; empty: they go to the folder
     #[arg(long, env = "FILES_S3_BUCKET", default_value = "", global = true)]
     pub files_s3_bucket: String,
@@ -157,6 +161,14 @@ pub struct ServiceSettings {
     /// Secret of that access key
     #[arg(long, env = "FILES_S3_SECRET", default_value = "", hide_env_values = true, global = true)]
     pub files_s3_secret: String,
+}
+
+/// What the gateway can pass on.
+const LARGEST_FILE: usize = 16 << 20;
+
+fn file_size(text: &str) -> Result<usize, String> {
+    let size = text.parse().ok().filter(|size| (1..=LARGEST_FILE).contains(size));
+    size.ok_or_else(|| format!("must be a number from 1 to {LARGEST_FILE}"))
 }
 
 /// A service and where to find it.

@@ -87,6 +87,12 @@ async fn no_body_gives_a_server_error() {
     let made = api.post("/v1/deals", json!({"title": "D", "client_id": id})).await.expect(201);
     let deal = format!("/v1/deals/{}", made.at("/data/id").as_str().unwrap());
     let move_deal = format!("{deal}/move");
+    let made = api.post("/v1/projects", json!({"name": "P"})).await.expect(201);
+    let project = format!("/v1/projects/{}", made.at("/data/id").as_str().unwrap());
+    let made = api.post("/v1/tasks", json!({"title": "T"})).await.expect(201);
+    let task = format!("/v1/tasks/{}", made.at("/data/id").as_str().unwrap());
+    let made = api.post("/v1/notes", json!({"body": "N"})).await.expect(201);
+    let note = format!("/v1/notes/{}", made.at("/data/id").as_str().unwrap());
     let targets = [
         (Method::POST, "/v1/clients"),
         (Method::PATCH, client.as_str()),
@@ -102,6 +108,12 @@ async fn no_body_gives_a_server_error() {
         (Method::POST, "/v1/deals"),
         (Method::PATCH, deal.as_str()),
         (Method::POST, move_deal.as_str()),
+        (Method::POST, "/v1/projects"),
+        (Method::PATCH, project.as_str()),
+        (Method::POST, "/v1/tasks"),
+        (Method::PATCH, task.as_str()),
+        (Method::POST, "/v1/notes"),
+        (Method::PATCH, note.as_str()),
     ];
     let headers = [("content-type", "application/json")];
     let mut sent = 0;
@@ -110,12 +122,11 @@ async fn no_body_gives_a_server_error() {
         let fields: Vec<String> =
             names().iter().map(|name| format!("{}: {value}", Value::from(name.as_str()))).collect();
         let mut bodies = vec![value.clone(), format!("{{{}}}", fields.join(","))];
-        bodies.extend(
-            fields
-                .iter()
-                .filter(|_| value.len() < 300)
-                .map(|field| format!("{{\"company_name\": \"B\", \"title\": \"T\", {field}}}")),
-        );
+        bodies.extend(fields.iter().filter(|_| value.len() < 300).map(|field| {
+            format!(
+                "{{\"company_name\": \"B\", \"title\": \"T\", \"name\": \"N\", \"body\": \"B\", {field}}}"
+            )
+        }));
         for body in &bodies {
             let (method, path) = &targets[sent % targets.len()];
             let answer = api.send(method.clone(), path, &headers, body.clone()).await;
