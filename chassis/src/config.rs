@@ -134,6 +134,9 @@ pub struct ServiceSettings {
     #[arg(long, env = "MAIL_FROM", default_value = "no-reply@localhost", global = true)]
     pub mail_from: String,
 
+    #[command(flatten)]
+    pub mail_in: MailInSettings,
+
     /// Folder for files while there is no bucket
     #[arg(long, env = "FILES_DIR", default_value = ".local/files", global = true)]
     pub files_dir: PathBuf,
@@ -157,6 +160,23 @@ pub struct ServiceSettings {
     /// Secret of that access key
     #[arg(long, env = "FILES_S3_SECRET", default_value = "", hide_env_values = true, global = true)]
     pub files_s3_secret: String,
+}
+
+/// Taking mail in, for the service that does.
+#[derive(Args, Clone, Debug, Default)]
+pub struct MailInSettings {
+    /// Address to take mail in on, by SMTP or LMTP without TLS: for a mail server in front, not for the open network;
+    /// unset: no mail is taken in
+    #[arg(long, env = "MAIL_LISTEN", global = true)]
+    pub mail_listen: Option<SocketAddr>,
+
+    /// Domain of the addresses that mail is taken in for, for example mail.example.com; empty: no such addresses are made
+    #[arg(long, env = "MAIL_DOMAIN", default_value = "", global = true)]
+    pub mail_domain: String,
+
+    /// DNS server that domains are verified with, as address:port; unset: those of the machine
+    #[arg(long, env = "DNS_SERVER", global = true)]
+    pub dns_server: Option<SocketAddr>,
 }
 
 /// A service and where to find it.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
+use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
 use crate::clock::Clock;
-use crate::config::{PeerAddress, ServiceSettings, Settings};
+use crate::config::{MailInSettings, PeerAddress, ServiceSettings, Settings};
 use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::error::Error;
@@ -19,7 +20,7 @@ use crate::mail::{self, AttachmentSource, Post};
 use crate::peer::Peers;
 use crate::provisioning;
 use crate::relay;
-use crate::server;
+use crate::server::{self, Stage};
 use crate::telemetry;
 use crate::token::Tokens;
 use crate::worker::Worker;
@@ -49,6 +50,11 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Serves what is not gRPC, if there is anything, until it is told to stop. An error ends the process.
+    async fn serve_besides(_runtime: Runtime, _stop: watch::Receiver<Stage>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Creates what every account starts with, if it is not there yet. Must be repeatable.
     async fn provision(_tx: &mut Tx<'_>) -> Result<(), Error> {
         Ok(())
@@ -64,8 +70,12 @@ pub struct Definition {
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
+    pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
     pub provision: Provision,
 }
+
+/// What a service serves besides gRPC.
+pub type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Creates what an account starts with.
 pub type Provision = for<'a, 'b> fn(&'a mut Tx<'b>) -> Provisioned<'a>;
@@ -76,6 +86,9 @@ impl Definition {
         fn provision<'a, S: Service>(tx: &'a mut Tx<'_>) -> Provisioned<'a> {
             Box::pin(async move { S::provision(tx).await })
         }
+        fn serve_besides<S: Service>(runtime: Runtime, stop: watch::Receiver<Stage>) -> Serving {
+            Box::pin(S::serve_besides(runtime, stop))
+        }
         Self {
             name: S::NAME,
             about: S::ABOUT,
@@ -83,6 +96,7 @@ impl Definition {
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
+            serve_besides: serve_besides::<S>,
             provision: provision::<S>,
         }
     }
@@ -102,6 +116,8 @@ pub struct Runtime {
     /// Where the gateway is reached from outside.
     pub public_url: String,
     pub files: Files,
+    /// How mail is taken in, if it is.
+    pub mail_in: MailInSettings,
 }
 
 impl Runtime {
@@ -127,7 +143,8 @@ impl Runtime {
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
         let files = Files::new(name, own)?;
         let public_url = own.public_url.clone();
-        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files })
+        let mail_in = own.mail_in.clone();
+        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files, mail_in })
     }
 }
 

@@ -25,6 +25,7 @@ pub use admin::api::v1 as api;
 pub use admin::automation::v1 as automation;
 pub use admin::billing::v1 as billing;
 pub use admin::relations::v1 as relations;
+pub use admin::support::v1 as support;
 
 /// The encoded `FileDescriptorSet` of all proto files, options and comments included.
 pub const DESCRIPTOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
