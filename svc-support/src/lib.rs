@@ -6,7 +6,7 @@ mod clients;
 mod domain;
 mod error;
 pub mod intake;
-pub mod message;
+mod message;
 mod provision;
 pub mod smtp;
 mod status;

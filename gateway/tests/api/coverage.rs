@@ -29,6 +29,7 @@ fn body() -> String {
     json!({
         "company_name": "Bakery", "client_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "event": "some.event",
         "title": "Bread", "name": "Bread", "amount": 1, "to": "a@example.com", "subject": "S", "message": "M",
+        "body": "B",
     })
     .to_string()
 }
@@ -120,6 +121,8 @@ async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)>
     }
     let product = owner.post("/v1/products", json!({"name": "Owner's product"})).await.expect(201);
     things.push(("/v1/products/", id(&product)));
+    let ticket = owner.post("/v1/tickets", json!({"subject": "Owner's ticket"})).await.expect(201);
+    things.push(("/v1/tickets/", id(&ticket)));
     things
 }
 

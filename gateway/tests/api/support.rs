@@ -4,6 +4,7 @@ use gateway::testing::{Api, TestGateway};
 use svc_automation::Automation;
 use svc_billing::Billing;
 use svc_relations::Relations;
+use svc_support::Support;
 use tempfile::TempDir;
 
 /// A gateway and its services around one database of their own.
@@ -12,7 +13,7 @@ pub struct Mesh {
     pub clock: Clock,
     pub gateway: TestGateway,
     peers: Vec<String>,
-    services: [Started; 3],
+    services: Vec<Started>,
     _files: TempDir,
 }
 
@@ -30,6 +31,7 @@ impl Mesh {
             ("relations", Relations::migrations()),
             ("automation", Automation::migrations()),
             ("billing", Billing::migrations()),
+            ("support", Support::migrations()),
         ])
         .await;
         let clock = testing::clock();
@@ -39,13 +41,15 @@ impl Mesh {
         let relations_peer = format!("relations={}", relations.url());
         let own_flags = ["--peers", &relations_peer, "--files-dir", files.path().to_str().unwrap()];
         let billing = testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
+        let support = testing::start_with::<Support>(database.url(), &clock, &own_flags).await;
         let peers = vec![
             relations_peer,
             format!("automation={}", automation.url()),
             format!("billing={}", billing.url()),
+            format!("support={}", support.url()),
         ];
         let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
-        let services = [relations, automation, billing];
+        let services = vec![relations, automation, billing, support];
         Self { database, clock, gateway, peers, services, _files: files }
     }
 

@@ -129,7 +129,7 @@ fn delivered_to(message: &Message<'_>) -> Vec<String> {
     let headers = message.headers().iter().filter(|header| {
         names.iter().any(|name| header.name().eq_ignore_ascii_case(name))
     });
-    let raw = message.raw_message.as_ref();
+    let raw: &[u8] = &message.raw_message;
     let value = |start: u32, end: u32| {
         let bytes = raw.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
         address(std::str::from_utf8(bytes).ok()?.trim().trim_matches(['<', '>']))

@@ -50,7 +50,9 @@ pub async fn list(
     let sql = concat!(
         "select ",
         columns!(),
-        " from (select *, sum(size) over (order by created_at desc, id desc) as through from support.message \
+        " from (select ",
+        columns!(),
+        ", sum(size) over (order by created_at desc, id desc) as through from support.message \
          where account_id = $1 and ticket_id = $2 order by created_at desc, id desc limit $3) latest \
          where through <= $4 order by created_at, id"
     );
@@ -116,8 +118,8 @@ pub async fn find_ticket_of(
     message_ids: &[String],
 ) -> Result<Option<Uuid>, Error> {
     let sql = "select ticket_id from support.message \
-               where account_id = $1 and message_id = any($2) and message_id <> '' \
-               order by array_position($2, message_id) limit 1";
+               where account_id = $1 and message_id = any($2::text[]) and message_id <> '' \
+               order by array_position($2::text[], message_id) limit 1";
     Ok(sqlx::query_scalar(sql).bind(account).bind(message_ids).fetch_optional(connection).await?)
 }
 

@@ -111,11 +111,11 @@ pub async fn find_by_number(
     numbers: &[String],
     participant: &str,
 ) -> Result<Option<Uuid>, Error> {
-    let sql = "select id from support.ticket where account_id = $1 and number = any($2) \
+    let sql = "select id from support.ticket where account_id = $1 and number = any($2::text[]) \
                and (lower(client_email) = $3 or exists (select from support.message \
                     where message.account_id = $1 and message.ticket_id = ticket.id and not message.note \
                     and (lower(message.author_email) = $3 or $3 = any(message.recipients) or $3 = any(message.cc)))) \
-               order by array_position($2, number) limit 1";
+               order by array_position($2::text[], number) limit 1";
     Ok(sqlx::query_scalar(sql)
         .bind(account)
         .bind(numbers)

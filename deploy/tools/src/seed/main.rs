@@ -1,5 +1,5 @@
 //! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents is
-//! managed over gRPC.
+//! managed over gRPC, and what clients write comes in there too.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
@@ -8,6 +8,7 @@ mod api;
 mod relations;
 mod sales;
 mod seller;
+mod support;
 
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ use uuid::Uuid;
 use crate::api::Api;
 use crate::seller::Desk;
 
-/// Fill an account with sample clients, suppliers, products, invoices, quotes and workorders.
+/// Fill an account with sample clients, suppliers, products, invoices, quotes, workorders and tickets.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -33,6 +34,9 @@ struct Options {
     /// Address of billing's gRPC, to introduce the seller
     #[arg(long, value_name = "URL", requires = "account")]
     billing: Option<String>,
+    /// Address of support's gRPC, to let clients write
+    #[arg(long, value_name = "URL", requires = "account")]
+    support: Option<String>,
     /// Id of the account
     #[arg(long, value_name = "ID")]
     account: Option<Uuid>,
@@ -58,6 +62,10 @@ async fn main() -> ExitCode {
 async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
     relations::add(&mut api).await?;
+    if let (Some(support), Some(account)) = (&options.support, options.account) {
+        let mut clients = support::Clients::open(support, &options.context_secret, account).await?;
+        support::add(&mut api, &mut clients).await?;
+    }
     let sales = sales::data()?;
     if sales.is_there(&mut api).await? {
         return Ok(());
