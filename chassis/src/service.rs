@@ -17,8 +17,10 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::idempotency;
 use crate::mail::{self, AttachmentSource, Post};
+use crate::outgoing::Outgoing;
 use crate::peer::Peers;
 use crate::provisioning;
+use crate::references::{self, Referable, References};
 use crate::relay;
 use crate::server::{self, Stage};
 use crate::telemetry;
@@ -55,6 +57,11 @@ pub trait Service: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Its records that other services may refer to.
+    fn referables() -> &'static [Referable] {
+        &[]
+    }
+
     /// Creates what every account starts with, if it is not there yet. Must be repeatable.
     async fn provision(_tx: &mut Tx<'_>) -> Result<(), Error> {
         Ok(())
@@ -71,6 +78,7 @@ pub struct Definition {
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
     pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
+    pub referables: &'static [Referable],
     pub provision: Provision,
 }
 
@@ -87,7 +95,7 @@ impl Definition {
             Box::pin(async move { S::provision(tx).await })
         }
         fn serve_besides<S: Service>(runtime: Runtime, stop: watch::Receiver<Stage>) -> Serving {
-            Box::pin(S::serve_besides(runtime, stop))
+            S::serve_besides(runtime, stop)
         }
         Self {
             name: S::NAME,
@@ -97,6 +105,7 @@ impl Definition {
             workers: S::workers,
             attachments: S::attachments,
             serve_besides: serve_besides::<S>,
+            referables: S::referables(),
             provision: provision::<S>,
         }
     }
@@ -105,6 +114,8 @@ impl Definition {
 /// What a running service works with.
 #[derive(Clone)]
 pub struct Runtime {
+    /// The service's own.
+    pub name: &'static str,
     pub db: Db,
     pub clock: Clock,
     pub tokens: Tokens,
@@ -144,7 +155,22 @@ impl Runtime {
         let files = Files::new(name, own)?;
         let public_url = own.public_url.clone();
         let mail_in = own.mail_in.clone();
-        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files, mail_in })
+        Ok(Self { name, db, clock, tokens, peers, listeners, post, public_url, files, mail_in })
+    }
+
+    /// What calls to other services are made with.
+    pub fn outgoing(&self) -> Outgoing {
+        Outgoing {
+            caller: self.name,
+            peers: self.peers.clone(),
+            tokens: self.tokens.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// What looks up references to records of other services.
+    pub fn references(&self) -> References {
+        References { outgoing: self.outgoing() }
     }
 }
 
@@ -259,6 +285,7 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
     routes.add_service(mail::key_server(runtime.db.clone()));
+    routes.add_service(references::server(service.referables, runtime.db.clone()));
     (service.routes)(runtime, &mut routes);
     routes
 }

@@ -18,6 +18,7 @@ pub mod tax_rate;
 use std::sync::Arc;
 
 use chassis::mail::AttachmentSource;
+use chassis::references::Referable;
 use chassis::{Runtime, Service, Tx};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::document_page_service_server::DocumentPageServiceServer;
@@ -65,6 +66,15 @@ impl Service for Billing {
             .add_service(SettingsServiceServer::new(settings::rpc::SettingsRpc { db: db() }));
     }
 
+    fn referables() -> &'static [Referable] {
+        const TABLE: &str = "billing.document";
+        &[
+            Referable { kind: "invoice", table: TABLE, condition: "kind = 'invoice'" },
+            Referable { kind: "quote", table: TABLE, condition: "kind = 'quote'" },
+            Referable { kind: "workorder", table: TABLE, condition: "kind = 'workorder'" },
+        ]
+    }
+
     async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
         Ok(provision::defaults(tx).await?)
     }
@@ -77,11 +87,7 @@ impl Service for Billing {
 
 /// What all that deals with documents works with.
 fn shared(runtime: &Runtime) -> Arc<Shared> {
-    let clients = Clients {
-        relations: runtime.peers.get("relations").cloned(),
-        tokens: runtime.tokens.clone(),
-        clock: runtime.clock.clone(),
-    };
+    let clients = Clients { outgoing: runtime.outgoing() };
     let press = Press::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
     let links = Links::new(&runtime.public_url);
     Arc::new(Shared { db: runtime.db.clone(), clients, links, press, post: runtime.post.clone() })
