@@ -124,12 +124,12 @@ pub fn read_addresses(text: &str, at: &At<'_>, faults: &mut Faults) -> Vec<Mailb
     }
     let mut found = Vec::new();
     for part in parts {
-        match crate::formats::email::normalise(part).and_then(|address| mailbox("", &address)) {
-            Some(one) => found.push(one),
-            None => {
-                let detail = format!("{label} must be e-mail addresses separated by commas; {part:?} is none");
-                faults.add(at, Fault::BadEmail, detail);
-            }
+        let address = crate::formats::email::normalise(part);
+        if let Some(one) = address.and_then(|address| mailbox("", &address)) {
+            found.push(one);
+        } else {
+            let detail = format!("{label} must be e-mail addresses separated by commas; {part:?} is none");
+            faults.add(at, Fault::BadEmail, detail);
         }
     }
     found

@@ -134,7 +134,8 @@ mod tests {
     fn other_addresses_lead_nowhere() {
         let account = AccountId::trust(Uuid::from_u128(7));
         let right = own().reply(account, &[1; 12]).unwrap();
-        let token = right.strip_prefix("reply+").unwrap().strip_suffix("@mail.example.com").unwrap().to_owned();
+        let token =
+            right.strip_prefix("reply+").unwrap().strip_suffix("@mail.example.com").unwrap().to_owned();
         for wrong in [
             right.replace("mail.example.com", "example.com"),
             right.replace("reply+", "in+"),

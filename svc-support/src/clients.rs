@@ -3,7 +3,7 @@
 use chassis::call::Context;
 use chassis::outgoing::{self, Outgoing};
 use proto::relations::client_service_client::ClientServiceClient;
-use proto::relations::{BatchGetClientsRequest, Relation};
+use proto::relations::{BatchGetClientsRequest, ListClientsRequest, Relation};
 use uuid::Uuid;
 
 use crate::Error;
@@ -45,6 +45,33 @@ impl Clients {
             .map_err(|status| outgoing::away("relations", "Clients", &status))?;
         let found = found.into_inner().data.into_iter().next();
         Ok(found.map_or(Named::Unknown, |relation| Named::Found(client(id, &relation))))
+    }
+}
+
+impl Clients {
+    /// The one client with this address. Mail does not wait for relations: whoever is not found can be named later.
+    pub async fn with_address(&self, context: &Context, address: &str) -> Option<Client> {
+        match self.list_with_address(context, address).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "the sender of a mail was not looked up");
+                None
+            }
+        }
+    }
+
+    async fn list_with_address(&self, context: &Context, address: &str) -> Result<Option<Client>, Error> {
+        let asked = ListClientsRequest { search: address.to_owned(), ..ListClientsRequest::default() };
+        let request = self.outgoing.request(context.account(), context.deadline, asked)?;
+        let found = ClientServiceClient::new(self.outgoing.channel("relations")?)
+            .list_clients(request)
+            .await
+            .map_err(|status| outgoing::away("relations", "Clients", &status))?;
+        let found = found.into_inner().data;
+        // A search also finds addresses that only contain this one.
+        let mut same = found.iter().filter(|relation| relation.email.eq_ignore_ascii_case(address));
+        let (Some(only), None) = (same.next(), same.next()) else { return Ok(None) };
+        Ok(chassis::id::parse(&only.id).map(|id| client(id, only)))
     }
 }
 

@@ -35,7 +35,8 @@ impl From<Error> for chassis::Error {
         match error {
             Error::NotFound(what) => Self::not_found(what),
             Error::NameTaken(what) => {
-                let detail = format!("Another {what} of this account has this name or address. Choose another.");
+                let detail =
+                    format!("Another {what} of this account has this name or address. Choose another.");
                 Self::problem(Problem::KeyTaken, detail)
             }
             Error::StatusInUse => {

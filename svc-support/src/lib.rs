@@ -50,7 +50,7 @@ impl Service for Support {
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
         let (db, own) = (|| runtime.db.clone(), || own_domain(runtime));
         let desk = Desk { post: runtime.post.clone(), own: own() };
-        let clients = Clients { outgoing: runtime.outgoing() };
+        let clients = clients(runtime);
         let senders = runtime.peers.iter().map(|peer| peer.name().to_owned());
         let domains = domain::rpc::Domains {
             db: db(),
@@ -86,8 +86,12 @@ fn own_domain(runtime: &Runtime) -> OwnDomain {
     OwnDomain::new(&runtime.mail_in.mail_domain)
 }
 
+fn clients(runtime: &Runtime) -> Clients {
+    Clients { outgoing: runtime.outgoing() }
+}
+
 fn intake(runtime: &Runtime) -> Intake {
-    Intake::new(runtime.db.clone(), runtime.files.clone(), own_domain(runtime))
+    Intake::new(runtime.db.clone(), runtime.files.clone(), own_domain(runtime), clients(runtime))
 }
 
 /// Where mail that comes in over SMTP is handed to.

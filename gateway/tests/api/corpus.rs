@@ -83,6 +83,9 @@ async fn no_body_gives_a_server_error() {
     let payment = format!("{payments}/{}", made.at("/data/payment/id").as_str().unwrap());
     let credit = format!("{invoice}/credit");
     let links = format!("{client}/links");
+    let made = api.post("/v1/tickets", json!({"subject": "S"})).await.expect(201);
+    let ticket = format!("/v1/tickets/{}", made.at("/data/id").as_str().unwrap());
+    let messages = format!("{ticket}/messages");
     let targets = [
         (Method::POST, "/v1/clients"),
         (Method::PATCH, client.as_str()),
@@ -95,6 +98,9 @@ async fn no_body_gives_a_server_error() {
         (Method::PATCH, payment.as_str()),
         (Method::POST, credit.as_str()),
         (Method::POST, "/v1/quotes"),
+        (Method::POST, "/v1/tickets"),
+        (Method::PATCH, ticket.as_str()),
+        (Method::POST, messages.as_str()),
     ];
     let headers = [("content-type", "application/json")];
     let mut sent = 0;
@@ -103,12 +109,11 @@ async fn no_body_gives_a_server_error() {
         let fields: Vec<String> =
             names().iter().map(|name| format!("{}: {value}", Value::from(name.as_str()))).collect();
         let mut bodies = vec![value.clone(), format!("{{{}}}", fields.join(","))];
-        bodies.extend(
-            fields
-                .iter()
-                .filter(|_| value.len() < 300)
-                .map(|field| format!("{{\"company_name\": \"B\", \"title\": \"T\", {field}}}")),
-        );
+        bodies.extend(fields.iter().filter(|_| value.len() < 300).map(|field| {
+            format!(
+                "{{\"company_name\": \"B\", \"title\": \"T\", \"subject\": \"S\", \"body\": \"B\", {field}}}"
+            )
+        }));
         for body in &bodies {
             let (method, path) = &targets[sent % targets.len()];
             let answer = api.send(method.clone(), path, &headers, body.clone()).await;
@@ -122,7 +127,7 @@ async fn no_body_gives_a_server_error() {
 #[tokio::test]
 async fn no_query_path_or_header_gives_a_server_error() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
-    let api = mesh.api(&["relations.read", "relations.write", "invoices.read"]).await;
+    let api = mesh.api(&["relations.read", "relations.write", "invoices.read", "tickets.read"]).await;
     let long = "9".repeat(5000);
     let values = [
         "",
@@ -160,9 +165,20 @@ async fn no_query_path_or_header_gives_a_server_error() {
             "payment_status",
             "sort",
             "order",
+            "active",
+            "status",
         ];
         for name in names {
-            for path in ["/v1/clients", "/v1/suppliers", "/v1/invoices", "/v1/workorders"] {
+            for path in [
+                "/v1/clients",
+                "/v1/suppliers",
+                "/v1/invoices",
+                "/v1/workorders",
+                "/v1/tickets",
+                "/v1/ticket-channels",
+                "/v1/ticket-statuses",
+                "/v1/email-domains",
+            ] {
                 let answer = api.get(&format!("{path}?{name}={value}")).await;
                 assert!(answer.status.as_u16() < 500, "{path}?{name}={value}: {}", answer.status);
             }

@@ -85,11 +85,7 @@ pub async fn count(connection: &mut PgConnection, account: AccountId) -> Result<
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
-pub async fn insert(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
+pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "insert into support.channel (account_id, id, name, email, from_email, from_name, \
                forwarding_emails, active, position, updated_at, inbound_key, created_at) \
                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $10)";
@@ -100,11 +96,7 @@ pub async fn insert(
     Ok(())
 }
 
-pub async fn update(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "update support.channel set name = $3, email = $4, from_email = $5, from_name = $6, \
                forwarding_emails = $7, active = $8, position = $9, updated_at = $10 \
                where account_id = $1 and id = $2";

@@ -11,7 +11,8 @@ const BITS: usize = 2048;
 
 /// A new private key as PEM. Takes a while: outside any transaction.
 pub async fn generate() -> Result<String, Error> {
-    let failed = |error: &dyn std::fmt::Display| chassis::Error::Internal(format!("no mail key was made: {error}"));
+    let failed =
+        |error: &dyn std::fmt::Display| chassis::Error::Internal(format!("no mail key was made: {error}"));
     let made = tokio::task::spawn_blocking(|| RsaPrivateKey::new(&mut OsRng, BITS));
     let key = made.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
     let pem = key.to_pkcs1_pem(LineEnding::LF).map_err(|error| failed(&error))?;

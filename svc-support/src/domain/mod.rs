@@ -36,8 +36,7 @@ pub struct Record {
 
 impl From<Record> for EmailDomain {
     fn from(record: Record) -> Self {
-        let status =
-            if record.verified { EmailDomainStatus::Verified } else { EmailDomainStatus::Pending };
+        let status = if record.verified { EmailDomainStatus::Verified } else { EmailDomainStatus::Pending };
         let kind = if record.receiving { EmailDomainType::Full } else { EmailDomainType::Sending };
         Self {
             domain: record.domain,

@@ -63,10 +63,7 @@ impl EmailDomainService for Domains {
         let (host, domain, subdomain) =
             rules::host(&call.input.domain, &call.input.subdomain, &mut call.faults);
         // A key takes a while to make, so none is made in vain.
-        let known = match call.faults.is_empty() {
-            true => self.find(&call.context, &host).await?,
-            false => None,
-        };
+        let known = if call.faults.is_empty() { self.find(&call.context, &host).await? } else { None };
         let private_key = match (known, call.faults.is_empty()) {
             (Some(record), _) => record.private_key,
             (None, true) => key::generate().await?,

@@ -26,7 +26,7 @@ pub struct Wanted {
 pub fn host(domain: &str, subdomain: &str, faults: &mut Faults) -> (String, String, String) {
     let (domain, subdomain) = (domain.to_ascii_lowercase(), subdomain.to_ascii_lowercase());
     let names = |text: &str| text.split('.').all(is_label);
-    if !domain.is_empty() && !(domain.contains('.') && names(&domain)) {
+    if !domain.is_empty() && (!domain.contains('.') || !names(&domain)) {
         let detail = "domain must be a domain such as example.com, international names in their xn-- form";
         faults.add(&At::ROOT.name("domain"), Fault::BadFormat, detail);
     }
@@ -37,7 +37,11 @@ pub fn host(domain: &str, subdomain: &str, faults: &mut Faults) -> (String, Stri
     let host = if subdomain.is_empty() { domain.clone() } else { format!("{subdomain}.{domain}") };
     // The names of its records must fit too.
     if host.len() > 200 {
-        faults.add(&At::ROOT.name("domain"), Fault::TooLong, "domain and subdomain must have 200 characters at most");
+        faults.add(
+            &At::ROOT.name("domain"),
+            Fault::TooLong,
+            "domain and subdomain must have 200 characters at most",
+        );
     }
     (host, domain, subdomain)
 }
@@ -70,11 +74,13 @@ pub fn is_met(wanted: &Wanted, there: &[String]) -> bool {
         DKIM => tag(found, "p").is_some_and(|key| !key.is_empty() && Some(key) == tag(value, "p")),
         SPF => {
             let include = value.split(' ').nth(1).unwrap_or_default();
-            is_version(found, "v=spf1") && found.split_whitespace().any(|word| word.eq_ignore_ascii_case(include))
+            is_version(found, "v=spf1")
+                && found.split_whitespace().any(|word| word.eq_ignore_ascii_case(include))
         }
         DMARC => is_version(found, "v=DMARC1"),
         _ => {
-            let host = |text: &str| text.rsplit(' ').next().unwrap_or_default().trim_end_matches('.').to_lowercase();
+            let host =
+                |text: &str| text.rsplit(' ').next().unwrap_or_default().trim_end_matches('.').to_lowercase();
             host(found) == host(value)
         }
     })
@@ -131,7 +137,9 @@ mod tests {
         let met = |purpose: &str, there: &str| {
             is_met(wanted.iter().find(|record| record.purpose == purpose).unwrap(), &[there.to_owned()])
         };
-        assert!(met("dkim", "v=DKIM1;k=rsa;p=ab c+/=") && !met("dkim", "v=DKIM1; p=") && !met("dkim", "p=other"));
+        assert!(
+            met("dkim", "v=DKIM1;k=rsa;p=ab c+/=") && !met("dkim", "v=DKIM1; p=") && !met("dkim", "p=other")
+        );
         assert!(met("spf", "v=spf1 mx include:IN.example.com -all") && !met("spf", "v=spf1 -all"));
         assert!(!met("spf", "include:in.example.com"));
         assert!(met("dmarc", "v=DMARC1; p=reject") && !met("dmarc", "p=none"));

@@ -83,11 +83,7 @@ pub async fn insert(
 }
 
 /// Stores everything of a domain that can change.
-pub async fn update(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "update support.domain set receiving = $3, verified = $4, found = $5, checked_at = $6, updated_at = $7 \
                where account_id = $1 and host = $2";
     sqlx::query(sql)

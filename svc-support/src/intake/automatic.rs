@@ -18,7 +18,10 @@ pub fn reason(message: &Message<'_>, sender: Option<&str>) -> Option<&'static st
     } else if matches!(header("Precedence").as_str(), "bulk" | "junk" | "auto_reply") {
         // Not `list`: mailboxes that a team shares are often lists, and forwarded from there.
         Some("Precedence says that a program wrote it")
-    } else if ["X-Autoreply", "X-Autorespond"].into_iter().any(|name| !matches!(header(name).as_str(), "" | "no")) {
+    } else if ["X-Autoreply", "X-Autorespond"]
+        .into_iter()
+        .any(|name| !matches!(header(name).as_str(), "" | "no"))
+    {
         Some("it is an automatic reply")
     } else if is_report(message) {
         Some("it is a report on the delivery of another mail")

@@ -88,17 +88,20 @@ fn count_types(raw: &[u8]) -> usize {
 fn message_id(message: &Message<'_>, digest: &[u8; 32]) -> String {
     let own = message.message_id().and_then(id);
     // Without an id of its own its content has to tell it from others.
-    own.unwrap_or_else(|| format!("{}@no-message-id", hex(digest)))
+    own.unwrap_or_else(|| format!("{}@no-message-id", uuid_of(digest).simple()))
 }
 
 fn id(text: &str) -> Option<String> {
     let id = text.trim().trim_matches(['<', '>']);
-    let right = !id.is_empty() && id.len() <= MOST_ID && !id.contains(|c: char| c.is_control() || c.is_whitespace());
+    let right =
+        !id.is_empty() && id.len() <= MOST_ID && !id.contains(|c: char| c.is_control() || c.is_whitespace());
     right.then(|| id.to_owned())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn uuid_of(digest: &[u8; 32]) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 fn references(message: &Message<'_>) -> Vec<String> {
@@ -126,15 +129,19 @@ fn addresses(header: Option<&Address<'_>>) -> Vec<String> {
 
 fn delivered_to(message: &Message<'_>) -> Vec<String> {
     let names = ["Delivered-To", "X-Original-To", "Envelope-To", "X-Forwarded-To"];
-    let headers = message.headers().iter().filter(|header| {
-        names.iter().any(|name| header.name().eq_ignore_ascii_case(name))
-    });
+    let headers = message
+        .headers()
+        .iter()
+        .filter(|header| names.iter().any(|name| header.name().eq_ignore_ascii_case(name)));
     let raw: &[u8] = &message.raw_message;
     let value = |start: u32, end: u32| {
         let bytes = raw.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
         address(std::str::from_utf8(bytes).ok()?.trim().trim_matches(['<', '>']))
     };
-    headers.filter_map(|header| value(header.offset_start(), header.offset_end())).take(MOST_ADDRESSES).collect()
+    headers
+        .filter_map(|header| value(header.offset_start(), header.offset_end()))
+        .take(MOST_ADDRESSES)
+        .collect()
 }
 
 /// In lower case, as it is compared and stored.
@@ -156,7 +163,7 @@ fn body(message: &Message<'_>) -> (String, String) {
         PartType::Html(html) => Some(html.as_ref()),
         _ => None,
     });
-    let text = content::cut(&text);
+    let text = content::cut(&text.replace("\r\n", "\n"));
     if text.is_empty() && html.is_none() {
         return (String::new(), String::new());
     }
@@ -186,10 +193,7 @@ fn attachment_id(digest: &[u8; 32], index: usize) -> Uuid {
     let mut hash = Sha256::new();
     hash.update(digest);
     hash.update(index.to_be_bytes());
-    let hash: [u8; 32] = hash.finalize().into();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    uuid_of(&hash.finalize().into())
 }
 
 /// A name without a path and without anything that a reader does not see.
@@ -216,10 +220,12 @@ fn content_type(part: &MessagePart<'_>) -> String {
 
 /// A text on one line, as long as a short field may be: no control characters, none that change the order of letters.
 fn line(text: &str) -> String {
-    let hidden = |letter: char| {
-        matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    let spaced: String = text.chars().take(10 * MOST_LINE).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let hidden = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let spaced: String = text
+        .chars()
+        .take(10 * MOST_LINE)
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect();
     let words = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|letter| !hidden(*letter)).take(MOST_LINE).collect::<String>().trim().to_owned()
 }

@@ -11,6 +11,7 @@ use super::find;
 use super::mail::Mail;
 use super::rpc::AREA;
 use crate::address::OwnDomain;
+use crate::clients::Client;
 use crate::message::{self, Attachment};
 use crate::status::rules::OPEN;
 use crate::{Error, channel, ticket};
@@ -23,6 +24,8 @@ const NO_SUBJECT: &str = "(no subject)";
 pub struct Prepared {
     pub mail: Mail,
     pub attachments: Vec<Attachment>,
+    /// The client who wrote it, if that is known.
+    pub client: Option<Client>,
     pub own: OwnDomain,
 }
 
@@ -110,12 +113,14 @@ async fn open(
     let channel = through.or(named).or(channels.first()).map(|channel| channel.id);
     let subject = if mail.subject.is_empty() { NO_SUBJECT } else { &mail.subject };
     let client_email = if mail.reply_to.is_empty() { &mail.from_email } else { &mail.reply_to };
+    let client = prepared.client.as_ref();
+    let known_name = || client.map(|client| client.name.clone()).unwrap_or_default();
     let values = ticket::Values {
         subject: subject.to_owned(),
         priority: TicketPriority::Normal,
-        client_name: mail.from_name.clone(),
+        client_name: if mail.from_name.is_empty() { known_name() } else { mail.from_name.clone() },
         client_email: client_email.clone(),
-        client_id: None,
+        client_id: client.map(|client| client.id),
     };
     ticket::insert(tx, values, ticket::Source::Email, channel).await
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chassis::call::Context;
 use chassis::files::Key;
 use chassis::{AccountId, Call, Db, Files, Tx};
 use proto::At;
@@ -12,11 +13,12 @@ use proto::support::{IntakeOutcome, ReceiveMailRequest, ReceiveMailResponse};
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
+use super::MOST;
 use super::mail::{self, Attached, Mail};
 use super::operations::{self, Prepared};
-use super::MOST;
 use crate::Error;
 use crate::address::OwnDomain;
+use crate::clients::Clients;
 use crate::message::{self, Attachment};
 
 /// What kind of files attachments are.
@@ -29,27 +31,33 @@ pub struct Intake {
     pub db: Db,
     pub files: Files,
     pub own: OwnDomain,
+    pub clients: Clients,
     pub room: Arc<Semaphore>,
 }
 
 impl Intake {
-    pub fn new(db: Db, files: Files, own: OwnDomain) -> Self {
-        Self { db, files, own, room: Arc::new(Semaphore::new(AT_ONCE)) }
+    pub fn new(db: Db, files: Files, own: OwnDomain, clients: Clients) -> Self {
+        Self { db, files, own, clients, room: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Reads a mail and stores its files.
-    async fn prepare(&self, account: AccountId, input: &ReceiveMailRequest) -> Result<Option<Prepared>, Error> {
+    /// Reads a mail, stores its files, and looks who wrote it.
+    async fn prepare(
+        &self,
+        context: &Context,
+        input: &ReceiveMailRequest,
+    ) -> Result<Option<Prepared>, Error> {
+        let account = context.account_id();
         let (raw, sender) = (input.message.clone(), envelope_sender(&input.sender));
         let read = tokio::task::spawn_blocking(move || mail::read(&raw, sender.as_deref())).await;
         let read = read.map_err(|error| chassis::Error::Internal(format!("a mail was not read: {error}")))?;
         let Some(mut mail) = read else { return Ok(None) };
         let files = std::mem::take(&mut mail.attachments);
-        let attachments = if self.is_wanted(account, &mail).await? {
-            self.store(account, files).await?
-        } else {
-            Vec::new()
-        };
-        Ok(Some(Prepared { mail, attachments, own: self.own.clone() }))
+        let (mut attachments, mut client) = (Vec::new(), None);
+        if self.is_wanted(account, &mail).await? {
+            attachments = self.store(account, files).await?;
+            client = self.clients.with_address(context, &mail.from_email).await;
+        }
+        Ok(Some(Prepared { mail, attachments, client, own: self.own.clone() }))
     }
 
     /// Whether it will be kept, as far as that can be said before the transaction.
@@ -98,10 +106,8 @@ impl MailIntakeService for Intake {
             call.faults.add(&at.name("message"), Fault::TooLong, detail);
         }
         let place = self.room.acquire().await;
-        let prepared = match call.faults.is_empty() {
-            true => self.prepare(call.context.account_id(), &call.input).await?,
-            false => None,
-        };
+        let prepared =
+            if call.faults.is_empty() { self.prepare(&call.context, &call.input).await? } else { None };
         if prepared.is_none() && call.faults.is_empty() {
             let detail = "message must be a mail as RFC 5322 describes it, with fewer parts";
             call.faults.add(&at.name("message"), Fault::BadFormat, detail);
@@ -110,6 +116,7 @@ impl MailIntakeService for Intake {
         let prepared = prepared.unwrap_or_else(|| Prepared {
             mail: Mail::default(),
             attachments: Vec::new(),
+            client: None,
             own: self.own.clone(),
         });
         let answer = self.db.write_with(call, prepared, receive).await?;

@@ -69,8 +69,7 @@ impl Record {
     /// As it is shown, with where its mail stands.
     pub fn shown(self, statuses: &HashMap<Uuid, mail::Status>) -> TicketMessage {
         let mail = self.mail(statuses);
-        let direction =
-            if self.inbound { TicketMessageDirection::In } else { TicketMessageDirection::Out };
+        let direction = if self.inbound { TicketMessageDirection::In } else { TicketMessageDirection::Out };
         let kind = if self.note { TicketMessageType::Note } else { TicketMessageType::Reply };
         let attachments = self.attachments.into_iter().map(TicketAttachment::from);
         TicketMessage {

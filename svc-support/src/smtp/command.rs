@@ -4,9 +4,15 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `HELO`, `EHLO` or `LHLO`.
-    Hello { extended: bool, local: bool },
+    Hello {
+        extended: bool,
+        local: bool,
+    },
     /// The sender, `""` for a bounce, and how large the mail will be when that was said.
-    Mail { from: String, size: Option<u64> },
+    Mail {
+        from: String,
+        size: Option<u64>,
+    },
     Recipient(String),
     Data,
     Reset,
@@ -65,11 +71,15 @@ fn mail(rest: &str) -> Command {
 
 /// The address after a keyword, and what follows it.
 fn path<'a>(text: &'a str, keyword: &str) -> Option<(String, &'a str)> {
-    let rest = text.get(..keyword.len()).filter(|start| start.eq_ignore_ascii_case(keyword)).map(|_| &text[keyword.len()..])?;
+    let rest = text
+        .get(..keyword.len())
+        .filter(|start| start.eq_ignore_ascii_case(keyword))
+        .map(|_| &text[keyword.len()..])?;
     let (inside, after) = rest.trim_start().strip_prefix('<')?.split_once('>')?;
     // A route in front of the address has had no meaning for decades.
     let address = inside.rsplit_once(':').map_or(inside, |(_, address)| address).trim();
-    let is_plain = address.len() <= MOST_ADDRESS && !address.contains(|c: char| c.is_control() || c.is_whitespace());
+    let is_plain =
+        address.len() <= MOST_ADDRESS && !address.contains(|c: char| c.is_control() || c.is_whitespace());
     is_plain.then(|| (address.to_owned(), after))
 }
 
@@ -91,7 +101,9 @@ mod tests {
 
     #[test]
     fn others_are_refused() {
-        for line in ["MAIL", "MAIL TO:<a@b.nl>", "MAIL FROM:a@b.nl", "RCPT TO:<>", "RCPT TO:<a b@c.nl>", "DATA x"] {
+        for line in
+            ["MAIL", "MAIL TO:<a@b.nl>", "MAIL FROM:a@b.nl", "RCPT TO:<>", "RCPT TO:<a b@c.nl>", "DATA x"]
+        {
             assert!(matches!(parse(line), Command::Malformed(_)), "{line}");
         }
         assert!(matches!(parse("MAIL FROM:<a@b.nl> SIZE=x"), Command::Malformed(_)));

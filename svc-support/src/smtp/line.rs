@@ -79,10 +79,7 @@ async fn read_data<S: AsyncRead + Unpin>(
     }
 }
 
-async fn within<T>(
-    patience: Duration,
-    reading: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
+async fn within<T>(patience: Duration, reading: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::time::timeout(patience, reading).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
@@ -99,9 +96,9 @@ mod tests {
     async fn a_mail_ends_with_a_dot_on_a_line_of_its_own() {
         assert_eq!(mail_of(b"a\r\n..b\r\n.\r\nQUIT", 99).await, Ok(Some(b"a\r\n.b\r\n".to_vec())));
         assert_eq!(mail_of(b".\r\n", 99).await, Ok(Some(Vec::new())));
-        for other in [&b"a\n.\n.\r\n"[..], b"a\n.\r\n.\r\n", b"a\r.\r\n\r\n.\r\n", b"a\r\n.\r\n"] {
+        for other in [&b"a\n.\n\r\n.\r\n"[..], b"a\n.\r\n.\r\n", b"a\r.\r\n\r\n.\r\n", b"a\r\n.\r\n"] {
             let whole = other.strip_suffix(b".\r\n").unwrap();
-            assert_eq!(mail_of(other, 99).await, Ok(Some(whole.to_vec())), "{:?}", other);
+            assert_eq!(mail_of(other, 99).await, Ok(Some(whole.to_vec())), "{other:?}");
         }
         assert_eq!(mail_of(b"a\r\n.", 99).await, Err(ErrorKind::UnexpectedEof));
     }

@@ -18,7 +18,7 @@ const MOST_RECIPIENTS: usize = 100;
 /// Mails, mistakes and minutes of one conversation.
 const MOST_MAILS: usize = 100;
 const MOST_MISTAKES: usize = 10;
-const PATIENCE: Duration = Duration::from_mins(60);
+const PATIENCE: Duration = Duration::from_hours(1);
 /// For writing an answer.
 const PATIENCE_WITH_AN_ANSWER: Duration = Duration::from_secs(30);
 
@@ -123,7 +123,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             return self.go_on("250 hello").await;
         }
         let size = intake::MOST;
-        let answer = format!("250-hello\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE {size}");
+        let answer = format!(
+            "250-hello\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE {size}"
+        );
         self.go_on(&answer).await
     }
 

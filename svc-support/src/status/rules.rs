@@ -6,7 +6,7 @@ pub const WAITING: &str = "waiting";
 pub const CLOSED: &str = "closed";
 
 /// The status of a new ticket: `new`, or the first active one when the account does not use that.
-pub fn of_a_new_ticket<'a>(active: &'a [String]) -> &'a str {
+pub fn of_a_new_ticket(active: &[String]) -> &str {
     let first = || active.first().map_or(NEW, String::as_str);
     active.iter().map(String::as_str).find(|name| *name == NEW).unwrap_or_else(first)
 }

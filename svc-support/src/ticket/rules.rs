@@ -158,7 +158,11 @@ mod tests {
 
     #[test]
     fn only_what_is_named_changes() {
-        let current = create(&TicketInput { subject: "A".into(), ..TicketInput::default() }, &ann(), &mut Faults::default());
+        let current = create(
+            &TicketInput { subject: "A".into(), ..TicketInput::default() },
+            &ann(),
+            &mut Faults::default(),
+        );
         let given = TicketPatch { subject: "B".into(), client_email: "no".into(), ..TicketPatch::default() };
         let mut faults = Faults::default();
         let paths = ["subject".to_owned()];

@@ -31,7 +31,8 @@ macro_rules! select {
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
-        let (id, version, number, subject) = (columns.take()?, columns.take()?, columns.take()?, columns.take()?);
+        let (id, version, number, subject) =
+            (columns.take()?, columns.take()?, columns.take()?, columns.take()?);
         let status = columns.take()?;
         let priority = i32::from(columns.take::<i16>()?);
         let values = Values {
@@ -124,11 +125,7 @@ pub async fn find_by_number(
         .await?)
 }
 
-pub async fn insert(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
+pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "insert into support.ticket (account_id, id, version, number, subject, status, priority, client_name, \
                client_email, client_id, source, channel_id, reply_secret, message_count, last_message_at, search_text, \
                created_at, updated_at, closed_at) \
@@ -159,11 +156,7 @@ pub async fn insert(
 }
 
 /// Stores everything of a ticket that can change.
-pub async fn update(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "update support.ticket set version = $3, subject = $4, status = $5, priority = $6, client_name = $7, \
                client_email = $8, client_id = $9, message_count = $10, last_message_at = $11, search_text = $12, \
                updated_at = $13, closed_at = $14 where account_id = $1 and id = $2";

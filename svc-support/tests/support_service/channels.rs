@@ -41,7 +41,11 @@ async fn a_channel_can_be_added_changed_switched_off_and_removed() {
     let user = world.user().await;
     let made = user.add_channel(support()).await.unwrap();
     assert_eq!((made.email.as_str(), made.order, made.active), ("support@bakery.example", 2, true));
-    assert_eq!(user.add_channel(support()).await.unwrap_err().code(), Code::FailedPrecondition, "its address is taken");
+    assert_eq!(
+        user.add_channel(support()).await.unwrap_err().code(),
+        Code::FailedPrecondition,
+        "its address is taken"
+    );
     let nameless = TicketChannelInput { name: " ".into(), email: "x".into(), ..support() };
     assert_eq!(user.add_channel(nameless).await.unwrap_err().code(), Code::InvalidArgument);
 

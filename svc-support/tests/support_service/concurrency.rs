@@ -12,7 +12,8 @@ use crate::world::{World, mail, text};
 async fn concurrent_tickets_get_numbers_without_gaps() {
     let world = World::new().await;
     let user = world.user().await;
-    let made = join_all((0..20).map(|number| user.ticket(json!({"subject": format!("Ticket {number}")})))).await;
+    let made =
+        join_all((0..20).map(|number| user.ticket(json!({"subject": format!("Ticket {number}")})))).await;
     let numbers: HashSet<String> = made.iter().map(|ticket| text(ticket, "number")).collect();
     assert_eq!(numbers, (1..=20).map(|number| format!("T-{number:05}")).collect());
     assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 20);

@@ -85,7 +85,11 @@ async fn a_domain_is_verified_by_its_dns_and_then_mail_comes_from_it() {
                "created_at": domain["created_at"], "updated_at": domain["updated_at"]})
     );
 
-    let channel = TicketChannelInput { name: "Bakery".into(), email: "support@bakery.example".into(), ..Default::default() };
+    let channel = TicketChannelInput {
+        name: "Bakery".into(),
+        email: "support@bakery.example".into(),
+        ..Default::default()
+    };
     user.add_channel(channel).await.unwrap();
     user.reply(&text(&user.ann().await, "id"), "Hello").await;
     eventually("the mail arrives", async || world.sink.received().len() == 1).await;
@@ -119,9 +123,14 @@ async fn mail_to_a_verified_domain_comes_in_for_its_channels_only() {
     let dns = Dns::start().await;
     let world = world(&dns).await;
     let user = world.user().await;
-    let channel = TicketChannelInput { name: "Bakery".into(), email: "support@bakery.example".into(), ..Default::default() };
+    let channel = TicketChannelInput {
+        name: "Bakery".into(),
+        email: "support@bakery.example".into(),
+        ..Default::default()
+    };
     user.add_channel(channel).await.unwrap();
-    let send = async |id: &str, to: &str| world.send("ann@client.example", &[to], &mail(id, "", "A", "x")).await;
+    let send =
+        async |id: &str, to: &str| world.send("ann@client.example", &[to], &mail(id, "", "A", "x")).await;
     assert!(send("1@x", "support@bakery.example").await.is_err(), "not verified yet");
     let added = add(&user, "bakery.example", EmailDomainType::Full).await.unwrap();
     set(&dns, &added);

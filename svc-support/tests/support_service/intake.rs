@@ -9,21 +9,50 @@ use crate::world::{User, World, mail, text};
 async fn a_mail_opens_a_ticket_with_what_it_says() {
     let world = World::new().await;
     let user = world.user().await;
-    let got = user.receive(&mail("1@client.example", "Reply-To: desk@client.example\r\n", "Where is it?", "Hello")).await;
+    let got = user
+        .receive(&mail("1@client.example", "Reply-To: desk@client.example\r\n", "Where is it?", "Hello"))
+        .await;
     assert_eq!(got.outcome(), IntakeOutcome::Opened);
     let ticket = user.get(&got.ticket_id).await;
     assert_eq!((text(&ticket, "subject"), text(&ticket, "status")), ("Where is it?".into(), "new".into()));
-    assert_eq!((text(&ticket, "client_name"), text(&ticket, "client_email")), ("Ann".into(), "desk@client.example".into()));
+    assert_eq!(
+        (text(&ticket, "client_name"), text(&ticket, "client_email")),
+        ("Ann".into(), "desk@client.example".into())
+    );
     assert_eq!(text(&ticket, "source"), "email");
     let messages = user.messages(&got.ticket_id).await;
     let [message] = messages.as_slice() else { panic!("{messages:?}") };
-    assert_eq!((&message["direction"], &message["type"], &message["body"]), (&json!("in"), &json!("reply"), &json!("Hello")));
+    assert_eq!(
+        (&message["direction"], &message["type"], &message["body"]),
+        (&json!("in"), &json!("reply"), &json!("Hello"))
+    );
     assert_eq!(message["author"], json!({"name": "Ann", "email": "ann@client.example"}));
     assert_eq!(message["meta"]["message_id"], "1@client.example");
     assert_eq!(message["meta"]["to"], json!(["support@bakery.example"]));
 
     let nothing = user.receive("From: x@y.nl\r\n\r\n").await;
     assert_eq!(user.get(&nothing.ticket_id).await["subject"], "(no subject)");
+}
+
+#[tokio::test]
+async fn a_client_is_known_by_the_address_unless_two_have_it() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let ann = user.client(json!({"firstname": "Ann", "email": "Ann@client.example"})).await;
+    user.client(json!({"firstname": "Joann", "email": "joann@client.example"})).await;
+    let got = user.receive(&mail("1@x", "", "A", "x").replace("From: Ann <", "From: <")).await;
+    let ticket = user.get(&got.ticket_id).await;
+    assert_eq!((text(&ticket, "client_id"), text(&ticket, "client_name")), (ann, "Ann".into()));
+    user.client(json!({"firstname": "Other", "email": "ann@client.example"})).await;
+    let got = user.receive(&mail("2@x", "", "A", "x")).await;
+    assert_eq!(user.get(&got.ticket_id).await["client_id"], json!(null));
+}
+
+#[tokio::test]
+async fn mail_does_not_wait_for_relations() {
+    let world = World::with(&["--peers", "relations=http://127.0.0.1:1"]).await;
+    let user = world.user().await;
+    assert_eq!(user.receive(&mail("1@x", "", "A", "x")).await.outcome(), IntakeOutcome::Opened);
 }
 
 #[tokio::test]
@@ -65,7 +94,9 @@ async fn a_number_in_the_subject_counts_only_from_those_who_have_part_in_the_tic
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
-    user.write(&id, json!({"body": "Hello", "to": "ann@client.example", "cc": "Boss@client.example"})).await.expect(201);
+    user.write(&id, json!({"body": "Hello", "to": "ann@client.example", "cc": "Boss@client.example"}))
+        .await
+        .expect(201);
     let from = |id: &str, address: &str| {
         mail(id, "", "RE: bread [T-00001]", "More").replace("ann@client.example", address)
     };
@@ -104,9 +135,12 @@ async fn what_programs_write_and_what_we_wrote_is_not_kept() {
             ..ReceiveMailRequest::default()
         };
         let got = user.try_receive(request).await.unwrap();
-        (got.outcome() == IntakeOutcome::Ignored && !got.reason.is_empty() && got.ticket_id.is_empty()).then_some(())
+        (got.outcome() == IntakeOutcome::Ignored && !got.reason.is_empty() && got.ticket_id.is_empty())
+            .then_some(())
     };
-    ignored(mail("2@x", "Auto-Submitted: auto-replied\r\nIn-Reply-To: <1@x>\r\n", "Away", "x"), "").await.unwrap();
+    ignored(mail("2@x", "Auto-Submitted: auto-replied\r\nIn-Reply-To: <1@x>\r\n", "Away", "x"), "")
+        .await
+        .unwrap();
     ignored(mail("3@x", "Precedence: bulk\r\n", "News", "x"), "a@b.nl").await.unwrap();
     ignored(mail("4@x", "", "Undeliverable", "x"), "<>").await.unwrap();
     ignored(mail(&ours, "", "Hello", "x"), "").await.unwrap();
@@ -138,7 +172,11 @@ async fn a_mail_comes_through_the_channel_that_it_was_sent_to() {
         Ok::<_, tonic::Status>(text(&user.get(&ticket).await["meta"], "channel_id"))
     };
     let inbound = sales.inbound_email.to_uppercase();
-    for (number, address) in [inbound.as_str(), "Sales@bakery.example", "sales+x@bakery.example", "orders@bakery.example"].into_iter().enumerate() {
+    for (number, address) in
+        [inbound.as_str(), "Sales@bakery.example", "sales+x@bakery.example", "orders@bakery.example"]
+            .into_iter()
+            .enumerate()
+    {
         assert_eq!(channel_of(&format!("{number}@x"), &[address], "").await.unwrap(), sales.id, "{address}");
     }
     assert_ne!(channel_of("8@x", &["other@bakery.example"], "").await.unwrap(), sales.id, "the first one");
@@ -161,17 +199,31 @@ async fn attachments_become_files_that_the_rest_of_the_product_hears_of() {
     let got = user.receive(&with_file("1@x")).await;
     let message = user.messages(&got.ticket_id).await.remove(0);
     let file = &message["meta"]["attachments"][0];
-    assert_eq!((&file["name"], &file["content_type"], &file["size"]), (&json!("a.png"), &json!("image/png"), &json!(5)));
+    assert_eq!(
+        (&file["name"], &file["content_type"], &file["size"]),
+        (&json!("a.png"), &json!("image/png"), &json!(5))
+    );
     let id = text(file, "id");
-    let path = world.files().join("support").join(user.account().id.to_string()).join("attachments").join(id.replace('-', ""));
+    let path = world
+        .files()
+        .join("support")
+        .join(user.account().id.to_string())
+        .join("attachments")
+        .join(id.replace('-', ""));
     assert_eq!(std::fs::read(path).unwrap(), b"hello");
     let events = file_events(&world, &user).await;
     let [event] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(event["id"], json!(id));
-    assert_eq!((&event["service"], &event["area"], &event["key"]), (&json!("support"), &json!("attachments"), &json!(id.replace('-', ""))));
-    assert_eq!(event["source"], json!({
-        "type": "ticket_message", "id": got.message_id, "parent_type": "ticket", "parent_id": got.ticket_id,
-    }));
+    assert_eq!(
+        (&event["service"], &event["area"], &event["key"]),
+        (&json!("support"), &json!("attachments"), &json!(id.replace('-', "")))
+    );
+    assert_eq!(
+        event["source"],
+        json!({
+            "type": "ticket_message", "id": got.message_id, "parent_type": "ticket", "parent_id": got.ticket_id,
+        })
+    );
     user.receive(&with_file("1@x")).await;
     assert_eq!(file_events(&world, &user).await.len(), 1, "a mail that comes again brings no file again");
 }

@@ -15,7 +15,8 @@ async fn a_reply_is_mailed_and_the_ticket_waits() {
     let ticket = user.ann().await;
     let id = text(&ticket, "id");
     world.clock.advance(chrono::TimeDelta::minutes(1));
-    let answer = user.write(&id, json!({"html": "<p onclick=x>It is <b>on</b> its way</p><script>x</script>"})).await;
+    let answer =
+        user.write(&id, json!({"html": "<p onclick=x>It is <b>on</b> its way</p><script>x</script>"})).await;
     let answer = answer.expect(201);
     let message = answer.at("/data");
     let place = format!("/v1/tickets/{id}/messages/{}", text(&message, "id"));
@@ -38,7 +39,10 @@ async fn a_reply_is_mailed_and_the_ticket_waits() {
     eventually("the mail arrives", async || world.sink.received().len() == 1).await;
     let mail = world.sink.received().remove(0);
     assert_eq!(mail.recipients, ["ann@client.example"]);
-    assert_eq!(header(&mail.message, "Message-ID"), Some(format!("<{}>", text(&message["meta"], "message_id"))));
+    assert_eq!(
+        header(&mail.message, "Message-ID"),
+        Some(format!("<{}>", text(&message["meta"], "message_id")))
+    );
     assert_eq!(header(&mail.message, "Subject").as_deref(), Some("Bread [T-00001]"));
     let reply_to = header(&mail.message, "Reply-To").unwrap();
     assert!(reply_to.contains("reply+") && reply_to.contains(DOMAIN), "{reply_to}");
@@ -78,7 +82,10 @@ async fn a_reply_without_anyone_to_mail_is_kept() {
     let id = text(&user.ticket(json!({"subject": "Phone call"})).await, "id");
     let reply = user.write(&id, json!({"body": "Hello", "cc": "bob@client.example"})).await.expect(201);
     assert_eq!(reply.at("/data/meta/mail"), "no_recipient");
-    let reply = user.write(&id, json!({"body": "Hello", "to": "Ann@client.example, b@client.example"})).await.expect(201);
+    let reply = user
+        .write(&id, json!({"body": "Hello", "to": "Ann@client.example, b@client.example"}))
+        .await
+        .expect(201);
     assert_eq!(reply.at("/data/meta/to"), json!(["ann@client.example", "b@client.example"]));
     assert_eq!(reply.at("/data/meta/mail"), "queued");
 }
@@ -97,7 +104,8 @@ async fn every_fault_of_a_message_is_told() {
     assert_eq!(faults(json!({"body": " ", "html": ""})).await, ["/body required"]);
     assert_eq!(faults(json!({"body": 1})).await, ["/body not_a_string"]);
     assert_eq!(
-        faults(json!({"body": "x", "type": "call", "to": "a@b.nl, no", "cc": "nor", "author_email": "x"})).await,
+        faults(json!({"body": "x", "type": "call", "to": "a@b.nl, no", "cc": "nor", "author_email": "x"}))
+            .await,
         ["/type not_allowed", "/author_email bad_email", "/to bad_email", "/cc bad_email"]
     );
     assert_eq!(faults(json!({"body": "x", "to": many.join(",")})).await, ["/to too_many"]);

@@ -12,10 +12,16 @@ async fn a_conversation_by_mail_stays_one_ticket() {
     let user = world.user().await;
     let inbound = user.inbound().await;
 
-    world.send("ann@client.example", &[&inbound], &mail("first@client.example", "", "Bread", "Where is it?")).await.unwrap();
+    world
+        .send("ann@client.example", &[&inbound], &mail("first@client.example", "", "Bread", "Where is it?"))
+        .await
+        .unwrap();
     let ticket = user.api.get("/v1/tickets").await.at("/data/0");
     let id = text(&ticket, "id");
-    assert_eq!((text(&ticket, "status"), text(&ticket, "client_email")), ("new".into(), "ann@client.example".into()));
+    assert_eq!(
+        (text(&ticket, "status"), text(&ticket, "client_email")),
+        ("new".into(), "ann@client.example".into())
+    );
 
     world.clock.advance(chrono::TimeDelta::minutes(5));
     user.reply(&id, "On its way.").await;
@@ -32,16 +38,37 @@ async fn a_conversation_by_mail_stays_one_ticket() {
     let reply_to = reply_to.rsplit('<').next().unwrap().trim_end_matches('>');
     let thread = format!("In-Reply-To: {ours}\r\nReferences: <first@client.example> {ours}\r\n");
     world.clock.advance(chrono::TimeDelta::minutes(5));
-    world.send("ann@client.example", &[reply_to], &mail("second@client.example", &thread, "Re: Bread", "Thank you")).await.unwrap();
+    world
+        .send(
+            "ann@client.example",
+            &[reply_to],
+            &mail("second@client.example", &thread, "Re: Bread", "Thank you"),
+        )
+        .await
+        .unwrap();
     assert_eq!(user.get(&id).await["status"], "open");
 
     // As one that keeps nothing but the address, and one that keeps nothing but the thread.
-    world.send("ann@client.example", &[reply_to], &mail("third@client.example", "", "Also", "One more")).await.unwrap();
+    world
+        .send("ann@client.example", &[reply_to], &mail("third@client.example", "", "Also", "One more"))
+        .await
+        .unwrap();
     let thread = format!("In-Reply-To: {ours}\r\n");
-    world.send("ann@client.example", &[&inbound], &mail("fourth@client.example", &thread, "Also", "Two more")).await.unwrap();
+    world
+        .send("ann@client.example", &[&inbound], &mail("fourth@client.example", &thread, "Also", "Two more"))
+        .await
+        .unwrap();
     // And one that keeps only the subject.
-    world.send("ann@client.example", &[&inbound], &mail("fifth@client.example", "", "RE: Bread [T-00001]", "Three")).await.unwrap();
-    let directions: Vec<_> = user.messages(&id).await.iter().map(|message| message["direction"].clone()).collect();
+    world
+        .send(
+            "ann@client.example",
+            &[&inbound],
+            &mail("fifth@client.example", "", "RE: Bread [T-00001]", "Three"),
+        )
+        .await
+        .unwrap();
+    let directions: Vec<_> =
+        user.messages(&id).await.iter().map(|message| message["direction"].clone()).collect();
     assert_eq!(directions, [json!("in"), json!("out"), json!("in"), json!("in"), json!("in"), json!("in")]);
     assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 1);
 

@@ -24,7 +24,10 @@ async fn a_mail_for_a_channel_becomes_a_ticket() {
     let world = World::new().await;
     let user = world.user().await;
     let inbound = user.inbound().await;
-    world.send("ann@client.example", &[&inbound], &mail("1@x", "", "Bread", "Hello\r\n.\r\ndots")).await.unwrap();
+    world
+        .send("ann@client.example", &[&inbound], &mail("1@x", "", "Bread", "Hello\r\n.\r\ndots"))
+        .await
+        .unwrap();
     let list = user.api.get("/v1/tickets").await;
     assert_eq!(list.at("/meta/total"), 1);
     let messages = user.messages(list.at("/data/0/id").as_str().unwrap()).await;
@@ -38,8 +41,12 @@ async fn only_those_who_are_known_are_let_in() {
     let inbound = user.inbound().await;
     let (kind, rest) = inbound.split_once('+').unwrap();
     let wrong = format!("{kind}+a{}", &rest[1..]);
-    for address in [wrong.as_str(), "victim@gmail.example", &format!("reply+abc@{DOMAIN}"), "postmaster@localhost"] {
-        let heard = talk(&world, &["EHLO x", "MAIL FROM:<a@b.nl>", &format!("RCPT TO:<{address}>"), "DATA", "QUIT"]).await;
+    for address in
+        [wrong.as_str(), "victim@gmail.example", &format!("reply+abc@{DOMAIN}"), "postmaster@localhost"]
+    {
+        let heard =
+            talk(&world, &["EHLO x", "MAIL FROM:<a@b.nl>", &format!("RCPT TO:<{address}>"), "DATA", "QUIT"])
+                .await;
         assert_eq!(codes(&heard), ["220", "250", "250", "550", "503", "221"], "{address}: {heard}");
     }
     let tried: Vec<String> = (0..20).map(|number| format!("RCPT TO:<x{number}@{DOMAIN}>")).collect();
@@ -60,7 +67,8 @@ async fn a_channel_that_is_switched_off_takes_no_mail_in() {
         .execute(&mut world.database.connect().await)
         .await
         .unwrap();
-    let heard = talk(&world, &["HELO x", "MAIL FROM:<a@b.nl>", &format!("RCPT TO:<{inbound}>"), "QUIT"]).await;
+    let heard =
+        talk(&world, &["HELO x", "MAIL FROM:<a@b.nl>", &format!("RCPT TO:<{inbound}>"), "QUIT"]).await;
     assert_eq!(codes(&heard), ["220", "250", "250", "550", "221"]);
 }
 
@@ -70,8 +78,19 @@ async fn the_conversation_keeps_its_order_and_its_limits() {
     let heard = talk(
         &world,
         &[
-            "MAIL FROM:<a@b.nl>", "EHLO x", "RCPT TO:<a@b.nl>", "DATA", "MAIL FROM:a@b.nl", "STARTTLS", "VRFY a",
-            "MAIL FROM:<a@b.nl> SIZE=999999999", "MAIL FROM:<a@b.nl>", "MAIL FROM:<a@b.nl>", "RSET", "NOOP", "QUIT",
+            "MAIL FROM:<a@b.nl>",
+            "EHLO x",
+            "RCPT TO:<a@b.nl>",
+            "DATA",
+            "MAIL FROM:a@b.nl",
+            "STARTTLS",
+            "VRFY a",
+            "MAIL FROM:<a@b.nl> SIZE=999999999",
+            "MAIL FROM:<a@b.nl>",
+            "MAIL FROM:<a@b.nl>",
+            "RSET",
+            "NOOP",
+            "QUIT",
         ],
     )
     .await;
@@ -92,12 +111,26 @@ async fn over_lmtp_each_recipient_has_an_answer_and_each_account_a_ticket() {
     let heard = talk(
         &world,
         &[
-            "LHLO x", "MAIL FROM:<a@b.nl>", &format!("RCPT TO:<{first}>"), &format!("RCPT TO:<{second}>"),
-            &format!("RCPT TO:<{first}>"), "DATA", "From: a@b.nl", "Message-ID: <1@x>", "", "Hello", ".", "QUIT",
+            "LHLO x",
+            "MAIL FROM:<a@b.nl>",
+            &format!("RCPT TO:<{first}>"),
+            &format!("RCPT TO:<{second}>"),
+            &format!("RCPT TO:<{first}>"),
+            "DATA",
+            "From: a@b.nl",
+            "Message-ID: <1@x>",
+            "",
+            "Hello",
+            ".",
+            "QUIT",
         ],
     )
     .await;
-    assert_eq!(codes(&heard), ["220", "250", "250", "250", "250", "250", "354", "250", "250", "250", "221"], "{heard}");
+    assert_eq!(
+        codes(&heard),
+        ["220", "250", "250", "250", "250", "250", "354", "250", "250", "250", "221"],
+        "{heard}"
+    );
     for user in [one, two] {
         assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 1);
     }
@@ -134,7 +167,8 @@ async fn a_client_that_goes_away_in_the_middle_leaves_nothing() {
     let user = world.user().await;
     let inbound = user.inbound().await;
     let mut stream = TcpStream::connect(world.door).await.unwrap();
-    let half = format!("HELO x\r\nMAIL FROM:<a@b.nl>\r\nRCPT TO:<{inbound}>\r\nDATA\r\nFrom: a@b.nl\r\n\r\nHal");
+    let half =
+        format!("HELO x\r\nMAIL FROM:<a@b.nl>\r\nRCPT TO:<{inbound}>\r\nDATA\r\nFrom: a@b.nl\r\n\r\nHal");
     stream.write_all(half.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
     let mut heard = String::new();

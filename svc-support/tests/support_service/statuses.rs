@@ -87,6 +87,7 @@ async fn tickets_get_only_statuses_that_are_in_use() {
     assert_eq!(ticket["status"], "open", "the first active one");
     user.reply(&text(&ticket, "id"), "Hello").await;
     assert_eq!(user.get(&text(&ticket, "id")).await["status"], "open", "nowhere to go");
-    let answer: Value = user.patch(&text(&ticket, "id"), json!({"status": "waiting"})).await.expect(422).json();
+    let answer: Value =
+        user.patch(&text(&ticket, "id"), json!({"status": "waiting"})).await.expect(422).json();
     assert_eq!(answer["errors"][0]["code"], "not_allowed");
 }

@@ -8,7 +8,8 @@ use crate::world::{World, text};
 async fn a_new_ticket_has_every_field_of_its_shape() {
     let world = World::new().await;
     let user = world.user().await;
-    let answer = user.api.post("/v1/tickets", json!({"subject": "  Bread  ", "priority": "weird"})).await.expect(201);
+    let answer =
+        user.api.post("/v1/tickets", json!({"subject": "  Bread  ", "priority": "weird"})).await.expect(201);
     let ticket = answer.at("/data");
     let id = text(&ticket, "id");
     assert_eq!(answer.header("location"), Some(format!("/v1/tickets/{id}").as_str()));
@@ -36,16 +37,21 @@ async fn a_new_ticket_has_every_field_of_its_shape() {
 async fn a_client_gives_its_name_and_address_and_must_exist() {
     let world = World::new().await;
     let user = world.user().await;
-    let id = user.client(json!({"firstname": "Ann", "lastname": "Smit", "email": "ann@client.example"})).await;
+    let id =
+        user.client(json!({"firstname": "Ann", "lastname": "Smit", "email": "ann@client.example"})).await;
     let ticket = user.ticket(json!({"subject": "A", "client_id": id})).await;
-    assert_eq!((text(&ticket, "client_name"), text(&ticket, "client_email")), ("Ann Smit".into(), "ann@client.example".into()));
+    assert_eq!(
+        (text(&ticket, "client_name"), text(&ticket, "client_email")),
+        ("Ann Smit".into(), "ann@client.example".into())
+    );
     assert_eq!(ticket["client_id"], json!(id));
 
     let stranger = world.user().await;
     for unknown in [id.as_str(), "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "x"] {
         let body = json!({"client_email": "no", "client_id": unknown});
         let answer = stranger.api.post("/v1/tickets", body).await.expect(422);
-        let expected = [("/subject", "required"), ("/client_email", "bad_email"), ("/client_id", "unknown_reference")];
+        let expected =
+            [("/subject", "required"), ("/client_email", "bad_email"), ("/client_id", "unknown_reference")];
         let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         assert_eq!(answer.faults(), expected, "{unknown}");
     }
@@ -66,7 +72,8 @@ async fn a_patch_changes_what_it_names() {
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
     world.clock.advance(chrono::TimeDelta::minutes(1));
-    let changed = user.patch(&id, json!({"subject": "Rolls", "priority": "high", "client_email": null})).await;
+    let changed =
+        user.patch(&id, json!({"subject": "Rolls", "priority": "high", "client_email": null})).await;
     let changed = changed.expect(200).at("/data");
     assert_eq!((text(&changed, "subject"), text(&changed, "priority")), ("Rolls".into(), "high".into()));
     assert_eq!((&changed["client_name"], &changed["client_email"]), (&json!("Ann"), &json!("")));
@@ -74,7 +81,8 @@ async fn a_patch_changes_what_it_names() {
 
     user.patch(&id, json!({})).await.expect(422);
     user.patch(&id, json!({"colour": "red"})).await.expect(422);
-    let answer = user.patch(&id, json!({"subject": " ", "client_email": "x", "status": null})).await.expect(422);
+    let answer =
+        user.patch(&id, json!({"subject": " ", "client_email": "x", "status": null})).await.expect(422);
     let places: Vec<String> = answer.faults().into_iter().map(|(place, _)| place).collect();
     assert_eq!(places, ["/subject", "/status", "/client_email"]);
     user.patch("x", json!({"subject": "A"})).await.expect(404);
@@ -103,9 +111,16 @@ async fn a_search_finds_number_subject_name_and_address() {
     let user = world.user().await;
     user.ann().await;
     user.ticket(json!({"subject": "Delivery 100%", "client_name": "Éva"})).await;
-    for (term, count) in
-        [("t-00001", 1), ("BREAD", 1), ("ann@client", 1), ("éva", 1), ("100%25", 1), ("t-0000", 2), ("zzz", 0), ("%20", 2)]
-    {
+    for (term, count) in [
+        ("t-00001", 1),
+        ("BREAD", 1),
+        ("ann@client", 1),
+        ("éva", 1),
+        ("100%25", 1),
+        ("t-0000", 2),
+        ("zzz", 0),
+        ("%20", 2),
+    ] {
         let answer = user.api.get(&format!("/v1/tickets?search={term}")).await.expect(200);
         assert_eq!(answer.at("/meta/total"), count, "{term}");
     }

@@ -158,7 +158,8 @@ impl User {
 
     /// A ticket of Ann's.
     pub async fn ann(&self) -> Value {
-        self.ticket(json!({"subject": "Bread", "client_name": "Ann", "client_email": "ann@client.example"})).await
+        self.ticket(json!({"subject": "Bread", "client_name": "Ann", "client_email": "ann@client.example"}))
+            .await
     }
 
     pub async fn get(&self, id: &str) -> Value {

@@ -114,8 +114,10 @@ async fn add_ticket(
 /// A client's mail; an answer refers to the first one of its thread.
 fn mail(ticket: &Ticket, place: usize, client: &Value) -> Result<String, String> {
     let Ticket { key, subject, thread, .. } = ticket;
-    let (name, email) = (format!("{} {}", text(client, "firstname")?, text(client, "lastname")?), text(client, "email")?);
-    let answer = if place == 0 { String::new() } else { format!("In-Reply-To: <demo-{key}-0@example.com>\r\n") };
+    let (name, email) =
+        (format!("{} {}", text(client, "firstname")?, text(client, "lastname")?), text(client, "email")?);
+    let answer =
+        if place == 0 { String::new() } else { format!("In-Reply-To: <demo-{key}-0@example.com>\r\n") };
     let body = thread.get(place).map_or("", |message| &message.text).replace('\n', "\r\n");
     Ok(format!(
         "From: {name} <{email}>\r\nTo: support@example.com\r\nSubject: {subject}\r\n\
