@@ -1,6 +1,8 @@
 //! Nothing of one account is seen or changed by another, and what is for the mesh is closed to keys.
 
-use proto::support::{DeleteTicketChannelRequest, ListTicketStatusesRequest, ReceiveMailRequest};
+use proto::support::{
+    DeleteTicketChannelRequest, ListTicketStatusesRequest, ReceiveMailRequest, TicketChannelInput,
+};
 use serde_json::json;
 use tonic::Code;
 
@@ -49,7 +51,7 @@ async fn what_is_for_the_mesh_is_closed_to_keys() {
     user.mesh.scopes = vec!["tickets.read".into(), "tickets.write".into()];
     let denied = |status: tonic::Status| assert_eq!(status.code(), Code::PermissionDenied);
     denied(user.try_receive(ReceiveMailRequest::default()).await.unwrap_err());
-    denied(user.add_channel(Default::default()).await.unwrap_err());
+    denied(user.add_channel(TicketChannelInput::default()).await.unwrap_err());
     let delete = user.mesh.request(DeleteTicketChannelRequest::default());
     denied(user.channels().delete_ticket_channel(delete).await.unwrap_err());
     let list = user.mesh.request(ListTicketStatusesRequest::default());
