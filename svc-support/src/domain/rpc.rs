@@ -3,6 +3,7 @@
 use chassis::call::Context;
 use chassis::outgoing::{self, Outgoing};
 use chassis::{Call, Db, Tx, mail};
+use futures::future::try_join_all;
 use proto::api::mail_key_service_client::MailKeyServiceClient;
 use proto::api::{DeleteMailKeyRequest, Fault, ListMeta, PutMailKeyRequest};
 use proto::support::email_domain_service_server::EmailDomainService;
@@ -139,8 +140,9 @@ impl Domains {
     async fn look(&self, record: &mut Record) -> Result<(), Error> {
         let wanted = rules::records(record, &mail::key_record(&record.private_key)?, &self.own);
         let (mut found, mut complete) = (Vec::new(), true);
-        for wanted in &wanted {
-            if rules::is_met(wanted, &self.dns.values(wanted).await?) {
+        let values = try_join_all(wanted.iter().map(|wanted| self.dns.values(wanted))).await?;
+        for (wanted, values) in wanted.iter().zip(&values) {
+            if rules::is_met(wanted, values) {
                 found.push(wanted.purpose.to_owned());
             } else {
                 complete &= !wanted.required;
