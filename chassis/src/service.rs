@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
+use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
 use crate::clock::Clock;
@@ -21,7 +22,7 @@ use crate::peer::Peers;
 use crate::provisioning;
 use crate::references::{self, Referable, References};
 use crate::relay;
-use crate::server;
+use crate::server::{self, Stage};
 use crate::telemetry;
 use crate::token::Tokens;
 use crate::worker::Worker;
@@ -56,6 +57,11 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Serves what is not gRPC, if there is anything, until it is told to stop. An error ends the process.
+    async fn serve_besides(_runtime: Runtime, _stop: watch::Receiver<Stage>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Its records that other services may refer to.
     fn referables() -> &'static [Referable] {
         &[]
@@ -77,9 +83,13 @@ pub struct Definition {
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
+    pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
     pub referables: &'static [Referable],
     pub provision: Provision,
 }
+
+/// What a service serves besides gRPC.
+pub type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Creates what an account starts with.
 pub type Provision = for<'a, 'b> fn(&'a mut Tx<'b>) -> Provisioned<'a>;
@@ -90,6 +100,9 @@ impl Definition {
         fn provision<'a, S: Service>(tx: &'a mut Tx<'_>) -> Provisioned<'a> {
             Box::pin(async move { S::provision(tx).await })
         }
+        fn serve_besides<S: Service>(runtime: Runtime, stop: watch::Receiver<Stage>) -> Serving {
+            S::serve_besides(runtime, stop)
+        }
         Self {
             name: S::NAME,
             about: S::ABOUT,
@@ -98,6 +111,7 @@ impl Definition {
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
+            serve_besides: serve_besides::<S>,
             referables: S::referables(),
             provision: provision::<S>,
         }

@@ -148,6 +148,7 @@ async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)>
         ("/v1/projects/", json!({"name": "Owner's project"})),
         ("/v1/tasks/", json!({"title": "Owner's task"})),
         ("/v1/notes/", json!({"body": "Owner's note"})),
+        ("/v1/tickets/", json!({"subject": "Owner's ticket"})),
     ] {
         let thing = owner.post(prefix.trim_end_matches('/'), body).await.expect(201);
         things.push((prefix, id(&thing)));

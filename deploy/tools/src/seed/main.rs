@@ -1,5 +1,5 @@
 //! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents,
-//! the collection of an invoice, the pipelines, hours and files go over gRPC.
+//! the collection of an invoice, the pipelines, hours and files go over gRPC, and what clients write comes in there too.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
@@ -12,6 +12,7 @@ mod relations;
 mod sales;
 mod seller;
 mod subscriptions;
+mod support;
 mod work;
 
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ use crate::mesh::Mesh;
 use crate::seller::Desk;
 
 /// Fill an account with sample clients, suppliers, products, deals, invoices, quotes, workorders, subscriptions, a
-/// mandate, projects, hours, tasks, notes and files.
+/// mandate, projects, hours, tasks, notes, files and tickets.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -47,6 +48,9 @@ struct Options {
     /// Address of work's gRPC, for projects and what goes with them
     #[arg(long, value_name = "URL", requires = "account")]
     work: Option<String>,
+    /// Address of support's gRPC, to let clients write
+    #[arg(long, value_name = "URL", requires = "account")]
+    support: Option<String>,
     /// Id of the account
     #[arg(long, value_name = "ID")]
     account: Option<Uuid>,
@@ -83,6 +87,10 @@ async fn run(options: &Options) -> Result<(), String> {
     if let (Some(work), Some(mesh)) = (&options.work, &mesh) {
         let desk = work::Desk::open(work, mesh).await?;
         work::data()?.add(&mut api, &desk, today).await?;
+    }
+    if let (Some(support), Some(mesh)) = (&options.support, &mesh) {
+        let mut clients = support::Clients::open(support, mesh).await?;
+        support::add(&mut api, &mut clients).await?;
     }
     Ok(())
 }
