@@ -96,6 +96,8 @@ def test_a_label_stands_for_a_call_or_a_known_place(build):
 
 
 def test_a_pod_that_nobody_thought_of_reaches_nothing_but_names(real):
+    policy = real.get("NetworkPolicy", "default-deny")["spec"]
+    assert policy == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     stranger = {"app": "stranger"}
     dns = {"namespace": {"kubernetes.io/metadata.name": "kube-system"}, "pod": {"k8s-app": "kube-dns"}}
     assert allows(real, "Egress", stranger, dns, 53, "UDP") and allows(real, "Egress", stranger, dns, 53)
