@@ -69,8 +69,8 @@ def test_exactly_the_calls_of_the_settings_are_let_through(real):
     called = {(program, host, port) for program in PROGRAMS for _, host, port, *_ in real.calls(program)}
     let_through = {
         (caller, callee, port)
-        for caller, from_labels in pods.items() for callee, to_labels in pods.items() for port in (HTTP, GRPC, OPERATORS)
-        if allows(real, "Egress", from_labels, to_labels, port) and allows(real, "Ingress", to_labels, from_labels, port)
+        for caller, out in pods.items() for callee, into in pods.items() for port in (HTTP, GRPC, OPERATORS)
+        if allows(real, "Egress", out, into, port) and allows(real, "Ingress", into, out, port)
     }
     assert let_through == called
 
@@ -89,9 +89,8 @@ def test_both_ends_of_a_call_agree(real):
 def test_a_label_stands_for_a_call_or_a_known_place(build):
     places = {"database", "mail", "internet"}
     for program in PROGRAMS:
-        reaches = {
-            label.removeprefix("reaches.") for label in labels(build, "Deployment", program) if label.startswith("reaches.")
-        }
+        names = [label for label in labels(build, "Deployment", program) if label.startswith("reaches.")]
+        reaches = {name.removeprefix("reaches.") for name in names}
         assert reaches - places == {service for service, *_ in build.calls(program)}, program
 
 

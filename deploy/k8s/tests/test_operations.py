@@ -70,7 +70,8 @@ def used(expression):
         label.strip() for group in re.findall(r"\bby \(([^)]*)\)", expression) for label in group.split(",")
     }
     bare = re.sub(r'"[^"]*"|\bby \([^)]*\)', "", expression)
-    asked = dict.fromkeys(re.findall(r"(?<![\w$.])([a-z_]\w*)(?=\s*[{\[(]?)", re.sub(r"\{[^}]*\}|\[[^\]]*\]", "", bare)), set())
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", "", bare)
+    asked = dict.fromkeys(re.findall(r"(?<![\w$.])[a-z_]\w*", bare), set())
     for name, matchers in re.findall(r"\b(\w+)\{([^}]*)\}", expression):
         asked[name] = asked.get(name, set()) | set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
     return {name: labels for name, labels in asked.items() if name not in NO_METRIC and name not in ADDED}, grouped
@@ -145,7 +146,8 @@ def test_panels_do_not_overlap_and_say_what_they_show():
     places = set()
     for panel in DASHBOARD["panels"]:
         grid = panel["gridPos"]
-        cells = {(x, y) for x in range(grid["x"], grid["x"] + grid["w"]) for y in range(grid["y"], grid["y"] + grid["h"])}
+        columns, lines = range(grid["x"], grid["x"] + grid["w"]), range(grid["y"], grid["y"] + grid["h"])
+        cells = {(x, y) for x in columns for y in lines}
         assert grid["x"] + grid["w"] <= 24 and not cells & places, panel["title"]
         places |= cells
     ids = [panel["id"] for panel in DASHBOARD["panels"]]
@@ -170,7 +172,8 @@ def test_alerts_fire_when_they_should_and_not_before(tmp_path):
     (tmp_path / "alerts.yaml").write_text(cases)
     tested = promtool("test", "rules", tmp_path / "alerts.yaml")
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    fired = {case["alertname"] for test in yaml.safe_load(cases)["tests"] for case in test["alert_rule_test"] if case.get("exp_alerts")}
+    expected = [case for test in yaml.safe_load(cases)["tests"] for case in test["alert_rule_test"]]
+    fired = {case["alertname"] for case in expected if case.get("exp_alerts")}
     assert fired == {rule["alert"] for rule in ALERTS}, "each alert is seen to fire"
 
 
@@ -179,7 +182,9 @@ def test_prometheus_accepts_the_dashboards_expressions(tmp_path):
     rules = []
     for number, panel in enumerate(panels()):
         for target in panel["targets"]:
-            expression = target["expr"].replace("$__rate_interval", "1m").replace("$namespace", "n").replace("$operation", ".*")
+            expression = target["expr"]
+            for variable, value in (("$__rate_interval", "1m"), ("$namespace", "n"), ("$operation", ".*")):
+                expression = expression.replace(variable, value)
             assert "$" not in expression
             rules.append({"record": f"panel:{number}_{target['refId']}", "expr": expression})
     file = tmp_path / "rules.yaml"

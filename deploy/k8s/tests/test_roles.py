@@ -86,9 +86,8 @@ def tables(server, program):
 def test_a_program_works_with_the_rows_of_its_tables(server, program):
     names = tables(server, program)
     assert {"account", "outbox", "lease", "mail"} <= set(names)
-    for name in names:
-        table = f"{area(program)}.{name}"
-        server.does(f"select * from {table} limit 1; delete from {table} where false", role=serving(program))
+    each = "select * from {0}.{1} limit 1; delete from {0}.{1} where false;"
+    server.does("".join(each.format(area(program), name) for name in names), role=serving(program))
     server.does(
         f"insert into {area(program)}.replica (worker, owner, until) values ('w', gen_random_uuid(), now());"
         f"update {area(program)}.replica set until = now(); delete from {area(program)}.replica", role=serving(program))
@@ -108,11 +107,17 @@ def test_a_program_cannot_change_its_schema(server, program):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_neither_role_sees_another_schema(server, program):
-    for other in PROGRAMS:
-        if other != program:
-            for role in (serving(program), owning(program)):
-                server.refuses(f"select 1 from {area(other)}.outbox", role=role)
-                server.refuses(f"create table {area(other)}.extra (x int)", role=role)
+    others = [area(other) for other in PROGRAMS if other != program]
+    for role in (serving(program), owning(program)):
+        server.refuses(f"select 1 from {others[0]}.outbox", role=role)
+        server.refuses(f"create table {others[-1]}.extra (x int)", role=role)
+        rights = server.does(
+            f"select nspname from pg_namespace where nspname = any('{{{','.join(others)}}}') and"
+            f" has_schema_privilege('{server.prefix}{role}', oid, 'usage, create')"
+            " union all select schemaname || '.' || tablename from pg_tables"
+            f" where schemaname = any('{{{','.join(others)}}}') and has_table_privilege("
+            f"'{server.prefix}{role}', format('%I.%I', schemaname, tablename), 'select, insert, update, delete')")
+        assert rights == "", f"{role}: {rights}"
 
 
 def test_the_operators_of_the_extensions_are_within_reach(server):

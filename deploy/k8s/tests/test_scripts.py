@@ -23,8 +23,8 @@ logs) echo "what went wrong" ;;
 esac
 """)
     fake.chmod(0o755)
-    done = subprocess.run(
-        [ROLLOUT, *arguments], capture_output=True, text=True, env=os.environ | {"KUBECTL": str(fake), "MIGRATE_WITHIN": "1"})
+    environment = os.environ | {"KUBECTL": str(fake), "MIGRATE_WITHIN": "1"}
+    done = subprocess.run([ROLLOUT, *arguments], capture_output=True, text=True, env=environment)
     calls = (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
     return done, calls
 
@@ -117,14 +117,14 @@ def test_every_role_has_a_password_of_its_own_in_both_files(tmp_path):
     statements = re.findall(r"alter role (\w+) password '(\w+)';", (tmp_path / "passwords.sql").read_text())
     assert len({password for _, password in statements}) == len(statements) == 2 * len(PROGRAMS)
     addresses = {secret["DATABASE_URL"] for secret in secrets.values() if "DATABASE_URL" in secret}
-    assert addresses == {
-        f"postgres://{role}:{password}@db.example:6432/administration?sslmode=verify-full" for role, password in statements
-    }
+    place = "db.example:6432/administration?sslmode=verify-full"
+    assert addresses == {f"postgres://{role}:{password}@{place}" for role, password in statements}
     for file in ("secrets.yaml", "passwords.sql"):
         assert (tmp_path / file).stat().st_mode & 0o777 == 0o600
 
 
 def test_secrets_are_not_overwritten(tmp_path):
     made_secrets(tmp_path, "administration", "db.example")
-    again = subprocess.run([MAKE_SECRETS, "--out", tmp_path, "administration", "db.example"], capture_output=True, text=True)
+    command = [MAKE_SECRETS, "--out", tmp_path, "administration", "db.example"]
+    again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode != 0 and "exists already" in again.stderr

@@ -28,7 +28,8 @@ def test_every_document_is_valid_for_kubernetes(build, version):
 def test_documents_of_other_groups_have_only_known_fields(real):
     known = {
         "Certificate": {
-            "commonName", "dnsNames", "duration", "isCA", "issuerRef", "privateKey", "renewBefore", "secretName", "usages",
+            "commonName", "dnsNames", "duration", "isCA", "issuerRef", "privateKey", "renewBefore", "secretName",
+            "usages",
         },
         "Issuer": {"ca", "selfSigned"},
         "PodMonitor": {"podMetricsEndpoints", "podTargetLabels", "selector"},
