@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
 use crate::clock::Clock;
-use crate::config::{PeerAddress, ServiceSettings, Settings};
+use crate::config::{PeerAddress, ServiceSettings, Settings, with_files};
 use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::error::Error;
@@ -213,6 +213,10 @@ pub fn main<S: Service>() -> ExitCode {
 
 fn run_command_line(service: Definition) -> ExitCode {
     let command = (service.options)(Cli::command().name(concat_name(service.name)).about(service.about));
+    let command = match with_files(command) {
+        Ok(command) => command,
+        Err(message) => return fail(service.name, &message),
+    };
     let options = command.get_matches();
     let cli = match Cli::from_arg_matches(&options) {
         Ok(cli) => cli,
@@ -255,11 +259,14 @@ pub fn run(
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{name}: {message}");
-            ExitCode::FAILURE
-        }
+        Err(message) => fail(name, &message),
     }
+}
+
+/// Tells the operator why the process ends.
+pub fn fail(name: &str, message: &str) -> ExitCode {
+    eprintln!("{name}: {message}");
+    ExitCode::FAILURE
 }
 
 /// Brings a schema up to date, and tells the operator how that went.
