@@ -6,6 +6,8 @@ use chassis::Runtime;
 use clap::{Args, FromArgMatches};
 
 #[derive(Args, Clone, Debug)]
+// The mesh settings have the same name, and clap makes a group of each.
+#[group(id = "SupportSettings")]
 pub struct Settings {
     /// Address to take mail in on, by SMTP or LMTP without TLS: for a mail server in front, not for the open network;
     /// unset: no mail is taken in
