@@ -38,7 +38,7 @@ async fn run(files: &Files, job: &Job) -> Result<Next, chassis::Error> {
         }
         gone.push(id);
     }
-    job.write(&gone, mark_removed).await?;
+    job.write(&Gone(gone), mark_removed).await?;
     Ok(if more { Next::Now } else { Next::WhenDue })
 }
 
@@ -50,7 +50,10 @@ pub async fn remove(files: &Files, account: AccountId, key: &str) -> Result<(), 
     }
 }
 
-pub async fn mark_removed(tx: &mut Tx<'_>, ids: &Vec<Uuid>) -> Result<(), Error> {
+/// Deleted files whose bytes are gone.
+pub struct Gone(pub Vec<Uuid>);
+
+pub async fn mark_removed(tx: &mut Tx<'_>, Gone(ids): &Gone) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     store::mark_removed(tx.db(), account, ids, now).await
 }

@@ -93,7 +93,7 @@ impl FilesRpc {
     /// Removes the bytes of a file that has just been deleted. What goes wrong here is done later in the background.
     async fn remove(&self, account: &Account, record: &Record) {
         let removed = match removal::remove(&self.files, account.id, &record.key).await {
-            Ok(()) => self.db.note(account, &vec![record.id], removal::mark_removed).await,
+            Ok(()) => self.db.note(account, &removal::Gone(vec![record.id]), removal::mark_removed).await,
             Err(error) => Err(error),
         };
         if let Err(error) = removed {

@@ -69,7 +69,7 @@ impl World {
         let billing_flags = [&["--peers", &relations_peer][..], &common, &LISTENER].concat();
         let billing = testing::start_with::<Billing>(database.url(), &clock, &billing_flags).await;
         let peers = [relations_peer, format!("billing={}", billing.url()), format!("crm={}", crm.url())];
-        // Settings of the test come first: a peer that is named twice is the one that was named last.
+        // A test may name peers of its own.
         let known = peers.join(",");
         let mut work_flags = [&common[..], &LISTENER, flags].concat();
         if !flags.contains(&"--peers") {
