@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
+use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
 use crate::clock::Clock;
-use crate::config::{PeerAddress, ServiceSettings, Settings};
+use crate::config::{PeerAddress, ServiceSettings, Settings, with_files};
 use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::error::Error;
@@ -21,7 +22,7 @@ use crate::peer::Peers;
 use crate::provisioning;
 use crate::references::{self, Referable, References};
 use crate::relay;
-use crate::server;
+use crate::server::{self, Stage};
 use crate::telemetry;
 use crate::token::Tokens;
 use crate::worker::Worker;
@@ -61,6 +62,11 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Serves what is not gRPC, if there is anything, until it is told to stop. An error ends the process.
+    async fn serve_besides(_runtime: Runtime, _stop: watch::Receiver<Stage>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Its records that other services may refer to.
     fn referables() -> &'static [Referable] {
         &[]
@@ -83,9 +89,13 @@ pub struct Definition {
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
+    pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
     pub referables: &'static [Referable],
     pub provision: Provision,
 }
+
+/// What a service serves besides gRPC.
+pub type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Creates what an account starts with.
 pub type Provision = for<'a, 'b> fn(&'a mut Tx<'b>) -> Provisioned<'a>;
@@ -96,6 +106,9 @@ impl Definition {
         fn provision<'a, S: Service>(tx: &'a mut Tx<'_>) -> Provisioned<'a> {
             Box::pin(async move { S::provision(tx).await })
         }
+        fn serve_besides<S: Service>(runtime: Runtime, stop: watch::Receiver<Stage>) -> Serving {
+            S::serve_besides(runtime, stop)
+        }
         Self {
             name: S::NAME,
             about: S::ABOUT,
@@ -105,6 +118,7 @@ impl Definition {
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
+            serve_besides: serve_besides::<S>,
             referables: S::referables(),
             provision: provision::<S>,
         }
@@ -206,6 +220,10 @@ pub fn main<S: Service>() -> ExitCode {
 
 fn run_command_line(service: Definition) -> ExitCode {
     let command = (service.options)(Cli::command().name(concat_name(service.name)).about(service.about));
+    let command = match with_files(command) {
+        Ok(command) => command,
+        Err(message) => return fail(service.name, &message),
+    };
     let options = command.get_matches();
     let cli = match Cli::from_arg_matches(&options) {
         Ok(cli) => cli,
@@ -248,11 +266,14 @@ pub fn run(
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{name}: {message}");
-            ExitCode::FAILURE
-        }
+        Err(message) => fail(name, &message),
     }
+}
+
+/// Tells the operator why the process ends.
+pub fn fail(name: &str, message: &str) -> ExitCode {
+    eprintln!("{name}: {message}");
+    ExitCode::FAILURE
 }
 
 /// Brings a schema up to date, and tells the operator how that went.

@@ -35,6 +35,21 @@ select d.id, d.kind, d.version, d.content_version, d.is_final, d.number, d.numbe
 select name, primary_color, secondary_color, company_name, address, zipcode, city, country, email, phone, website, company_registration_number, vat_number, iban, bic, bank_account_name, footer, logo.format, logo.bytes from billing.identity left join billing.identity_logo logo on logo.account_id = identity.account_id and logo.identity_id = identity.id where identity.account_id = :account and is_default;
 select seller, buyer from billing.document where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid;
 begin;
+with events as (
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()
+            from unnest(:listeners::text[], :file_types::text[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :file_event_types::text[], :file_data::text[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data)
+        ), totals as (
+            insert into total (account_id, list, bucket, slot, entries)
+            select :account, list, bucket, slot, entries
+            from unnest(:none::text[], :none::date[], :none::smallint[], :none::bigint[]) as t (list, bucket, slot, entries)
+            order by list, bucket, slot
+            on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        )
+        update idempotency set response = null::bytea where account_id = :account and route = null::text and key = null::text;
+commit;
+begin;
 update billing.document set pdf_version = coalesce(1::bigint, pdf_version), pdf_error = ''::text where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid and (1::bigint is null or pdf_version is null or pdf_version <= 1::bigint);
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)

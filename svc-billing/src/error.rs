@@ -46,6 +46,9 @@ pub enum Error {
     PaymentRefused(String),
     #[error("the client has no authorised mandate")]
     NotAuthorized,
+    /// Names the project.
+    #[error("the quote has become the project {0}")]
+    HasProject(String),
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -131,6 +134,9 @@ impl From<Error> for chassis::Error {
                 Problem::NotAuthorized,
                 "The client has no authorised mandate. Ask for one with POST to direct-debit/verification.",
             ),
+            Error::HasProject(number) => {
+                problem(Problem::WrongStatus, format!("This quote has already become the project {number}."))
+            }
             Error::Chassis(error) => error,
         }
     }

@@ -23,6 +23,7 @@ mod requests;
 #[cfg(test)]
 mod scripts_tests;
 mod table;
+mod tasks;
 
 use std::process::ExitCode;
 

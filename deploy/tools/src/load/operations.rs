@@ -1,4 +1,4 @@
-//! What is measured: operations on clients, invoices and deals.
+//! What is measured: operations on clients, invoices, deals and tasks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,15 +16,19 @@ pub enum Resource {
     Client,
     Invoice,
     Deal,
+    Task,
 }
 
 impl Resource {
+    pub const ALL: [Self; 4] = [Self::Client, Self::Invoice, Self::Deal, Self::Task];
+
     /// The service that owns it; also the name of its schema.
     pub fn service(self) -> &'static str {
         match self {
             Self::Client => "relations",
             Self::Invoice => "billing",
             Self::Deal => "crm",
+            Self::Task => "work",
         }
     }
 
@@ -33,15 +37,17 @@ impl Resource {
             Self::Client => "/v1/clients",
             Self::Invoice => "/v1/invoices",
             Self::Deal => "/v1/deals",
+            Self::Task => "/v1/tasks",
         }
     }
 
-    /// The list whose counters tell its total.
+    /// What one is called; also the list whose counters tell its total.
     pub fn list(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Invoice => "invoice",
             Self::Deal => "deal",
+            Self::Task => "task",
         }
     }
 }
@@ -64,6 +70,8 @@ pub enum Action {
     CreateFinal,
     /// A deal to another phase, with idempotency key, history and event
     Move,
+    /// A task is completed or opened again, any of the account's
+    Complete,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,9 +94,13 @@ const fn deal(name: &'static str, action: Action) -> Operation {
     Operation { name, resource: Resource::Deal, action }
 }
 
+const fn task(name: &'static str, action: Action) -> Operation {
+    Operation { name, resource: Resource::Task, action }
+}
+
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         client("get", Action::Get),
         client("list25", Action::List(25)),
         client("list100", Action::List(100)),
@@ -100,14 +112,16 @@ impl Operation {
         invoice("invoice-open", Action::Open),
         invoice("invoice-search", Action::Search),
         deal("deal-list25", Action::List(25)),
+        task("task-list25", Action::List(25)),
         client("create", Action::Create),
         invoice("invoice-draft", Action::Create),
         invoice("invoice-final", Action::CreateFinal),
         deal("deal-move", Action::Move),
+        task("task-complete", Action::Complete),
     ];
 
     pub fn success(self) -> u16 {
-        if matches!(self.action, Action::Create | Action::CreateFinal) { 201 } else { 200 }
+        if self.creates() { 201 } else { 200 }
     }
 
     pub fn page_size(self) -> u32 {
@@ -115,7 +129,11 @@ impl Operation {
     }
 
     pub fn writes(self) -> bool {
-        matches!(self.action, Action::Create | Action::CreateFinal | Action::Move)
+        self.creates() || matches!(self.action, Action::Move | Action::Complete)
+    }
+
+    fn creates(self) -> bool {
+        matches!(self.action, Action::Create | Action::CreateFinal)
     }
 
     /// With how many connections it is measured when so many are asked for.
@@ -134,11 +152,13 @@ impl Operation {
             Action::Create => "create",
             Action::CreateFinal => "final",
             Action::Move => "move",
+            Action::Complete => "complete",
         };
         match self.resource {
             Resource::Client => action.to_owned(),
-            Resource::Invoice => format!("invoice-{action}"),
-            Resource::Deal => format!("deal-{action}"),
+            Resource::Invoice | Resource::Deal | Resource::Task => {
+                format!("{}-{action}", self.resource.list())
+            }
         }
     }
 }
@@ -167,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_writes_to_a_resource_is_measured_after_what_reads_it() {
-        for resource in [Resource::Client, Resource::Invoice, Resource::Deal] {
+        for resource in Resource::ALL {
             let mine = Operation::ALL.into_iter().filter(|operation| operation.resource == resource);
             let writes: Vec<bool> = mine.map(Operation::writes).collect();
             assert!(writes.is_sorted(), "{resource:?}: {writes:?}");

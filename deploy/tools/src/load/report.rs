@@ -24,6 +24,7 @@ pub struct Settings {
     pub clients: u64,
     pub invoices: u64,
     pub deals: u64,
+    pub tasks: u64,
     pub rounds: u32,
     pub seconds: u64,
     pub warm_up_seconds: u64,

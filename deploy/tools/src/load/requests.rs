@@ -16,7 +16,7 @@ const CITIES: [&str; 8] =
 const DEALS_OF_A_CONNECTION: u64 = 50;
 
 /// Where requests go, and what they ask for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Target {
     pub authority: String,
     pub key: String,
@@ -27,22 +27,15 @@ pub struct Target {
     /// Ids of deals, and of the phases that they are moved to; not empty when one is moved.
     pub deals: Vec<String>,
     pub phases: Vec<String>,
+    /// Ids of tasks; not empty when one is completed.
+    pub tasks: Vec<String>,
     /// Makes the idempotency keys of this run its own.
     pub run: u64,
 }
 
 impl Target {
     pub fn new(authority: String, key: String) -> Self {
-        let none = Vec::new;
-        Self {
-            authority,
-            key,
-            clients: none(),
-            invoices: none(),
-            deals: none(),
-            phases: none(),
-            run: random_seed(),
-        }
+        Self { authority, key, run: random_seed(), ..Self::default() }
     }
 
     pub fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
@@ -54,6 +47,7 @@ impl Target {
             Resource::Client => &self.clients,
             Resource::Invoice => &self.invoices,
             Resource::Deal => &self.deals,
+            Resource::Task => &self.tasks,
         }
     }
 }
@@ -137,7 +131,7 @@ impl<'a> Requests<'a> {
             Action::List(size) => Some(format!("{path}?per_page={size}")),
             Action::Open => Some(format!("{path}?payment_status=open")),
             Action::Search => Some(format!("{path}?search={SEARCHED}")),
-            Action::Get | Action::Create | Action::CreateFinal | Action::Move => None,
+            Action::Get | Action::Create | Action::CreateFinal | Action::Move | Action::Complete => None,
         }
     }
 
@@ -169,10 +163,24 @@ impl<'a> Requests<'a> {
                         return self.create(resource, number, action == Action::CreateFinal);
                     }
                     Action::Move => return self.move_deal(),
+                    Action::Complete => return self.complete(),
                 }
             }
         }
         &self.message
+    }
+
+    /// Completes one task or opens it again, so that about every second request changes something: as in the script.
+    fn complete(&mut self) -> &[u8] {
+        let number = self.number;
+        self.number += 1;
+        let ids = &self.target.tasks;
+        let id = &ids[self.random.below(ids.len())];
+        let action = if self.random.below(2) == 0 { "reopen" } else { "complete" };
+        let path = format!("{}/{id}/{action}", Resource::Task.path());
+        self.body.clear();
+        self.body.push_str("{}");
+        self.post(&path, number)
     }
 
     fn render_get(&mut self) {
@@ -184,12 +192,12 @@ impl<'a> Requests<'a> {
         self.body.clear();
         match resource {
             Resource::Client => client(&mut self.body, number, "Handel"),
-            // Deals are only read and moved.
-            Resource::Deal => {}
             Resource::Invoice => {
                 let clients = &self.target.clients;
                 invoice(&mut self.body, number, &clients[self.random.below(clients.len())], is_final);
             }
+            // These are only read and changed.
+            Resource::Deal | Resource::Task => {}
         }
         self.post(resource.path(), number)
     }
@@ -294,6 +302,7 @@ mod tests {
         target.clients = (0..100).map(|number| format!("id{number}")).collect();
         target.deals = (0..1000).map(|number| format!("deal{number}")).collect();
         target.phases = ["p0", "p1", "p2"].map(str::to_owned).into();
+        target.tasks.clone_from(&target.clients);
         target
     }
 
@@ -346,6 +355,17 @@ mod tests {
             assert_ne!(phases.insert(path, phase.clone()), Some(phase));
         }
         assert_eq!(phases.len(), 50);
+    }
+
+    #[test]
+    fn many_different_tasks_are_completed_and_as_many_reopened() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("task-complete"), "0");
+        let sent: Vec<String> =
+            (0..1000).map(|_| text(requests.next()).lines().next().unwrap().to_owned()).collect();
+        let completed = sent.iter().filter(|line| line.contains("/complete ")).count();
+        assert!((400..=600).contains(&completed), "{completed}");
+        assert!(sent.iter().collect::<HashSet<_>>().len() > 180);
     }
 
     #[test]

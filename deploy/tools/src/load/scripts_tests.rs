@@ -50,6 +50,9 @@ fn statements(script: &str) -> Vec<String> {
         ("(:bucket::date + 1)::timestamp at time zone 'UTC'", "?"),
         ("now() - interval '24 hours'", "?"),
         ("now()", "?"),
+        ("(:turn = 1)", "?"),
+        ("null::bytea", "?"),
+        ("null::text", "?"),
         ("null::integer", "?"),
         ("null::timestamptz", "?"),
         ("null::jsonb", "?"),
@@ -272,8 +275,8 @@ fn a_final_invoice_is_made_read_and_noted_as_the_service_does() {
     let create = statements("invoice-final");
     assert_eq!(
         create.len(),
-        14,
-        "as a draft with its seller, then three reads, then begin, note, finish, commit"
+        17,
+        "as a draft with its seller, then three reads, then begin, finish, commit, then begin, note, finish, commit"
     );
     assert_part(&source("chassis/src/idempotency.rs"), &create[1]);
     assert_settings(&create[2]);
@@ -283,6 +286,36 @@ fn a_final_invoice_is_made_read_and_noted_as_the_service_does() {
     assert_invoice(&create[7]);
     assert_seller(&create[8]);
     assert_part(&source("svc-billing/src/document/store/read.rs"), &create[9]);
-    assert_part(&source("svc-billing/src/document/store/write.rs"), &create[11]);
-    assert_part(&source("chassis/src/write.rs"), &create[12]);
+    assert_part(&source("chassis/src/write.rs"), &create[11]);
+    assert_part(&source("svc-billing/src/document/store/write.rs"), &create[14]);
+    assert_part(&source("chassis/src/write.rs"), &create[15]);
+}
+
+/// The columns of a task, which a macro puts together around the notes.
+#[track_caller]
+fn assert_task_columns(columns: &str, notes: &str) {
+    let store = source("svc-work/src/task/store.rs");
+    let (before, after) = columns.split_once(&format!(" {notes},")).unwrap();
+    assert_part(&store, before);
+    assert_part(&store, after.trim());
+}
+
+#[test]
+fn the_list_of_tasks_is_the_statement_of_the_list_builder() {
+    let list = statements("task-list").remove(0);
+    let (_, columns) = list.split_once("left join lateral (select ").unwrap();
+    let (columns, _) = columns.split_once(", true as found").unwrap();
+    assert_task_columns(columns, "'' as notes");
+    assert_eq!(list, page(COUNTED, columns, "work.task", "account_id = ?", ""));
+}
+
+#[test]
+fn a_task_is_completed_by_the_write_transaction_of_the_service() {
+    let complete = statements("task-complete");
+    assert_eq!(complete.len(), 5, "begin, claim, update, finish, commit");
+    assert_part(&source("chassis/src/idempotency.rs"), &complete[1]);
+    let (update, columns) = complete[2].split_once(" returning ").unwrap();
+    assert_part(&source("svc-work/src/task/store.rs"), update);
+    assert_task_columns(columns, "notes");
+    assert_part(&source("chassis/src/write.rs"), &complete[3]);
 }

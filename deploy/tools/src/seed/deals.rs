@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Api, text};
-use crate::mesh::Mesh;
+use crate::mesh::{Mesh, said};
 use crate::sales::day;
 
 const DATA: &str = include_str!("deals.json");
@@ -60,7 +60,7 @@ impl Deals {
         };
         let mut service = PipelineServiceClient::new(mesh.connect("crm", crm).await?);
         let created = service.create_pipeline(mesh.request(request)?).await;
-        created.map(drop).map_err(|status| format!("crm: {}", status.message()))
+        created.map(drop).map_err(said("crm"))
     }
 
     /// Adds what is missing. A deal of the same title is taken for the one that an earlier run made.

@@ -2,8 +2,8 @@
 
 use chassis::token::{self, Tokens};
 use chassis::{Account, AccountId, Clock};
-use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
 use uuid::Uuid;
 
 /// Who may call the services for an account.
@@ -26,10 +26,10 @@ impl Mesh {
 
     /// The way to the service with this name.
     pub async fn connect(&self, name: &str, url: &str) -> Result<Channel, String> {
-        let said = |fault: tonic::transport::Error| {
+        let fault = |fault: tonic::transport::Error| {
             format!("cannot reach {name} at {url}: {}", chassis::service::chain(&fault))
         };
-        Endpoint::from_shared(url.to_owned()).map_err(said)?.connect().await.map_err(said)
+        Endpoint::from_shared(url.to_owned()).map_err(fault)?.connect().await.map_err(fault)
     }
 
     pub fn request<T>(&self, message: T) -> Result<Request<T>, String> {
@@ -39,4 +39,17 @@ impl Mesh {
         request.metadata_mut().insert(token::HEADER, token);
         Ok(request)
     }
+
+    /// A request that has its effect once, however often it is made.
+    pub fn keyed<T>(&self, key: &str, message: T) -> Result<Request<T>, String> {
+        let mut request = self.request(message)?;
+        let key = key.parse().map_err(|_| format!("{key} is no usable key"))?;
+        request.metadata_mut().insert(chassis::call::IDEMPOTENCY_KEY, key);
+        Ok(request)
+    }
+}
+
+/// What a service said when it refused.
+pub fn said(service: &'static str) -> impl Fn(Status) -> String {
+    move |status| format!("{service}: {}", status.message())
 }

@@ -6,11 +6,11 @@ use proto::billing::{
     CollectInvoiceRequest, IdentityInput, ListIdentitiesRequest, SetIdentityLogoRequest,
     UpdateIdentityRequest,
 };
-use tonic::Status;
 use tonic::transport::Channel;
 
-use crate::mesh::Mesh;
+use crate::mesh::{Mesh, said};
 
+const SERVICE: &str = "billing";
 const LOGO: &[u8] = include_bytes!("logo.svg");
 
 /// Where billing is, and who may call it.
@@ -22,7 +22,7 @@ pub struct Desk<'a> {
 
 impl<'a> Desk<'a> {
     pub async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
-        let channel = mesh.connect("billing", url).await?;
+        let channel = mesh.connect(SERVICE, url).await?;
         let settings = SettingsServiceClient::new(channel.clone());
         Ok(Self { settings, debit: DirectDebitServiceClient::new(channel), mesh })
     }
@@ -31,14 +31,14 @@ impl<'a> Desk<'a> {
     pub async fn collect(&mut self, invoice: &str) -> Result<(), String> {
         let request = self.mesh.request(CollectInvoiceRequest { id: invoice.to_owned() })?;
         let collected = self.debit.collect_invoice(request).await;
-        collected.map(drop).map_err(|status| format!("billing: {}", status.message()))
+        collected.map(drop).map_err(said(SERVICE))
     }
 
     /// Fills in the default identity, unless someone has: one with a bank account stays as it is.
     pub async fn introduce(&mut self, seller: IdentityInput) -> Result<(), String> {
-        let said = |status: Status| format!("billing: {}", status.message());
         let request = self.mesh.request(ListIdentitiesRequest {})?;
-        let identities = self.settings.list_identities(request).await.map_err(said)?.into_inner().data;
+        let identities =
+            self.settings.list_identities(request).await.map_err(said(SERVICE))?.into_inner().data;
         let Some(own) = identities.into_iter().find(|identity| identity.is_default) else {
             return Err("the account has no default identity".to_owned());
         };
@@ -47,11 +47,11 @@ impl<'a> Desk<'a> {
         }
         let logo = SetIdentityLogoRequest { id: own.id.clone(), logo: LOGO.into() };
         let logo = self.mesh.request(logo)?;
-        self.settings.set_identity_logo(logo).await.map_err(said)?;
+        self.settings.set_identity_logo(logo).await.map_err(said(SERVICE))?;
         // Last, because it is what tells that everything is there.
         let values = UpdateIdentityRequest { id: own.id, identity: Some(seller), update_mask: None };
         let values = self.mesh.request(values)?;
-        self.settings.update_identity(values).await.map_err(said)?;
+        self.settings.update_identity(values).await.map_err(said(SERVICE))?;
         println!("the seller and its logo");
         Ok(())
     }

@@ -8,6 +8,7 @@ mod delete;
 mod family;
 mod finalize;
 mod patch;
+mod project;
 mod send;
 mod view;
 
@@ -18,6 +19,7 @@ pub use delete::delete;
 pub use family::{Family, settle};
 pub use finalize::finalize;
 pub use patch::patch;
+pub use project::set_project;
 pub use send::send;
 pub use view::view;
 

@@ -11,7 +11,7 @@ pub use read::{
 };
 pub use write::{
     Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client,
-    insert, log, mark_sent, note_pdf, note_view, update_content, update_standing,
+    insert, log, mark_sent, note_pdf, note_view, set_project, update_content, update_standing,
 };
 
 /// In the order in which `Record` is read.

@@ -270,6 +270,21 @@ pub async fn note_view(
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).bind(day).fetch_optional(connection).await?)
 }
 
+/// Names the project that was made of a quote, unless the quote names one already; tells whether it did.
+pub async fn set_project(
+    connection: &mut PgConnection,
+    account: AccountId,
+    quote: Uuid,
+    number: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let sql = "update billing.document set project_number = $3, version = version + 1, updated_at = $4 \
+               where account_id = $1 and id = $2 and kind = 'quote' and project_number is null";
+    let updated =
+        sqlx::query(sql).bind(account).bind(quote).bind(number).bind(now).execute(connection).await?;
+    Ok(updated.rows_affected() > 0)
+}
+
 /// Notes of which content there is a PDF, or why there is none.
 pub async fn note_pdf(
     connection: &mut PgConnection,
