@@ -3,61 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
-mod process {
-    //! The service in a process of its own; `kill` is SIGKILL, which leaves it no time for anything.
-
-    use std::net::SocketAddr;
-    use std::process::{Child, Command, Stdio};
-
-    pub struct Process {
-        child: Child,
-        listen: SocketAddr,
-        flags: Vec<String>,
-    }
-
-    impl Process {
-        pub fn start(listen: SocketAddr, flags: Vec<String>) -> Self {
-            let child = Command::new(env!("CARGO_BIN_EXE_svc-billing"))
-                .args(["serve", "--context-secret", chassis::testing::secret(), "--log", "error"])
-                .args(["--listen", &listen.to_string(), "--metrics-listen", "127.0.0.1:0"])
-                .args(&flags)
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap();
-            Self { child, listen, flags }
-        }
-
-        pub fn kill_and_restart(&mut self) {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
-            *self = Self::start(self.listen, self.flags.clone());
-        }
-    }
-
-    impl Drop for Process {
-        fn drop(&mut self) {
-            // Gone already is fine too.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-
-    /// A port below those that the system hands out: nobody takes it while the service is being restarted.
-    pub fn quiet_port() -> SocketAddr {
-        let free =
-            |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr()).ok();
-        let start = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
-        (start..start + 1_000).find_map(free).unwrap()
-    }
-}
-
 use std::sync::Arc;
 
-use chassis::testing::{self, TestDatabase, eventually};
+use chassis::testing::{self, Process, TestDatabase, eventually, quiet_port};
 use chassis::{Clock, Service};
 use gateway::testing::{Api, TestGateway};
 use http::Method;
-use process::{Process, quiet_port};
 use serde_json::json;
 use svc_billing::Billing;
 use svc_relations::Relations;
@@ -110,7 +61,7 @@ async fn a_killed_service_takes_every_payment_once() {
     let folder = files.path().to_str().unwrap();
     let flags = ["--database-url", database.url(), "--peers", &peers[0], "--files-dir", folder];
     let flags = [&flags[..], &["--deadline-ms", "120000"]].concat();
-    let mut process = Process::start(address, flags.into_iter().map(str::to_owned).collect());
+    let mut process = Process::start(env!("CARGO_BIN_EXE_svc-billing"), address, &flags);
     let flags = ["--rate-per-minute", "0", "--public-rate-per-minute", "0", "--deadline-ms", "120000"];
     let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
     while gateway.api_with("").get("/readyz").await.status != 200 {}
