@@ -72,26 +72,26 @@ async fn no_body_gives_a_server_error() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
     let api = mesh.api(&all).await;
-    let make = async |path: &str, body: Value| {
+    let added = async |path: &str, body: Value| {
         let made = api.post(path, body).await.expect(201);
         format!("{path}/{}", made.at("/data/id").as_str().unwrap())
     };
-    let client = make("/v1/clients", json!({"company_name": "Bakery"})).await;
+    let client = added("/v1/clients", json!({"company_name": "Bakery"})).await;
     let links = format!("{client}/links");
-    let supplier = make("/v1/suppliers", json!({"company_name": "Mill"})).await;
-    let invoice = make("/v1/invoices", json!({"title": "T", "total_excl_vat": 5})).await;
+    let supplier = added("/v1/suppliers", json!({"company_name": "Mill"})).await;
+    let invoice = added("/v1/invoices", json!({"title": "T", "total_excl_vat": 5})).await;
     let payments = format!("{invoice}/payments");
     let made = api.post(&payments, json!({"amount": 1})).await.expect(201);
     let payment = format!("{payments}/{}", made.at("/data/payment/id").as_str().unwrap());
     let credit = format!("{invoice}/credit");
-    let subscription = make("/v1/subscriptions", json!({"title": "T"})).await;
+    let subscription = added("/v1/subscriptions", json!({"title": "T"})).await;
     let id = client.trim_start_matches("/v1/clients/");
-    let deal = make("/v1/deals", json!({"title": "D", "client_id": id})).await;
+    let deal = added("/v1/deals", json!({"title": "D", "client_id": id})).await;
     let move_deal = format!("{deal}/move");
-    let project = make("/v1/projects", json!({"name": "P"})).await;
-    let task = make("/v1/tasks", json!({"title": "T"})).await;
-    let note = make("/v1/notes", json!({"body": "N"})).await;
-    let ticket = make("/v1/tickets", json!({"subject": "S"})).await;
+    let project = added("/v1/projects", json!({"name": "P"})).await;
+    let task = added("/v1/tasks", json!({"title": "T"})).await;
+    let note = added("/v1/notes", json!({"body": "N"})).await;
+    let ticket = added("/v1/tickets", json!({"subject": "S"})).await;
     let messages = format!("{ticket}/messages");
     let targets = [
         (Method::POST, "/v1/clients"),

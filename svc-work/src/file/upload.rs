@@ -27,24 +27,24 @@ impl Intake {
         request: Request<Streaming<UploadFileRequest>>,
     ) -> Result<Response<UploadFileResponse>, Status> {
         let (context, parts) = Context::take(request)?;
-        let (file, content, faults) = collect(parts, self.files.max_bytes()).await?;
+        let (file, bytes, faults) = collect(parts, self.files.max_bytes()).await?;
         let account = context.account_id();
         let id = context.clock.id();
         let key = Key::new(account, AREA, id);
         // What makes two uploads the same is what they are, not how they were cut into parts.
-        let data = Sha256::digest(&content).to_vec().into();
+        let data = Sha256::digest(&bytes).to_vec().into();
         let record = Record {
             id,
             name: rules::safe_name(&file.name),
             content_type: rules::media_type(&file.content_type, &file.name),
-            size: i64::try_from(content.len()).unwrap_or(i64::MAX),
+            size: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
             key: self.files.reference(&key),
             source: Source { kind: SOURCE.to_owned(), id: None, version: None },
             created_at: context.clock.now(),
         };
         let reference = record.key.clone();
         if faults.is_empty() {
-            self.files.put(&key, content).await?;
+            self.files.put(&key, bytes).await?;
         }
         let input = UploadFileRequest { file: Some(file), data };
         let call = Call { context, input, faults };

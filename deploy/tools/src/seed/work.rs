@@ -41,11 +41,11 @@ struct Project {
     start: i64,
     end: Option<i64>,
     budget: Option<i64>,
-    hours: Vec<Hours>,
+    hours: Vec<Logged>,
 }
 
 #[derive(Deserialize)]
-struct Hours {
+struct Logged {
     /// In days from today.
     day: i64,
     hours: String,
@@ -158,7 +158,7 @@ impl Project {
     }
 }
 
-impl Hours {
+impl Logged {
     async fn add(&self, desk: &Desk<'_>, project: &str, key: &str, today: NaiveDate) -> Result<(), String> {
         let mut hours = HourServiceClient::new(desk.channel.clone());
         let entry = HourInput {
