@@ -10,6 +10,7 @@ pub mod dead_letters;
 pub mod error;
 pub mod files;
 pub mod formats;
+pub mod heard;
 pub mod html;
 pub mod id;
 pub mod idempotency;

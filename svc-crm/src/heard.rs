@@ -1,9 +1,8 @@
 //! What crm hears of other services: a client accepted a quote, and the client's deal tells so.
 
-use chassis::{Call, Db, Tx};
-use proto::At;
+use chassis::{Call, Db, Tx, heard};
 use proto::api::event_listener_service_server::EventListenerService;
-use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Event, Fault};
+use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
 use serde::Deserialize;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
@@ -41,34 +40,12 @@ impl EventListenerService for Heard {
 
 /// The whole batch or nothing of it.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
-    let account = tx.account();
-    let place = At::ROOT.name("events");
-    let mut accepted = Vec::new();
-    for (index, event) in input.events.iter().enumerate() {
-        let at = place.index(index);
-        if event.account_id.parse() != Ok(account.uuid()) {
-            let detail = "account_id must be the account that the call is made for";
-            tx.faults.add(&at.name("account_id"), Fault::NotAllowed, detail);
-        }
-        match quote(event) {
-            Some(Ok(quote)) => accepted.push(quote),
-            Some(Err(error)) => {
-                let detail = format!("data must tell of a quote: {error}");
-                tx.faults.add(&at.name("data"), Fault::BadFormat, detail);
-            }
-            None => {}
-        }
-    }
+    let accepted = heard::read::<Quote>(tx, input, QUOTE_ACCEPTED, "a quote");
     tx.valid()?;
-    for quote in &accepted {
-        accept(tx, quote).await?;
+    for told in &accepted {
+        accept(tx, &told.data).await?;
     }
     Ok(DeliverEventsResponse {})
-}
-
-/// The quote that an event tells of; `None` for events of another kind.
-fn quote(event: &Event) -> Option<Result<Quote, serde_json::Error>> {
-    (event.r#type == QUOTE_ACCEPTED).then(|| serde_json::from_str(&event.data))
 }
 
 /// Which deal the quote was for is only known when the client has a single open one.

@@ -1,9 +1,10 @@
 //! What work hears of other services: a file was stored, and is listed here from then on.
 
 use chassis::files::Key;
-use chassis::{AccountId, Call, Db, Tx};
+use chassis::heard::Told;
+use chassis::{AccountId, Call, Db, Tx, heard};
 use proto::api::event_listener_service_server::EventListenerService;
-use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Event, Fault};
+use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Fault};
 use proto::{At, Faults};
 use serde::Deserialize;
 use tonic::{Request, Response, Status};
@@ -54,19 +55,13 @@ impl EventListenerService for Heard {
 
 /// The whole batch or nothing of it. To hear of a file twice changes nothing: it has its id, and its bytes have one row.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
-    let account = tx.account();
-    let place = At::ROOT.name("events");
-    let mut stored = Vec::new();
-    for (index, event) in input.events.iter().enumerate() {
-        let at = place.index(index);
-        if event.account_id.parse() != Ok(account.uuid()) {
-            let detail = "account_id must be the account that the call is made for";
-            tx.faults.add(&at.name("account_id"), Fault::NotAllowed, detail);
-        }
-        if event.r#type == FILE_STORED {
-            stored.extend(read(event, account, &at.name("data"), &mut tx.faults));
-        }
-    }
+    let (account, place) = (tx.account(), At::ROOT.name("events"));
+    let told = heard::read::<Stored>(tx, input, FILE_STORED, "a file");
+    let read = told.into_iter().filter_map(|told| {
+        let at = place.index(told.index);
+        record(told, account, &at.name("data"), &mut tx.faults)
+    });
+    let stored: Vec<Record> = read.collect();
     tx.valid()?;
     for file in stored {
         keep(tx, file).await?;
@@ -74,14 +69,9 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
     Ok(DeliverEventsResponse {})
 }
 
-fn read(event: &Event, account: AccountId, at: &At<'_>, faults: &mut Faults) -> Option<Record> {
-    let stored: Stored = match serde_json::from_str(&event.data) {
-        Ok(stored) => stored,
-        Err(error) => {
-            faults.add(at, Fault::BadFormat, format!("data must tell of a file: {error}"));
-            return None;
-        }
-    };
+/// The file as it is listed here.
+fn record(told: Told<'_, Stored>, account: AccountId, at: &At<'_>, faults: &mut Faults) -> Option<Record> {
+    let Told { event, data: stored, .. } = told;
     let place = [stored.service.as_str(), &stored.area, &stored.key].join("/");
     if Key::parse(account, &place).is_none() {
         let detail = "service, area and key must be lower-case letters, digits, hyphens and underscores";
