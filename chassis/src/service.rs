@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
@@ -36,6 +36,11 @@ pub trait Service: Send + Sync + 'static {
     /// The migrations of its own tables; versions from 1001 on, below are the chassis'.
     fn migrations() -> &'static Migrator;
 
+    /// Adds settings that only it has to its command line; [`Runtime::options`] has their values.
+    fn options(command: clap::Command) -> clap::Command {
+        command
+    }
+
     /// Adds its gRPC services.
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder);
 
@@ -61,6 +66,7 @@ pub struct Definition {
     pub name: &'static str,
     pub about: &'static str,
     pub migrations: &'static Migrator,
+    pub options: fn(clap::Command) -> clap::Command,
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
@@ -80,6 +86,7 @@ impl Definition {
             name: S::NAME,
             about: S::ABOUT,
             migrations: S::migrations(),
+            options: S::options,
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
@@ -102,6 +109,8 @@ pub struct Runtime {
     /// Where the gateway is reached from outside.
     pub public_url: String,
     pub files: Files,
+    /// The command line as a whole, for the settings of [`Service::options`].
+    pub options: Arc<ArgMatches>,
 }
 
 impl Runtime {
@@ -110,6 +119,7 @@ impl Runtime {
         name: &'static str,
         settings: &Settings,
         own: &ServiceSettings,
+        options: ArgMatches,
         clock: Clock,
     ) -> Result<Self, String> {
         let db = Db::open(
@@ -127,7 +137,8 @@ impl Runtime {
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
         let files = Files::new(name, own)?;
         let public_url = own.public_url.clone();
-        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files })
+        let options = Arc::new(options);
+        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files, options })
     }
 }
 
@@ -161,17 +172,18 @@ pub fn main<S: Service>() -> ExitCode {
 }
 
 fn run_command_line(service: Definition) -> ExitCode {
-    let command = Cli::command().name(concat_name(service.name)).about(service.about);
-    let cli = match Cli::from_arg_matches(&command.get_matches()) {
+    let command = (service.options)(Cli::command().name(concat_name(service.name)).about(service.about));
+    let options = command.get_matches();
+    let cli = match Cli::from_arg_matches(&options) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
     run(service.name, &cli.settings.clone(), async move {
         match cli.command.unwrap_or(Command::Serve) {
             Command::Migrate => migrate(&cli.settings, service.name, service.migrations).await,
-            Command::Serve => serve(service, &cli.settings, &cli.own).await,
+            Command::Serve => serve(service, &cli.settings, &cli.own, options).await,
             Command::DeadLetters { action } => {
-                let runtime = Runtime::new(service.name, &cli.settings, &cli.own, Clock::system())?;
+                let runtime = Runtime::new(service.name, &cli.settings, &cli.own, options, Clock::system())?;
                 dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
             }
         }
@@ -219,9 +231,14 @@ pub async fn migrate(settings: &Settings, schema: &'static str, own: &Migrator) 
     Ok(())
 }
 
-async fn serve(service: Definition, settings: &Settings, own: &ServiceSettings) -> Result<(), String> {
+async fn serve(
+    service: Definition,
+    settings: &Settings,
+    own: &ServiceSettings,
+    options: ArgMatches,
+) -> Result<(), String> {
     settings.check()?;
-    let runtime = Runtime::new(service.name, settings, own, Clock::system())?;
+    let runtime = Runtime::new(service.name, settings, own, options, Clock::system())?;
     server::serve(service, runtime, settings, server::stop_signal()?).await
 }
 

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use tokio::sync::watch;
 use tonic::Request;
 use tonic::metadata::MetadataValue;
@@ -82,9 +82,10 @@ pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[
 
 async fn start_defined(service: Definition, database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
     let base = ["test", "--database-url", database_url, "--context-secret", secret(), "--grace-ms", "0"];
-    let both = Both::parse_from(base.iter().chain(flags));
-    let runtime =
-        Runtime::new(service.name, &both.settings, &both.own, clock.clone()).expect("usable settings");
+    let options = (service.options)(Both::command()).get_matches_from(base.iter().chain(flags));
+    let both = Both::from_arg_matches(&options).expect("usable settings");
+    let runtime = Runtime::new(service.name, &both.settings, &both.own, options, clock.clone())
+        .expect("usable settings");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound port");
     let (stop, stopped) = watch::channel(Stage::Running);
