@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
-use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use chassis::testing::{self, TestDatabase, secret};
+use chassis::testing::{self, Process, TestDatabase, quiet_port};
 use chassis::{Clock, Service};
 use gateway::testing::{Answer, Api, TestGateway};
 use serde_json::json;
@@ -18,47 +16,6 @@ const INVOICES: usize = 32;
 const KILLS: usize = 5;
 /// As many as PDFs are made at once on a small machine, and some that are in their transaction meanwhile.
 const WORKERS: usize = 6;
-
-/// The service in a process of its own; `kill` is SIGKILL, which leaves it no time for anything.
-struct Process {
-    child: Child,
-    listen: SocketAddr,
-    flags: Vec<String>,
-}
-
-impl Process {
-    fn start(listen: SocketAddr, flags: Vec<String>) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_svc-billing"))
-            .args(["serve", "--context-secret", secret(), "--log", "error", "--deadline-ms", "120000"])
-            .args(["--listen", &listen.to_string(), "--metrics-listen", "127.0.0.1:0"])
-            .args(&flags)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { child, listen, flags }
-    }
-
-    fn kill_and_restart(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        *self = Self::start(self.listen, self.flags.clone());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Gone already is fine too.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A port below those that the system hands out: nobody takes it while the service is being restarted.
-fn quiet_port() -> SocketAddr {
-    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr()).ok();
-    let start = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
-    (start..start + 1_000).find_map(free).unwrap()
-}
 
 /// Repeats a keyed request until it is answered, as an integration does. The gateway's own pauses set the pace.
 async fn create_until_answered(api: &Api, client: &str, index: usize) -> Answer {
@@ -98,8 +55,10 @@ async fn a_killed_service_loses_no_number_and_doubles_none() {
         &peers[0],
         "--files-dir",
         files.path().to_str().unwrap(),
+        "--deadline-ms",
+        "120000",
     ];
-    let mut process = Process::start(address, flags.map(str::to_owned).to_vec());
+    let mut process = Process::start(env!("CARGO_BIN_EXE_svc-billing"), address, &flags);
     let flags = ["--rate-per-minute", "0", "--deadline-ms", "120000"];
     let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
     while gateway.api_with("").get("/readyz").await.status != 200 {}

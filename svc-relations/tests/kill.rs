@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
-use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use chassis::testing::{TestDatabase, secret};
+use chassis::testing::{Process, TestDatabase, quiet_port};
 use chassis::{Clock, Service};
 use gateway::testing::{Answer, Api, TestGateway};
 use serde_json::json;
@@ -15,46 +13,6 @@ use tokio::sync::watch;
 
 const CLIENTS: usize = 120;
 const KILLS: usize = 6;
-
-/// The service in a process of its own; `kill` is SIGKILL, which leaves it no time for anything.
-struct Process {
-    child: Child,
-    listen: SocketAddr,
-    database: String,
-}
-
-impl Process {
-    fn start(listen: SocketAddr, database: String) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_svc-relations"))
-            .args(["serve", "--database-url", &database, "--context-secret", secret(), "--log", "warn"])
-            .args(["--listen", &listen.to_string(), "--metrics-listen", "127.0.0.1:0"])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { child, listen, database }
-    }
-
-    fn kill_and_restart(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        *self = Self::start(self.listen, self.database.clone());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Gone already is fine too.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A port below those that the system hands out: nobody takes it while the service is being restarted.
-fn quiet_port() -> SocketAddr {
-    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr()).ok();
-    let start = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
-    (start..start + 1_000).find_map(free).unwrap()
-}
 
 /// Repeats a keyed request until it is answered, as an integration does. The gateway's own pauses set the pace.
 async fn create_until_answered(api: &Api, index: usize) -> Answer {
@@ -77,7 +35,8 @@ async fn a_killed_service_loses_nothing_and_doubles_nothing() {
         TestDatabase::new(&[(gateway::NAME, &gateway::MIGRATIONS), ("relations", Relations::migrations())])
             .await;
     let address = quiet_port();
-    let mut process = Process::start(address, database.url().to_owned());
+    let flags = ["--database-url", database.url()];
+    let mut process = Process::start(env!("CARGO_BIN_EXE_svc-relations"), address, &flags);
     let peers = [format!("relations=http://{address}")];
     let gateway = TestGateway::start(&database, &Clock::system(), &peers, &["--rate-per-minute", "0"]).await;
     while gateway.api_with("").get("/readyz").await.status != 200 {}

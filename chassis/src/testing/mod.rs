@@ -2,12 +2,14 @@
 //! Postgres; nothing here pretends to be one of our own parts.
 
 mod database;
+mod process;
 mod running;
 mod smtp;
 mod tools;
 mod waiting;
 
 pub use database::TestDatabase;
+pub use process::{Process, quiet_port};
 pub use running::{Started, TestCaller, secret, service_settings, start, start_with, start_working, timing};
 pub use smtp::{Received, SmtpServer};
 pub use tools::{S3Server, python_tool};
