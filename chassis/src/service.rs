@@ -36,7 +36,8 @@ pub trait Service: Send + Sync + 'static {
     /// The migrations of its own tables; versions from 1001 on, below are the chassis'.
     fn migrations() -> &'static Migrator;
 
-    /// Adds settings that only it has to its command line; [`Runtime::options`] has their values.
+    /// Adds settings that only it has to its command line, whose values are in [`Runtime::options`], and subcommands,
+    /// which [`Service::command`] runs.
     fn options(command: clap::Command) -> clap::Command {
         command
     }
@@ -52,6 +53,11 @@ pub trait Service: Send + Sync + 'static {
     /// What makes the attachments that its mails only name.
     fn attachments(_runtime: &Runtime) -> Option<Arc<dyn AttachmentSource>> {
         None
+    }
+
+    /// Runs a subcommand that [`Service::options`] added. An error is told to the operator.
+    async fn command(_runtime: &Runtime, name: &str, _arguments: &ArgMatches) -> Result<(), String> {
+        Err(format!("there is no command {name}"))
     }
 
     /// Creates what every account starts with, if it is not there yet. Must be repeatable.
@@ -70,8 +76,13 @@ pub struct Definition {
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
+    pub command: Run,
     pub provision: Provision,
 }
+
+/// Runs a subcommand of the service's own.
+pub type Run = for<'a> fn(&'a Runtime, &'a str, &'a ArgMatches) -> Ran<'a>;
+pub type Ran<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// Creates what an account starts with.
 pub type Provision = for<'a, 'b> fn(&'a mut Tx<'b>) -> Provisioned<'a>;
@@ -90,6 +101,7 @@ impl Definition {
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
+            command: |runtime, name, arguments| S::command(runtime, name, arguments),
             provision: provision::<S>,
         }
     }
@@ -174,6 +186,9 @@ pub fn main<S: Service>() -> ExitCode {
 fn run_command_line(service: Definition) -> ExitCode {
     let command = (service.options)(Cli::command().name(concat_name(service.name)).about(service.about));
     let options = command.get_matches();
+    if options.subcommand_name().is_some_and(|name| !Command::has_subcommand(name)) {
+        return run_own_command(service, options);
+    }
     let cli = match Cli::from_arg_matches(&options) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
@@ -187,6 +202,21 @@ fn run_command_line(service: Definition) -> ExitCode {
                 dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
             }
         }
+    })
+}
+
+/// A subcommand of the service's own, with the settings that every command has.
+fn run_own_command(service: Definition, options: ArgMatches) -> ExitCode {
+    let settings = Settings::from_arg_matches(&options);
+    let (settings, own) = match settings.and_then(|s| Ok((s, ServiceSettings::from_arg_matches(&options)?))) {
+        Ok(settings) => settings,
+        Err(error) => error.exit(),
+    };
+    run(service.name, &settings.clone(), async move {
+        let Some((name, arguments)) = options.subcommand() else { return Ok(()) };
+        let (name, arguments) = (name.to_owned(), arguments.clone());
+        let runtime = Runtime::new(service.name, &settings, &own, options, Clock::system())?;
+        (service.command)(&runtime, &name, &arguments).await
     })
 }
 
