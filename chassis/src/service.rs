@@ -93,6 +93,13 @@ impl Definition {
         fn provision<'a, S: Service>(tx: &'a mut Tx<'_>) -> Provisioned<'a> {
             Box::pin(async move { S::provision(tx).await })
         }
+        fn command<'a, S: Service>(
+            runtime: &'a Runtime,
+            name: &'a str,
+            arguments: &'a ArgMatches,
+        ) -> Ran<'a> {
+            Box::pin(async move { S::command(runtime, name, arguments).await })
+        }
         Self {
             name: S::NAME,
             about: S::ABOUT,
@@ -101,7 +108,7 @@ impl Definition {
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
-            command: |runtime, name, arguments| S::command(runtime, name, arguments),
+            command: command::<S>,
             provision: provision::<S>,
         }
     }

@@ -86,7 +86,13 @@ impl Tokens {
     }
 
     /// A token for a call that an event led to, `depth` of them in a row. What the call emits tells of it.
-    pub fn mint_caused(&self, account: &Account, actor: (&str, &str), depth: u32, now: DateTime<Utc>) -> String {
+    pub fn mint_caused(
+        &self,
+        account: &Account,
+        actor: (&str, &str),
+        depth: u32,
+        now: DateTime<Utc>,
+    ) -> String {
         self.mint_at_depth(account, actor, &[MESH_SCOPE.to_owned()], depth, now)
     }
 

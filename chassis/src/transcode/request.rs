@@ -263,7 +263,8 @@ impl RequestPlan {
 
     /// The names of the fields that the request speaks of, in the order of their numbers.
     fn mask(&self, content: &Content<'_>) -> Vec<&str> {
-        let Some((index, Kind::Message(shape))) = self.masked.map(|index| (index, &self.shape.fields[index].kind))
+        let Some((index, Kind::Message(shape))) =
+            self.masked.map(|index| (index, &self.shape.fields[index].kind))
         else {
             return content.names(self.body_shape()).collect();
         };
