@@ -1,0 +1,14 @@
+//! Automation through the real service on real Postgres, beside a real service that its flows call.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
+
+mod approvals;
+mod calls;
+mod events;
+mod flows;
+mod restarts;
+mod schedules;
+mod steps;
+mod support;
+mod takeover;
+mod webhooks;
