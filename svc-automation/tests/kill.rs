@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
-use std::net::TcpListener;
-
 use chassis::testing::{self, Process, TestCaller, TestDatabase, eventually, quiet_port};
 use chassis::{Clock, Service};
 use proto::automation::flow_service_client::FlowServiceClient;
@@ -55,7 +53,8 @@ async fn killed_replicas_lose_no_run_and_double_no_effect() {
         let listen = quiet_port();
         replicas.push(Process::start(binary, listen, &flags));
         // Not found free again before the process has it.
-        eventually("the replica listens", async || TcpListener::bind(listen).is_err()).await;
+        eventually("the replica listens", async || tokio::net::TcpStream::connect(listen).await.is_ok())
+            .await;
     }
     // Takes requests only, so that none is lost with a killed one.
     let desk = testing::start::<Automation>(database.url(), &clock).await;

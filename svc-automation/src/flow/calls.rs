@@ -109,7 +109,7 @@ fn check_message(
                 let detail = format!("{name} must be left out: it is filled with the fields that are there");
                 faults.add_at(place, Fault::NotAllowed, detail);
             }
-            Some(field) => check_value(&field, value, &place, (whole && !masked, open), faults),
+            Some(field) => check_value(&field, value, &place, (whole && !masked, &mut *open), faults),
             None => {
                 let known = message.fields().filter(|field| !is_mask(field));
                 let known: Vec<String> = known.map(|field| field.name().to_owned()).collect();

@@ -223,7 +223,11 @@ impl Step {
     /// The steps inside of this one, branch by branch, with the name of the branch in the document.
     pub fn branches(&self) -> [(&'static str, &[Step]); 3] {
         let refused = self.approve.as_ref().map(|approve| approve.otherwise.as_slice()).unwrap_or_default();
-        [("/then", &self.then), ("/else", &self.otherwise), ("/approve/otherwise", refused)]
+        [
+            ("/then", self.then.as_slice()),
+            ("/else", self.otherwise.as_slice()),
+            ("/approve/otherwise", refused),
+        ]
     }
 }
 

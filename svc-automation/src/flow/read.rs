@@ -160,7 +160,7 @@ steps:
     fn yaml_and_json_say_the_same() {
         let mut faults = Faults::default();
         let yaml = read(YAML, "", &mut faults).unwrap();
-        assert_eq!(faults.entries(), []);
+        assert!(faults.is_empty(), "{faults:?}");
         let json = serde_json::to_string(&yaml).unwrap();
         assert_eq!(read(&json, "", &mut faults), Some(yaml.clone()));
         let ids: Vec<&str> = yaml.all_steps().iter().map(|step| step.id.as_str()).collect();

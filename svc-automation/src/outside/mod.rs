@@ -180,6 +180,8 @@ struct Public {
     private: bool,
 }
 
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
 const PRIVATE: &str = "every address of this name is in a private network";
 
 impl Resolve for Public {
@@ -190,9 +192,9 @@ impl Resolve for Public {
             let allowed: Vec<SocketAddr> =
                 found.filter(|address| private || guard::is_public(address.ip())).collect();
             if allowed.is_empty() {
-                return Err(PRIVATE.into());
+                return Err(Fault::from(PRIVATE));
             }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
+            Ok::<Addrs, Fault>(Box::new(allowed.into_iter()))
         })
     }
 }

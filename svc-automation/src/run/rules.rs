@@ -50,6 +50,11 @@ impl Failure {
         Self { error: error.into(), passing: true, uncertain: false }
     }
 
+    /// Nobody knows whether it was done, and it is not to be tried again.
+    pub fn unknown(error: impl Into<String>) -> Self {
+        Self { error: error.into(), passing: false, uncertain: true }
+    }
+
     /// Nobody knows whether it was done.
     pub fn uncertain(error: impl Into<String>) -> Self {
         Self { error: error.into(), passing: true, uncertain: true }

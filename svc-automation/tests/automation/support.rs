@@ -33,7 +33,7 @@ use uuid::Uuid;
 pub struct World {
     pub database: TestDatabase,
     pub clock: Clock,
-    pub relations: Started,
+    _relations: Started,
     pub account: Account,
     pub caller: TestCaller,
     /// The first replica; others come with [`World::another`].
@@ -70,7 +70,16 @@ impl World {
         let service = testing::start_with::<Automation>(database.url(), &clock, &listed).await;
         let account = testing::account();
         let caller = TestCaller::mesh(&account, &clock);
-        Self { database, clock, relations, account, caller, service: Some(service), flags, _mail: mail }
+        Self {
+            database,
+            clock,
+            _relations: relations,
+            account,
+            caller,
+            service: Some(service),
+            flags,
+            _mail: mail,
+        }
     }
 
     /// Another replica, with background work. Dropped, it ends as a kill would end it.

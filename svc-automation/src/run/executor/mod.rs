@@ -266,9 +266,9 @@ fn hopeless(row: Option<&StepRecord>, node: Node<'_>, now: DateTime<Utc>) -> Opt
     if open && now - row.started_at > CERTAIN_FOR {
         let error = "it is not known whether the last try had its effect, and it is too late to ask; look yourself \
                      before you let the run go on from here";
-        return Some(Failure::lasting(error));
+        return Some(Failure::unknown(error));
     }
     let used_up =
         row.outcome == Outcome::Running && row.attempts.unsigned_abs() >= rules::max_attempts(node.step);
-    used_up.then(|| Failure::lasting("the process that took this step ended each time"))
+    used_up.then(|| Failure::unknown("the process that took this step ended each time"))
 }
