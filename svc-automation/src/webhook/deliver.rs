@@ -15,7 +15,7 @@ use tonic::Request;
 use tonic::metadata::MetadataValue;
 use uuid::Uuid;
 
-use super::rules::{follow, give_up, judge, note};
+use super::rules::{follow, give_up, is_out_of_patience, judge, note};
 use super::{Delivery, Endpoint, store};
 use crate::outside::{Outgoing, Outside};
 use crate::pump::{self, Work};
@@ -49,11 +49,13 @@ pub(crate) struct Deliverer {
 }
 
 /// What an attempt came to.
-pub(super) struct Attempt {
-    pub delivery: Uuid,
+struct Attempt {
+    delivery: Uuid,
     /// How many attempts there were before: whoever has made one since has noted it.
-    pub before: i32,
-    pub outcome: (Option<i32>, Option<String>),
+    before: i32,
+    outcome: (Option<i32>, Option<String>),
+    /// Who is told should the endpoint be switched off, and how mail goes.
+    notice: Option<(String, Post)>,
 }
 
 #[tonic::async_trait]
@@ -79,11 +81,15 @@ impl Work for Deliverer {
             return job.write(&id, drop_delivery).await;
         }
         let outcome = self.attempt(&delivery, &endpoint, job.now()).await;
-        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome };
-        if let Some(endpoint) = job.write(&attempt, settle).await? {
-            self.tell(job, &endpoint).await?;
-        }
-        Ok(())
+        let failed = outcome.1.is_some();
+        // Looked up before the transaction that switches it off, so that the mail is queued in it.
+        let notice = if failed && is_out_of_patience(&endpoint, job.now()) {
+            self.address(job, &endpoint).await.map(|to| (to, self.post.clone()))
+        } else {
+            None
+        };
+        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome, notice };
+        job.write(&attempt, settle).await
     }
 }
 
@@ -106,16 +112,12 @@ impl Deliverer {
         judge(self.outside.send(&outgoing, now).await)
     }
 
-    /// Mails that an endpoint was switched off, to whom it names or to the address of the business.
-    async fn tell(&self, job: &Job, endpoint: &Endpoint) -> Result<(), Error> {
-        tracing::warn!(endpoint = %endpoint.id, "a webhook endpoint was switched off");
-        let to = if endpoint.notify_email.is_empty() {
-            self.business_address(job.account(), job.now()).await
-        } else {
-            Some(endpoint.notify_email.clone())
-        };
-        let Some(to) = to else { return Ok(()) };
-        job.write(&(to, endpoint.clone(), self.post.clone()), queue_notice).await
+    /// Who is told that an endpoint was switched off: whom it names, or the business.
+    async fn address(&self, job: &Job, endpoint: &Endpoint) -> Option<String> {
+        if endpoint.notify_email.is_empty() {
+            return self.business_address(job.account(), job.now()).await;
+        }
+        Some(endpoint.notify_email.clone())
     }
 
     async fn business_address(&self, account: &Account, now: DateTime<Utc>) -> Option<String> {
@@ -134,26 +136,31 @@ impl Deliverer {
     }
 }
 
-/// Notes an attempt; returns the endpoint if it was switched off by it.
-pub(super) async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<Option<Endpoint>, crate::Error> {
+/// Notes an attempt in the delivery and in the endpoint.
+async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), crate::Error> {
     let (account, now) = (tx.account(), tx.now());
     let found = store::find_delivery_locked(tx.db(), account, attempt.delivery).await?;
-    let Some(mut delivery) = found.filter(|found| found.attempts == attempt.before) else { return Ok(None) };
+    let Some(mut delivery) = found.filter(|found| found.attempts == attempt.before) else { return Ok(()) };
     note(&mut delivery, &attempt.outcome, now);
     store::update_delivery(tx.db(), account, &delivery).await?;
-    let Some(mut endpoint) = store::find_locked(tx.db(), account, delivery.endpoint_id).await? else {
-        return Ok(None);
-    };
     let failed = attempt.outcome.1.is_some();
     let label = if failed { "failed" } else { "delivered" };
     metrics::counter!("webhook_attempts_total", "outcome" => label).increment(1);
-    // A success after a success changes nothing, and deliveries come in great numbers.
-    if !failed && endpoint.failing_since.is_none() {
-        return Ok(None);
+    // A success after a success changes nothing, and deliveries come in great numbers: they need not wait in line.
+    let known = store::find(tx.db(), account, delivery.endpoint_id).await?;
+    if known.is_none_or(|endpoint| !failed && endpoint.failing_since.is_none()) {
+        return Ok(());
     }
+    let Some(mut endpoint) = store::find_locked(tx.db(), account, delivery.endpoint_id).await? else {
+        return Ok(());
+    };
     let off = follow(&mut endpoint, failed, now);
     store::put(tx.db(), account, &endpoint).await?;
-    Ok(Some(endpoint).filter(|_| off))
+    if off {
+        tracing::warn!(endpoint = %endpoint.id, "a webhook endpoint was switched off");
+        queue_notice(tx, &endpoint, attempt.notice.as_ref()).await?;
+    }
+    Ok(())
 }
 
 /// What an endpoint that is switched off has not been told, it will not be.
@@ -169,10 +176,13 @@ async fn drop_delivery(tx: &mut Tx<'_>, id: &Uuid) -> Result<(), crate::Error> {
 
 async fn queue_notice(
     tx: &mut Tx<'_>,
-    (to, endpoint, post): &(String, Endpoint, Post),
+    endpoint: &Endpoint,
+    notice: Option<&(String, Post)>,
 ) -> Result<(), crate::Error> {
     let account = tx.account();
-    let Some(to) = mailbox("", to) else { return Ok(()) };
+    let Some((to, post)) = notice.and_then(|(to, post)| Some((mailbox("", to)?, post))) else {
+        return Ok(());
+    };
     let sender = post.sender(tx.db(), account, "", "").await?;
     let mut mail = Mail::new(sender.from, vec![to], "A webhook endpoint was switched off");
     let since = endpoint.failing_since.map(crate::event::rfc3339).unwrap_or_default();

@@ -121,14 +121,19 @@ pub(super) fn give_up(delivery: &mut Delivery) {
     delivery.next_at = None;
 }
 
+/// Whether one more failure switches the endpoint off.
+pub(super) fn is_out_of_patience(endpoint: &Endpoint, now: DateTime<Utc>) -> bool {
+    endpoint.active && endpoint.failing_since.is_some_and(|since| now - since >= PATIENCE)
+}
+
 /// Notes in the endpoint whether an attempt succeeded; tells whether it has to be switched off.
 pub(super) fn follow(endpoint: &mut Endpoint, failed: bool, now: DateTime<Utc>) -> bool {
     if !failed {
         endpoint.failing_since = None;
         return false;
     }
-    let since = *endpoint.failing_since.get_or_insert(now);
-    let off = endpoint.active && now - since >= PATIENCE;
+    endpoint.failing_since.get_or_insert(now);
+    let off = is_out_of_patience(endpoint, now);
     if off {
         endpoint.active = false;
         endpoint.disabled_reason = "Every delivery has failed for 5 days.".to_owned();
