@@ -54,6 +54,8 @@ struct Attempt {
     /// How many attempts there were before: whoever has made one since has noted it.
     before: i32,
     outcome: (Option<i32>, Option<String>),
+    /// When it ended: whether the endpoint is switched off is judged by one clock.
+    at: DateTime<Utc>,
     /// Who is told should the endpoint be switched off, and how mail goes.
     notice: Option<(String, Post)>,
 }
@@ -81,14 +83,14 @@ impl Work for Deliverer {
             return job.write(&id, drop_delivery).await;
         }
         let outcome = self.attempt(&delivery, &endpoint, job.now()).await;
-        let failed = outcome.1.is_some();
+        let (failed, at) = (outcome.1.is_some(), job.now());
         // Looked up before the transaction that switches it off, so that the mail is queued in it.
-        let notice = if failed && is_out_of_patience(&endpoint, job.now()) {
+        let notice = if failed && is_out_of_patience(&endpoint, at) {
             self.address(job, &endpoint).await.map(|to| (to, self.post.clone()))
         } else {
             None
         };
-        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome, notice };
+        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome, at, notice };
         job.write(&attempt, settle).await
     }
 }
@@ -154,7 +156,7 @@ async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), crate::Error> 
     let Some(mut endpoint) = store::find_locked(tx.db(), account, delivery.endpoint_id).await? else {
         return Ok(());
     };
-    let off = follow(&mut endpoint, failed, now);
+    let off = follow(&mut endpoint, failed, attempt.at);
     store::put(tx.db(), account, &endpoint).await?;
     if off {
         tracing::warn!(endpoint = %endpoint.id, "a webhook endpoint was switched off");
