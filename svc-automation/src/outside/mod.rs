@@ -24,7 +24,8 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// A client for addresses outside.
 #[derive(Clone)]
 pub(crate) struct Outside {
-    client: Client,
+    /// Why there is none, where TLS cannot be set up, for example without any root certificate: everything else works.
+    client: Result<Client, Arc<str>>,
     /// Also addresses of private networks: for development and tests.
     private: bool,
 }
@@ -74,7 +75,7 @@ impl Trouble {
 }
 
 impl Outside {
-    pub fn new(private: bool) -> Result<Self, String> {
+    pub fn new(private: bool) -> Self {
         // The program's only TLS library is told which cryptography to use. An error means that it was told before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
@@ -85,8 +86,9 @@ impl Outside {
             .dns_resolver(Arc::new(Public { private }))
             .user_agent(concat!("admin-automation/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| format!("no client for requests can be made: {}", chain(&error)))?;
-        Ok(Self { client, private })
+            .map_err(|error| Arc::from(format!("no client for requests can be made: {}", chain(&error))))
+            .inspect_err(|why: &Arc<str>| tracing::error!(why = &**why, "nothing outside can be reached"));
+        Self { client, private }
     }
 
     pub async fn send(&self, outgoing: &Outgoing, now: DateTime<Utc>) -> Result<Answer, Trouble> {
@@ -100,7 +102,8 @@ impl Outside {
         }
         let method = Method::from_bytes(outgoing.method.as_bytes())
             .map_err(|_| Trouble::Refused(format!("{} is no method", outgoing.method)))?;
-        let mut request = self.client.request(method, url).timeout(outgoing.timeout);
+        let client = self.client.as_ref().map_err(|why| Trouble::Unreachable(why.to_string()))?;
+        let mut request = client.request(method, url).timeout(outgoing.timeout);
         for (name, value) in sign::headers(&outgoing.id, &outgoing.body, &outgoing.secrets, now) {
             request = request.header(name, value);
         }
@@ -253,7 +256,7 @@ mod tests {
     async fn private_networks_are_not_reached_by_address_nor_by_name() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let outside = Outside::new(false).unwrap();
+        let outside = Outside::new(false);
         for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
             let sent =
                 outside.send(&outgoing(&format!("http://{host}:{port}/")), chassis::testing::moment()).await;
