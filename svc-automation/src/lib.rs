@@ -103,10 +103,6 @@ fn is_private(runtime: &Runtime) -> bool {
     runtime.options.get_flag(PRIVATE)
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "fails only where TLS cannot be set up, and then the service cannot work"
-)]
 fn outside(runtime: &Runtime) -> Outside {
-    Outside::new(is_private(runtime)).expect("a client for requests to the outside")
+    Outside::new(is_private(runtime))
 }
