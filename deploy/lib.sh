@@ -195,14 +195,15 @@ profile_dir() { if [ "$1" = dev ]; then echo debug; else echo "$1"; fi; }
 # --- python tools -------------------------------------------------------------------------------------------------
 
 # python_tools: the programs of requirements.txt in .local/venv/bin; false when they cannot be had here.
-python_tools() { with_lock "$ROOT/.local/venv.lock" make_venv; }
+python_tools() { with_lock "$ROOT/.local/venv.lock" make_venv "$ROOT/.local/venv" "$ROOT/deploy/requirements.txt"; }
 
+# make_venv FOLDER REQUIREMENTS
 make_venv() {
-    local venv="$ROOT/.local/venv" wanted
-    wanted="$(cksum <"$ROOT/deploy/requirements.txt")"
+    local venv="$1" requirements="$2" wanted
+    wanted="$(cksum <"$requirements")"
     if [ "$(cat "$venv/made" 2>/dev/null)" = "$wanted" ]; then return 0; fi
     install_tool python3 python3 || return 1
-    say "Installing the tools of deploy/requirements.txt into .local/venv"
+    say "Installing the tools of ${requirements#"$ROOT/"} into ${venv#"$ROOT/"}"
     rm -rf "$venv"
     if ! python3 -m venv "$venv" >/dev/null 2>&1; then
         # Debian keeps this part of Python in a package of its own.
@@ -210,6 +211,6 @@ make_venv() {
         rm -rf "$venv"
         python3 -m venv "$venv" >&2 || return 1
     fi
-    "$venv/bin/pip" install -q --disable-pip-version-check -r "$ROOT/deploy/requirements.txt" >&2 || return 1
+    "$venv/bin/pip" install -q --disable-pip-version-check -r "$requirements" >&2 || return 1
     printf '%s\n' "$wanted" >"$venv/made"
 }

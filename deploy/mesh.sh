@@ -33,6 +33,8 @@ port_of() {
 
 metrics_port_of() { port_of "$1" 10; }
 MESH_PORT=$((PORT_BASE + 7))
+# Where support takes mail in.
+MAIL_PORT=$((PORT_BASE + 8))
 POSTGRES_PORT=$((PORT_BASE + 20))
 PORTS_USED=21
 # A little longer than the time in which a program finishes what is in progress (GRACE_MS).

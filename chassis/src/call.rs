@@ -34,6 +34,13 @@ pub struct Context {
 }
 
 impl Context {
+    /// Takes a request apart: its context, and its message or the stream of its messages.
+    pub fn take<R>(request: Request<R>) -> Result<(Self, R), Status> {
+        let (_, mut extensions, input) = request.into_parts();
+        let unknown = || of_problem(Problem::Unauthenticated, "A context token is needed.", Vec::new(), None);
+        Ok((extensions.remove::<Self>().ok_or_else(unknown)?, input))
+    }
+
     pub fn account(&self) -> &Account {
         &self.identity.account
     }
@@ -55,10 +62,7 @@ impl<R: Check> Call<R> {
     /// Takes a request apart, and normalises and checks its content. Faults are collected, not raised: a write looks
     /// for its idempotency key first.
     pub fn open(request: Request<R>) -> Result<Self, Status> {
-        let (_, mut extensions, mut input) = request.into_parts();
-        let Some(context) = extensions.remove::<Context>() else {
-            return Err(of_problem(Problem::Unauthenticated, "A context token is needed.", Vec::new(), None));
-        };
+        let (context, mut input) = Context::take(request)?;
         let mut faults = Faults::clone(&context.carried);
         input.check(&At::ROOT, None, &mut faults);
         Ok(Self { context, input, faults })

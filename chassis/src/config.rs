@@ -1,10 +1,12 @@
-//! Configuration: every setting is a flag and an environment variable, and `--help` shows both with the default.
+//! Configuration: every setting is a flag and an environment variable, and `--help` shows both with the default. The
+//! variable's name with `_FILE` after it names a file that has the value.
 
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, Command, ValueEnum};
 
 use crate::outbox::Listener;
 
@@ -138,6 +140,10 @@ pub struct ServiceSettings {
     #[arg(long, env = "FILES_DIR", default_value = ".local/files", global = true)]
     pub files_dir: PathBuf,
 
+    /// Largest file that is taken in, in bytes; at most 16 MiB
+    #[arg(long, env = "FILES_MAX_BYTES", default_value_t = LARGEST_FILE, value_parser = file_size, global = true)]
+    pub files_max_bytes: usize,
+
     /// S3 bucket for files; empty: they go to the folder
     #[arg(long, env = "FILES_S3_BUCKET", default_value = "", global = true)]
     pub files_s3_bucket: String,
@@ -157,6 +163,14 @@ pub struct ServiceSettings {
     /// Secret of that access key
     #[arg(long, env = "FILES_S3_SECRET", default_value = "", hide_env_values = true, global = true)]
     pub files_s3_secret: String,
+}
+
+/// What the gateway can pass on.
+const LARGEST_FILE: usize = 16 << 20;
+
+fn file_size(text: &str) -> Result<usize, String> {
+    let size = text.parse().ok().filter(|size| (1..=LARGEST_FILE).contains(size));
+    size.ok_or_else(|| format!("must be a number from 1 to {LARGEST_FILE}"))
 }
 
 /// A service and where to find it.
@@ -197,5 +211,85 @@ impl Settings {
                 .to_owned());
         }
         Ok(())
+    }
+}
+
+/// Lets every setting also come from a file: `DATABASE_URL_FILE=/run/secrets/url` stands for `DATABASE_URL`, so that a
+/// secret need not be in the environment, which is shown in more places than a file is. A flag and the variable itself
+/// go before the file. Blanks and line ends at the end of the file do not count.
+pub fn with_files(command: Command) -> Result<Command, String> {
+    with_files_of(command, |name| std::env::var_os(name))
+}
+
+fn with_files_of(command: Command, variable: impl Fn(&OsStr) -> Option<OsString>) -> Result<Command, String> {
+    let mut fault = None;
+    let command = command.mut_args(|arg| match from_file(&arg, &variable) {
+        // Not shown by `--help`: it may be a secret.
+        Ok(Some(value)) => arg.default_value(value).hide_default_value(true),
+        Ok(None) => arg,
+        Err(reason) => {
+            fault = Some(reason);
+            arg
+        }
+    });
+    fault.map_or(Ok(command), Err)
+}
+
+fn from_file(
+    arg: &Arg,
+    variable: impl Fn(&OsStr) -> Option<OsString>,
+) -> Result<Option<&'static str>, String> {
+    let Some(name) = arg.get_env() else { return Ok(None) };
+    let mut name = name.to_owned();
+    name.push("_FILE");
+    let Some(path) = variable(&name) else { return Ok(None) };
+    let value = std::fs::read_to_string(&path)
+        .map_err(|error| format!("{} ({}) cannot be read: {error}", name.display(), path.display()))?;
+    // Read once and kept for as long as the process lives, as clap wants it.
+    let value: &'static str = value.trim_end().to_owned().leak();
+    Ok(Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{FromArgMatches, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        settings: Settings,
+    }
+
+    fn command() -> Command {
+        <Cli as clap::CommandFactory>::command()
+    }
+
+    fn read(file: &str, arguments: &[&str]) -> Result<String, String> {
+        let file = OsString::from(file);
+        let variable = |name: &OsStr| (name == "CONTEXT_SECRET_FILE").then(|| file.clone());
+        let arguments = ["test"].iter().chain(arguments);
+        let matches = with_files_of(command(), variable)?.get_matches_from(arguments);
+        Ok(Cli::from_arg_matches(&matches).unwrap().settings.context_secret)
+    }
+
+    #[test]
+    fn a_setting_is_read_from_the_file_that_its_variable_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "0123456789abcdef\n").unwrap();
+        let file = file.to_str().unwrap();
+        assert_eq!(read(file, &[]).unwrap(), "0123456789abcdef");
+        assert_eq!(read(file, &["--context-secret", "by flag"]).unwrap(), "by flag");
+        let variable = |name: &OsStr| (name == "CONTEXT_SECRET_FILE").then(|| OsString::from(file));
+        let help = with_files_of(command(), variable).unwrap().render_long_help().to_string();
+        assert!(!help.contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let fault = read("/nowhere/secret", &[]).unwrap_err();
+        assert!(fault.starts_with("CONTEXT_SECRET_FILE (/nowhere/secret) cannot be read"), "{fault}");
     }
 }

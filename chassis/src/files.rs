@@ -4,6 +4,7 @@
 //! the service's name, the account and what a [`Key`] can hold, so that no input ever becomes part of one. What kind
 //! of file it is, and how it is called, is for the service's own tables.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -29,23 +30,43 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRIES: usize = 2;
 
+/// Longest part of a key that another service tells of.
+const LONGEST_PART: usize = 200;
+
 /// Where a file is among those of a service. Made of ids, numbers and digests only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     account: AccountId,
-    area: &'static str,
+    /// Whose file it is; none for the service that asks.
+    service: Option<String>,
+    area: Cow<'static, str>,
     name: String,
 }
 
 impl Key {
     /// The area says what kind of files these are, for example `logos`.
     pub fn new(account: AccountId, area: &'static str, id: Uuid) -> Self {
-        Self { account, area, name: id.simple().to_string() }
+        Self { account, service: None, area: area.into(), name: id.simple().to_string() }
     }
 
     /// A file that is known by what is in it: the same content has the same key.
     pub fn of_content(account: AccountId, area: &'static str, content: &[u8]) -> Self {
-        Self { account, area, name: hex(&Sha256::digest(content)) }
+        Self { account, service: None, area: area.into(), name: hex(&Sha256::digest(content)) }
+    }
+
+    /// A file of any service, by what [`Files::reference`] called it. `None` for every other text: no input becomes a
+    /// path that leads elsewhere.
+    pub fn parse(account: AccountId, reference: &str) -> Option<Self> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+        let word = |part: &str| (1..=LONGEST_PART).contains(&part.len()) && part.bytes().all(plain);
+        let parts: Vec<&str> = reference.splitn(4, '/').collect();
+        let [service, area, name] = parts.try_into().ok()?;
+        [service, area, name].into_iter().all(word).then(|| Self {
+            account,
+            service: Some(service.to_owned()),
+            area: area.to_owned().into(),
+            name: name.to_owned(),
+        })
     }
 
     /// One of several files of the same id, for example its version.
@@ -64,7 +85,8 @@ impl Key {
     }
 
     fn path(&self, service: &str) -> Path {
-        Path::from_iter([service, &self.account.to_string(), self.area, &self.name])
+        let service = self.service.as_deref().unwrap_or(service);
+        Path::from_iter([service, &self.account.to_string(), &self.area, &self.name])
     }
 }
 
@@ -80,6 +102,7 @@ fn hex(bytes: &[u8]) -> String {
 pub struct Files {
     service: &'static str,
     place: Place,
+    max_bytes: usize,
 }
 
 #[derive(Clone)]
@@ -99,7 +122,22 @@ impl Files {
         } else {
             Place::Bucket(bucket(settings)?)
         };
-        Ok(Self { service, place })
+        Ok(Self { service, place, max_bytes: settings.files_max_bytes })
+    }
+
+    /// The largest file that is taken in from outside.
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    /// What other services are told of a file: the service, the area and the name in it.
+    pub fn parts<'k>(&'k self, key: &'k Key) -> [&'k str; 3] {
+        [key.service.as_deref().unwrap_or(self.service), &key.area, &key.name]
+    }
+
+    /// The same as one text, `service/area/name`, for [`Key::parse`].
+    pub fn reference(&self, key: &Key) -> String {
+        self.parts(key).join("/")
     }
 
     /// Keeps a file. It may be there already with the same content; other content for a key that is in use is a
@@ -190,4 +228,38 @@ fn away() -> Error {
         Problem::Unavailable,
         "The files cannot be reached at the moment. Repeat the request in a moment.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> AccountId {
+        AccountId::trust(Uuid::from_u128(7))
+    }
+
+    fn files(service: &'static str) -> Files {
+        Files { service, place: Place::Folder(PathBuf::new(), Arc::default()), max_bytes: 1 }
+    }
+
+    #[test]
+    fn another_service_finds_the_file_that_it_was_told_of() {
+        let key = Key::new(account(), "logos", Uuid::from_u128(9)).number(3);
+        let reference = files("billing").reference(&key);
+        assert_eq!(reference, "billing/logos/00000000000000000000000000000009-3");
+        let heard = Key::parse(account(), &reference).unwrap();
+        assert_eq!(heard.path("work"), key.path("billing"));
+        assert_eq!(files("work").reference(&heard), reference);
+    }
+
+    #[test]
+    fn no_other_text_names_a_file() {
+        for wrong in [
+            "", "a", "a/b", "a/b/c/d", "a//c", "/a/b", "../b/c", "a/../c", "a/b/..", "a/b/C", "a/b/c\0",
+            "a/b/%2e",
+        ] {
+            assert_eq!(Key::parse(account(), wrong), None, "{wrong}");
+        }
+        assert_eq!(Key::parse(account(), &format!("a/b/{}", "c".repeat(201))), None);
+    }
 }

@@ -80,8 +80,13 @@ impl Db {
         token: impl FnOnce(&R) -> &str,
     ) -> Result<(Call<R>, Link), Error> {
         let link = Link::parse(token(&call.input)).ok_or_else(unknown_link)?;
-        let account = self.account(link.account).await?.ok_or_else(unknown_link)?;
-        Ok((call.for_account(account)?, link))
+        Ok((self.admit(call, link.account).await?, link))
+    }
+
+    /// The call of a public rpc for the account that its link names.
+    pub async fn admit<R: Check>(&self, call: Call<R>, account: AccountId) -> Result<Call<R>, Error> {
+        let account = self.account(account).await?.ok_or_else(unknown_link)?;
+        call.for_account(account)
     }
 }
 

@@ -72,6 +72,13 @@ impl<'a> List<'a> {
         self
     }
 
+    /// Rows whose `column` has no value.
+    pub fn is_null(&mut self, column: &'static str) -> &mut Self {
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and {column} is null");
+        self
+    }
+
     /// Rows whose `column`, which holds lower-case text, contains the term. Case does not matter.
     pub fn contains(&mut self, column: &'static str, term: &str) -> &mut Self {
         self.compare(column, "like", substring_pattern(term))

@@ -19,13 +19,16 @@ mod tests;
 
 use lettre::Address;
 use prost::Message as _;
+use proto::api::Fault;
+use proto::{At, Faults};
 use uuid::Uuid;
 
 pub use delivery::ATTEMPTS;
 pub(crate) use delivery::worker;
 pub(crate) use keys::server as key_server;
+pub use keys::{delete_key, key_record, put_key};
 pub use lettre::message::Mailbox;
-pub use outcome::{Outcome, Status, outcomes};
+pub use outcome::{Outcome, Status, outcomes, statuses};
 pub use post::{Post, Sender};
 pub(crate) use purge::worker as purge_worker;
 
@@ -110,6 +113,26 @@ pub fn mailbox(name: &str, address: &str) -> Option<Mailbox> {
     let address: Address = address.trim().parse().ok().filter(|_| address.len() <= 254)?;
     let name = one_line(name);
     Some(Mailbox::new(Some(name).filter(|name| !name.is_empty()), address))
+}
+
+/// The addresses of a text, comma-separated. A fault names the bad one.
+pub fn read_addresses(text: &str, at: &At<'_>, faults: &mut Faults) -> Vec<Mailbox> {
+    let label = at.label();
+    let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() && !text.is_empty() {
+        faults.add(at, Fault::Required, format!("{label} has no address"));
+    }
+    let mut found = Vec::new();
+    for part in parts {
+        let address = crate::formats::email::normalise(part);
+        if let Some(one) = address.and_then(|address| mailbox("", &address)) {
+            found.push(one);
+        } else {
+            let detail = format!("{label} must be e-mail addresses separated by commas; {part:?} is none");
+            faults.add(at, Fault::BadEmail, detail);
+        }
+    }
+    found
 }
 
 /// Characters of a header's value, and of a word in it: a line cannot be broken inside a word, and has at most 998.

@@ -17,6 +17,11 @@ impl Page {
         Self { number: page.unwrap_or(1).max(1), size: per_page.unwrap_or(DEFAULT_SIZE).clamp(1, MAX_SIZE) }
     }
 
+    /// The one page of a list that has no pages, bounded all the same.
+    pub fn whole(most: i64) -> Self {
+        Self { number: 1, size: most.max(1) }
+    }
+
     pub fn size(self) -> i64 {
         self.size
     }

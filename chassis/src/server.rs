@@ -83,6 +83,7 @@ pub async fn serve(
     };
     tokio::try_join!(
         serve_grpc(listener, routes, (&runtime.tokens, &runtime.clock), settings, stop.clone()),
+        (service.serve_besides)(runtime.clone(), stop.clone()),
         resting
     )?;
     runtime.db.close().await;

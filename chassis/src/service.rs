@@ -6,20 +6,23 @@ use std::sync::Arc;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
+use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
 use crate::clock::Clock;
-use crate::config::{PeerAddress, ServiceSettings, Settings};
+use crate::config::{PeerAddress, ServiceSettings, Settings, with_files};
 use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::error::Error;
 use crate::files::Files;
 use crate::idempotency;
 use crate::mail::{self, AttachmentSource, Post};
+use crate::outgoing::Outgoing;
 use crate::peer::Peers;
 use crate::provisioning;
+use crate::references::{self, Referable, References};
 use crate::relay;
-use crate::server;
+use crate::server::{self, Stage};
 use crate::telemetry;
 use crate::token::Tokens;
 use crate::worker::Worker;
@@ -42,6 +45,11 @@ pub trait Service: Send + Sync + 'static {
         command
     }
 
+    /// Whether it can work with these settings; if not, what to mend. Asked once, before anything else.
+    fn check(_runtime: &Runtime) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Adds its gRPC services.
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder);
 
@@ -53,6 +61,16 @@ pub trait Service: Send + Sync + 'static {
     /// What makes the attachments that its mails only name.
     fn attachments(_runtime: &Runtime) -> Option<Arc<dyn AttachmentSource>> {
         None
+    }
+
+    /// Serves what is not gRPC, if there is anything, until it is told to stop. An error ends the process.
+    async fn serve_besides(_runtime: Runtime, _stop: watch::Receiver<Stage>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Its records that other services may refer to.
+    fn referables() -> &'static [Referable] {
+        &[]
     }
 
     /// Runs a subcommand that [`Service::options`] added. An error is told to the operator.
@@ -73,12 +91,18 @@ pub struct Definition {
     pub about: &'static str,
     pub migrations: &'static Migrator,
     pub options: fn(clap::Command) -> clap::Command,
+    pub check: fn(&Runtime) -> Result<(), String>,
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
+    pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
+    pub referables: &'static [Referable],
     pub command: Run,
     pub provision: Provision,
 }
+
+/// What a service serves besides gRPC.
+pub type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Runs a subcommand of the service's own.
 pub type Run = for<'a> fn(&'a Runtime, &'a str, &'a ArgMatches) -> Ran<'a>;
@@ -93,6 +117,9 @@ impl Definition {
         fn provision<'a, S: Service>(tx: &'a mut Tx<'_>) -> Provisioned<'a> {
             Box::pin(async move { S::provision(tx).await })
         }
+        fn serve_besides<S: Service>(runtime: Runtime, stop: watch::Receiver<Stage>) -> Serving {
+            S::serve_besides(runtime, stop)
+        }
         fn command<'a, S: Service>(
             runtime: &'a Runtime,
             name: &'a str,
@@ -105,9 +132,12 @@ impl Definition {
             about: S::ABOUT,
             migrations: S::migrations(),
             options: S::options,
+            check: S::check,
             routes: S::routes,
             workers: S::workers,
             attachments: S::attachments,
+            serve_besides: serve_besides::<S>,
+            referables: S::referables(),
             command: command::<S>,
             provision: provision::<S>,
         }
@@ -117,6 +147,8 @@ impl Definition {
 /// What a running service works with.
 #[derive(Clone)]
 pub struct Runtime {
+    /// The service's own.
+    pub name: &'static str,
     pub db: Db,
     pub clock: Clock,
     pub tokens: Tokens,
@@ -157,7 +189,22 @@ impl Runtime {
         let files = Files::new(name, own)?;
         let public_url = own.public_url.clone();
         let options = Arc::new(options);
-        Ok(Self { db, clock, tokens, peers, listeners, post, public_url, files, options })
+        Ok(Self { name, db, clock, tokens, peers, listeners, post, public_url, files, options })
+    }
+
+    /// What calls to other services are made with.
+    pub fn outgoing(&self) -> Outgoing {
+        Outgoing {
+            caller: self.name,
+            peers: self.peers.clone(),
+            tokens: self.tokens.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// What looks up references to records of other services.
+    pub fn references(&self) -> References {
+        References { outgoing: self.outgoing() }
     }
 }
 
@@ -192,6 +239,10 @@ pub fn main<S: Service>() -> ExitCode {
 
 fn run_command_line(service: Definition) -> ExitCode {
     let command = (service.options)(Cli::command().name(concat_name(service.name)).about(service.about));
+    let command = match with_files(command) {
+        Ok(command) => command,
+        Err(message) => return fail(service.name, &message),
+    };
     let options = command.get_matches();
     if options.subcommand_name().is_some_and(|name| !Command::has_subcommand(name)) {
         return run_own_command(service, options);
@@ -252,11 +303,14 @@ pub fn run(
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{name}: {message}");
-            ExitCode::FAILURE
-        }
+        Err(message) => fail(name, &message),
     }
+}
+
+/// Tells the operator why the process ends.
+pub fn fail(name: &str, message: &str) -> ExitCode {
+    eprintln!("{name}: {message}");
+    ExitCode::FAILURE
 }
 
 /// Brings a schema up to date, and tells the operator how that went.
@@ -276,6 +330,7 @@ async fn serve(
 ) -> Result<(), String> {
     settings.check()?;
     let runtime = Runtime::new(service.name, settings, own, options, Clock::system())?;
+    (service.check)(&runtime)?;
     server::serve(service, runtime, settings, server::stop_signal()?).await
 }
 
@@ -296,6 +351,7 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
     routes.add_service(mail::key_server(runtime.db.clone()));
+    routes.add_service(references::server(service.referables, runtime.db.clone()));
     (service.routes)(runtime, &mut routes);
     routes
 }

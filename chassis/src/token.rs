@@ -136,6 +136,18 @@ impl Tokens {
         self.mint(&nobody, PUBLIC_SCOPE, PUBLIC_SCOPE, &[PUBLIC_SCOPE.to_owned()], now)
     }
 
+    /// Signs what is no context token. `purpose` keeps signatures of one kind from being taken for another.
+    pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> Vec<u8> {
+        let text = sealed_text(purpose, content);
+        self.secrets.first().map(|secret| sign(secret, &text)).unwrap_or_default()
+    }
+
+    /// Whether `tag`, which may be cut to its first bytes, is the seal of this content.
+    pub(crate) fn is_seal(&self, purpose: &str, content: &[u8], tag: &[u8]) -> bool {
+        let text = sealed_text(purpose, content);
+        self.secrets.iter().any(|secret| begins(secret, &text, tag))
+    }
+
     /// The identity in a genuine token that has not expired.
     pub fn verify(&self, token: &str, now: DateTime<Utc>) -> Option<Arc<Identity>> {
         let known = self.verified.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned();
@@ -187,6 +199,16 @@ fn sign(secret: &[u8], payload: &str) -> Vec<u8> {
 
 fn verifies(secret: &[u8], payload: &str, tag: &[u8]) -> bool {
     mac(secret, payload).is_some_and(|mac| mac.verify_slice(tag).is_ok())
+}
+
+/// Never the payload of a context token: that has no colon.
+fn sealed_text(purpose: &str, content: &[u8]) -> String {
+    format!("{purpose}:{}", URL_SAFE_NO_PAD.encode(content))
+}
+
+/// Whether the signature begins with `tag`.
+fn begins(secret: &[u8], text: &str, tag: &[u8]) -> bool {
+    mac(secret, text).is_some_and(|mac| mac.verify_truncated_left(tag).is_ok())
 }
 
 #[cfg(test)]

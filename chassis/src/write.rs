@@ -1,6 +1,7 @@
 //! The write transaction. Every mutating rpc goes through [`Db::write`]: idempotency key, operation, events, list totals
 //! and the stored response commit together or not at all. Background work goes through [`Db::fenced`], which begins
-//! with the fence of its lease instead of a key. Nothing else opens a write transaction.
+//! with the fence of its lease instead of a key, and [`Db::note`] keeps what was found out on the way. Nothing else opens
+//! a write transaction.
 //!
 //! Round trips besides the operation's own statements: begin, claim (keyed calls) or fence (background work), finish
 //! (one statement for events, totals and response; left out when there is nothing to finish), commit.
@@ -186,6 +187,31 @@ impl Db {
             match outcome {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
                 outcome => return outcome,
+            }
+        }
+    }
+
+    /// Runs a write that nobody asked for and no lease stands behind: what was found out while something else was done.
+    /// `operation` is as for [`write`](Self::write).
+    pub async fn note<R, T, E, F>(&self, account: &Account, input: &R, operation: F) -> Result<T, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        let mut attempt = 1;
+        loop {
+            let mut tx = self.begin(account, None).await?;
+            let outcome = match operation(&mut tx, input).await.map_err(Into::into) {
+                Ok(outcome) => commit(tx, None).await.map(|()| outcome),
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Err(error) if may_repeat(&error, attempt) => attempt += 1,
+                Ok(outcome) => {
+                    self.wake.notify_waiters();
+                    return Ok(outcome);
+                }
+                Err(error) => return Err(error),
             }
         }
     }

@@ -127,6 +127,7 @@ fn choice(at: &At<'_>, value: i32, known: bool, allowed: &str, required: bool, f
 }
 
 #[allow(
+    clippy::unreadable_literal,
     clippy::useless_conversion,
     clippy::wildcard_imports,
     reason = "generated: the same code for 32 and 64 bits"

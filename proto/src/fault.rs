@@ -81,6 +81,13 @@ impl Faults {
         }
     }
 
+    /// Adds faults that were found elsewhere.
+    pub fn extend(&mut self, others: Faults) {
+        for Entry { pointer, code, detail } in others.entries {
+            self.add_at(pointer, Fault::try_from(code).unwrap_or_default(), detail);
+        }
+    }
+
     /// Whether there is a fault at this place or around it: then nothing more can be said about what is there.
     pub fn cover(&self, at: &At<'_>) -> bool {
         let pointer = at.pointer();

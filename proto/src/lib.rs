@@ -24,7 +24,10 @@ pub use admin::accounts::v1 as accounts;
 pub use admin::api::v1 as api;
 pub use admin::automation::v1 as automation;
 pub use admin::billing::v1 as billing;
+pub use admin::crm::v1 as crm;
 pub use admin::relations::v1 as relations;
+pub use admin::support::v1 as support;
+pub use admin::work::v1 as work;
 
 /// The encoded `FileDescriptorSet` of all proto files, options and comments included.
 pub const DESCRIPTOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));

@@ -11,7 +11,7 @@ use papers::{credit, day, invoice, row, total};
 use render::Paper;
 use render::paper::{Category, Kind, Language, Logo, LogoFormat, Row};
 use rust_decimal::Decimal;
-use svc_billing::page::{State, page};
+use svc_billing::page::{Pay, State, page};
 
 const LOGO: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='220' height='56'>\
     <circle cx='28' cy='28' r='24' fill='#9a3412'/><circle cx='28' cy='28' r='11' fill='#fff'/>\
@@ -55,6 +55,7 @@ fn main() {
         paid,
         credited: Decimal::ZERO,
         late,
+        pay: Pay::default(),
     };
     let on = Some(day(2026, 11, 20));
     let draft = Paper { draft: true, number: "DRAFT-12".to_owned(), ..invoice(rows()) };
@@ -65,8 +66,13 @@ fn main() {
     total(&mut many);
     let work = Paper { kind: Kind::Workorder, number: "WO-2026-00001".to_owned(), ..invoice(rows()) };
     let refund = State::ToRefund { open: part, paid: Decimal::ZERO };
-    let open_many =
-        State::ToPay { open: many.total_incl, paid: Decimal::ZERO, credited: Decimal::ZERO, late: false };
+    let open_many = State::ToPay {
+        open: many.total_incl,
+        paid: Decimal::ZERO,
+        credited: Decimal::ZERO,
+        late: false,
+        pay: Pay::default(),
+    };
     std::fs::create_dir_all(&folder).unwrap();
     for (name, paper, state) in [
         ("open", &paper, to_pay(Decimal::ZERO, false)),

@@ -1,29 +1,25 @@
 //! Clients, as relations knows them. Asked before a transaction begins, never inside one.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use chassis::Account;
 use chassis::call::Context;
-use chassis::peer::Peer;
-use chassis::token::{self, Tokens};
-use chassis::{Account, Clock, error};
+use chassis::outgoing::{self, Outgoing};
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{BatchGetClientsRequest, GetClientByExternalIdRequest, Relation};
 use render::paper::Party;
-use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 use uuid::Uuid;
 
 use crate::Error;
 use crate::document::Client;
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+const RELATIONS: &str = "relations";
 
 #[derive(Clone)]
 pub struct Clients {
-    pub relations: Option<Peer>,
-    pub tokens: Tokens,
-    pub clock: Clock,
+    pub outgoing: Outgoing,
 }
 
 /// The client that a request names.
@@ -77,7 +73,7 @@ impl Clients {
         deadline: Instant,
     ) -> Result<Option<Relation>, Error> {
         let request =
-            self.request(account, deadline, BatchGetClientsRequest { ids: vec![id.to_string()] })?;
+            self.outgoing.request(account, deadline, BatchGetClientsRequest { ids: vec![id.to_string()] })?;
         let found = self.client()?.batch_get_clients(request).await.map_err(|status| away(&status))?;
         Ok(found.into_inner().data.into_iter().next())
     }
@@ -88,7 +84,7 @@ impl Clients {
         external_id: &str,
     ) -> Result<Option<Relation>, Error> {
         let asked = GetClientByExternalIdRequest { external_id: external_id.to_owned() };
-        let request = self.request(context.account(), context.deadline, asked)?;
+        let request = self.outgoing.request(context.account(), context.deadline, asked)?;
         match self.client()?.get_client_by_external_id(request).await {
             Ok(found) => Ok(found.into_inner().data),
             // What cannot be an external id at all belongs to nobody either.
@@ -98,28 +94,12 @@ impl Clients {
     }
 
     fn client(&self) -> Result<ClientServiceClient<Channel>, Error> {
-        let peer = self.relations.as_ref().ok_or_else(|| {
-            chassis::Error::Internal("the service relations is not among the PEERS".to_owned())
-        })?;
-        Ok(ClientServiceClient::new(peer.channel()))
-    }
-
-    fn request<T>(&self, account: &Account, deadline: Instant, message: T) -> Result<Request<T>, Error> {
-        let mut request = Request::new(message);
-        request.set_timeout(deadline.saturating_duration_since(Instant::now()).min(TIMEOUT));
-        let token = self.tokens.mint_mesh(account, "billing", self.clock.now());
-        let token = MetadataValue::try_from(token)
-            .map_err(|_| chassis::Error::Internal("a token that is no text".to_owned()))?;
-        request.metadata_mut().insert(token::HEADER, token);
-        Ok(request)
+        Ok(ClientServiceClient::new(self.outgoing.channel(RELATIONS)?))
     }
 }
 
-/// Whatever went wrong there, nothing was done here.
 fn away(status: &Status) -> Error {
-    tracing::warn!(code = ?status.code(), message = status.message(), "relations did not answer");
-    let answer = error::unavailable("Clients cannot be looked up right now. Repeat the request in a moment.");
-    chassis::Error::Peer(Box::new(answer)).into()
+    outgoing::away(RELATIONS, "Clients", status).into()
 }
 
 /// What a document itself shows of its client.

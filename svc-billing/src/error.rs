@@ -39,6 +39,16 @@ pub enum Error {
     PaymentFinal,
     #[error("the quote has expired")]
     Expired,
+    #[error("the subscription has ended")]
+    Ended,
+    /// In the provider's words.
+    #[error("the payment provider refused: {0}")]
+    PaymentRefused(String),
+    #[error("the client has no authorised mandate")]
+    NotAuthorized,
+    /// Names the project.
+    #[error("the quote has become the project {0}")]
+    HasProject(String),
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -111,6 +121,21 @@ impl From<Error> for chassis::Error {
             ),
             Error::Expired => {
                 problem(Problem::Expired, "This quote is no longer valid. Ask the sender for a new one.")
+            }
+            Error::Ended => problem(
+                Problem::Ended,
+                "The subscription has ended, and that is final. Make a new subscription instead.",
+            ),
+            Error::PaymentRefused(reason) => problem(
+                Problem::PaymentRefused,
+                format!("The payment provider does not make this payment: {reason}"),
+            ),
+            Error::NotAuthorized => problem(
+                Problem::NotAuthorized,
+                "The client has no authorised mandate. Ask for one with POST to direct-debit/verification.",
+            ),
+            Error::HasProject(number) => {
+                problem(Problem::WrongStatus, format!("This quote has already become the project {number}."))
             }
             Error::Chassis(error) => error,
         }

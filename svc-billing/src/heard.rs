@@ -1,15 +1,14 @@
-//! What billing hears of other services: a client changed, and its drafts follow.
+//! What billing hears of other services: a client changed, and its drafts and subscriptions follow.
 
-use chassis::{Call, Db, Tx};
-use proto::At;
+use chassis::{Call, Db, Tx, heard};
 use proto::api::event_listener_service_server::EventListenerService;
-use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Event, Fault};
+use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
 use serde::Deserialize;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::document::{Client, store};
+use crate::{Error, subscription};
 
 const CLIENT_CHANGED: &str = "customer.updated";
 
@@ -42,37 +41,18 @@ impl EventListenerService for Heard {
 /// The whole batch or nothing of it. To hear of a change twice changes nothing: the names are the same.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
     let (account, now) = (tx.account(), tx.now());
-    let place = At::ROOT.name("events");
-    let mut changed = Vec::new();
-    for (index, event) in input.events.iter().enumerate() {
-        let at = place.index(index);
-        if event.account_id.parse() != Ok(account.uuid()) {
-            let detail = "account_id must be the account that the call is made for";
-            tx.faults.add(&at.name("account_id"), Fault::NotAllowed, detail);
-        }
-        match client(event) {
-            Some(Ok(client)) => changed.push(client),
-            Some(Err(error)) => {
-                let detail = format!("data must tell of a client: {error}");
-                tx.faults.add(&at.name("data"), Fault::BadFormat, detail);
-            }
-            None => {}
-        }
-    }
+    let changed = heard::read::<Changed>(tx, input, CLIENT_CHANGED, "a client");
     tx.valid()?;
-    for client in &changed {
-        store::follow_client(tx.db(), account, client, now).await?;
+    for told in changed {
+        let client = Client::from(told.data);
+        store::follow_client(tx.db(), account, &client, now).await?;
+        subscription::follow_client(tx.db(), account, &client).await?;
     }
     Ok(DeliverEventsResponse {})
 }
 
-/// The client that an event tells of; `None` for events of another kind.
-fn client(event: &Event) -> Option<Result<Client, serde_json::Error>> {
-    let parsed = (event.r#type == CLIENT_CHANGED).then(|| serde_json::from_str::<Changed>(&event.data))?;
-    Some(parsed.map(|Changed { id, company_name, firstname, lastname }| Client {
-        id,
-        company_name,
-        firstname,
-        lastname,
-    }))
+impl From<Changed> for Client {
+    fn from(Changed { id, company_name, firstname, lastname }: Changed) -> Self {
+        Self { id, company_name, firstname, lastname }
+    }
 }

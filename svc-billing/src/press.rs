@@ -1,15 +1,18 @@
 //! PDFs and e-invoices of documents. Made when they are first needed, outside any transaction, and kept in the object
-//! store; the same document always gives the same bytes.
+//! store; the same document always gives the same bytes. Whoever lists files hears of each that is kept.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chassis::files::{Files, Key};
-use chassis::{Account, AccountId, Db, error};
+use chassis::{Account, AccountId, Db, Event, Tx, error};
+use chrono::SecondsFormat;
 use render::text::file_name;
 use render::{Paper, pdf};
+use serde_json::json;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use crate::clients::{self, Clients};
 use crate::document::rules::amounts::Row;
@@ -47,8 +50,23 @@ impl Press {
             return Ok(kept);
         }
         let made = self.render(self.paper(account, full).await?).await?;
+        // Told before it is kept: should the second fail, the next who asks for the PDF makes and tells it again. The
+        // other way round nobody would ever hear of it.
+        self.db.note(account, &self.stored(&key, full, made.len()), tell).await?;
         self.files.put(&key, made.clone()).await?;
         Ok(made)
+    }
+
+    fn stored(&self, key: &Key, full: &Full, size: usize) -> Stored {
+        let record = &full.record;
+        Stored {
+            name: format!("{}.pdf", file_name(&record.number)),
+            size,
+            place: self.files.parts(key).map(str::to_owned),
+            source: (record.kind.name(), record.id),
+            client: record.client.as_ref().map(|client| client.id),
+            version: record.content_version,
+        }
     }
 
     /// The e-invoice of a final invoice.
@@ -115,6 +133,45 @@ impl Press {
         })?;
         Ok(made.into())
     }
+}
+
+/// What others hear of a PDF.
+struct Stored {
+    name: String,
+    size: usize,
+    /// The service, the area and the name in it.
+    place: [String; 3],
+    source: (&'static str, Uuid),
+    client: Option<Uuid>,
+    version: i64,
+}
+
+async fn tell(tx: &mut Tx<'_>, stored: &Stored) -> Result<(), Error> {
+    let (id, now) = (tx.id(), tx.now());
+    let [service, area, key] = &stored.place;
+    let (kind, source) = stored.source;
+    tx.emit(&Event {
+        kind: "file.stored",
+        entity_type: "file",
+        entity_id: id,
+        version: 1,
+        data: json!({
+            "id": id,
+            "name": stored.name,
+            "content_type": "application/pdf",
+            "size": stored.size,
+            "service": service,
+            "area": area,
+            "key": key,
+            "source": {"type": kind, "id": source},
+            // A higher one takes the place of a lower one.
+            "version": stored.version,
+            "client_id": stored.client,
+            "created_at": now.to_rfc3339_opts(SecondsFormat::Millis, true),
+        })
+        .to_string(),
+    });
+    Ok(())
 }
 
 /// Each content of a document has a file of its own.

@@ -1,10 +1,23 @@
 //! Deals, pipelines, phases and sources.
-//!
-//! So far the service only learns of its accounts; its operations are added resource by resource.
 
-use chassis::{Runtime, Service};
+mod deal;
+mod error;
+mod heard;
+mod ordering;
+mod pipeline;
+mod provision;
+mod source;
+
+use chassis::references::Referable;
+use chassis::{Runtime, Service, Tx};
+use proto::api::event_listener_service_server::EventListenerServiceServer;
+use proto::crm::deal_service_server::DealServiceServer;
+use proto::crm::deal_source_service_server::DealSourceServiceServer;
+use proto::crm::pipeline_service_server::PipelineServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
+
+pub use error::Error;
 
 pub struct Crm;
 
@@ -14,9 +27,25 @@ impl Service for Crm {
     const ABOUT: &'static str = "Deals, pipelines, phases and sources";
 
     fn migrations() -> &'static Migrator {
-        static NONE_YET: Migrator = Migrator::DEFAULT;
-        &NONE_YET
+        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        &MIGRATIONS
     }
 
-    fn routes(_: &Runtime, _: &mut RoutesBuilder) {}
+    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
+        let db = || runtime.db.clone();
+        let deals = deal::rpc::Deals { db: db(), references: runtime.references() };
+        routes
+            .add_service(EventListenerServiceServer::new(heard::Heard { db: db() }))
+            .add_service(DealServiceServer::new(deals))
+            .add_service(PipelineServiceServer::new(pipeline::rpc::Pipelines { db: db() }))
+            .add_service(DealSourceServiceServer::new(source::rpc::Sources { db: db() }));
+    }
+
+    fn referables() -> &'static [Referable] {
+        &[Referable { kind: "deal", table: "crm.deal", condition: "true" }]
+    }
+
+    async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
+        Ok(provision::defaults(tx).await?)
+    }
 }

@@ -5,6 +5,7 @@ mod error;
 mod link;
 mod relation;
 
+use chassis::references::Referable;
 use chassis::{Runtime, Service};
 use proto::relations::client_service_server::ClientServiceServer;
 use proto::relations::custom_field_service_server::CustomFieldServiceServer;
@@ -32,5 +33,13 @@ impl Service for Relations {
             .add_service(ClientServiceServer::new(relation::rpc_clients::Clients { db: db() }))
             .add_service(SupplierServiceServer::new(relation::rpc_suppliers::Suppliers { db: db() }))
             .add_service(CustomFieldServiceServer::new(custom_field::rpc::CustomFields { db: db() }));
+    }
+
+    fn referables() -> &'static [Referable] {
+        const TABLE: &str = "relations.relation";
+        &[
+            Referable { kind: "client", table: TABLE, condition: "role = 'client'" },
+            Referable { kind: "supplier", table: TABLE, condition: "role = 'supplier'" },
+        ]
     }
 }

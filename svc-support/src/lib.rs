@@ -1,10 +1,42 @@
-//! Tickets, messages, channels, statuses and mail domains.
-//!
-//! So far the service only learns of its accounts; its operations are added resource by resource.
+//! Tickets, messages, channels, statuses and mail domains; mail in and mail out.
 
-use chassis::{Runtime, Service};
+pub mod address;
+mod channel;
+mod clients;
+mod domain;
+mod error;
+pub mod intake;
+mod message;
+mod provision;
+mod settings;
+pub mod smtp;
+mod status;
+mod ticket;
+
+use chassis::server::{Stage, bind};
+use chassis::{Runtime, Service, Tx};
+use clap::{Args, Command};
+use proto::support::email_domain_service_server::EmailDomainServiceServer;
+use proto::support::mail_intake_service_server::MailIntakeServiceServer;
+use proto::support::ticket_channel_service_server::TicketChannelServiceServer;
+use proto::support::ticket_message_service_server::TicketMessageServiceServer;
+use proto::support::ticket_service_server::TicketServiceServer;
+use proto::support::ticket_status_service_server::TicketStatusServiceServer;
 use sqlx::migrate::Migrator;
+use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
+
+use crate::address::OwnDomain;
+use crate::clients::Clients;
+use crate::intake::rpc::Intake;
+use crate::message::Desk;
+use crate::settings::Settings;
+use crate::smtp::Office;
+
+pub use error::Error;
+
+/// What a request around a mail may have besides the mail.
+const AROUND_A_MAIL: usize = 64 << 10;
 
 pub struct Support;
 
@@ -14,9 +46,62 @@ impl Service for Support {
     const ABOUT: &'static str = "Tickets, messages, channels, statuses and mail domains";
 
     fn migrations() -> &'static Migrator {
-        static NONE_YET: Migrator = Migrator::DEFAULT;
-        &NONE_YET
+        static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+        &MIGRATIONS
     }
 
-    fn routes(_: &Runtime, _: &mut RoutesBuilder) {}
+    fn options(command: Command) -> Command {
+        Settings::augment_args(command)
+    }
+
+    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
+        let (db, own) = (|| runtime.db.clone(), || own_domain(runtime));
+        let desk = Desk { post: runtime.post.clone(), own: own() };
+        let clients = clients(runtime);
+        let senders = runtime.peers.iter().map(|peer| peer.name().to_owned());
+        let domains = domain::rpc::Domains {
+            db: db(),
+            own: own(),
+            dns: domain::Dns { server: Settings::of(runtime).dns_server },
+            outgoing: runtime.outgoing(),
+            senders: senders.filter(|name| name != Self::NAME).collect(),
+        };
+        let intake = MailIntakeServiceServer::new(intake(runtime));
+        routes
+            .add_service(TicketServiceServer::new(ticket::rpc::Tickets { db: db(), clients }))
+            .add_service(TicketMessageServiceServer::new(message::rpc::Messages { db: db(), desk }))
+            .add_service(TicketChannelServiceServer::new(channel::rpc::Channels { db: db(), own: own() }))
+            .add_service(TicketStatusServiceServer::new(status::rpc::Statuses { db: db() }))
+            .add_service(EmailDomainServiceServer::new(domains))
+            .add_service(intake.max_decoding_message_size(intake::MOST + AROUND_A_MAIL));
+    }
+
+    async fn serve_besides(runtime: Runtime, stop: watch::Receiver<Stage>) -> Result<(), String> {
+        let Some(address) = Settings::of(&runtime).mail_listen else { return Ok(()) };
+        let listener = bind(address).await?;
+        tracing::info!(listen = %address, "taking mail in");
+        smtp::serve(listener, office(&runtime), stop).await;
+        Ok(())
+    }
+
+    async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
+        Ok(provision::defaults(tx).await?)
+    }
+}
+
+fn own_domain(runtime: &Runtime) -> OwnDomain {
+    OwnDomain::new(&Settings::of(runtime).mail_domain)
+}
+
+fn clients(runtime: &Runtime) -> Clients {
+    Clients { outgoing: runtime.outgoing() }
+}
+
+fn intake(runtime: &Runtime) -> Intake {
+    Intake::new(runtime.db.clone(), runtime.files.clone(), own_domain(runtime), clients(runtime))
+}
+
+/// Where mail that comes in over SMTP is handed to.
+pub fn office(runtime: &Runtime) -> Office {
+    Office::new(runtime, own_domain(runtime), intake(runtime))
 }

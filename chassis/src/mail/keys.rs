@@ -106,7 +106,18 @@ impl MailKeyService for MailKeys {
     }
 }
 
+/// The value of the TXT record that goes with a private key.
+pub fn key_record(private_key: &str) -> Result<String, Error> {
+    let signer = Signer::new(private_key).map_err(|error| Error::Internal(format!("a mail key {error}")))?;
+    Ok(signer.record())
+}
+
 async fn put(tx: &mut Tx<'_>, input: &PutMailKeyRequest) -> Result<PutMailKeyResponse, Error> {
+    Ok(PutMailKeyResponse { key: Some(put_key(tx, input).await?) })
+}
+
+/// Stores the key of a domain in this service, as the rpc does.
+pub async fn put_key(tx: &mut Tx<'_>, input: &PutMailKeyRequest) -> Result<MailKey, Error> {
     let key = Key {
         domain: input.domain.to_ascii_lowercase(),
         selector: input.selector.to_ascii_lowercase(),
@@ -128,18 +139,24 @@ async fn put(tx: &mut Tx<'_>, input: &PutMailKeyRequest) -> Result<PutMailKeyRes
     .bind(key.created_at)
     .execute(tx.db())
     .await?;
-    Ok(PutMailKeyResponse { key: Some(message) })
+    Ok(message)
 }
 
 async fn delete(tx: &mut Tx<'_>, input: &DeleteMailKeyRequest) -> Result<DeleteMailKeyResponse, Error> {
     tx.valid()?;
+    delete_key(tx, &input.domain).await?;
+    Ok(DeleteMailKeyResponse {})
+}
+
+/// Forgets the key of a domain in this service, as the rpc does.
+pub async fn delete_key(tx: &mut Tx<'_>, domain: &str) -> Result<(), Error> {
     let account = tx.account();
     sqlx::query("delete from mail_key where account_id = $1 and domain = $2")
         .bind(account)
-        .bind(input.domain.to_ascii_lowercase())
+        .bind(domain.to_ascii_lowercase())
         .execute(tx.db())
         .await?;
-    Ok(DeleteMailKeyResponse {})
+    Ok(())
 }
 
 /// What is empty has been found missing before.

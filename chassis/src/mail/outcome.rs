@@ -1,6 +1,6 @@
 //! What became of mails, for the service that sent them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -58,6 +58,24 @@ pub async fn outcomes(
     .fetch_all(connection)
     .await?;
     Ok(outcomes)
+}
+
+/// Where each of these mails stands; those that are not there are left out.
+pub async fn statuses(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Status>, Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let statuses: Vec<(Uuid, Status)> =
+        sqlx::query_as("select id, status from mail where account_id = $1 and id = any($2)")
+            .bind(account)
+            .bind(ids)
+            .fetch_all(connection)
+            .await?;
+    Ok(statuses.into_iter().collect())
 }
 
 /// For the column of refusals.

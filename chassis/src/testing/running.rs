@@ -86,6 +86,7 @@ async fn start_defined(service: Definition, database_url: &str, clock: &Clock, f
     let both = Both::from_arg_matches(&options).expect("usable settings");
     let runtime = Runtime::new(service.name, &both.settings, &both.own, options, clock.clone())
         .expect("usable settings");
+    (service.check)(&runtime).expect("usable settings");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound port");
     let (stop, stopped) = watch::channel(Stage::Running);

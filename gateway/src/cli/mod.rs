@@ -40,7 +40,11 @@ enum Command {
 
 /// The `main` of the gateway.
 pub fn main() -> ExitCode {
-    let cli = match Cli::from_arg_matches(&command().get_matches()) {
+    let command = match chassis::config::with_files(command()) {
+        Ok(command) => command,
+        Err(message) => return chassis::service::fail(NAME, &message),
+    };
+    let cli = match Cli::from_arg_matches(&command.get_matches()) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };

@@ -72,17 +72,27 @@ async fn no_body_gives_a_server_error() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
     let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
     let api = mesh.api(&all).await;
-    let made = api.post("/v1/clients", json!({"company_name": "Bakery"})).await.expect(201);
-    let client = format!("/v1/clients/{}", made.at("/data/id").as_str().unwrap());
-    let made = api.post("/v1/suppliers", json!({"company_name": "Mill"})).await.expect(201);
-    let supplier = format!("/v1/suppliers/{}", made.at("/data/id").as_str().unwrap());
-    let made = api.post("/v1/invoices", json!({"title": "T", "total_excl_vat": 5})).await.expect(201);
-    let invoice = format!("/v1/invoices/{}", made.at("/data/id").as_str().unwrap());
-    let made = api.post(&format!("{invoice}/payments"), json!({"amount": 1})).await.expect(201);
+    let added = async |path: &str, body: Value| {
+        let made = api.post(path, body).await.expect(201);
+        format!("{path}/{}", made.at("/data/id").as_str().unwrap())
+    };
+    let client = added("/v1/clients", json!({"company_name": "Bakery"})).await;
+    let links = format!("{client}/links");
+    let supplier = added("/v1/suppliers", json!({"company_name": "Mill"})).await;
+    let invoice = added("/v1/invoices", json!({"title": "T", "total_excl_vat": 5})).await;
     let payments = format!("{invoice}/payments");
+    let made = api.post(&payments, json!({"amount": 1})).await.expect(201);
     let payment = format!("{payments}/{}", made.at("/data/payment/id").as_str().unwrap());
     let credit = format!("{invoice}/credit");
-    let links = format!("{client}/links");
+    let subscription = added("/v1/subscriptions", json!({"title": "T"})).await;
+    let id = client.trim_start_matches("/v1/clients/");
+    let deal = added("/v1/deals", json!({"title": "D", "client_id": id})).await;
+    let move_deal = format!("{deal}/move");
+    let project = added("/v1/projects", json!({"name": "P"})).await;
+    let task = added("/v1/tasks", json!({"title": "T"})).await;
+    let note = added("/v1/notes", json!({"body": "N"})).await;
+    let ticket = added("/v1/tickets", json!({"subject": "S"})).await;
+    let messages = format!("{ticket}/messages");
     let targets = [
         (Method::POST, "/v1/clients"),
         (Method::PATCH, client.as_str()),
@@ -95,6 +105,20 @@ async fn no_body_gives_a_server_error() {
         (Method::PATCH, payment.as_str()),
         (Method::POST, credit.as_str()),
         (Method::POST, "/v1/quotes"),
+        (Method::POST, "/v1/subscriptions"),
+        (Method::PATCH, subscription.as_str()),
+        (Method::POST, "/v1/deals"),
+        (Method::PATCH, deal.as_str()),
+        (Method::POST, move_deal.as_str()),
+        (Method::POST, "/v1/projects"),
+        (Method::PATCH, project.as_str()),
+        (Method::POST, "/v1/tasks"),
+        (Method::PATCH, task.as_str()),
+        (Method::POST, "/v1/notes"),
+        (Method::PATCH, note.as_str()),
+        (Method::POST, "/v1/tickets"),
+        (Method::PATCH, ticket.as_str()),
+        (Method::POST, messages.as_str()),
     ];
     let headers = [("content-type", "application/json")];
     let mut sent = 0;
@@ -103,11 +127,9 @@ async fn no_body_gives_a_server_error() {
         let fields: Vec<String> =
             names().iter().map(|name| format!("{}: {value}", Value::from(name.as_str()))).collect();
         let mut bodies = vec![value.clone(), format!("{{{}}}", fields.join(","))];
+        let company = r#""company_name": "B", "title": "T", "name": "N", "subject": "S", "body": "B""#;
         bodies.extend(
-            fields
-                .iter()
-                .filter(|_| value.len() < 300)
-                .map(|field| format!("{{\"company_name\": \"B\", \"title\": \"T\", {field}}}")),
+            fields.iter().filter(|_| value.len() < 300).map(|field| format!("{{{company}, {field}}}")),
         );
         for body in &bodies {
             let (method, path) = &targets[sent % targets.len()];
@@ -119,10 +141,30 @@ async fn no_body_gives_a_server_error() {
     assert!(sent > 1000, "{sent}");
 }
 
+/// Those that take a query.
+const LISTS: [&str; 15] = [
+    "/v1/clients",
+    "/v1/suppliers",
+    "/v1/invoices",
+    "/v1/workorders",
+    "/v1/subscriptions",
+    "/v1/deals",
+    "/v1/phases",
+    "/v1/projects",
+    "/v1/tasks",
+    "/v1/notes",
+    "/v1/files",
+    "/v1/tickets",
+    "/v1/ticket-channels",
+    "/v1/ticket-statuses",
+    "/v1/email-domains",
+];
+
 #[tokio::test]
 async fn no_query_path_or_header_gives_a_server_error() {
     let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
-    let api = mesh.api(&["relations.read", "relations.write", "invoices.read"]).await;
+    let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
+    let api = mesh.api(&all).await;
     let long = "9".repeat(5000);
     let values = [
         "",
@@ -160,9 +202,15 @@ async fn no_query_path_or_header_gives_a_server_error() {
             "payment_status",
             "sort",
             "order",
+            "status",
+            "active",
+            "pipeline_id",
+            "phase_id",
+            "project_id",
+            "deal_id",
         ];
         for name in names {
-            for path in ["/v1/clients", "/v1/suppliers", "/v1/invoices", "/v1/workorders"] {
+            for path in LISTS {
                 let answer = api.get(&format!("{path}?{name}={value}")).await;
                 assert!(answer.status.as_u16() < 500, "{path}?{name}={value}: {}", answer.status);
             }

@@ -7,6 +7,7 @@ mod browser;
 mod clients;
 mod corpus;
 mod coverage;
+mod deals;
 mod errors;
 mod idempotency;
 mod limits;

@@ -3,8 +3,12 @@ use chassis::{Account, Clock, Service};
 use gateway::testing::{Api, TestGateway};
 use svc_automation::Automation;
 use svc_billing::Billing;
+use svc_crm::Crm;
 use svc_relations::Relations;
+use svc_support::Support;
+use svc_work::Work;
 use tempfile::TempDir;
+use tonic::transport::Channel;
 
 /// A gateway and its services around one database of their own.
 pub struct Mesh {
@@ -12,7 +16,7 @@ pub struct Mesh {
     pub clock: Clock,
     pub gateway: TestGateway,
     peers: Vec<String>,
-    services: [Started; 3],
+    services: Vec<Started>,
     _files: TempDir,
 }
 
@@ -30,6 +34,9 @@ impl Mesh {
             ("relations", Relations::migrations()),
             ("automation", Automation::migrations()),
             ("billing", Billing::migrations()),
+            ("crm", Crm::migrations()),
+            ("work", Work::migrations()),
+            ("support", Support::migrations()),
         ])
         .await;
         let clock = testing::clock();
@@ -39,18 +46,30 @@ impl Mesh {
         let relations_peer = format!("relations={}", relations.url());
         let own_flags = ["--peers", &relations_peer, "--files-dir", files.path().to_str().unwrap()];
         let billing = testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
-        let peers = vec![
-            relations_peer,
+        let support = testing::start_with::<Support>(database.url(), &clock, &own_flags).await;
+        let crm = testing::start_with::<Crm>(database.url(), &clock, &["--peers", &relations_peer]).await;
+        let mut peers =
+            vec![relations_peer, format!("billing={}", billing.url()), format!("crm={}", crm.url())];
+        let known = peers.join(",");
+        let own_flags = ["--peers", &known, "--files-dir", files.path().to_str().unwrap()];
+        let work = testing::start_with::<Work>(database.url(), &clock, &own_flags).await;
+        peers.extend([
             format!("automation={}", automation.url()),
-            format!("billing={}", billing.url()),
-        ];
+            format!("work={}", work.url()),
+            format!("support={}", support.url()),
+        ]);
         let gateway = TestGateway::start(&database, &clock, &peers, flags).await;
-        let services = [relations, automation, billing];
+        let services = vec![relations, automation, billing, crm, work, support];
         Self { database, clock, gateway, peers, services, _files: files }
     }
 
     pub fn relations_address(&self) -> std::net::SocketAddr {
         self.services[0].address
+    }
+
+    /// For what internal teams do with work over gRPC.
+    pub fn work(&self) -> Channel {
+        self.services[4].channel()
     }
 
     /// Another replica of the gateway.

@@ -6,7 +6,7 @@ use chassis::AccountId;
 use chassis::link::Link;
 use chassis::time::timestamp;
 use proto::billing::{
-    Document, DocumentHistory, DocumentMeta, DocumentRow, Einvoice, GenerationMode, Pdf, VatLine,
+    Document, DocumentHistory, DocumentMeta, DocumentRow, Einvoice, GenerationMode, Pdf, Period, VatLine,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -106,6 +106,10 @@ fn meta(record: &Record, rows: &[&Row], credited_by: &[Uuid], history: &[History
             missing: record.einvoice_missing.clone(),
         }),
         history: history.iter().map(shown_history).collect(),
+        subscription_id: record.origin.map(|origin| origin.subscription.to_string()),
+        period: record
+            .origin
+            .map(|origin| Period { from: origin.period.from.to_string(), to: origin.period.to.to_string() }),
     }
 }
 

@@ -78,6 +78,8 @@ pub struct Record {
     pub project_number: Option<String>,
     /// The invoice that this one credits.
     pub credits: Option<Uuid>,
+    /// The subscription that made it.
+    pub origin: Option<Origin>,
     pub external_id: String,
     pub token: [u8; 16],
     pub finalized_at: Option<DateTime<Utc>>,
@@ -95,6 +97,20 @@ impl Record {
     pub fn is_credit(&self) -> bool {
         self.credits.is_some()
     }
+}
+
+/// Where the invoice of a subscription comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub subscription: Uuid,
+    pub period: Period,
+}
+
+/// What an invoice of a subscription is for; both days included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub from: NaiveDate,
+    pub to: NaiveDate,
 }
 
 /// The client of a document, as far as the document itself shows it.

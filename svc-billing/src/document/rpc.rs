@@ -66,7 +66,7 @@ impl Desk {
         let context = call.context.clone();
         let given = call.input.document.clone().unwrap_or_default();
         let client = self.shared.clients.named(&context, &given.client_id, &given.client_external_id).await?;
-        let new = New { kind: self.kind, client, links: self.shared.links.clone() };
+        let new = New { kind: self.kind, client, links: self.shared.links.clone(), origin: None };
         let mut response = self.shared.db.write_with(call, new, create).await?;
         self.print(&context, &mut response, |answer| &mut answer.data).await?;
         Ok(response)

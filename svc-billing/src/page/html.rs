@@ -1,11 +1,9 @@
 //! The page itself. Every text is worked out here and placed by the template, which escapes all of them.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use minijinja::{Environment, UndefinedBehavior};
 use render::Paper;
 use render::paper::{Kind, Logo, LogoFormat, Party};
 use render::text::{self, Words};
@@ -13,11 +11,9 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 
 use super::words::{self, pick};
-use super::{State, style};
+use super::{Last, State, style, template};
 use crate::Error;
 
-/// The end of the name says how texts are escaped.
-const NAME: &str = "page.html";
 /// A page with a larger logo would be slow to come in; it goes without.
 const MAX_LOGO: usize = 2 << 20;
 
@@ -30,23 +26,9 @@ pub struct Page {
 /// The page of a document. `path` is its own path, on which its forms and files are found too.
 pub fn page(paper: &Paper, state: &State, path: &str) -> Result<Page, Error> {
     let view = View::new(paper, state, path);
-    let policy = style::policy(&view.colors);
-    let html = template().get_template(NAME).and_then(|template| template.render(&view));
-    let html = html.map_err(|error| chassis::Error::Internal(format!("a page: {error:#}")))?;
-    Ok(Page { html, policy })
-}
-
-fn template() -> &'static Environment<'static> {
-    static TEMPLATE: OnceLock<Environment<'static>> = OnceLock::new();
-    TEMPLATE.get_or_init(|| {
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        // A template that cannot be read fails every test of the page; without it rendering answers with an error.
-        if let Err(error) = environment.add_template(NAME, include_str!("page.html")) {
-            tracing::error!(%error, "the template of pages cannot be read");
-        }
-        environment
-    })
+    let elsewhere = matches!(state, State::ToPay { pay, .. } if pay.elsewhere);
+    let policy = style::policy(&view.colors, elsewhere);
+    Ok(Page { html: template::render("page.html", &view)?, policy })
 }
 
 #[derive(Serialize)]
@@ -61,7 +43,7 @@ struct View {
     /// What it is about: the amount that is asked, given or offered.
     amount: Fact,
     sentence: String,
-    accept: Option<Accept>,
+    act: Option<Act>,
     payment: Option<Payment>,
     pdf: Pdf,
     subject: String,
@@ -81,21 +63,22 @@ struct View {
 }
 
 #[derive(Serialize)]
-struct Badge {
-    label: &'static str,
-    tone: &'static str,
+pub(super) struct Badge {
+    pub label: &'static str,
+    pub tone: &'static str,
 }
 
 #[derive(Serialize)]
-struct Fact {
-    label: String,
-    value: String,
+pub(super) struct Fact {
+    pub label: String,
+    pub value: String,
 }
 
+/// A button, and what pressing it means.
 #[derive(Serialize)]
-struct Accept {
+struct Act {
     action: String,
-    label: &'static str,
+    label: String,
     meaning: String,
 }
 
@@ -154,10 +137,7 @@ impl View {
             heading: format!("{} {}", words.document, paper.number),
             amount: amount(paper, state, &words),
             sentence: words::sentence(state, paper),
-            accept: (*state == State::Offered).then(|| {
-                let (label, meaning) = words::accept(paper);
-                Accept { action: format!("{path}/accept"), label, meaning }
-            }),
+            act: act(paper, state, path),
             payment: payment(paper, state, &words),
             pdf: Pdf { href: format!("{path}/pdf"), label: pick(language, "PDF downloaden", "Download PDF") },
             subject: paper.title.clone(),
@@ -233,10 +213,25 @@ fn after(paper: &Paper, state: &State) -> Vec<Fact> {
     shown.map(|(label, amount)| fact(label, money(paper, amount))).collect()
 }
 
-/// How to pay, while there is something to pay and a bank account to pay it to.
+/// What the reader can do about it here.
+fn act(paper: &Paper, state: &State, path: &str) -> Option<Act> {
+    match state {
+        State::Offered => {
+            let (label, meaning) = words::accept(paper);
+            Some(Act { action: format!("{path}/accept"), label: label.to_owned(), meaning })
+        }
+        State::ToPay { open, pay, .. } if pay.last != Last::Processing => {
+            let (label, meaning) = words::pay(paper, *open);
+            Some(Act { action: format!("{path}/pay"), label, meaning })
+        }
+        _ => None,
+    }
+}
+
+/// How to pay by oneself, while there is something to pay and a bank account to pay it to.
 fn payment(paper: &Paper, state: &State, words: &Words) -> Option<Payment> {
-    let State::ToPay { open, .. } = state else { return None };
-    if paper.bank.iban.trim().is_empty() {
+    let State::ToPay { open, pay, .. } = state else { return None };
+    if pay.last == Last::Processing || paper.bank.iban.trim().is_empty() {
         return None;
     }
     let holder = [&paper.bank.holder, &paper.seller.name].into_iter().find(|name| !name.trim().is_empty());
@@ -315,7 +310,7 @@ fn present(mut lines: Vec<String>) -> Vec<String> {
 }
 
 /// Inside the page; as an image, so that an SVG can neither run nor load anything.
-fn data_uri(logo: &Logo) -> Option<String> {
+pub(super) fn data_uri(logo: &Logo) -> Option<String> {
     let kind = match logo.format {
         LogoFormat::Png => "png",
         LogoFormat::Jpeg => "jpeg",

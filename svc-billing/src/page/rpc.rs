@@ -1,25 +1,27 @@
-//! `DocumentPageService`: pages, acceptance and PDFs for whoever has the link.
+//! `DocumentPageService`: pages, acceptance, payment and PDFs for whoever has the link.
 
 use std::sync::Arc;
 
 use chassis::link::unknown_link;
-use chassis::{Call, Tx};
+use chassis::{Call, Context, Tx};
 use proto::Check;
 use proto::api::HttpBody;
 use proto::billing::document_page_service_server::DocumentPageService;
-use proto::billing::{AcceptOnPageRequest, DownloadPdfRequest, GetDocumentPageRequest};
+use proto::billing::{AcceptOnPageRequest, DownloadPdfRequest, GetDocumentPageRequest, PayOnPageRequest};
 use render::text::file_name;
 use tonic::{Request, Response, Status};
 
-use super::{State, page};
-use crate::Error;
+use super::{Last, Pay, State, html_answer, page};
 use crate::document::operations::{self, Family, Known};
 use crate::document::rpc::Shared;
 use crate::document::store::{self, Full};
 use crate::document::{Kind, Record};
+use crate::online::{self, Till};
+use crate::{Error, sandbox};
 
 pub struct Pages {
     pub shared: Arc<Shared>,
+    pub till: Arc<Till>,
 }
 
 #[tonic::async_trait]
@@ -31,7 +33,8 @@ impl DocumentPageService for Pages {
         let (call, full) = self.find(request, |request| &request.token).await?;
         let account = call.context.account();
         let today = call.context.clock.today(account.timezone);
-        let state = State::of(&full.record, today, account.timezone);
+        let (full, pay) = self.paying(&call.context, full).await?;
+        let state = State::of(&full.record, today, account.timezone).with(pay);
         let paper = self.shared.press.paper(account, &full).await?;
         let shown = page(&paper, &state, &path(&call.input.token))?;
         // Looked at before, so that a page that is opened again costs no transaction.
@@ -39,12 +42,19 @@ impl DocumentPageService for Pages {
         if record.kind == Kind::Quote && record.is_final && record.viewed_on.is_none_or(|day| day < today) {
             self.note(call, record).await;
         }
-        Ok(Response::new(HttpBody {
-            content_type: "text/html; charset=utf-8".to_owned(),
-            data: shown.html.into(),
-            content_security_policy: shown.policy,
-            ..HttpBody::default()
-        }))
+        html_answer(shown)
+    }
+
+    async fn pay_on_page(&self, request: Request<PayOnPageRequest>) -> Result<Response<HttpBody>, Status> {
+        let (call, full) = self.find(request, |request| &request.token).await?;
+        if full.record.kind != Kind::Invoice {
+            return Err(unknown_link().into());
+        }
+        let (context, input) = (&call.context, &call.input);
+        let back = self.shared.links.page(context.account_id(), &full.record);
+        let leads = online::pay::pay(&self.till, context, input, (&full.record, back)).await?;
+        let location = leads.unwrap_or_else(|| path(&input.token));
+        Ok(Response::new(HttpBody { status: 303, location, ..HttpBody::default() }))
     }
 
     async fn accept_on_page(
@@ -75,6 +85,29 @@ impl DocumentPageService for Pages {
 }
 
 impl Pages {
+    /// How it stands with paying an invoice, and the invoice after it: the provider may know more by now.
+    async fn paying(&self, context: &Context, full: Full) -> Result<(Full, Pay), Status> {
+        let elsewhere = self.till.provider.name() != sandbox::NAME;
+        let (account, id) = (context.account_id(), full.record.id);
+        if full.record.kind != Kind::Invoice || !full.record.is_final {
+            return Ok((full, Pay { last: Last::Nothing, elsewhere }));
+        }
+        let mut connection = self.shared.db.read().await?;
+        let latest = online::store::find_latest(&mut connection, account, id).await?;
+        connection.done();
+        let Some(before) = latest else { return Ok((full, Pay { last: Last::Nothing, elsewhere })) };
+        let status = before.status;
+        let latest = self.till.refreshed(context, before).await?;
+        let pay = Pay { last: Last::of(&latest), elsewhere };
+        if latest.status == status {
+            return Ok((full, pay));
+        }
+        let mut connection = self.shared.db.read().await?;
+        let again = store::find(&mut connection, account, Kind::Invoice, id).await?;
+        connection.done();
+        Ok((again.unwrap_or(full), pay))
+    }
+
     /// The document that the link of a request leads to.
     async fn find<R: Check + prost::Message>(
         &self,

@@ -6,6 +6,7 @@ use rust_decimal::Decimal;
 
 use crate::document::rules::standing::{ACCEPTED, CREDITED, OPEN, PAID};
 use crate::document::{Kind, Record};
+use crate::online::{OnlinePayment, Purpose, Status};
 
 /// Amounts are positive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum State {
         credited: Decimal,
         /// The day has passed by which it was to be paid.
         late: bool,
+        /// How it stands with paying it online.
+        pay: Pay,
     },
     /// Nothing is asked; the day may not be known.
     Paid {
@@ -48,7 +51,50 @@ pub enum State {
     Told,
 }
 
+/// Paying an invoice on its page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pay {
+    pub last: Last,
+    /// Whether paying leads to another site.
+    pub elsewhere: bool,
+}
+
+/// What became of the last attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Last {
+    /// There was none, or it can be gone on with.
+    #[default]
+    Nothing,
+    /// It is done, and the money is under way.
+    Processing,
+    /// It is open for another amount, and could not be canceled yet.
+    Stuck,
+    Failed,
+}
+
+impl Last {
+    pub(crate) fn of(payment: &OnlinePayment) -> Self {
+        match payment.status {
+            Status::Open if payment.purpose == Purpose::Checkout && payment.closing => Self::Stuck,
+            Status::Wanted | Status::Open if payment.purpose == Purpose::Checkout => Self::Nothing,
+            status if status.is_open() => Self::Processing,
+            Status::Failed | Status::Expired => Self::Failed,
+            Status::Canceled if !payment.closing => Self::Failed,
+            _ => Self::Nothing,
+        }
+    }
+}
+
 impl State {
+    /// The same with how it stands with paying online.
+    #[must_use]
+    pub(crate) fn with(mut self, now: Pay) -> Self {
+        if let Self::ToPay { pay, .. } = &mut self {
+            *pay = now;
+        }
+        self
+    }
+
     /// `today` and `zone` are those of the account.
     pub(crate) fn of(record: &Record, today: NaiveDate, zone: Tz) -> Self {
         if !record.is_final {
@@ -90,7 +136,7 @@ fn invoice(record: &Record, today: NaiveDate, zone: Tz) -> State {
         (_, false) if open.is_zero() => State::Paid { on },
         (_, false) => {
             let credited = (record.total_incl - open - paid).max(Decimal::ZERO);
-            State::ToPay { open, paid, credited, late: record.due_date < today }
+            State::ToPay { open, paid, credited, late: record.due_date < today, pay: Pay::default() }
         }
     }
 }

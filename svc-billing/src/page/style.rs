@@ -24,14 +24,16 @@ pub fn colors(look: &Look) -> String {
     )
 }
 
-/// No scripts, no other hosts, no frames; forms to this site only.
-pub fn policy(colors: &str) -> String {
+/// No scripts, no other hosts, no frames; forms to this site only. A form that leads on to a payment provider may end
+/// `elsewhere`: browsers hold redirects against this policy too, and a provider leads on to the payer's bank.
+pub fn policy(colors: &str, elsewhere: bool) -> String {
     static OF_SHEET: OnceLock<String> = OnceLock::new();
+    let forms = if elsewhere { "'self' https:" } else { "'self'" };
     let sheet = OF_SHEET.get_or_init(|| hash(SHEET));
     let colors = hash(colors);
     format!(
         "default-src 'none'; style-src 'sha256-{sheet}' 'sha256-{colors}'; img-src data:; base-uri 'none'; \
-         form-action 'self'; frame-ancestors 'none'"
+         form-action {forms}; frame-ancestors 'none'"
     )
 }
 
@@ -57,6 +59,6 @@ mod tests {
         assert_eq!(colors(&hostile), colors(&Look::default()));
         let own = Look { primary_color: "#aa0000".to_owned(), ..Look::default() };
         assert!(colors(&own).contains("--bar:#aa0000"));
-        assert_ne!(policy(&colors(&own)), policy(&colors(&hostile)));
+        assert_ne!(policy(&colors(&own), false), policy(&colors(&hostile), false));
     }
 }

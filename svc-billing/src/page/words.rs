@@ -6,7 +6,7 @@ use render::paper::{Kind, Language};
 use render::text;
 use rust_decimal::Decimal;
 
-use super::State;
+use super::{Last, State};
 
 /// How a state is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,9 @@ impl Tone {
 pub fn badge(state: &State, kind: Kind, language: Language) -> (&'static str, Tone) {
     let (nl, en, tone) = match state {
         State::Draft => ("Concept", "Draft", Tone::Draft),
+        State::ToPay { pay, .. } if pay.last == Last::Processing => {
+            ("In verwerking", "Being processed", Tone::Wait)
+        }
         State::ToPay { late: true, .. } => ("Vervallen", "Overdue", Tone::Bad),
         State::ToPay { paid, .. } if !paid.is_zero() => ("Deels betaald", "Partially paid", Tone::Wait),
         State::ToPay { credited, .. } if !credited.is_zero() => {
@@ -78,6 +81,16 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
     };
     match state {
         State::Draft => "Dit is een concept. Er kan nog iets veranderen.".to_owned(),
+        State::ToPay { pay, .. } if pay.last == Last::Processing => {
+            "Uw betaling wordt verwerkt. U hoeft niets meer te doen.".to_owned()
+        }
+        State::ToPay { pay, .. } if pay.last == Last::Stuck => {
+            "Een eerdere betaling van een ander bedrag is nog niet afgesloten. Probeer het over een kwartier opnieuw."
+                .to_owned()
+        }
+        State::ToPay { pay, .. } if pay.last == Last::Failed => {
+            "Uw betaling is niet gelukt. Probeer het opnieuw.".to_owned()
+        }
         State::ToPay { paid, credited, late, .. } => {
             let paid = some(*paid, |paid| format!("Wij ontvingen al {}. ", money(paid)));
             let credited = some(*credited, |credited| format!("Er is {} gecrediteerd. ", money(credited)));
@@ -120,6 +133,16 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
     };
     match state {
         State::Draft => "This is a draft. It may still change.".to_owned(),
+        State::ToPay { pay, .. } if pay.last == Last::Processing => {
+            "Your payment is being processed. There is nothing more to do.".to_owned()
+        }
+        State::ToPay { pay, .. } if pay.last == Last::Stuck => {
+            "An earlier payment of another amount has not ended yet. Please try again in a quarter of an hour."
+                .to_owned()
+        }
+        State::ToPay { pay, .. } if pay.last == Last::Failed => {
+            "Your payment did not succeed. Please try again.".to_owned()
+        }
         State::ToPay { paid, credited, late, .. } => {
             let paid = some(*paid, |paid| format!("We have received {}. ", money(paid)));
             let credited = some(*credited, |credited| format!("{} was credited. ", money(credited)));
@@ -179,6 +202,21 @@ pub fn accept(paper: &Paper) -> (&'static str, String) {
         }
     };
     (label, meaning)
+}
+
+/// The same for paying.
+pub fn pay(paper: &Paper, open: Decimal) -> (String, String) {
+    let amount = text::money(open, &paper.currency, paper.language);
+    let label = match paper.language {
+        Language::Nl => format!("Nu {amount} betalen"),
+        Language::En => format!("Pay {amount} now"),
+    };
+    let meaning = pick(
+        paper.language,
+        "U gaat naar een beveiligde betaalpagina en komt daarna hier terug.",
+        "You go to a secure payment page and come back here afterwards.",
+    );
+    (label, meaning.to_owned())
 }
 
 pub fn pick(language: Language, nl: &'static str, en: &'static str) -> &'static str {

@@ -5,6 +5,8 @@ pub mod rpc;
 mod rules;
 pub mod store;
 
+pub use operations::take;
+
 use chassis::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::billing::{self, PaymentMeta, PaymentMethod, PaymentStatus, PaymentType};

@@ -12,10 +12,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Payment, rules, store};
-use crate::Error;
 use crate::document::Kind;
 use crate::document::operations::{Family, log, settle};
 use crate::document::rules::input::number;
+use crate::{Error, online};
 
 const PATCHED: [&str; 7] = ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
 
@@ -113,6 +113,7 @@ pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Erro
     let before = family.standings();
     let (account, document) = (tx.account(), family.target().id);
     store::delete(tx.db(), account, document, payment.id).await?;
+    online::withdraw(tx, payment.id).await?;
     follow(tx, &mut family, &before, &payment, "payment_removed").await
 }
 
@@ -152,6 +153,23 @@ async fn save(
     Ok(result(document, family.target().paid_amount, family.target().total_incl, payment))
 }
 
+/// Stores a payment as its provider tells of it, new or changed. A reference that another payment has is left to that.
+pub async fn take(
+    tx: &mut Tx<'_>,
+    family: &mut Family,
+    mut payment: Payment,
+    event: &'static str,
+) -> Result<(), Error> {
+    let (account, document) = (tx.account(), family.target().id);
+    let holder = store::find_by_external_id(tx.db(), account, document, &payment.external_id).await?;
+    if holder.is_some_and(|holder| holder != payment.id) {
+        payment.external_id.clear();
+    }
+    let before = family.standings();
+    store::put(tx.db(), account, document, &payment).await?;
+    follow(tx, family, &before, &payment, event).await
+}
+
 /// The invoice after its payments changed.
 async fn follow(
     tx: &mut Tx<'_>,
@@ -168,6 +186,7 @@ async fn follow(
         "amount": payment.amount,
         "date": payment.date,
         "status": store::status_name(payment.status),
+        "provider": payment.provider,
     });
     log(tx, family.target().id, event, data, None).await
 }

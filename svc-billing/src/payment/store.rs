@@ -162,7 +162,8 @@ pub async fn put(
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
          on conflict (account_id, document_id, id) do update set amount = excluded.amount, date = excluded.date, \
          status = excluded.status, method = excluded.method, external_id = excluded.external_id, \
-         provider = excluded.provider, payment_data = excluded.payment_data, updated_at = excluded.updated_at",
+         provider = excluded.provider, payment_data = excluded.payment_data, feedback_data = excluded.feedback_data, \
+         updated_at = excluded.updated_at",
     )
     .bind(account)
     .bind(invoice)

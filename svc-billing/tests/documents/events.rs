@@ -10,11 +10,13 @@ struct Stored {
     data: Value,
 }
 
-/// What was told since the last look, in the order in which it happened to each entity; the outbox is empty then.
+/// What was told of documents since the last look, in the order in which it happened to each entity; the outbox is empty
+/// then.
 async fn told(world: &World, user: &User) -> Vec<Stored> {
     sqlx::query_as(
         "with gone as (delete from billing.outbox where account_id = $1 returning *)
-         select type, entity_type, entity_id::text, data::json as data from gone order by occurred_at, id",
+         select type, entity_type, entity_id::text, data::json as data from gone where entity_type <> 'file'
+         order by occurred_at, id",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)
@@ -181,4 +183,47 @@ async fn events_of_a_document_come_in_the_order_of_its_changes() {
     let names: Vec<&str> = sequence.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["invoice.created", "invoice.paid", "invoice.paid", "invoice.credited"]);
     assert!(sequence.is_sorted_by(|(_, one), (_, other)| one < other));
+}
+
+#[tokio::test]
+async fn a_pdf_that_is_kept_is_told_once_for_each_content() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let invoice = user.invoice(&client, &[10]).await;
+    let pdf = invoice["pdf_url"].as_str().unwrap().split_once("/documents/").unwrap().1.to_owned();
+    let pdf = format!("/documents/{pdf}");
+    let told = async || {
+        let told: Vec<(String, Value)> = sqlx::query_as(
+            "select entity_id::text, data::json from billing.outbox where account_id = $1 and type = 'file.stored'
+             order by entity_id",
+        )
+        .bind(user.account.id)
+        .fetch_all(&mut world.database.connect().await)
+        .await
+        .unwrap();
+        told
+    };
+    user.api.get(&pdf).await.expect(200);
+    let [(file, data)] = told().await.try_into().unwrap();
+    let name = format!("{}.pdf", invoice["number"].as_str().unwrap());
+    for (field, value) in [
+        ("id", &json!(file)),
+        ("name", &json!(name)),
+        ("content_type", &json!("application/pdf")),
+        ("service", &json!("billing")),
+        ("area", &json!("documents")),
+        ("source", &json!({"type": "invoice", "id": invoice["id"]})),
+        ("client_id", &json!(client)),
+    ] {
+        assert_eq!(data[field], *value, "{field}");
+    }
+    let account = user.account.id.to_string();
+    let place = world.files().join("billing").join(account).join("documents");
+    let kept = std::fs::metadata(place.join(data["key"].as_str().unwrap())).unwrap();
+    assert_eq!(data["size"], kept.len());
+    user.patch("invoices", &invoice, json!({"title": "Another"})).await;
+    user.api.get(&pdf).await.expect(200);
+    let versions: Vec<i64> = told().await.iter().map(|(_, data)| data["version"].as_i64().unwrap()).collect();
+    assert!(versions.len() == 2 && versions[0] < versions[1], "{versions:?}");
 }

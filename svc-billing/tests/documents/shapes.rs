@@ -43,7 +43,7 @@ fn shown(document: &Value, body: &Value, due_date: &str, has_einvoice: bool, ope
             "paid_amount": 0.0, "open_amount": open, "overpaid_amount": 0.0, "credits": null, "credited_by": [],
             "finalized_at": null, "accepted_at": null, "updated_at": "2026-11-15T11:00:00.123Z",
             "einvoice": if has_einvoice { json!({"ready": false, "missing": ["finalization"]}) } else { Value::Null },
-            "history": [],
+            "history": [], "subscription_id": null, "period": null,
         },
         "generation_mode": "draft",
         "pdf": {"generated": false, "status": "none", "message": null, "url": null},

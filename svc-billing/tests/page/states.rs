@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use render::paper::{Category, Kind, Language, Logo, LogoFormat};
 use rust_decimal::Decimal;
 use serde_json::json;
-use svc_billing::page::{State, page};
+use svc_billing::page::{Pay, State, page};
 
 use crate::papers::{credit, day, invoice, row};
 use crate::world::{Document, World, says};
@@ -85,6 +85,7 @@ fn an_open_invoice_shows_how_to_pay_what_is_left() {
         paid: Decimal::from(210),
         credited: Decimal::ZERO,
         late: false,
+        pay: Pay::default(),
     };
     let shown = page(&paper, &open, "/documents/x").unwrap().html;
     says(

@@ -3,50 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::database::Database;
+use crate::database::Databases;
 use crate::measure::Span;
 use crate::operations::{Action, Operation, Resource, SEARCHED};
 use crate::pgbench::{self, Outcome, Plan, Scripts};
 use crate::process::Watched;
+use crate::requests::Target;
 
 /// How many entries the copies of a get script ask for.
 const GET_COPIES: usize = 32;
 /// Bytes of a stored response, as the service writes them.
 const CLIENT_BYTES: usize = 260;
 const INVOICE_BYTES: usize = 900;
+const DEAL_BYTES: usize = 260;
+const TASK_BYTES: usize = 80;
 
 /// How many times, a quarter of a second apart, is looked whether all events have been delivered.
 const EVENTS_WAIT: u32 = 240;
 
 type Variables = Vec<(String, String)>;
-
-/// The databases of the services that are measured.
-#[derive(Clone, Debug)]
-pub struct Databases {
-    pub relations: Database,
-    pub billing: Option<Database>,
-}
-
-impl Databases {
-    fn of(&self, resource: Resource) -> Result<&Database, String> {
-        match resource {
-            Resource::Client => Ok(&self.relations),
-            Resource::Invoice => self.billing.as_ref().ok_or_else(|| "billing has no database".to_owned()),
-        }
-    }
-
-    /// The account that a client belongs to.
-    pub async fn account_of(&self, client: &str) -> Result<String, String> {
-        let sql = format!("select account_id from relations.relation where id = '{client}'");
-        let account = self.relations.value(&sql).await?;
-        if account.is_empty() {
-            return Err(
-                "the database does not have the clients that REST shows: is it the same one?".to_owned()
-            );
-        }
-        Ok(account)
-    }
-}
 
 /// Everything that pgbench needs for a run.
 #[derive(Debug)]
@@ -56,6 +31,10 @@ pub struct Baseline {
     account: String,
     clients: Vec<String>,
     invoices: Vec<String>,
+    tasks: Vec<String>,
+    /// How many there are.
+    deals: usize,
+    phases: Vec<String>,
 }
 
 impl Baseline {
@@ -63,15 +42,22 @@ impl Baseline {
         databases: Databases,
         (folder, work): (&Path, &Path),
         account: String,
-        clients: &[String],
-        invoices: &[String],
+        target: &Target,
     ) -> Result<Self, String> {
         let some = |ids: &[String]| {
             let step = (ids.len() / GET_COPIES).max(1);
             ids.iter().step_by(step).take(GET_COPIES).cloned().collect()
         };
-        let (clients, invoices) = (some(clients), some(invoices));
-        Ok(Self { databases, scripts: Scripts::new(folder, work)?, account, clients, invoices })
+        Ok(Self {
+            databases,
+            scripts: Scripts::new(folder, work)?,
+            account,
+            clients: some(&target.clients),
+            invoices: some(&target.invoices),
+            tasks: some(&target.tasks),
+            deals: target.deals.len(),
+            phases: target.phases.clone(),
+        })
     }
 
     pub async fn server_version(&self) -> Result<String, String> {
@@ -89,7 +75,7 @@ impl Baseline {
     /// Waits until the events of what was created have been delivered, so that this is not part of the next round. Gives
     /// up after a while; returns how many are left.
     pub async fn drain_events(&self, resource: Resource) -> Result<u64, String> {
-        let database = self.databases.of(resource)?;
+        let database = self.databases.get(resource)?;
         let waiting = format!(
             "select count(*) from outbox where account_id = '{}' and listener <> 'bench'",
             self.account
@@ -108,14 +94,14 @@ impl Baseline {
     /// Removes the events that pgbench wrote: nobody will come for them.
     pub async fn clean(&self, resource: Resource) -> Result<(), String> {
         let sql = format!("delete from outbox where account_id = '{}' and listener = 'bench'", self.account);
-        self.databases.of(resource)?.run(&sql).await
+        self.databases.get(resource)?.run(&sql).await
     }
 
     pub async fn run(&self, operation: Operation, span: Span, watched: &Watched) -> Result<Outcome, String> {
-        let database = self.databases.of(operation.resource)?;
+        let database = self.databases.get(operation.resource)?;
         let mut variables = self.constants(operation);
-        let files = if operation.action == Action::Get {
-            let (copies, ids) = self.copies_of_get(operation)?;
+        let files = if matches!(operation.action, Action::Get | Action::Complete) {
+            let (copies, ids) = self.copies_by_id(operation)?;
             variables.extend(ids);
             copies
         } else {
@@ -132,6 +118,8 @@ impl Baseline {
                 Resource::Invoice => {
                     self.invoice_variables(ms, today, operation.action == Action::CreateFinal)
                 }
+                Resource::Deal => self.deal_variables(),
+                Resource::Task => task_variables(),
             };
             variables.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
@@ -154,10 +142,12 @@ impl Baseline {
     }
 
     /// pgbench has no list of texts to draw from: a copy for each id, with a variable of its own.
-    fn copies_of_get(&self, operation: Operation) -> Result<(Vec<PathBuf>, Variables), String> {
+    fn copies_by_id(&self, operation: Operation) -> Result<(Vec<PathBuf>, Variables), String> {
         let ids = match operation.resource {
             Resource::Client => &self.clients,
             Resource::Invoice => &self.invoices,
+            Resource::Deal => return Err("deals are not measured one by one".to_owned()),
+            Resource::Task => &self.tasks,
         };
         let (mut copies, mut variables) = (Vec::new(), Vec::new());
         for (number, id) in ids.iter().enumerate() {
@@ -171,6 +161,23 @@ impl Baseline {
             variables.push((variable, id.clone()));
         }
         Ok((copies, variables))
+    }
+
+    fn deal_variables(&self) -> Vec<(&'static str, String)> {
+        let event = r#"{"{\"id\":\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\",\"title\":\"Levering 000001\",\"amount\":12500.0,\"status\":\"open\",\"priority\":\"medium\",\"pipeline_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4c\",\"phase_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4d\",\"client_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4e\",\"expected_close_date\":\"2026-12-01\",\"source\":\"Website\",\"from\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4f\",\"to\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4d\"}"}"#;
+        let mut variables = vec![
+            ("route", "/admin.crm.v1.DealService/MoveDeal".to_owned()),
+            ("id_high", crate::deals::ID_HIGH.to_string()),
+            ("deals", self.deals.to_string()),
+            ("phases", format!("{{{}}}", self.phases.join(","))),
+            ("phase_count", self.phases.len().to_string()),
+            ("is_step", "true".to_owned()),
+            ("none", "{}".to_owned()),
+            ("event_data", event.to_owned()),
+            ("response", hex(DEAL_BYTES)),
+        ];
+        variables.extend(event_variables("deal", "deal.phase_changed", "{}", "{}"));
+        variables
     }
 
     fn invoice_variables(&self, ms: &str, today: &str, is_final: bool) -> Vec<(&'static str, String)> {
@@ -219,6 +226,9 @@ impl Baseline {
             ("codes", "{VAT9,VAT21,VAT21}"),
             ("categories", "{S,S,S}"),
             ("event_data", event),
+            ("file_types", "{file}"),
+            ("file_event_types", "{file.stored}"),
+            ("file_data", FILE_EVENT),
         ]
         .map(|(name, value)| (name, value.to_owned()))
         .into();
@@ -230,6 +240,9 @@ impl Baseline {
         variables
     }
 }
+
+/// What is told of a PDF.
+const FILE_EVENT: &str = r#"{"{\"id\":\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\",\"name\":\"INV-2026-00001.pdf\",\"content_type\":\"application/pdf\",\"size\":48213,\"service\":\"billing\",\"area\":\"documents\",\"key\":\"019a8c5e7d1b7c3a9f204b8d2a6e1c05-1\",\"source\":{\"type\":\"invoice\",\"id\":\"019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05\"},\"version\":1,\"client_id\":\"019a8c5e-8a44-7b10-8c55-0d6f1e2a3b4c\",\"created_at\":\"2026-11-15T11:00:00.123Z\"}"}"#;
 
 fn hex(bytes: usize) -> String {
     format!("\\x{}", "5a".repeat(bytes))
@@ -245,6 +258,16 @@ fn event_variables(entity: &str, event: &str, lists: &str, entries: &str) -> [(&
         ("lists", lists.to_owned()),
         ("entries", entries.to_owned()),
         ("fingerprint", hex(32)),
+    ]
+}
+
+/// What the completion of a task sends besides numbers.
+fn task_variables() -> Vec<(&'static str, String)> {
+    vec![
+        ("route", "/admin.work.v1.TaskService/CompleteTask".to_owned()),
+        ("none", "{}".to_owned()),
+        ("fingerprint", hex(32)),
+        ("response", hex(TASK_BYTES)),
     ]
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use deploy_tools::http::authority;
 
-use crate::baseline::{Baseline, Databases};
+use crate::baseline::Baseline;
+use crate::database::Databases;
 use crate::fill;
 use crate::measure::{self, Span};
 use crate::operations::{Operation, Resource};
@@ -30,15 +31,18 @@ pub async fn run(options: &Compare) -> Result<(), String> {
         Some(databases) => databases.account_of(&target.clients[0]).await?,
         None => String::new(),
     };
-    let invoices = operations.iter().any(|operation| operation.resource == Resource::Invoice);
-    match databases.as_ref().filter(|databases| databases.billing.is_some()) {
-        Some(databases) if invoices => {
-            target.invoices = fill::invoices(&target, databases, &account, options.invoices).await?;
-        }
-        Some(_) => {}
-        None => {
-            eprintln!("Without the database of billing there are no invoices to measure with.");
-            operations.retain(|operation| operation.resource != Resource::Invoice);
+    for resource in Resource::ALL.into_iter().filter(|resource| *resource != Resource::Client) {
+        let is_measured = operations.iter().any(|operation| operation.resource == resource);
+        match databases.as_ref().and_then(|databases| databases.find(resource)) {
+            Some(database) if is_measured => {
+                fill::rows(&mut target, (resource, options.wanted(resource)), database, &account).await?;
+            }
+            Some(_) => {}
+            None => {
+                let (service, name) = (resource.service(), resource.list());
+                eprintln!("Without the database of {service} there are no {name}s to measure with.");
+                operations.retain(|operation| operation.resource != resource);
+            }
         }
     }
     let target = Arc::new(target);
@@ -62,6 +66,8 @@ fn begin(options: &Compare, watched: &Watched) -> Report {
         settings: Settings {
             clients: options.clients,
             invoices: options.invoices,
+            deals: options.deals,
+            tasks: options.tasks,
             rounds: options.rounds,
             seconds: options.seconds,
             warm_up_seconds: options.warm_up,
@@ -90,7 +96,7 @@ async fn baseline(
         return Ok(None);
     };
     let folders = (options.place.scripts.as_path(), options.place.work.as_path());
-    let baseline = Baseline::new(databases, folders, account, &target.clients, &target.invoices)?;
+    let baseline = Baseline::new(databases, folders, account, target)?;
     report.facts.insert("postgres".to_owned(), baseline.server_version().await?);
     drain(&baseline, Resource::Client).await?;
     baseline.settle().await?;

@@ -8,6 +8,8 @@ use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::operations::Resource;
+
 /// As the services set them for their connections (`chassis/src/db.rs`).
 const SESSION: &str =
     "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=15s";
@@ -63,6 +65,39 @@ impl Database {
             return Err(format!("psql: {}", String::from_utf8_lossy(&output.stderr)));
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+/// The databases of the services that are measured.
+#[derive(Clone, Debug)]
+pub struct Databases {
+    pub relations: Database,
+    /// Those of the other services that are known, by what is measured in them.
+    pub others: Vec<(Resource, Database)>,
+}
+
+impl Databases {
+    pub fn find(&self, resource: Resource) -> Option<&Database> {
+        if resource == Resource::Client {
+            return Some(&self.relations);
+        }
+        self.others.iter().find(|(known, _)| *known == resource).map(|(_, database)| database)
+    }
+
+    pub fn get(&self, resource: Resource) -> Result<&Database, String> {
+        self.find(resource).ok_or_else(|| format!("{} has no database", resource.service()))
+    }
+
+    /// The account that a client belongs to.
+    pub async fn account_of(&self, client: &str) -> Result<String, String> {
+        let sql = format!("select account_id from relations.relation where id = '{client}'");
+        let account = self.relations.value(&sql).await?;
+        if account.is_empty() {
+            return Err(
+                "the database does not have the clients that REST shows: is it the same one?".to_owned()
+            );
+        }
+        Ok(account)
     }
 }
 

@@ -1,6 +1,6 @@
-//! The data that is measured on: the account is filled up to the wanted number of clients, over REST, and of invoices,
-//! by the database; their ids are read back. Also a first look at each operation, so that a wrong answer shows before
-//! anything is measured.
+//! The data that is measured on: the account is filled up to the wanted number of clients, over REST, and of everything
+//! else, by the database; their ids are read back. Also a first look at each operation, so that a wrong answer shows
+//! before anything is measured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,20 @@ use deploy_tools::http::Connection;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::baseline::Databases;
+use crate::database::Database;
+use crate::deals;
 use crate::documents;
 use crate::operations::{Operation, Resource};
 use crate::requests::{Load, Requests, Target};
+use crate::tasks;
 
 const CONNECTIONS: u64 = 16;
 /// How often a line of progress is printed.
 const PROGRESS: u64 = 2_000;
 const PAGE: u64 = 100;
 
-/// Invoices are spread over so many clients.
-const CLIENTS_OF_INVOICES: usize = 1_000;
+/// Invoices and deals are spread over so many clients.
+const CLIENTS_IN_USE: usize = 1_000;
 
 /// Brings the account to `wanted` clients; returns the ids of as many of its newest.
 pub async fn clients(target: &Arc<Target>, wanted: u64) -> Result<Vec<String>, String> {
@@ -32,19 +34,38 @@ pub async fn clients(target: &Arc<Target>, wanted: u64) -> Result<Vec<String>, S
     Reader::open(target).await?.ids(Resource::Client, wanted).await
 }
 
-/// The same for invoices.
-pub async fn invoices(
-    target: &Target,
-    databases: &Databases,
+/// The same for what the database makes; the target gets to know what there is.
+pub async fn rows(
+    target: &mut Target,
+    (resource, wanted): (Resource, u64),
+    database: &Database,
     account: &str,
-    wanted: u64,
-) -> Result<Vec<String>, String> {
-    let present = Reader::open(target).await?.total(Resource::Invoice).await?;
-    if let Some(billing) = databases.billing.as_ref().filter(|_| present < wanted) {
-        let clients = &target.clients[..target.clients.len().min(CLIENTS_OF_INVOICES)];
-        documents::fill(billing, &documents::Wanted { account, clients, count: wanted - present }).await?;
+) -> Result<(), String> {
+    let present = Reader::open(target).await?.total(resource).await?;
+    if present < wanted {
+        let clients = &target.clients[..target.clients.len().min(CLIENTS_IN_USE)];
+        let (count, from) = (wanted - present, present + 1);
+        match resource {
+            Resource::Client => return Err("clients are made over REST".to_owned()),
+            Resource::Invoice => {
+                documents::fill(database, &documents::Wanted { account, clients, count }).await?;
+            }
+            Resource::Deal => {
+                deals::fill(database, &deals::Wanted { account, clients, from, to: wanted }).await?;
+            }
+            Resource::Task => tasks::fill(database, account, count).await?,
+        }
     }
-    Reader::open(target).await?.ids(Resource::Invoice, wanted).await
+    let mut reader = Reader::open(target).await?;
+    let ids = reader.ids(resource, wanted).await?;
+    let phases = if resource == Resource::Deal { reader.phases().await? } else { Vec::new() };
+    match resource {
+        Resource::Client => target.clients = ids,
+        Resource::Invoice => target.invoices = ids,
+        Resource::Deal => (target.deals, target.phases) = (ids, phases),
+        Resource::Task => target.tasks = ids,
+    }
+    Ok(())
 }
 
 async fn create(target: &Arc<Target>, from: u64, to: u64) -> Result<(), String> {
@@ -147,5 +168,12 @@ impl<'a> Reader<'a> {
             return Err(format!("{path} says {total} entries, but its pages show {}", ids.len()));
         }
         Ok(ids)
+    }
+
+    /// Ids of the phases of the account's first pipeline.
+    async fn phases(&mut self) -> Result<Vec<String>, String> {
+        let pipelines = self.get("/v1/pipelines").await?;
+        let phases = pipelines["data"][0]["phases"].as_array().ok_or("the account has no pipeline")?;
+        Ok(phases.iter().filter_map(|phase| phase["id"].as_str()).map(str::to_owned).collect())
     }
 }

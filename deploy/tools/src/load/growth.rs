@@ -107,7 +107,8 @@ const POSITIONS: [Position; 7] = [
 
 pub async fn run(options: &Growth) -> Result<(), String> {
     let place = &options.place;
-    let billing = place.billing()?.ok_or("growth needs the database of billing to fill the accounts")?;
+    let billing = place.database(Resource::Invoice)?;
+    let billing = billing.ok_or("growth needs the database of billing to fill the accounts")?;
     let authority = authority(&place.base_url)?;
     let account = |key: &str, id: &str, count: u64| {
         let target = Arc::new(Target::new(authority.to_owned(), key.to_owned()));

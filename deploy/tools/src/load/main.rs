@@ -6,6 +6,7 @@
 mod baseline;
 mod compare;
 mod database;
+mod deals;
 mod documents;
 mod fill;
 mod growth;
@@ -22,6 +23,7 @@ mod requests;
 #[cfg(test)]
 mod scripts_tests;
 mod table;
+mod tasks;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What is measured: operations on clients and on invoices.
+//! What is measured: operations on clients, invoices, deals and tasks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,14 +15,20 @@ const MOST_FOR_PDFS: u32 = 4;
 pub enum Resource {
     Client,
     Invoice,
+    Deal,
+    Task,
 }
 
 impl Resource {
+    pub const ALL: [Self; 4] = [Self::Client, Self::Invoice, Self::Deal, Self::Task];
+
     /// The service that owns it; also the name of its schema.
     pub fn service(self) -> &'static str {
         match self {
             Self::Client => "relations",
             Self::Invoice => "billing",
+            Self::Deal => "crm",
+            Self::Task => "work",
         }
     }
 
@@ -30,14 +36,18 @@ impl Resource {
         match self {
             Self::Client => "/v1/clients",
             Self::Invoice => "/v1/invoices",
+            Self::Deal => "/v1/deals",
+            Self::Task => "/v1/tasks",
         }
     }
 
-    /// The list whose counters tell its total.
+    /// What one is called; also the list whose counters tell its total.
     pub fn list(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Invoice => "invoice",
+            Self::Deal => "deal",
+            Self::Task => "task",
         }
     }
 }
@@ -58,6 +68,10 @@ pub enum Action {
     Create,
     /// A new final invoice, with its PDF
     CreateFinal,
+    /// A deal to another phase, with idempotency key, history and event
+    Move,
+    /// A task is completed or opened again, any of the account's
+    Complete,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +90,17 @@ const fn invoice(name: &'static str, action: Action) -> Operation {
     Operation { name, resource: Resource::Invoice, action }
 }
 
+const fn deal(name: &'static str, action: Action) -> Operation {
+    Operation { name, resource: Resource::Deal, action }
+}
+
+const fn task(name: &'static str, action: Action) -> Operation {
+    Operation { name, resource: Resource::Task, action }
+}
+
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         client("get", Action::Get),
         client("list25", Action::List(25)),
         client("list100", Action::List(100)),
@@ -89,13 +111,17 @@ impl Operation {
         invoice("invoice-counted", Action::Counted),
         invoice("invoice-open", Action::Open),
         invoice("invoice-search", Action::Search),
+        deal("deal-list25", Action::List(25)),
+        task("task-list25", Action::List(25)),
         client("create", Action::Create),
         invoice("invoice-draft", Action::Create),
         invoice("invoice-final", Action::CreateFinal),
+        deal("deal-move", Action::Move),
+        task("task-complete", Action::Complete),
     ];
 
     pub fn success(self) -> u16 {
-        if self.writes() { 201 } else { 200 }
+        if self.creates() { 201 } else { 200 }
     }
 
     pub fn page_size(self) -> u32 {
@@ -103,6 +129,10 @@ impl Operation {
     }
 
     pub fn writes(self) -> bool {
+        self.creates() || matches!(self.action, Action::Move | Action::Complete)
+    }
+
+    fn creates(self) -> bool {
         matches!(self.action, Action::Create | Action::CreateFinal)
     }
 
@@ -121,10 +151,14 @@ impl Operation {
             Action::Search => "search",
             Action::Create => "create",
             Action::CreateFinal => "final",
+            Action::Move => "move",
+            Action::Complete => "complete",
         };
         match self.resource {
             Resource::Client => action.to_owned(),
-            Resource::Invoice => format!("invoice-{action}"),
+            Resource::Invoice | Resource::Deal | Resource::Task => {
+                format!("{}-{action}", self.resource.list())
+            }
         }
     }
 }
@@ -153,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_writes_to_a_resource_is_measured_after_what_reads_it() {
-        for resource in [Resource::Client, Resource::Invoice] {
+        for resource in Resource::ALL {
             let mine = Operation::ALL.into_iter().filter(|operation| operation.resource == resource);
             let writes: Vec<bool> = mine.map(Operation::writes).collect();
             assert!(writes.is_sorted(), "{resource:?}: {writes:?}");

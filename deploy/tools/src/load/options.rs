@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser};
 
-use crate::baseline::Databases;
-use crate::database::Database;
+use crate::database::{Database, Databases};
 use crate::operations::{Operation, Resource};
 
 /// Measure the API.
@@ -48,6 +47,12 @@ pub struct Place {
         value_name = "URL"
     )]
     pub billing_database_url: String,
+    /// Database of crm
+    #[arg(long, env = "CRM_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
+    pub crm_database_url: String,
+    /// Database of work
+    #[arg(long, env = "WORK_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
+    pub work_database_url: String,
     /// Folder of the pgbench scripts
     #[arg(long, value_name = "DIR", default_value = "deploy/bench.d")]
     pub scripts: PathBuf,
@@ -74,18 +79,22 @@ pub struct Place {
 impl Place {
     /// The databases, when they and the programs for them are known.
     pub fn databases(&self) -> Result<Option<Databases>, String> {
-        let Some(relations) = self.database(Resource::Client, &self.relations_database_url)? else {
-            return Ok(None);
+        let Some(relations) = self.database(Resource::Client)? else { return Ok(None) };
+        let mut others = Vec::new();
+        for resource in Resource::ALL.into_iter().filter(|resource| *resource != Resource::Client) {
+            others.extend(self.database(resource)?.map(|database| (resource, database)));
+        }
+        Ok(Some(Databases { relations, others }))
+    }
+
+    /// The database in which this is kept.
+    pub fn database(&self, resource: Resource) -> Result<Option<Database>, String> {
+        let url = match resource {
+            Resource::Client => &self.relations_database_url,
+            Resource::Invoice => &self.billing_database_url,
+            Resource::Deal => &self.crm_database_url,
+            Resource::Task => &self.work_database_url,
         };
-        let billing = self.database(Resource::Invoice, &self.billing_database_url)?;
-        Ok(Some(Databases { relations, billing }))
-    }
-
-    pub fn billing(&self) -> Result<Option<Database>, String> {
-        self.database(Resource::Invoice, &self.billing_database_url)
-    }
-
-    fn database(&self, resource: Resource, url: &str) -> Result<Option<Database>, String> {
         let programs = self.pg_programs.as_ref().filter(|_| !url.is_empty());
         programs.map(|programs| Database::new(programs, url, resource.service())).transpose()
     }
@@ -95,7 +104,7 @@ impl Place {
 pub struct Compare {
     #[command(flatten)]
     pub place: Place,
-    /// API key with the scopes of clients and invoices
+    /// API key with the scopes of clients, invoices, deals and tasks
     #[arg(long, env = "API_KEY", hide_env_values = true)]
     pub key: String,
     /// What to measure
@@ -119,12 +128,28 @@ pub struct Compare {
     /// Invoices that the account is filled up to
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
     pub invoices: u64,
+    /// Deals that the account is filled up to
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    pub deals: u64,
+    /// Tasks that the account is filled up to
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    pub tasks: u64,
 }
 
 impl Compare {
     pub fn operations(&self) -> Vec<Operation> {
         // In the order of measuring, whatever the order on the command line.
         Operation::ALL.into_iter().filter(|each| self.only.is_empty() || self.only.contains(each)).collect()
+    }
+
+    /// How many of them the account is filled up to.
+    pub fn wanted(&self, resource: Resource) -> u64 {
+        match resource {
+            Resource::Client => self.clients,
+            Resource::Invoice => self.invoices,
+            Resource::Deal => self.deals,
+            Resource::Task => self.tasks,
+        }
     }
 
     /// How long the rounds take, without the filling.

@@ -23,6 +23,8 @@ pub struct Report {
 pub struct Settings {
     pub clients: u64,
     pub invoices: u64,
+    pub deals: u64,
+    pub tasks: u64,
     pub rounds: u32,
     pub seconds: u64,
     pub warm_up_seconds: u64,

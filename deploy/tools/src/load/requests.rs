@@ -12,8 +12,11 @@ use crate::operations::{Action, Operation, Resource, SEARCHED, SEARCHED_EVERY};
 const CITIES: [&str; 8] =
     ["Amsterdam", "Utrecht", "Rotterdam", "Den Haag", "Eindhoven", "Groningen", "Zwolle", "Maastricht"];
 
+/// How many deals a connection moves in turn.
+const DEALS_OF_A_CONNECTION: u64 = 50;
+
 /// Where requests go, and what they ask for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Target {
     pub authority: String,
     pub key: String,
@@ -21,13 +24,18 @@ pub struct Target {
     pub clients: Vec<String>,
     /// Ids of invoices; not empty when one is asked for.
     pub invoices: Vec<String>,
+    /// Ids of deals, and of the phases that they are moved to; not empty when one is moved.
+    pub deals: Vec<String>,
+    pub phases: Vec<String>,
+    /// Ids of tasks; not empty when one is completed.
+    pub tasks: Vec<String>,
     /// Makes the idempotency keys of this run its own.
     pub run: u64,
 }
 
 impl Target {
     pub fn new(authority: String, key: String) -> Self {
-        Self { authority, key, clients: Vec::new(), invoices: Vec::new(), run: random_seed() }
+        Self { authority, key, run: random_seed(), ..Self::default() }
     }
 
     pub fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
@@ -38,6 +46,8 @@ impl Target {
         match resource {
             Resource::Client => &self.clients,
             Resource::Invoice => &self.invoices,
+            Resource::Deal => &self.deals,
+            Resource::Task => &self.tasks,
         }
     }
 }
@@ -121,7 +131,7 @@ impl<'a> Requests<'a> {
             Action::List(size) => Some(format!("{path}?per_page={size}")),
             Action::Open => Some(format!("{path}?payment_status=open")),
             Action::Search => Some(format!("{path}?search={SEARCHED}")),
-            Action::Get | Action::Create | Action::CreateFinal => None,
+            Action::Get | Action::Create | Action::CreateFinal | Action::Move | Action::Complete => None,
         }
     }
 
@@ -152,10 +162,25 @@ impl<'a> Requests<'a> {
                         self.number += 1;
                         return self.create(resource, number, action == Action::CreateFinal);
                     }
+                    Action::Move => return self.move_deal(),
+                    Action::Complete => return self.complete(),
                 }
             }
         }
         &self.message
+    }
+
+    /// Completes one task or opens it again, so that about every second request changes something: as in the script.
+    fn complete(&mut self) -> &[u8] {
+        let number = self.number;
+        self.number += 1;
+        let ids = &self.target.tasks;
+        let id = &ids[self.random.below(ids.len())];
+        let action = if self.random.below(2) == 0 { "reopen" } else { "complete" };
+        let path = format!("{}/{id}/{action}", Resource::Task.path());
+        self.body.clear();
+        self.body.push_str("{}");
+        self.post(&path, number)
     }
 
     fn render_get(&mut self) {
@@ -171,8 +196,27 @@ impl<'a> Requests<'a> {
                 let clients = &self.target.clients;
                 invoice(&mut self.body, number, &clients[self.random.below(clients.len())], is_final);
             }
+            // These are only read and changed.
+            Resource::Deal | Resource::Task => {}
         }
         self.post(resource.path(), number)
+    }
+
+    /// Each connection goes round a few deals of its own, and takes all of them one phase further each time: so every
+    /// move changes something, and connections do not wait for one another.
+    fn move_deal(&mut self) -> &[u8] {
+        let number = self.number;
+        self.number += 1;
+        let Target { deals, phases, .. } = self.target;
+        let first =
+            self.series.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let step = usize::try_from(number % DEALS_OF_A_CONNECTION).unwrap_or(0);
+        let deal = &deals[first.wrapping_add(step) % deals.len()];
+        let lap = usize::try_from(number / DEALS_OF_A_CONNECTION + 1).unwrap_or(0);
+        self.body.clear();
+        let _ = write!(self.body, "{{\"phase_id\":\"{}\"}}", phases[lap % phases.len()]);
+        let path = format!("{}/{deal}/move", Resource::Deal.path());
+        self.post(&path, number)
     }
 
     /// A client that reads find, also by the searched word; those that are made while measuring never match it.
@@ -256,6 +300,9 @@ mod tests {
     fn target() -> Target {
         let mut target = Target::new("h:1".into(), "ba_x".into());
         target.clients = (0..100).map(|number| format!("id{number}")).collect();
+        target.deals = (0..1000).map(|number| format!("deal{number}")).collect();
+        target.phases = ["p0", "p1", "p2"].map(str::to_owned).into();
+        target.tasks.clone_from(&target.clients);
         target
     }
 
@@ -291,6 +338,34 @@ mod tests {
         let matching =
             (0..10_000).filter(|number| text(requests.fill_client(*number)).contains(SEARCHED)).count();
         assert!((3..=10).contains(&matching), "{matching}");
+    }
+
+    #[test]
+    fn a_deal_is_moved_to_another_phase_each_time() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("deal-move"), "0");
+        let mut phases = std::collections::HashMap::new();
+        for _ in 0..500 {
+            let message = text(requests.next());
+            let (head, body) = message.split_once("\r\n\r\n").unwrap();
+            let path = head.lines().next().unwrap().to_owned();
+            assert!(path.starts_with("POST /v1/deals/deal") && path.contains("/move "), "{path}");
+            let body: Value = serde_json::from_str(body).unwrap();
+            let phase = body["phase_id"].as_str().unwrap().to_owned();
+            assert_ne!(phases.insert(path, phase.clone()), Some(phase));
+        }
+        assert_eq!(phases.len(), 50);
+    }
+
+    #[test]
+    fn many_different_tasks_are_completed_and_as_many_reopened() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("task-complete"), "0");
+        let sent: Vec<String> =
+            (0..1000).map(|_| text(requests.next()).lines().next().unwrap().to_owned()).collect();
+        let completed = sent.iter().filter(|line| line.contains("/complete ")).count();
+        assert!((400..=600).contains(&completed), "{completed}");
+        assert!(sent.iter().collect::<HashSet<_>>().len() > 180);
     }
 
     #[test]

@@ -45,13 +45,19 @@ fn statements(script: &str) -> Vec<String> {
         ("int8send(:id_low) || int8send(:event_low)", "?"),
         ("array[:slot, :slot, :slot, :slot]", "?"),
         ("array[:slot, :slot]", "?"),
+        ("array[:sequence]", "?"),
+        ("(:phases::uuid[])[:which]", "?"),
         ("(:bucket::date + 1)::timestamp at time zone 'UTC'", "?"),
         ("now() - interval '24 hours'", "?"),
         ("now()", "?"),
+        ("(:turn = 1)", "?"),
+        ("null::bytea", "?"),
+        ("null::text", "?"),
         ("null::integer", "?"),
         ("null::timestamptz", "?"),
         ("null::jsonb", "?"),
         ("null::uuid", "?"),
+        ("null::date", "?"),
         ("3::integer", "?"),
         ("1::bigint", "?"),
         ("''::text", "?"),
@@ -179,6 +185,31 @@ fn a_deep_page_of_invoices_is_looked_up_and_read_as_the_list_builder_does() {
     assert_eq!(deep[1], page(COUNTED, &listed(), "billing.document", conditions, START));
 }
 
+/// The columns of a deal.
+fn deal_columns() -> String {
+    let locked = &statements("deal-move")[2];
+    columns(locked).to_owned()
+}
+
+#[test]
+fn the_list_of_deals_is_the_statement_of_the_list_builder() {
+    let expected = page(COUNTED, &deal_columns(), "crm.deal", "account_id = ?", "");
+    assert_eq!(statements("deal-list"), [expected]);
+}
+
+#[test]
+fn a_move_is_the_write_transaction_of_the_service() {
+    let moved = statements("deal-move");
+    assert_eq!(moved.len(), 7, "begin, claim, deal, pipelines, update, finish, commit");
+    assert_part(&source("chassis/src/idempotency.rs"), &moved[1]);
+    let store = source("svc-crm/src/deal/store.rs");
+    assert_part(&store, columns(&moved[2]));
+    assert_part(&store, moved[2].strip_prefix(&format!("select {} ", columns(&moved[2]))).unwrap());
+    assert_part(&source("svc-crm/src/pipeline/store.rs"), &moved[3]);
+    assert_part(&store, &moved[4]);
+    assert_part(&source("chassis/src/write.rs"), &moved[5]);
+}
+
 #[test]
 fn create_is_the_write_transaction_of_the_service() {
     let create = statements("create");
@@ -244,8 +275,8 @@ fn a_final_invoice_is_made_read_and_noted_as_the_service_does() {
     let create = statements("invoice-final");
     assert_eq!(
         create.len(),
-        14,
-        "as a draft with its seller, then three reads, then begin, note, finish, commit"
+        17,
+        "as a draft with its seller, then three reads, then begin, finish, commit, then begin, note, finish, commit"
     );
     assert_part(&source("chassis/src/idempotency.rs"), &create[1]);
     assert_settings(&create[2]);
@@ -255,6 +286,36 @@ fn a_final_invoice_is_made_read_and_noted_as_the_service_does() {
     assert_invoice(&create[7]);
     assert_seller(&create[8]);
     assert_part(&source("svc-billing/src/document/store/read.rs"), &create[9]);
-    assert_part(&source("svc-billing/src/document/store/write.rs"), &create[11]);
-    assert_part(&source("chassis/src/write.rs"), &create[12]);
+    assert_part(&source("chassis/src/write.rs"), &create[11]);
+    assert_part(&source("svc-billing/src/document/store/write.rs"), &create[14]);
+    assert_part(&source("chassis/src/write.rs"), &create[15]);
+}
+
+/// The columns of a task, which a macro puts together around the notes.
+#[track_caller]
+fn assert_task_columns(columns: &str, notes: &str) {
+    let store = source("svc-work/src/task/store.rs");
+    let (before, after) = columns.split_once(&format!(" {notes},")).unwrap();
+    assert_part(&store, before);
+    assert_part(&store, after.trim());
+}
+
+#[test]
+fn the_list_of_tasks_is_the_statement_of_the_list_builder() {
+    let list = statements("task-list").remove(0);
+    let (_, columns) = list.split_once("left join lateral (select ").unwrap();
+    let (columns, _) = columns.split_once(", true as found").unwrap();
+    assert_task_columns(columns, "'' as notes");
+    assert_eq!(list, page(COUNTED, columns, "work.task", "account_id = ?", ""));
+}
+
+#[test]
+fn a_task_is_completed_by_the_write_transaction_of_the_service() {
+    let complete = statements("task-complete");
+    assert_eq!(complete.len(), 5, "begin, claim, update, finish, commit");
+    assert_part(&source("chassis/src/idempotency.rs"), &complete[1]);
+    let (update, columns) = complete[2].split_once(" returning ").unwrap();
+    assert_part(&source("svc-work/src/task/store.rs"), update);
+    assert_task_columns(columns, "notes");
+    assert_part(&source("chassis/src/write.rs"), &complete[3]);
 }

@@ -33,8 +33,13 @@ fn circumstances(report: &Report) -> String {
     }
     let settings = &report.settings;
     parts.push(format!(
-        "{} clients, {} invoices, medians of {} rounds of {} s",
-        settings.clients, settings.invoices, settings.rounds, settings.seconds
+        "{} clients, {} invoices, {} deals, {} tasks, medians of {} rounds of {} s",
+        settings.clients,
+        settings.invoices,
+        settings.deals,
+        settings.tasks,
+        settings.rounds,
+        settings.seconds
     ));
     format!("{}.", parts.join(", "))
 }

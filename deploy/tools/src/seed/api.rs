@@ -42,6 +42,20 @@ impl Api {
         self.call("POST", target, Some(key), Some(body)).await
     }
 
+    /// Presses a button on a public page.
+    pub async fn press(&mut self, target: &str, body: &Value) -> Result<(), String> {
+        let body = body.to_string();
+        let request = Request { method: "POST", target, body: Some(&body), ..Request::default() };
+        let mut message = Vec::new();
+        request.render(&self.authority, &mut message);
+        let answer =
+            self.connection.send(&message).await.map_err(|fault| format!("POST {target}: {fault}"))?;
+        match answer.status {
+            303 => Ok(()),
+            status => Err(format!("POST {target} was answered with {status}: {}", answer.text())),
+        }
+    }
+
     /// How many entries a list has.
     pub async fn total(&mut self, target: &str) -> Result<u64, String> {
         let answer = self.get(target).await?;

@@ -1,24 +1,33 @@
-//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents is
-//! managed over gRPC.
+//! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents,
+//! the collection of an invoice, the pipelines, hours and files go over gRPC, and what clients write comes in there too.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
 
 mod api;
+mod deals;
+mod debit;
+mod mesh;
 mod relations;
 mod sales;
 mod seller;
+mod subscriptions;
+mod support;
+mod work;
 
 use std::process::ExitCode;
 
 use chassis::Clock;
+use chrono::NaiveDate;
 use clap::Parser;
 use uuid::Uuid;
 
 use crate::api::Api;
+use crate::mesh::Mesh;
 use crate::seller::Desk;
 
-/// Fill an account with sample clients, suppliers, products, invoices, quotes and workorders.
+/// Fill an account with sample clients, suppliers, products, deals, invoices, quotes, workorders, subscriptions, a
+/// mandate, projects, hours, tasks, notes, files and tickets.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -33,6 +42,15 @@ struct Options {
     /// Address of billing's gRPC, to introduce the seller
     #[arg(long, value_name = "URL", requires = "account")]
     billing: Option<String>,
+    /// Address of crm's gRPC, to add a pipeline
+    #[arg(long, value_name = "URL", requires = "account")]
+    crm: Option<String>,
+    /// Address of work's gRPC, for projects and what goes with them
+    #[arg(long, value_name = "URL", requires = "account")]
+    work: Option<String>,
+    /// Address of support's gRPC, to let clients write
+    #[arg(long, value_name = "URL", requires = "account")]
+    support: Option<String>,
     /// Id of the account
     #[arg(long, value_name = "ID")]
     account: Option<Uuid>,
@@ -57,15 +75,47 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
+    let mesh = options.account.map(|account| Mesh::new(&options.context_secret, account));
+    let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
     relations::add(&mut api).await?;
+    let deals = deals::data()?;
+    if let (Some(crm), Some(mesh)) = (&options.crm, &mesh) {
+        deals.add_pipeline(&mut api, mesh, crm).await?;
+    }
+    deals.add(&mut api, today).await?;
+    add_sales(options, mesh.as_ref(), &mut api, today).await?;
+    if let (Some(work), Some(mesh)) = (&options.work, &mesh) {
+        let desk = work::Desk::open(work, mesh).await?;
+        work::data()?.add(&mut api, &desk, today).await?;
+    }
+    if let (Some(support), Some(mesh)) = (&options.support, &mesh) {
+        let mut clients = support::Clients::open(support, mesh).await?;
+        support::add(&mut api, &mut clients).await?;
+    }
+    Ok(())
+}
+
+async fn add_sales(
+    options: &Options,
+    mesh: Option<&Mesh>,
+    api: &mut Api,
+    today: NaiveDate,
+) -> Result<(), String> {
     let sales = sales::data()?;
-    if sales.is_there(&mut api).await? {
-        return Ok(());
+    let mut desk = match (&options.billing, mesh) {
+        (Some(billing), Some(mesh)) => Some(Desk::open(billing, mesh).await?),
+        _ => None,
+    };
+    if !sales.is_there(api).await? {
+        // Before the documents: a final one keeps its seller as it was.
+        if let Some(desk) = &mut desk {
+            desk.introduce(sales.identity()).await?;
+        }
+        sales.add(api, today).await?;
     }
-    // Before the documents: a final one keeps its seller as it was.
-    if let (Some(billing), Some(account)) = (&options.billing, options.account) {
-        let mut desk = Desk::open(billing, &options.context_secret, account).await?;
-        desk.introduce(sales.identity()).await?;
+    subscriptions::add(api, today).await?;
+    match &mut desk {
+        Some(desk) => debit::add(api, desk).await,
+        None => Ok(()),
     }
-    sales.add(&mut api, Clock::system().today(chrono_tz::Europe::Amsterdam)).await
 }

@@ -181,7 +181,8 @@ impl Step {
     }
 }
 
-fn day(today: NaiveDate, from_now: i64) -> String {
+/// The day so many days from today, as the API writes it.
+pub fn day(today: NaiveDate, from_now: i64) -> String {
     let days = Days::new(from_now.unsigned_abs());
     let day = if from_now < 0 { today.checked_sub_days(days) } else { today.checked_add_days(days) };
     day.unwrap_or(today).to_string()
@@ -190,6 +191,14 @@ fn day(today: NaiveDate, from_now: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Sales {
+        /// Whether a final invoice is among the documents.
+        pub fn has(&self, invoice: &str) -> bool {
+            let is_it = |document: &Document| document.external_id == invoice && document.is_final;
+            self.documents.iter().any(|document| is_it(document) && document.kind == "invoices")
+        }
+    }
 
     #[test]
     fn documents_name_clients_of_the_sample_data_and_differ_in_their_external_ids() {

@@ -10,6 +10,7 @@ const API: &str = "https://api.mollie.com/v2";
 /// The settings of Mollie. They are flags and environment variables like those of every process: flatten them into a
 /// command line, or take what the environment says with [`Settings::from_env`].
 #[derive(Args, Clone)]
+#[group(id = "MollieSettings")]
 pub struct Settings {
     /// API key of a Mollie profile (test_… or live_…); empty: payments go to the sandbox
     #[arg(long, env = "MOLLIE_API_KEY", default_value = "", hide_env_values = true, global = true)]

@@ -12,7 +12,7 @@ use crate::clients::{self, Named};
 use crate::document::rules::standing::{self, Claim, DRAFT, OPEN, PAID};
 use crate::document::rules::{amounts, input, number, search};
 use crate::document::store::{self, Draft, Numbering, StoredRow};
-use crate::document::{Kind, Links, Parties, Record, Seller, answer, events, paper};
+use crate::document::{Kind, Links, Origin, Parties, Record, Seller, answer, events, paper};
 use crate::settings::Settings;
 use crate::{Error, identity, settings};
 
@@ -25,6 +25,8 @@ pub struct New {
     pub kind: Kind,
     pub client: Named,
     pub links: Links,
+    /// Of an invoice that a subscription makes.
+    pub origin: Option<Origin>,
 }
 
 pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
@@ -68,6 +70,7 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
         sent_at: None,
         project_number: None,
         credits: None,
+        origin: new.origin,
         external_id: given.external_id.clone(),
         token: Link::random(account).secret,
         finalized_at: is_final.then_some(now),
@@ -105,7 +108,8 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
     Ok(answer::document(account, &new.links, &full))
 }
 
-fn check_client(client: &Named, is_final: bool, at: &At<'_>, faults: &mut Faults) {
+/// Refuses a client who is not there.
+pub fn check_client(client: &Named, is_final: bool, at: &At<'_>, faults: &mut Faults) {
     match client {
         Named::Unknown(field) => {
             let detail = format!("{field} must name a client of this account");
@@ -204,6 +208,12 @@ pub async fn insert(
         let holder = store::find_by_external_id(tx.db(), account, kind, &record.external_id).await?;
         if holder.is_some() {
             return Err(Error::ExternalIdTaken { holder });
+        }
+        if let Some(origin) = record.origin
+            && store::is_billed(tx.db(), account, origin).await?
+        {
+            let cause = format!("{} of {} has its invoice", origin.period.from, origin.subscription);
+            return Err(chassis::Error::Internal(cause).into());
         }
         if !numbering.given.is_empty() {
             let holder = store::find_by_number(tx.db(), account, kind, &numbering.given).await?;

@@ -9,7 +9,7 @@ use super::at_midnight;
 use crate::Error;
 use crate::document::rules::standing::{self, Claim, Standing};
 use crate::document::{Kind, Record, events, store};
-use crate::payment;
+use crate::{online, payment};
 
 /// Locked until the transaction ends. Quotes and workorders are families of one.
 pub struct Family {
@@ -121,6 +121,9 @@ pub async fn settle(
         record.version += 1;
         record.updated_at = now;
         store::update_standing(tx.db(), account, record, standing).await?;
+        if record.kind == Kind::Invoice {
+            online::follow_invoice(tx, record.id, record.open_amount).await?;
+        }
         events::status_changed(tx, record, &from).await?;
     }
     Ok(())

@@ -8,16 +8,18 @@ mod delete;
 mod family;
 mod finalize;
 mod patch;
+mod project;
 mod send;
 mod view;
 
 pub use accept::accept;
-pub use create::{New, create};
+pub use create::{New, check_client, create};
 pub use credit::credit;
 pub use delete::delete;
 pub use family::{Family, settle};
 pub use finalize::finalize;
 pub use patch::patch;
+pub use project::set_project;
 pub use send::send;
 pub use view::view;
 

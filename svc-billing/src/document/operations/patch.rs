@@ -4,15 +4,16 @@ use chassis::Tx;
 use chassis::mask::Named;
 use proto::At;
 use proto::billing::{Document, DocumentPatch};
+use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
 use super::create::check_dates;
 use super::family::Family;
 use super::{Known, answer, at_midnight, log};
-use crate::Error;
 use crate::document::rules::search;
-use crate::document::rules::standing::PAID;
+use crate::document::rules::standing::{CREDITED, PAID};
 use crate::document::{Kind, Record, events, store};
+use crate::{Error, online};
 
 const FIELDS: [&str; 4] = ["title", "invoice_date", "due_date", "payment_status"];
 
@@ -51,6 +52,12 @@ pub async fn patch(
         store::update_content(tx.db(), account, &record, &search::with_number(&record)).await?;
         log(tx, record.id, "changed", Value::Object(changes), None).await?;
         events::status_changed(tx, &record, &from).await?;
+        if record.kind == Kind::Invoice && record.payment_status != from {
+            // A status that was set by hand leaves the amounts alone.
+            let asked = ![PAID, CREDITED].contains(&record.payment_status.as_str());
+            let open = if asked { record.open_amount } else { Decimal::ZERO };
+            online::follow_invoice(tx, record.id, open).await?;
+        }
         *family.target_mut() = record;
     }
     answer(tx, known, family.target().id).await

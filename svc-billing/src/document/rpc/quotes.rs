@@ -7,7 +7,7 @@ use proto::billing::{
     DeleteDocumentRequest, DeleteDocumentResponse, FinalizeDocumentRequest, FinalizeDocumentResponse,
     GetDocumentPdfRequest, GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse,
     ListDocumentsRequest, ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse,
-    UpdateDocumentRequest, UpdateDocumentResponse,
+    SetQuoteProjectRequest, SetQuoteProjectResponse, UpdateDocumentRequest, UpdateDocumentResponse,
 };
 use tonic::{Request, Response, Status};
 
@@ -84,6 +84,21 @@ impl QuoteService for Desk {
         self.print(&context, &mut response, |answer| &mut answer.data).await?;
         Ok(response)
     }
+
+    async fn set_quote_project(
+        &self,
+        request: Request<SetQuoteProjectRequest>,
+    ) -> Result<Response<SetQuoteProjectResponse>, Status> {
+        self.shared.db.write(Call::open(request)?, set_project).await
+    }
+}
+
+async fn set_project(
+    tx: &mut Tx<'_>,
+    input: &SetQuoteProjectRequest,
+) -> Result<SetQuoteProjectResponse, Error> {
+    operations::set_project(tx, &input.id, &input.project_number).await?;
+    Ok(SetQuoteProjectResponse {})
 }
 
 async fn accept(

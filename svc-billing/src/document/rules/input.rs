@@ -19,31 +19,40 @@ pub fn rows(
     let list = at.name("rows");
     let mut rows: Vec<Row> = Vec::with_capacity(given.rows.len());
     for (index, input) in given.rows.iter().enumerate() {
-        rows.push(row(input, rates, &list.index(index), faults));
+        let at = list.index(index);
+        if input.name.is_empty() && input.title.is_empty() {
+            let detail = "name or title is required: it is what the row shows";
+            faults.add(&at.name("name"), Fault::Required, detail);
+        }
+        rows.push(row(input, rates, &at, faults));
     }
     let totals = Totals::of(given);
     if rows.is_empty() && totals.any() {
         rows.extend(totals.as_row(given, rates));
     }
-    let amounts = amounts::amounts(&amounts::vat_groups(&rows));
-    if amounts.incl.abs() >= amounts::LIMIT || amounts.excl.abs() >= amounts::LIMIT {
-        let detail = "the total of the rows must be below 1,000,000,000,000";
-        faults.add(&list, Fault::OutOfRange, detail);
-    }
+    let amounts = total(&rows, &list, faults);
     if faults.is_empty() {
         totals.compare(&amounts, at, faults);
     }
     (rows, amounts)
 }
 
-fn row(input: &DocumentRowInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> Row {
+/// What the rows come to, which has its limit.
+pub fn total(rows: &[Row], list: &At<'_>, faults: &mut Faults) -> Amounts {
+    let amounts = amounts::amounts(&amounts::vat_groups(rows));
+    if amounts.incl.abs() >= amounts::LIMIT || amounts.excl.abs() >= amounts::LIMIT {
+        let detail = "the total of the rows must be below 1,000,000,000,000";
+        faults.add(list, Fault::OutOfRange, detail);
+    }
+    amounts
+}
+
+/// One row with its VAT. That it has a name is not asked here.
+pub fn row(input: &DocumentRowInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> Row {
     let (name, description) = match (input.name.as_str(), input.title.as_str()) {
         ("", title) => (title, ""),
         (name, title) => (name, title),
     };
-    if name.is_empty() {
-        faults.add(&at.name("name"), Fault::Required, "name or title is required: it is what the row shows");
-    }
     let (vat_rate, vat_code, category) = vat(input, rates, at, faults);
     let row = Row {
         name: name.to_owned(),

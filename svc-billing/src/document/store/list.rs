@@ -38,6 +38,7 @@ const SORTS: [(&str, &str); 7] = [
 pub struct Wanted {
     pub ids: Option<Vec<Uuid>>,
     pub client: Option<Uuid>,
+    pub subscription: Option<Uuid>,
     pub number: String,
     pub dates: (Option<NaiveDate>, Option<NaiveDate>),
     pub due_dates: (Option<NaiveDate>, Option<NaiveDate>),
@@ -53,6 +54,7 @@ impl Wanted {
         let Self {
             ids,
             client,
+            subscription,
             number,
             dates,
             due_dates,
@@ -64,6 +66,7 @@ impl Wanted {
         } = self;
         ids.is_none()
             && client.is_none()
+            && subscription.is_none()
             && [number, search, payment_status].iter().all(|text| text.is_empty())
             && *dates == (None, None)
             && *due_dates == (None, None)
@@ -121,6 +124,9 @@ pub async fn list(
     }
     if let Some(client) = wanted.client {
         list.equals("client_id", client);
+    }
+    if let Some(subscription) = wanted.subscription {
+        list.equals("subscription_id", subscription);
     }
     for (column, text) in [("number", &wanted.number), ("payment_status", &wanted.payment_status)] {
         if !text.is_empty() {

@@ -6,12 +6,12 @@ mod write;
 
 pub use list::{Wanted, list};
 pub use read::{
-    Full, History, StoredRow, find, find_by_external_id, find_by_number, find_by_token, find_original,
-    find_parties, find_state, list_rows, lock_family,
+    Full, History, PackedRow, StoredRow, category_name, find, find_by_external_id, find_by_number,
+    find_by_token, find_original, find_parties, find_state, is_billed, list_rows, lock_family, stored_row,
 };
 pub use write::{
     Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client,
-    insert, log, mark_sent, note_pdf, note_view, update_content, update_standing,
+    insert, log, mark_sent, note_pdf, note_view, set_project, update_content, update_standing,
 };
 
 /// In the order in which `Record` is read.
@@ -22,7 +22,7 @@ macro_rules! columns {
          d.client_id, d.client_company_name, d.client_firstname, d.client_lastname, d.payment_status, d.paid_at, \
          d.paid_amount, d.open_amount, d.overpaid_amount, d.sent_at, d.project_number, d.credits, d.external_id, \
          d.token, d.finalized_at, d.accepted_at, d.viewed_on, d.einvoice_missing, d.pdf_version, d.pdf_error, d.created_at, \
-         d.updated_at"
+         d.updated_at, d.subscription_id, d.period_from, d.period_to"
     };
 }
 use columns;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::columns;
 use crate::Error;
 use crate::document::rules::amounts::{Row, two_places};
-use crate::document::{Client, Kind, Parties, Record, Seller};
+use crate::document::{Client, Kind, Origin, Parties, Period, Record, Seller};
 
 /// A document with all that its detail shows.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub struct History {
 
 /// Reads the columns of `columns!`.
 fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
-    Ok(Record {
+    let record = Record {
         id: columns.take()?,
         kind: Kind::named(columns.take()?),
         version: columns.take()?,
@@ -72,6 +72,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         sent_at: columns.take()?,
         project_number: columns.take()?,
         credits: columns.take()?,
+        origin: None,
         external_id: columns.take()?,
         token: columns.take()?,
         finalized_at: columns.take()?,
@@ -82,7 +83,15 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         pdf_error: columns.take()?,
         created_at: columns.take()?,
         updated_at: columns.take()?,
-    })
+    };
+    Ok(Record { origin: origin(columns)?, ..record })
+}
+
+fn origin(columns: &mut Columns<'_>) -> Result<Option<Origin>, sqlx::Error> {
+    let subscription: Option<Uuid> = columns.take()?;
+    let (from, to): (Option<NaiveDate>, Option<NaiveDate>) = (columns.take()?, columns.take()?);
+    let period = from.zip(to).map(|(from, to)| Period { from, to });
+    Ok(subscription.zip(period).map(|(subscription, period)| Origin { subscription, period }))
 }
 
 fn client(columns: &mut Columns<'_>) -> Result<Option<Client>, sqlx::Error> {
@@ -131,9 +140,9 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// A row as the statement packs it. A record can have nine fields at most.
-type PackedRow = (String, String, Decimal, String, Decimal, Decimal, String, String, Option<Uuid>);
+pub type PackedRow = (String, String, Decimal, String, Decimal, Decimal, String, String, Option<Uuid>);
 
-fn stored_row(packed: PackedRow) -> StoredRow {
+pub fn stored_row(packed: PackedRow) -> StoredRow {
     let (name, description, quantity, unit, unit_price, vat_rate, vat_code, named, credited_by) = packed;
     let row = Row {
         name,
@@ -283,6 +292,18 @@ pub async fn find_parties(
     let found: Option<Kept> = sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
     let parties = found.and_then(|(seller, buyer)| seller.zip(buyer));
     Ok(parties.map(|(Json(seller), Json(buyer))| Parties { seller, buyer }))
+}
+
+/// Whether a period of a subscription has its invoice.
+pub async fn is_billed(
+    connection: &mut PgConnection,
+    account: AccountId,
+    origin: Origin,
+) -> Result<bool, Error> {
+    let sql = "select exists (select from billing.document \
+               where account_id = $1 and subscription_id = $2 and period_from = $3)";
+    let query = sqlx::query_scalar(sql).bind(account).bind(origin.subscription).bind(origin.period.from);
+    Ok(query.fetch_one(connection).await?)
 }
 
 /// Who has a number.

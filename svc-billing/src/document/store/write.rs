@@ -57,9 +57,9 @@ pub async fn insert(
          number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, vat_amount, \
          total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, payment_status, \
          paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, einvoice_missing, \
-         search_text, created_at, updated_at) \
+         search_text, created_at, updated_at, subscription_id, period_from, period_to) \
          select $1, $2, $7, 1, 1, $8, number, $3 <> '', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33 || lower(number), $34, $34 from numbered \
+         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33 || lower(number), $34, $34, $43, $44, $45 from numbered \
          on conflict do nothing returning number), \
          stored as (insert into billing.document_row (account_id, document_id, position, name, description, quantity, \
          unit, unit_price, vat_rate, vat_code, category) \
@@ -117,6 +117,9 @@ pub async fn insert(
         .bind(numbers(|row| row.vat_rate))
         .bind(texts(|row| &row.vat_code))
         .bind(texts(|row| category_name(row.category)))
+        .bind(record.origin.map(|origin| origin.subscription))
+        .bind(record.origin.map(|origin| origin.period.from))
+        .bind(record.origin.map(|origin| origin.period.to))
         .fetch_optional(connection)
         .await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?)
@@ -265,6 +268,21 @@ pub async fn note_view(
     let sql = "update billing.document set viewed_on = $3, version = version + 1 where account_id = $1 and id = $2 \
                and (viewed_on is null or viewed_on < $3) returning version";
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).bind(day).fetch_optional(connection).await?)
+}
+
+/// Names the project that was made of a quote, unless the quote names one already; tells whether it did.
+pub async fn set_project(
+    connection: &mut PgConnection,
+    account: AccountId,
+    quote: Uuid,
+    number: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let sql = "update billing.document set project_number = $3, version = version + 1, updated_at = $4 \
+               where account_id = $1 and id = $2 and kind = 'quote' and project_number is null";
+    let updated =
+        sqlx::query(sql).bind(account).bind(quote).bind(number).bind(now).execute(connection).await?;
+    Ok(updated.rows_affected() > 0)
 }
 
 /// Notes of which content there is a PDF, or why there is none.

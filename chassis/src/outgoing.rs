@@ -1,0 +1,54 @@
+//! Calls to other services of the mesh, made for an account. Made before a transaction begins, never inside one.
+
+use std::time::{Duration, Instant};
+
+use tonic::metadata::MetadataValue;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+use crate::account::Account;
+use crate::clock::Clock;
+use crate::error::{Error, unavailable};
+use crate::peer::Peers;
+use crate::token::{self, Tokens};
+
+/// No other service takes this long, whatever the caller's own deadline.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What calls to other services are made with. Cheap to clone.
+#[derive(Clone)]
+pub struct Outgoing {
+    pub(crate) caller: &'static str,
+    pub(crate) peers: Peers,
+    pub(crate) tokens: Tokens,
+    pub(crate) clock: Clock,
+}
+
+impl Outgoing {
+    /// The way to a service.
+    pub fn channel(&self, service: &str) -> Result<Channel, Error> {
+        let peer = self.peers.get(service);
+        let peer =
+            peer.ok_or_else(|| Error::Internal(format!("the service {service} is not among the PEERS")))?;
+        Ok(peer.channel())
+    }
+
+    /// A request for the account that ends with the call it is made for.
+    pub fn request<T>(&self, account: &Account, deadline: Instant, message: T) -> Result<Request<T>, Error> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline.saturating_duration_since(Instant::now()).min(TIMEOUT));
+        let token = self.tokens.mint_mesh(account, self.caller, self.clock.now());
+        let token = MetadataValue::try_from(token)
+            .map_err(|_| Error::Internal("a token that is no text".to_owned()))?;
+        request.metadata_mut().insert(token::HEADER, token);
+        Ok(request)
+    }
+}
+
+/// A service that did not answer as it should: whatever went wrong there, nothing was done here. `what` cannot be looked
+/// up, for example `Clients`.
+pub fn away(service: &str, what: &str, status: &Status) -> Error {
+    tracing::warn!(service, code = ?status.code(), message = status.message(), "a service did not answer");
+    let detail = format!("{what} cannot be looked up right now. Repeat the request in a moment.");
+    Error::Peer(Box::new(unavailable(&detail)))
+}

@@ -1,0 +1,159 @@
+//! References to records of other services: whether what a request names exists in its account. One call to each
+//! service, all of them at the same time. Each service declares which of its records others may refer to, and the same
+//! answer serves them all.
+
+use std::collections::{BTreeMap, HashSet};
+
+use futures::future::try_join_all;
+use proto::api::reference_service_client::ReferenceServiceClient;
+use proto::api::reference_service_server::{ReferenceService, ReferenceServiceServer};
+use proto::api::{Fault, FindReferencesRequest, FindReferencesResponse, Reference};
+use proto::{At, Faults};
+use sqlx::AssertSqlSafe;
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use crate::call::{Call, Context};
+use crate::db::Db;
+use crate::error::Error;
+use crate::id;
+use crate::outgoing::{Outgoing, away};
+
+/// Records of a service that others may refer to.
+#[derive(Clone, Copy, Debug)]
+pub struct Referable {
+    pub kind: &'static str,
+    /// With its schema; has the columns `account_id` and `id`.
+    pub table: &'static str,
+    /// What of the table is of this kind, as SQL; `true` for all of it.
+    pub condition: &'static str,
+}
+
+/// What a reference can be to: a kind of record of another service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    pub service: &'static str,
+    pub name: &'static str,
+}
+
+/// A reference in a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    pub kind: Kind,
+    /// The place of the id in the request message.
+    pub at: &'a At<'a>,
+    /// Empty when nothing is referred to.
+    pub id: &'a str,
+}
+
+/// Looks references up.
+#[derive(Clone)]
+pub struct References {
+    pub(crate) outgoing: Outgoing,
+}
+
+impl References {
+    /// For a create: adds a fault to the call for each reference to what is not there. To be called before the write; a
+    /// repeat that has its answer already does not look at the faults.
+    pub async fn check<R>(&self, call: &mut Call<R>, named: &[Named<'_>]) -> Result<(), Error> {
+        call.faults.extend(self.missing(&call.context, named).await?);
+        Ok(())
+    }
+
+    /// A fault for each reference to what is not there. For a change, whose own record has to be found before its
+    /// references matter: goes along to the write and is added there. A service that is away makes the call fail with
+    /// UNAVAILABLE.
+    pub async fn missing(&self, context: &Context, named: &[Named<'_>]) -> Result<Faults, Error> {
+        let mut wanted: BTreeMap<&'static str, Vec<Reference>> = BTreeMap::new();
+        for Named { kind, id, .. } in named {
+            if let Some(id) = id::parse(id) {
+                let reference = Reference { kind: kind.name.to_owned(), id: id.to_string() };
+                wanted.entry(kind.service).or_default().push(reference);
+            }
+        }
+        let asked = wanted.into_iter().map(|(service, wanted)| self.ask(context, service, wanted));
+        let found: HashSet<_> = try_join_all(asked).await?.into_iter().flatten().collect();
+        let mut faults = Faults::default();
+        for Named { kind, at, id } in named.iter().filter(|named| !named.id.is_empty()) {
+            let is_found = |id: Uuid| found.contains(&(kind.service, kind.name.to_owned(), id));
+            if !id::parse(id).is_some_and(is_found) {
+                let detail = format!("{} must be the id of a {} of this account", at.label(), kind.name);
+                faults.add(at, Fault::UnknownReference, detail);
+            }
+        }
+        Ok(faults)
+    }
+
+    async fn ask(
+        &self,
+        context: &Context,
+        service: &'static str,
+        references: Vec<Reference>,
+    ) -> Result<Vec<(&'static str, String, Uuid)>, Error> {
+        let request = self.outgoing.request(
+            context.account(),
+            context.deadline,
+            FindReferencesRequest { references },
+        )?;
+        let mut client = ReferenceServiceClient::new(self.outgoing.channel(service)?);
+        let found = client.find_references(request).await;
+        let found = found.map_err(|status| away(service, "References", &status))?.into_inner().references;
+        Ok(found.into_iter().filter_map(|it| Some((service, it.kind, id::parse(&it.id)?))).collect())
+    }
+}
+
+pub(crate) fn server(kinds: &'static [Referable], db: Db) -> ReferenceServiceServer<Answers> {
+    ReferenceServiceServer::new(Answers { kinds, db })
+}
+
+/// What a service answers others.
+pub(crate) struct Answers {
+    kinds: &'static [Referable],
+    db: Db,
+}
+
+#[tonic::async_trait]
+impl ReferenceService for Answers {
+    async fn find_references(
+        &self,
+        request: Request<FindReferencesRequest>,
+    ) -> Result<Response<FindReferencesResponse>, Status> {
+        let mut call = Call::open(request)?;
+        let place = At::ROOT.name("references");
+        let mut wanted: BTreeMap<&str, (&Referable, Vec<Uuid>)> = BTreeMap::new();
+        for (index, reference) in call.input.references.iter().enumerate() {
+            if let Some(known) = self.kinds.iter().find(|known| known.kind == reference.kind) {
+                let (_, ids) = wanted.entry(known.kind).or_insert_with(|| (known, Vec::new()));
+                ids.extend(id::parse(&reference.id));
+            } else {
+                let detail = format!("kind must be one of: {}", self.kind_names());
+                call.faults.add(&place.index(index).name("kind"), Fault::NotAllowed, detail);
+            }
+        }
+        if !call.faults.is_empty() {
+            return Err(Error::from(call.faults).into());
+        }
+        let mut references = Vec::new();
+        let mut connection = self.db.read().await?;
+        for (Referable { kind, table, condition }, ids) in wanted.into_values() {
+            let sql =
+                format!("select id from {table} where account_id = $1 and id = any($2) and {condition}");
+            let found: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(sql))
+                .bind(call.context.account_id())
+                .bind(ids)
+                .fetch_all(&mut *connection)
+                .await
+                .map_err(Error::from)?;
+            let found = found.into_iter();
+            references.extend(found.map(|id| Reference { kind: (*kind).to_owned(), id: id.to_string() }));
+        }
+        connection.done();
+        Ok(Response::new(FindReferencesResponse { references }))
+    }
+}
+
+impl Answers {
+    fn kind_names(&self) -> String {
+        self.kinds.iter().map(|known| known.kind).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,103 @@
+//! References between services, over real gRPC: what is not there is named, and a service that is away is told of.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+mod support;
+
+use chassis::references::{Kind, Named, Referable};
+use chassis::testing::{self, Started, TestDatabase};
+use chassis::{Clock, Error, Runtime, Service};
+use proto::At;
+use sqlx::migrate::Migrator;
+use support::Bare;
+use tonic::service::RoutesBuilder;
+use uuid::Uuid;
+
+/// A service with books, some of which are lent, in the schema of the bare one.
+struct Library;
+
+#[tonic::async_trait]
+impl Service for Library {
+    const NAME: &'static str = "bare";
+    const ABOUT: &'static str = "For tests";
+
+    fn migrations() -> &'static Migrator {
+        Bare::migrations()
+    }
+
+    fn routes(_: &Runtime, _: &mut RoutesBuilder) {}
+
+    fn referables() -> &'static [Referable] {
+        &[
+            Referable { kind: "book", table: "bare.book", condition: "true" },
+            Referable { kind: "loan", table: "bare.book", condition: "is_lent" },
+        ]
+    }
+}
+
+const BOOK: Kind = Kind { service: "library", name: "book" };
+const LOAN: Kind = Kind { service: "library", name: "loan" };
+
+async fn library(clock: &Clock) -> (TestDatabase, Started) {
+    let database = support::database().await;
+    let sql =
+        "create table bare.book (account_id uuid, id uuid, is_lent boolean, primary key (account_id, id))";
+    sqlx::query(sql).execute(&mut database.connect().await).await.unwrap();
+    let service = testing::start::<Library>(database.url(), clock).await;
+    (database, service)
+}
+
+async fn add(database: &TestDatabase, account: &chassis::Account, is_lent: bool) -> String {
+    let id = Uuid::new_v4();
+    let sql = "insert into bare.book (account_id, id, is_lent) values ($1, $2, $3)";
+    let insert = sqlx::query(sql).bind(account.id).bind(id).bind(is_lent);
+    insert.execute(&mut database.connect().await).await.unwrap();
+    id.to_string()
+}
+
+#[tokio::test]
+async fn each_reference_to_what_is_not_there_is_named() {
+    let clock = testing::clock();
+    let (database, library) = library(&clock).await;
+    let (account, other) = (testing::account(), testing::account());
+    let [kept, lent] = [add(&database, &account, false).await, add(&database, &account, true).await];
+    let strange = add(&database, &other, true).await;
+    let peers = format!("library={}", library.url());
+    let asking = testing::start_with::<Bare>(database.url(), &clock, &["--peers", &peers]).await;
+    let context = support::context(&account, &clock);
+    let missing = async |named: &[(&str, Kind, &str)]| {
+        let places: Vec<At<'_>> = named.iter().map(|(name, ..)| At::ROOT.name(name)).collect();
+        let named = named.iter().zip(&places).map(|((_, kind, id), at)| Named { kind: *kind, at, id });
+        let named: Vec<Named<'_>> = named.collect();
+        let faults = asking.runtime.references().missing(&context, &named).await.unwrap();
+        faults.entries().iter().map(|fault| fault.pointer.clone()).collect::<Vec<_>>()
+    };
+    let all = [
+        ("kept", BOOK, kept.as_str()),
+        ("lent", LOAN, &lent),
+        ("lent_book", BOOK, &lent),
+        ("none", BOOK, ""),
+        ("not_lent", LOAN, &kept),
+        ("strange", BOOK, &strange),
+        ("odd", BOOK, "x"),
+        ("unknown", BOOK, "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05"),
+    ];
+    assert_eq!(missing(&all).await, ["/not_lent", "/strange", "/odd", "/unknown"]);
+    assert_eq!(missing(&all[..4]).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_service_that_is_away_makes_the_request_come_back_later() {
+    let clock = testing::clock();
+    let database = support::database().await;
+    let flags = ["--peers", "library=http://127.0.0.1:1"];
+    let asking = testing::start_with::<Bare>(database.url(), &clock, &flags).await;
+    let context = support::context(&testing::account(), &clock);
+    let at = At::ROOT.name("book_id");
+    let id = Uuid::new_v4().to_string();
+    let named = |id| [Named { kind: BOOK, at: &at, id }];
+    let refused = asking.runtime.references().missing(&context, &named(&id)).await.unwrap_err();
+    assert!(matches!(refused, Error::Peer(status) if status.code() == tonic::Code::Unavailable));
+    let unasked = asking.runtime.references().missing(&context, &named("")).await.unwrap();
+    assert!(unasked.is_empty(), "nobody is asked for nothing");
+}

@@ -1,0 +1,55 @@
+//! What is managed over gRPC only, by whoever has the secret of the mesh.
+
+use chassis::token::{self, Tokens};
+use chassis::{Account, AccountId, Clock};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+use uuid::Uuid;
+
+/// Who may call the services for an account.
+pub struct Mesh {
+    tokens: Tokens,
+    account: Account,
+    clock: Clock,
+}
+
+impl Mesh {
+    pub fn new(secret: &str, account: Uuid) -> Self {
+        let account = Account {
+            id: AccountId::trust(account),
+            timezone: chrono_tz::Europe::Amsterdam,
+            country: "NL".to_owned(),
+            currency: "EUR".to_owned(),
+        };
+        Self { tokens: Tokens::new(secret), account, clock: Clock::system() }
+    }
+
+    /// The way to the service with this name.
+    pub async fn connect(&self, name: &str, url: &str) -> Result<Channel, String> {
+        let fault = |fault: tonic::transport::Error| {
+            format!("cannot reach {name} at {url}: {}", chassis::service::chain(&fault))
+        };
+        Endpoint::from_shared(url.to_owned()).map_err(fault)?.connect().await.map_err(fault)
+    }
+
+    pub fn request<T>(&self, message: T) -> Result<Request<T>, String> {
+        let token = self.tokens.mint_mesh(&self.account, "seed", self.clock.now());
+        let token = token.parse().map_err(|_| "CONTEXT_SECRET is not usable".to_owned())?;
+        let mut request = Request::new(message);
+        request.metadata_mut().insert(token::HEADER, token);
+        Ok(request)
+    }
+
+    /// A request that has its effect once, however often it is made.
+    pub fn keyed<T>(&self, key: &str, message: T) -> Result<Request<T>, String> {
+        let mut request = self.request(message)?;
+        let key = key.parse().map_err(|_| format!("{key} is no usable key"))?;
+        request.metadata_mut().insert(chassis::call::IDEMPOTENCY_KEY, key);
+        Ok(request)
+    }
+}
+
+/// What a service said when it refused.
+pub fn said(service: &'static str) -> impl Fn(Status) -> String {
+    move |status| format!("{service}: {}", status.message())
+}

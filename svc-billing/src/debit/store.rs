@@ -1,0 +1,110 @@
+//! The SQL of mandates, and nothing else.
+
+use chassis::row::Columns;
+use chassis::{AccountId, Tx};
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::{Debtor, Given};
+use crate::Error;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "select client_id, provider, customer_id, mandate_id, mandate_status, verified_at, authorized_at, \
+             activated_at from billing.debtor where account_id = $1 and client_id = $2 and provider = $3",
+            $rest
+        )
+    };
+}
+
+/// In the order of `select!`.
+impl FromRow<'_, PgRow> for Debtor {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            client_id: columns.take()?,
+            provider: columns.take()?,
+            customer_id: columns.take()?,
+            mandate_id: columns.take()?,
+            mandate: Given::named(columns.take()?),
+            verified_at: columns.take()?,
+            authorized_at: columns.take()?,
+            activated_at: columns.take()?,
+        })
+    }
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    client: Uuid,
+    provider: &str,
+) -> Result<Option<Debtor>, Error> {
+    let sql = select!("");
+    Ok(sqlx::query_as(sql).bind(account).bind(client).bind(provider).fetch_optional(connection).await?)
+}
+
+/// Until the transaction ends.
+pub async fn lock(
+    connection: &mut PgConnection,
+    account: AccountId,
+    client: Uuid,
+    provider: &str,
+) -> Result<Option<Debtor>, Error> {
+    let sql = select!(" for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(client).bind(provider).fetch_optional(connection).await?)
+}
+
+/// The client, made known if it is not, and locked.
+pub async fn lock_or_insert(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Result<Debtor, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let sql = "insert into billing.debtor (account_id, client_id, provider, customer_id, mandate_id, mandate_status, \
+               created_at, updated_at) values ($1, $2, $3, '', '', 'none', $4, $4) on conflict do nothing";
+    sqlx::query(sql).bind(account).bind(client).bind(provider).bind(now).execute(tx.db()).await?;
+    let found = lock(tx.db(), account, client, provider).await?;
+    found.ok_or_else(|| chassis::Error::Raced.into())
+}
+
+/// The provider's id of a client, unless one is known already.
+pub async fn set_customer(
+    tx: &mut Tx<'_>,
+    client: Uuid,
+    provider: &str,
+    customer: &str,
+) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let sql = "update billing.debtor set customer_id = $4, updated_at = $5 \
+               where account_id = $1 and client_id = $2 and provider = $3 and customer_id = ''";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(client)
+        .bind(provider)
+        .bind(customer)
+        .bind(now)
+        .execute(tx.db())
+        .await?;
+    Ok(())
+}
+
+/// Stores what may change.
+pub async fn update(tx: &mut Tx<'_>, debtor: &Debtor) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    sqlx::query(
+        "update billing.debtor set mandate_id = $4, mandate_status = $5, verified_at = $6, authorized_at = $7, \
+         activated_at = $8, updated_at = $9 where account_id = $1 and client_id = $2 and provider = $3",
+    )
+    .bind(account)
+    .bind(debtor.client_id)
+    .bind(&debtor.provider)
+    .bind(&debtor.mandate_id)
+    .bind(debtor.mandate.name())
+    .bind(debtor.verified_at)
+    .bind(debtor.authorized_at)
+    .bind(debtor.activated_at)
+    .bind(now)
+    .execute(tx.db())
+    .await?;
+    Ok(())
+}

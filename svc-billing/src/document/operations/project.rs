@@ -1,0 +1,25 @@
+//! A project is made of a quote.
+
+use chassis::{Tx, id};
+use serde_json::json;
+
+use super::log;
+use crate::Error;
+use crate::document::{Kind, store};
+
+/// Keeps the number of the project with the quote. The same number again changes nothing.
+pub async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Result<(), Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let (account, now) = (tx.account(), tx.now());
+    let id = id::parse(id).ok_or(Error::NotFound(Kind::Quote.name()))?;
+    if store::set_project(tx.db(), account, id, project_number, now).await? {
+        return log(tx, id, "converted", json!({"project_number": project_number}), None).await;
+    }
+    let found = store::find(tx.db(), account, Kind::Quote, id).await?;
+    let quote = found.ok_or(Error::NotFound(Kind::Quote.name()))?.record;
+    match quote.project_number {
+        Some(number) if number != project_number => Err(Error::HasProject(number)),
+        _ => Ok(()),
+    }
+}

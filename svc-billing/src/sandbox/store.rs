@@ -1,0 +1,322 @@
+//! The SQL of the sandbox, and nothing else.
+
+use chassis::AccountId;
+use chassis::row::Columns;
+use chrono::{DateTime, Utc};
+use provider::{MandateStatus, Status};
+use rust_decimal::Decimal;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::external;
+use crate::Error;
+use crate::online;
+
+/// How many payments of a customer a page shows.
+const MOST_SHOWN: i64 = 20;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Payment {
+    pub id: Uuid,
+    pub reference: String,
+    /// `one_off`, `first` or `recurring`.
+    pub sequence: String,
+    pub customer_id: Option<Uuid>,
+    pub mandate_id: Option<Uuid>,
+    pub amount: Decimal,
+    pub currency: String,
+    pub description: String,
+    pub return_url: String,
+    pub webhook_url: String,
+    pub status: Status,
+    pub refunded: Decimal,
+    pub charged_back: Decimal,
+    pub failure: String,
+    pub paid_at: Option<DateTime<Utc>>,
+    /// Whether a collection that is under way is going to fail.
+    pub fails: bool,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Payment {
+    /// What has not gone back.
+    pub fn left(&self) -> Decimal {
+        self.amount - self.refunded - self.charged_back
+    }
+
+    /// As billing is told.
+    pub fn told(self, account: AccountId, base: &str) -> provider::Payment {
+        let id = external(account, self.id);
+        let checkout_url =
+            matches!(self.status, Status::Open).then(|| format!("{base}/sandbox/checkouts/{id}"));
+        provider::Payment {
+            id,
+            reference: self.reference,
+            status: self.status,
+            amount: self.amount,
+            refunded: self.refunded,
+            charged_back: self.charged_back,
+            customer: self.customer_id.map(|id| external(account, id)),
+            mandate: self.mandate_id.map(|id| external(account, id)),
+            checkout_url,
+            paid_at: self.paid_at,
+            failure: Some(self.failure).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mandate {
+    pub id: Uuid,
+    pub status: MandateStatus,
+    pub refuses_next: bool,
+}
+
+impl Mandate {
+    pub fn told(self, account: AccountId) -> provider::Mandate {
+        provider::Mandate { id: external(account, self.id), status: self.status }
+    }
+}
+
+pub fn status_name(status: Status) -> &'static str {
+    online::Status::from(status).name()
+}
+
+fn status_named(name: &str) -> Status {
+    match name {
+        "open" => Status::Open,
+        "pending" => Status::Pending,
+        "authorized" => Status::Authorized,
+        "paid" => Status::Paid,
+        "canceled" => Status::Canceled,
+        "expired" => Status::Expired,
+        _ => Status::Failed,
+    }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "select id, reference, sequence, customer_id, mandate_id, amount, currency, description, return_url, \
+             webhook_url, status, refunded, charged_back, failure, paid_at, fails, created_at \
+             from billing.sandbox_payment where account_id = $1 and ",
+            $rest
+        )
+    };
+}
+
+/// In the order of `select!`.
+impl FromRow<'_, PgRow> for Payment {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            reference: columns.take()?,
+            sequence: columns.take()?,
+            customer_id: columns.take()?,
+            mandate_id: columns.take()?,
+            amount: columns.take()?,
+            currency: columns.take()?,
+            description: columns.take()?,
+            return_url: columns.take()?,
+            webhook_url: columns.take()?,
+            status: status_named(columns.take()?),
+            refunded: columns.take()?,
+            charged_back: columns.take()?,
+            failure: columns.take()?,
+            paid_at: columns.take()?,
+            fails: columns.take()?,
+            created_at: columns.take()?,
+        })
+    }
+}
+
+impl FromRow<'_, PgRow> for Mandate {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            status: match columns.take()? {
+                "valid" => MandateStatus::Valid,
+                _ => MandateStatus::Invalid,
+            },
+            refuses_next: columns.take()?,
+        })
+    }
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Payment>, Error> {
+    Ok(sqlx::query_as(select!("id = $2")).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Until the transaction ends.
+pub async fn lock(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Payment>, Error> {
+    let sql = select!("id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+pub async fn find_by_reference(
+    connection: &mut PgConnection,
+    account: AccountId,
+    reference: &str,
+) -> Result<Option<Payment>, Error> {
+    let sql = select!("reference = $2 order by created_at desc, id limit 1");
+    Ok(sqlx::query_as(sql).bind(account).bind(reference).fetch_optional(connection).await?)
+}
+
+/// The latest payments of a customer.
+pub async fn list_of(
+    connection: &mut PgConnection,
+    account: AccountId,
+    customer: Uuid,
+) -> Result<Vec<Payment>, Error> {
+    let sql = select!("customer_id = $2 order by created_at desc, id limit $3");
+    Ok(sqlx::query_as(sql).bind(account).bind(customer).bind(MOST_SHOWN).fetch_all(connection).await?)
+}
+
+/// A payment whose time is over.
+pub async fn lock_due(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+) -> Result<Option<Payment>, Error> {
+    let sql =
+        select!("status in ('open', 'pending') and ends_at <= $2 order by ends_at, id limit 1 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(now).fetch_optional(connection).await?)
+}
+
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    payment: &Payment,
+    ends_at: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into billing.sandbox_payment (account_id, id, reference, sequence, customer_id, mandate_id, amount, \
+         currency, description, return_url, webhook_url, status, refunded, charged_back, failure, paid_at, fails, \
+         ends_at, created_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, '', null, $13, $14, $15)",
+    )
+    .bind(account)
+    .bind(payment.id)
+    .bind(&payment.reference)
+    .bind(&payment.sequence)
+    .bind(payment.customer_id)
+    .bind(payment.mandate_id)
+    .bind(payment.amount)
+    .bind(&payment.currency)
+    .bind(&payment.description)
+    .bind(&payment.return_url)
+    .bind(&payment.webhook_url)
+    .bind(status_name(payment.status))
+    .bind(payment.fails)
+    .bind(ends_at)
+    .bind(payment.created_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Stores what may change.
+pub async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    payment: &Payment,
+) -> Result<(), Error> {
+    sqlx::query(
+        "update billing.sandbox_payment set mandate_id = $3, status = $4, refunded = $5, charged_back = $6, \
+         failure = $7, paid_at = $8 where account_id = $1 and id = $2",
+    )
+    .bind(account)
+    .bind(payment.id)
+    .bind(payment.mandate_id)
+    .bind(status_name(payment.status))
+    .bind(payment.refunded)
+    .bind(payment.charged_back)
+    .bind(&payment.failure)
+    .bind(payment.paid_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub async fn insert_customer(
+    connection: &mut PgConnection,
+    account: AccountId,
+    (id, reference, name): (Uuid, &str, &str),
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "insert into billing.sandbox_customer (account_id, id, reference, name, created_at) \
+               values ($1, $2, $3, $4, $5)";
+    sqlx::query(sql).bind(account).bind(id).bind(reference).bind(name).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+pub async fn find_customer(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<String>, Error> {
+    let sql = "select name from billing.sandbox_customer where account_id = $1 and id = $2";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+pub async fn insert_mandate(
+    connection: &mut PgConnection,
+    account: AccountId,
+    (id, customer): (Uuid, Uuid),
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "insert into billing.sandbox_mandate (account_id, id, customer_id, status, refuses_next, created_at) \
+               values ($1, $2, $3, 'valid', false, $4)";
+    sqlx::query(sql).bind(account).bind(id).bind(customer).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+/// Newest first.
+pub async fn list_mandates(
+    connection: &mut PgConnection,
+    account: AccountId,
+    customer: Uuid,
+) -> Result<Vec<Mandate>, Error> {
+    let sql = "select id, status, refuses_next from billing.sandbox_mandate \
+               where account_id = $1 and customer_id = $2 order by created_at desc, id desc limit 50";
+    Ok(sqlx::query_as(sql).bind(account).bind(customer).fetch_all(connection).await?)
+}
+
+pub async fn find_mandate(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Mandate>, Error> {
+    let sql =
+        "select id, status, refuses_next from billing.sandbox_mandate where account_id = $1 and id = $2";
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+pub async fn update_mandate(
+    connection: &mut PgConnection,
+    account: AccountId,
+    mandate: &Mandate,
+) -> Result<(), Error> {
+    let status = if mandate.status == MandateStatus::Valid { "valid" } else { "invalid" };
+    let sql =
+        "update billing.sandbox_mandate set status = $3, refuses_next = $4 where account_id = $1 and id = $2";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(mandate.id)
+        .bind(status)
+        .bind(mandate.refuses_next)
+        .execute(connection)
+        .await?;
+    Ok(())
+}

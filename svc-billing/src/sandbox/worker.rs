@@ -1,0 +1,32 @@
+//! Ends the payments whose time is over: collections are paid or fail, checkouts expire.
+
+use std::sync::Arc;
+
+use chassis::worker::{Due, Job, Next, Worker};
+
+use super::{NAME, operations, rpc};
+use crate::online::{Hand, Till};
+
+/// How many payments one job ends.
+const BATCH: usize = 50;
+
+pub fn worker(till: Arc<Till>) -> Worker {
+    let due = Due {
+        table: "billing.sandbox_payment",
+        live: "work.status in ('open', 'pending')",
+        due: "work.ends_at <= $2",
+        argument: String::new(),
+    };
+    Worker::new(NAME, due, move |job| {
+        let till = Arc::clone(&till);
+        async move { run(&job, &till).await }
+    })
+}
+
+async fn run(job: &Job, till: &Till) -> Result<Next, chassis::Error> {
+    for _ in 0..BATCH {
+        let Some(ended) = job.write(&(), operations::end_one).await? else { return Ok(Next::WhenDue) };
+        rpc::tell(till, &Hand::Job(job), &ended).await;
+    }
+    Ok(Next::Now)
+}

@@ -1,0 +1,58 @@
+//! A new subscription.
+
+use chassis::{Tx, numbering};
+use proto::At;
+use proto::billing::{SubscriptionInput, SubscriptionItem};
+use rust_decimal::Decimal;
+
+use crate::clients::{self, Named};
+use crate::document::operations::check_client;
+use crate::document::rules::search;
+use crate::subscription::rules::{lines, terms};
+use crate::subscription::{LIST, Record, answer, store};
+use crate::{Error, settings};
+
+const TITLE: &str = "Subscription";
+
+/// Active at once when nothing is missing, else a draft.
+pub async fn create(
+    tx: &mut Tx<'_>,
+    client: &Named,
+    given: &SubscriptionInput,
+) -> Result<SubscriptionItem, Error> {
+    let (account, now, today, zone) = (tx.account(), tx.now(), tx.today(), tx.settings().timezone);
+    let at = At::ROOT.name("subscription");
+    let known = settings::store::for_documents(tx.db(), account).await?;
+    let mut plan = terms::of_input(given, today, &at, &mut tx.faults);
+    let (lines, amounts) = lines::of_input(&given.lines, &known.rates, &at, &mut tx.faults);
+    check_client(client, false, &at, &mut tx.faults);
+    tx.valid()?;
+
+    let client = client.found().map(clients::shown);
+    if client.is_some() && !lines.is_empty() && plan.start.is_some() {
+        plan.activate(today);
+    }
+    let mut record = Record {
+        id: tx.id(),
+        number: String::new(),
+        title: if given.title.is_empty() { TITLE.to_owned() } else { given.title.clone() },
+        client: client.as_ref().map(|client| client.id),
+        client_names: client.as_ref().map(search::names).unwrap_or_default(),
+        plan,
+        failures: 0,
+        last_error: String::new(),
+        total_excl: Decimal::ZERO,
+        vat_rate: Decimal::ZERO,
+        vat_amount: Decimal::ZERO,
+        total_incl: Decimal::ZERO,
+        line_count: 0,
+        created_at: now,
+        updated_at: now,
+    };
+    record.set_amounts(&lines, &amounts);
+    record.number = format!("S-{:05}", numbering::next(tx.db(), account, LIST).await?);
+    store::insert(tx.db(), account, &record, record.due_at(zone)).await?;
+    store::replace_lines(tx.db(), account, record.id, &lines).await?;
+    tx.count(LIST, now, 1);
+    Ok(answer::item(&record))
+}

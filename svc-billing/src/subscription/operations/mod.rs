@@ -1,0 +1,38 @@
+//! What can be done with a subscription. Each function is one operation inside a write transaction; the client it may
+//! need has been looked up before.
+
+mod activate;
+mod create;
+mod deactivate;
+mod patch;
+
+pub use activate::{Activation, activate, activate_draft};
+pub use create::create;
+pub use deactivate::deactivate;
+pub use patch::patch;
+
+use chassis::Tx;
+
+use super::{Full, Record, store};
+use crate::Error;
+
+const UNKNOWN: Error = Error::NotFound("subscription");
+
+/// The subscription of an id, locked; `None` when there is none.
+async fn lock(tx: &mut Tx<'_>, id: &str) -> Result<Option<Full>, Error> {
+    let account = tx.account();
+    match chassis::id::parse(id) {
+        Some(id) => store::lock(tx.db(), account, id).await,
+        None => Ok(None),
+    }
+}
+
+/// Stores a changed subscription, to be looked at when its plan says so. What stood in its way is forgotten: the change
+/// may have helped.
+async fn save(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
+    let (account, zone) = (tx.account(), tx.settings().timezone);
+    record.updated_at = tx.now();
+    record.failures = 0;
+    record.last_error.clear();
+    store::update(tx.db(), account, record, record.due_at(zone)).await
+}

@@ -1,0 +1,72 @@
+//! A change, which counts for the periods that have no invoice yet.
+
+use chassis::Tx;
+use chassis::mask::Named;
+use proto::At;
+use proto::api::Fault;
+use proto::billing::{SubscriptionItem, SubscriptionPatch};
+
+use super::{UNKNOWN, lock, save};
+use crate::subscription::rules::plan::{Plan, Status};
+use crate::subscription::rules::{lines, terms};
+use crate::subscription::{answer, store};
+use crate::{Error, settings};
+
+/// Changes what the mask names; without a mask, everything. A change of nothing leaves no trace.
+pub async fn patch(
+    tx: &mut Tx<'_>,
+    id: &str,
+    given: &SubscriptionPatch,
+    mask: Option<&prost_types::FieldMask>,
+) -> Result<SubscriptionItem, Error> {
+    let at = At::ROOT.name("subscription");
+    let named = Named::from(mask);
+    named.check(|name| terms::PATCH_FIELDS.contains(&name), "subscription", &mut tx.faults);
+    chassis::id::forgive(&mut tx.faults);
+    let (account, today) = (tx.account(), tx.today());
+    let replaced = if named.has("lines") {
+        let known = settings::store::for_documents(tx.db(), account).await?;
+        Some(lines::of_input(&given.lines, &known.rates, &at, &mut tx.faults))
+    } else {
+        None
+    };
+    let Some(mut full) = lock(tx, id).await? else {
+        // The faults of the body come before an unknown id.
+        tx.valid()?;
+        return Err(UNKNOWN);
+    };
+    let before = full.record.plan;
+    let mut plan = terms::patched(&before, given, named, &at, &mut tx.faults);
+    let empties = replaced.as_ref().is_some_and(|(lines, _)| lines.is_empty());
+    if empties && before.status != Status::Draft {
+        let detail = "lines is required: a subscription that has started needs at least one";
+        tx.faults.add(&at.name("lines"), Fault::Required, detail);
+    }
+    tx.valid()?;
+    if plan != before {
+        if before.status == Status::Ended && !is_sooner_end(&before, &plan) {
+            return Err(Error::Ended);
+        }
+        plan.changed(&before, today);
+    }
+    let replaced = replaced.filter(|(lines, _)| *lines != full.lines);
+    let record = &mut full.record;
+    let is_renamed = named.has("title") && given.title != record.title;
+    if plan == before && replaced.is_none() && !is_renamed {
+        return Ok(answer::item(record));
+    }
+    record.plan = plan;
+    named.put("title", &given.title, &mut record.title);
+    if let Some((lines, amounts)) = &replaced {
+        record.set_amounts(lines, amounts);
+        store::replace_lines(tx.db(), account, record.id, lines).await?;
+    }
+    save(tx, record).await?;
+    Ok(answer::item(record))
+}
+
+/// The only change of an ended plan: it ends sooner than it would have.
+fn is_sooner_end(before: &Plan, after: &Plan) -> bool {
+    let sooner = before.end.zip(after.end).is_some_and(|(before, after)| after < before);
+    sooner && Plan { end: before.end, ..*after } == *before
+}

@@ -1,0 +1,178 @@
+//! `SubscriptionService`: takes requests apart and puts answers together.
+
+use std::sync::Arc;
+
+use chassis::paging::Page;
+use chassis::time::{first_moment, last_moment};
+use chassis::{Call, Context, Tx, id};
+use proto::billing::subscription_service_server::SubscriptionService;
+use proto::billing::{
+    ActivateSubscriptionRequest, ActivateSubscriptionResponse, CreateSubscriptionRequest,
+    CreateSubscriptionResponse, DeactivateSubscriptionRequest, DeactivateSubscriptionResponse,
+    GetSubscriptionRequest, GetSubscriptionResponse, ListSubscriptionInvoicesRequest,
+    ListSubscriptionInvoicesResponse, ListSubscriptionsRequest, ListSubscriptionsResponse,
+    SubscriptionStatus, UpdateSubscriptionRequest, UpdateSubscriptionResponse,
+};
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use super::rules::plan;
+use super::{answer, operations, store};
+use crate::Error;
+use crate::clients::Named;
+use crate::document::rpc::Shared;
+use crate::document::{self, Kind};
+
+const UNKNOWN: Error = Error::NotFound("subscription");
+
+pub struct Subscriptions {
+    pub shared: Arc<Shared>,
+}
+
+#[tonic::async_trait]
+impl SubscriptionService for Subscriptions {
+    async fn list_subscriptions(
+        &self,
+        request: Request<ListSubscriptionsRequest>,
+    ) -> Result<Response<ListSubscriptionsResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let page = Page::new(input.page, input.per_page);
+        let wanted = wanted(&context, input);
+        let mut connection = self.shared.db.read().await?;
+        let (records, meta) = store::list(&mut connection, context.account_id(), &wanted, page).await?;
+        connection.done();
+        let data = records.iter().map(answer::item).collect();
+        Ok(Response::new(ListSubscriptionsResponse { data, meta: Some(meta) }))
+    }
+
+    async fn create_subscription(
+        &self,
+        request: Request<CreateSubscriptionRequest>,
+    ) -> Result<Response<CreateSubscriptionResponse>, Status> {
+        let call = Call::open(request)?;
+        let given = call.input.subscription.clone().unwrap_or_default();
+        let (by_id, by_reference) = (&given.client_id, &given.client_external_id);
+        let client = self.shared.clients.named(&call.context, by_id, by_reference).await?;
+        self.shared.db.write_with(call, client, create).await
+    }
+
+    async fn get_subscription(
+        &self,
+        request: Request<GetSubscriptionRequest>,
+    ) -> Result<Response<GetSubscriptionResponse>, Status> {
+        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        let Call { context, input, .. } = Call::open(request)?;
+        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let mut connection = self.shared.db.read().await?;
+        let found = store::find(&mut connection, context.account_id(), id).await?;
+        connection.done();
+        let data = answer::subscription(&found.ok_or(UNKNOWN)?);
+        Ok(Response::new(GetSubscriptionResponse { data: Some(data) }))
+    }
+
+    async fn update_subscription(
+        &self,
+        request: Request<UpdateSubscriptionRequest>,
+    ) -> Result<Response<UpdateSubscriptionResponse>, Status> {
+        self.shared.db.write(Call::open(request)?, update).await
+    }
+
+    async fn activate_subscription(
+        &self,
+        request: Request<ActivateSubscriptionRequest>,
+    ) -> Result<Response<ActivateSubscriptionResponse>, Status> {
+        self.shared.db.write(Call::open(request)?, activate).await
+    }
+
+    async fn deactivate_subscription(
+        &self,
+        request: Request<DeactivateSubscriptionRequest>,
+    ) -> Result<Response<DeactivateSubscriptionResponse>, Status> {
+        self.shared.db.write(Call::open(request)?, deactivate).await
+    }
+
+    async fn list_subscription_invoices(
+        &self,
+        request: Request<ListSubscriptionInvoicesRequest>,
+    ) -> Result<Response<ListSubscriptionInvoicesResponse>, Status> {
+        let mut call = Call::open(request)?;
+        id::forgive(&mut call.faults);
+        let (context, input) = call.valid()?;
+        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let account = context.account_id();
+        let mut connection = self.shared.db.read().await?;
+        if !store::exists(&mut connection, account, id).await? {
+            return Err(UNKNOWN.into());
+        }
+        let wanted = document::store::Wanted {
+            subscription: Some(id),
+            sort: input.sort,
+            order: input.order,
+            ..document::store::Wanted::default()
+        };
+        let page = Page::new(input.page, input.per_page);
+        let (items, meta) =
+            document::store::list(&mut connection, account, Kind::Invoice, &wanted, page).await?;
+        connection.done();
+        let data = items.into_iter().map(|item| item.0).collect();
+        Ok(Response::new(ListSubscriptionInvoicesResponse { data, meta: Some(meta) }))
+    }
+}
+
+/// What a list request asks for.
+fn wanted(context: &Context, input: ListSubscriptionsRequest) -> store::Wanted {
+    let zone = context.account().timezone;
+    // An id that is none matches nothing.
+    let parse = |text: &String| id::parse(text);
+    let status = match input.status() {
+        SubscriptionStatus::Unspecified => None,
+        SubscriptionStatus::Draft => Some(plan::Status::Draft),
+        SubscriptionStatus::Active => Some(plan::Status::Active),
+        SubscriptionStatus::Ended => Some(plan::Status::Ended),
+    };
+    store::Wanted {
+        ids: (!input.id.is_empty()).then(|| input.id.iter().filter_map(parse).collect()),
+        client: Some(&input.client_id)
+            .filter(|text| !text.is_empty())
+            .map(|text| parse(text).unwrap_or(Uuid::nil())),
+        number: input.number,
+        status,
+        starts: (input.start_from.parse().ok(), input.start_to.parse().ok()),
+        created: (first_moment(&input.created_from, zone), last_moment(&input.created_to, zone)),
+        search: input.search.trim().to_owned(),
+        sort: input.sort,
+        order: input.order,
+    }
+}
+
+async fn create(
+    tx: &mut Tx<'_>,
+    (input, client): &(CreateSubscriptionRequest, Named),
+) -> Result<CreateSubscriptionResponse, Error> {
+    let given = input.subscription.clone().unwrap_or_default();
+    Ok(CreateSubscriptionResponse { data: Some(operations::create(tx, client, &given).await?) })
+}
+
+async fn update(
+    tx: &mut Tx<'_>,
+    input: &UpdateSubscriptionRequest,
+) -> Result<UpdateSubscriptionResponse, Error> {
+    let given = input.subscription.clone().unwrap_or_default();
+    let data = operations::patch(tx, &input.id, &given, input.update_mask.as_ref()).await?;
+    Ok(UpdateSubscriptionResponse { data: Some(data) })
+}
+
+async fn activate(
+    tx: &mut Tx<'_>,
+    input: &ActivateSubscriptionRequest,
+) -> Result<ActivateSubscriptionResponse, Error> {
+    Ok(ActivateSubscriptionResponse { data: Some(operations::activate_draft(tx, &input.id).await?) })
+}
+
+async fn deactivate(
+    tx: &mut Tx<'_>,
+    input: &DeactivateSubscriptionRequest,
+) -> Result<DeactivateSubscriptionResponse, Error> {
+    let given = input.deactivation.clone().unwrap_or_default();
+    Ok(DeactivateSubscriptionResponse { data: Some(operations::deactivate(tx, &input.id, &given).await?) })
+}

@@ -1,0 +1,119 @@
+//! The calendar of subscriptions: days at equal distances. Every date is computed from the anchor, never from the date
+//! before it, so that neither a late run nor a short month moves the ones that follow. Pure: no clock, no time zone.
+
+use chrono::{Datelike, Days, NaiveDate};
+
+/// The last day that can be written with four digits.
+const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a valid date");
+
+/// How often there is an invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Term {
+    Weekly,
+    FourWeeks,
+    Monthly,
+    Quarterly,
+    HalfYearly,
+    Yearly,
+}
+
+impl Term {
+    pub const ALL: [Self; 6] =
+        [Self::Weekly, Self::FourWeeks, Self::Monthly, Self::Quarterly, Self::HalfYearly, Self::Yearly];
+
+    /// Whether it is a number of weeks; else it is one of months.
+    pub fn is_of_weeks(self) -> bool {
+        matches!(self, Self::Weekly | Self::FourWeeks)
+    }
+
+    /// In weeks or in months.
+    fn length(self) -> i64 {
+        match self {
+            Self::Weekly | Self::Monthly => 1,
+            Self::Quarterly => 3,
+            Self::FourWeeks => 4,
+            Self::HalfYearly => 6,
+            Self::Yearly => 12,
+        }
+    }
+
+    /// The number of the week or month that a day lies in.
+    fn place(self, date: NaiveDate) -> i64 {
+        if self.is_of_weeks() {
+            // The first day of the calendar is a Monday.
+            (i64::from(date.num_days_from_ce()) - 1).div_euclid(7)
+        } else {
+            i64::from(date.year()) * 12 + i64::from(date.month0())
+        }
+    }
+
+    /// A day of a week or month; in a month that is too short its last day.
+    fn day_at(self, place: i64, day: u32) -> Option<NaiveDate> {
+        let date = if self.is_of_weeks() {
+            let days = i32::try_from(place.checked_mul(7)? + i64::from(day)).ok()?;
+            NaiveDate::from_num_days_from_ce_opt(days)?
+        } else {
+            let year = i32::try_from(place.div_euclid(12)).ok()?;
+            let first = NaiveDate::from_ymd_opt(year, u32::try_from(place.rem_euclid(12)).ok()? + 1, 1)?;
+            first.with_day(day.min(first.num_days_in_month().into()))?
+        };
+        (date <= LAST_DAY).then_some(date)
+    }
+
+    /// What a day is called in its week (1 to 7, Monday first) or month.
+    pub fn day_of(self, date: NaiveDate) -> u32 {
+        if self.is_of_weeks() { date.weekday().number_from_monday() } else { date.day() }
+    }
+
+    /// The first such day on or after `date`.
+    pub fn first_on_or_after(self, date: NaiveDate, day: u32) -> Option<NaiveDate> {
+        let place = self.place(date);
+        let same = self.day_at(place, day).filter(|found| *found >= date);
+        same.or_else(|| self.day_at(place + 1, day))
+    }
+}
+
+/// Date k lies k terms after the week or month of the anchor, on the day. All dates end with the year 9999.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Series {
+    pub term: Term,
+    pub anchor: NaiveDate,
+    /// Of the month (1 to 31, brought down where the month is shorter) or of the week (1 to 7).
+    pub day: u32,
+}
+
+impl Series {
+    pub fn date(&self, k: i64) -> Option<NaiveDate> {
+        let distance = k.checked_mul(self.term.length())?;
+        self.term.day_at(self.term.place(self.anchor).checked_add(distance)?, self.day)
+    }
+
+    /// Which date lies in the week or month of a day, or before it.
+    fn index(&self, date: NaiveDate) -> i64 {
+        (self.term.place(date) - self.term.place(self.anchor)).div_euclid(self.term.length())
+    }
+
+    /// The date one term after the one that is, or stands for, this one.
+    pub fn after(&self, date: NaiveDate) -> Option<NaiveDate> {
+        self.date(self.index(date) + 1)
+    }
+
+    pub fn on_or_after(&self, date: NaiveDate) -> Option<NaiveDate> {
+        let k = self.index(date);
+        self.date(k).filter(|found| *found >= date).or_else(|| self.date(k + 1))
+    }
+
+    pub fn contains(&self, date: NaiveDate) -> bool {
+        self.on_or_after(date) == Some(date)
+    }
+
+    /// The last day of the period that begins on a date.
+    pub fn period_end(&self, date: NaiveDate) -> NaiveDate {
+        let end = self.after(date).and_then(|next| next.checked_sub_days(Days::new(1)));
+        end.unwrap_or(LAST_DAY)
+    }
+}
+
+#[cfg(test)]
+#[path = "calendar_tests.rs"]
+mod tests;

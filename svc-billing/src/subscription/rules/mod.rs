@@ -1,0 +1,6 @@
+//! What makes subscriptions right. Pure: no tables, no calls, no clock.
+
+pub mod calendar;
+pub mod lines;
+pub mod plan;
+pub mod terms;

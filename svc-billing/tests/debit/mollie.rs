@@ -1,0 +1,74 @@
+//! The same with Mollie as the provider: a stand-in that behaves as Mollie's documents say, over real HTTP. Its webhooks
+//! do not reach us here, so that everything is learnt by asking.
+
+use chrono::TimeDelta;
+use http::Method;
+use provider::testing::{StandIn, Trouble};
+use serde_json::json;
+
+use crate::world::World;
+
+/// A stand-in on the world's own clock, whose messages get lost.
+async fn start() -> (StandIn, World) {
+    let clock = chassis::testing::clock();
+    let stand_in = StandIn::start_at(move || clock.now()).await;
+    stand_in.mute(true);
+    let world = World::with_mollie(&stand_in).await;
+    (stand_in, world)
+}
+
+/// The client pays the verification that was asked for last.
+async fn authorise(world: &World, stand_in: &StandIn) {
+    let asked = world.verify().await;
+    assert_eq!(asked["provider"], "mollie");
+    let payment = asked["external_id"].as_str().unwrap();
+    assert!(payment.starts_with("tr_"), "{payment}");
+    stand_in.pay(payment).await;
+    assert_eq!(world.mandate().await["mandate_status"], "authorized", "a look at the mandate asks");
+}
+
+fn newest(stand_in: &StandIn) -> String {
+    stand_in.payments().pop().unwrap()
+}
+
+#[tokio::test]
+async fn an_invoice_is_collected_charged_back_and_collected_again() {
+    let (stand_in, world) = start().await;
+    authorise(&world, &stand_in).await;
+    let invoice = world.invoice(json!({})).await;
+    world.collect(&invoice).await.unwrap();
+    let asked_for = async || stand_in.payments().len() == 2;
+    chassis::testing::eventually("Mollie has the collection", asked_for).await;
+    stand_in.pay(&newest(&stand_in)).await;
+    world.clock.advance(TimeDelta::days(2));
+    world.until(&invoice, &["paid"]).await;
+    assert_eq!(world.get(&invoice).await["payment_status"], "paid");
+    assert_eq!(world.mandate().await["mandate_status"], "active");
+    stand_in.charge_back(&newest(&stand_in), "1210".parse().unwrap(), "insufficient funds").await;
+    world.clock.advance(TimeDelta::days(20));
+    world.until(&invoice, &["chargeback"]).await;
+    assert_eq!(world.get(&invoice).await["payment_status"], "open");
+    world.collect(&invoice).await.unwrap();
+    let repeated = async || stand_in.payments().len() == 3;
+    chassis::testing::eventually("Mollie has the second collection", repeated).await;
+    assert_eq!(stand_in.customers().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_of_mollie_that_never_came_makes_no_second_payment() {
+    for trouble in [Trouble::Dropped, Trouble::Failing(503)] {
+        let (stand_in, world) = start().await;
+        authorise(&world, &stand_in).await;
+        let invoice = world.invoice(json!({})).await;
+        stand_in.trouble(&Method::POST, trouble);
+        world.collect(&invoice).await.unwrap();
+        let tried = async || {
+            let attempts = "select count(*) from billing.wish where kind = 'payment' and last_error <> ''";
+            world.count(attempts).await == 1
+        };
+        chassis::testing::eventually("the first try went wrong", tried).await;
+        world.clock.advance(TimeDelta::minutes(1));
+        world.until(&invoice, &["pending"]).await;
+        assert_eq!(stand_in.payments().len(), 2, "the verification and one collection");
+    }
+}

@@ -1,0 +1,241 @@
+//! A gateway with relations and billing behind it, an account with a client, and short words for what tests do.
+
+use chassis::testing::{self, Started, TestCaller, TestDatabase};
+use chassis::{Account, Clock, Service};
+use gateway::testing::{Answer, Api, TestGateway};
+use http::Method;
+use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
+use proto::billing::{CollectInvoiceRequest, CollectInvoiceResponse};
+use provider::testing::StandIn;
+use serde_json::{Value, json};
+use svc_billing::Billing;
+use svc_relations::Relations;
+
+const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+const OWN_SITE: (&str, &str) = ("sec-fetch-site", "same-origin");
+const SCOPES: &[&str] = &["relations.read", "relations.write", "invoices.read", "invoices.write"];
+
+pub struct World {
+    pub database: TestDatabase,
+    pub clock: Clock,
+    pub gateway: TestGateway,
+    pub account: Account,
+    /// With a key of the account.
+    pub api: Api,
+    /// Without one, as a payer.
+    pub visitor: Api,
+    pub client: String,
+    flags: Vec<String>,
+    billing: Started,
+    _files: tempfile::TempDir,
+    _relations: Started,
+}
+
+impl World {
+    /// With background work.
+    pub async fn start() -> Self {
+        Self::new(true, &[]).await
+    }
+
+    /// With background work, and Mollie as the provider.
+    pub async fn with_mollie(stand_in: &StandIn) -> Self {
+        let url = stand_in.url();
+        let flags = ["--mollie-api-key", stand_in.api_key(), "--mollie-api-url", &url];
+        Self::new(true, &[&flags[..], &["--mollie-timeout-ms", "20000"]].concat()).await
+    }
+
+    /// Without: what is wished for stays undone until somebody asks.
+    pub async fn idle() -> Self {
+        Self::new(false, &[]).await
+    }
+
+    async fn new(working: bool, more: &[&str]) -> Self {
+        let database = TestDatabase::new(&[
+            ("gateway", &gateway::MIGRATIONS),
+            ("relations", Relations::migrations()),
+            ("billing", Billing::migrations()),
+        ])
+        .await;
+        let clock = testing::clock();
+        let files = tempfile::tempdir().unwrap();
+        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let peer = format!("relations={}", relations.url());
+        let folder = files.path().to_str().unwrap();
+        let mut flags = vec!["--peers", &peer, "--files-dir", folder, "--deadline-ms", "120000"];
+        flags.extend(more);
+        let billing = if working {
+            testing::start_working::<Billing>(database.url(), &clock, &flags).await
+        } else {
+            testing::start_with::<Billing>(database.url(), &clock, &flags).await
+        };
+        let peers = [peer.clone(), format!("billing={}", billing.url())];
+        let no_limits =
+            ["--public-rate-per-minute", "0", "--rate-per-minute", "0", "--deadline-ms", "120000"];
+        let gateway = TestGateway::start(&database, &clock, &peers, &no_limits).await;
+        let account = gateway.account("Voorbeeld").await;
+        let api = gateway.api(&account, SCOPES).await;
+        let client = client(&api, "Klant & Zonen").await;
+        let visitor = gateway.api_with("");
+        let flags = flags.into_iter().map(str::to_owned).collect();
+        Self {
+            database,
+            clock,
+            gateway,
+            account,
+            api,
+            visitor,
+            client,
+            flags,
+            billing,
+            _files: files,
+            _relations: relations,
+        }
+    }
+
+    /// Another process of billing that does the background work.
+    pub async fn helper(&self) -> Started {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await
+    }
+
+    /// A final invoice of 1,210.00, or as `more` says.
+    pub async fn invoice(&self, more: Value) -> Invoice {
+        let mut body = json!({
+            "title": "Brood voor november",
+            "client_id": self.client,
+            "generation_mode": "final",
+            "rows": [{"name": "Zuurdesem", "quantity": 10, "unit_price": 100, "vat_rate": "21"}],
+        });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let data = self.api.post("/v1/invoices", body).await.expect(201).at("/data");
+        Invoice {
+            id: data["id"].as_str().unwrap().to_owned(),
+            api: format!("/v1/invoices/{}", data["id"].as_str().unwrap()),
+            page: path(data["web_url"].as_str().unwrap()),
+        }
+    }
+
+    pub async fn get(&self, invoice: &Invoice) -> Value {
+        self.api.get(&invoice.api).await.expect(200).at("/data")
+    }
+
+    /// Statuses of the invoice's payments, in the order in which they were added.
+    pub async fn payments(&self, invoice: &Invoice) -> Vec<String> {
+        let list = self.api.get(&format!("{}/payments", invoice.api)).await.expect(200).at("/data");
+        let status = |payment: &Value| payment["status"].as_str().unwrap().to_owned();
+        list.as_array().unwrap().iter().map(status).collect()
+    }
+
+    pub async fn payment(&self, invoice: &Invoice) -> Value {
+        self.api.get(&format!("{}/payments", invoice.api)).await.expect(200).at("/data/0")
+    }
+
+    /// What the history tells of payments, oldest first.
+    pub async fn history(&self, invoice: &Invoice) -> Vec<String> {
+        let history = self.get(invoice).await["meta"]["history"].clone();
+        let of_payments = history.as_array().unwrap().iter().rev().filter_map(|entry| {
+            let event = entry["event"].as_str().unwrap();
+            let status = entry["data"]["status"].as_str().unwrap_or_default();
+            event.starts_with("payment_").then(|| format!("{event} {status}"))
+        });
+        of_payments.collect()
+    }
+
+    /// Opens a page as a browser does.
+    pub async fn page(&self, path: &str) -> String {
+        text(&self.visitor.send(Method::GET, path, &[BROWSER], "").await.expect(200))
+    }
+
+    /// Sends a form as a page does.
+    pub async fn send(&self, path: &str, form: &str) -> Answer {
+        self.visitor.send(Method::POST, path, &[BROWSER, FORM, OWN_SITE], form.to_owned()).await
+    }
+
+    /// Presses the pay button; returns the path that it leads to.
+    pub async fn pay(&self, invoice: &Invoice) -> String {
+        let answer = self.send(&format!("{}/pay", invoice.page), "").await.expect(303);
+        answer.header("location").unwrap().to_owned()
+    }
+
+    /// Presses a button in the sandbox; returns the path that it leads to.
+    pub async fn act(&self, checkout: &str, act: &str) -> String {
+        let answer = self.send(checkout, &format!("act={act}")).await.expect(303);
+        answer.header("location").unwrap().to_owned()
+    }
+
+    /// Asks the client for a mandate.
+    pub async fn verify(&self) -> Value {
+        let path = format!("/v1/clients/{}/direct-debit/verification", self.client);
+        self.api.post(&path, json!({})).await.expect(201).at("/data")
+    }
+
+    pub async fn mandate(&self) -> Value {
+        let path = format!("/v1/clients/{}/direct-debit/mandate", self.client);
+        self.api.get(&path).await.expect(200).at("/data")
+    }
+
+    /// The client gives a mandate; returns the path of its page.
+    pub async fn authorise(&self) -> String {
+        let checkout = path(self.verify().await["payment_url"].as_str().unwrap());
+        self.act(&checkout, "authorise").await;
+        checkout
+    }
+
+    /// Has an invoice collected.
+    pub async fn collect(&self, invoice: &Invoice) -> Result<CollectInvoiceResponse, tonic::Status> {
+        let caller = TestCaller::mesh(&self.account, &self.clock);
+        let request = caller.request(CollectInvoiceRequest { id: invoice.id.clone() });
+        let mut debit = DirectDebitServiceClient::new(self.billing.channel());
+        debit.collect_invoice(request).await.map(tonic::Response::into_inner)
+    }
+
+    /// Waits until the invoice's payments are these.
+    pub async fn until(&self, invoice: &Invoice, statuses: &[&str]) {
+        let what = format!("payments are {statuses:?}");
+        testing::eventually(&what, async || self.payments(invoice).await == statuses).await;
+    }
+
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
+    }
+}
+
+/// Where an invoice is found.
+pub struct Invoice {
+    pub id: String,
+    /// Its path in the API.
+    pub api: String,
+    /// The path of its page.
+    pub page: String,
+}
+
+pub async fn client(api: &Api, name: &str) -> String {
+    let input = json!({"type": "company", "company_name": name, "city": "Rotterdam"});
+    let client = api.post("/v1/clients", input).await.expect(201);
+    client.at("/data/id").as_str().unwrap().to_owned()
+}
+
+/// The page of a payment in the sandbox.
+pub fn checkout(payment: &Value) -> String {
+    format!("/sandbox/checkouts/{}", payment["external_id"].as_str().unwrap())
+}
+
+/// An address without its host.
+pub fn path(url: &str) -> String {
+    let host = url.find("://").unwrap() + 3;
+    url[host + url[host..].find('/').unwrap()..].to_owned()
+}
+
+pub fn text(answer: &Answer) -> String {
+    String::from_utf8(answer.body.to_vec()).unwrap()
+}
+
+/// Fails unless the page says all of these.
+#[track_caller]
+pub fn says(page: &str, texts: &[&str]) {
+    for text in texts {
+        let shown = page.split("</style>").last().unwrap();
+        assert!(page.contains(text), "the page does not say {text}:\n{shown}");
+    }
+}

@@ -1,0 +1,152 @@
+//! `DealService`: takes requests apart and puts answers together.
+
+use chassis::mask::Named;
+use chassis::paging::Page;
+use chassis::references::{self, Kind, References};
+use chassis::{Call, Db, Tx, id};
+use proto::crm::deal_service_server::DealService;
+use proto::crm::{
+    CreateDealRequest, CreateDealResponse, Deal, DealStatus, DeleteDealRequest, DeleteDealResponse,
+    GetDealRequest, GetDealResponse, ListDealsRequest, ListDealsResponse, LoseDealRequest, LoseDealResponse,
+    MoveDealRequest, MoveDealResponse, UpdateDealRequest, UpdateDealResponse, WinDealRequest,
+    WinDealResponse,
+};
+use proto::{At, Faults};
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use super::store::{self, Wanted};
+use super::{detail, operations};
+use crate::Error;
+
+const UNKNOWN: Error = Error::NotFound("deal");
+const CLIENT: Kind = Kind { service: "relations", name: "client" };
+
+pub struct Deals {
+    pub db: Db,
+    pub references: References,
+}
+
+#[tonic::async_trait]
+impl DealService for Deals {
+    async fn list_deals(
+        &self,
+        request: Request<ListDealsRequest>,
+    ) -> Result<Response<ListDealsResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        // An id that is none matches nothing.
+        let id = |text: &str| (!text.is_empty()).then(|| id::parse(text).unwrap_or(Uuid::nil()));
+        let wanted = Wanted {
+            client: id(&input.client_id),
+            status: Some(input.status()).filter(|status| *status != DealStatus::Unspecified),
+            pipeline: id(&input.pipeline_id),
+            phase: id(&input.phase_id),
+            search: input.search.trim(),
+            sort: &input.sort,
+            order: &input.order,
+        };
+        let page = Page::new(input.page, input.per_page);
+        let mut connection = self.db.read().await?;
+        let (records, meta) = store::list(&mut connection, context.account_id(), &wanted, page).await?;
+        connection.done();
+        let data = records.into_iter().map(Deal::from).collect();
+        Ok(Response::new(ListDealsResponse { data, meta: Some(meta) }))
+    }
+
+    async fn create_deal(
+        &self,
+        request: Request<CreateDealRequest>,
+    ) -> Result<Response<CreateDealResponse>, Status> {
+        let mut call = Call::open(request)?;
+        let client = call.input.deal.as_ref().map(|deal| deal.client_id.clone()).unwrap_or_default();
+        let at = At::ROOT.name("deal");
+        let client = references::Named { kind: CLIENT, at: &at.name("client_id"), id: &client };
+        self.references.check(&mut call, &[client]).await?;
+        self.db.write(call, create).await
+    }
+
+    async fn get_deal(&self, request: Request<GetDealRequest>) -> Result<Response<GetDealResponse>, Status> {
+        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        let Call { context, input, .. } = Call::open(request)?;
+        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let mut connection = self.db.read().await?;
+        let record = store::find(&mut connection, context.account_id(), id).await?;
+        let history = match record {
+            Some(_) => store::list_steps(&mut connection, context.account_id(), id).await?,
+            None => Vec::new(),
+        };
+        connection.done();
+        let data = detail(record.ok_or(UNKNOWN)?, history);
+        Ok(Response::new(GetDealResponse { data: Some(data) }))
+    }
+
+    async fn update_deal(
+        &self,
+        request: Request<UpdateDealRequest>,
+    ) -> Result<Response<UpdateDealResponse>, Status> {
+        let call = Call::open(request)?;
+        let named = Named::from(call.input.update_mask.as_ref());
+        let client = call.input.deal.as_ref().map(|deal| deal.client_id.as_str()).unwrap_or_default();
+        let client = if named.has("client_id") { client } else { "" };
+        let at = At::ROOT.name("deal");
+        let client = references::Named { kind: CLIENT, at: &at.name("client_id"), id: client };
+        let missing = self.references.missing(&call.context, &[client]).await?;
+        self.db.write_with(call, missing, update).await
+    }
+
+    async fn delete_deal(
+        &self,
+        request: Request<DeleteDealRequest>,
+    ) -> Result<Response<DeleteDealResponse>, Status> {
+        self.db.write(Call::open(request)?, delete).await
+    }
+
+    async fn move_deal(
+        &self,
+        request: Request<MoveDealRequest>,
+    ) -> Result<Response<MoveDealResponse>, Status> {
+        self.db.write(Call::open(request)?, shift).await
+    }
+
+    async fn win_deal(&self, request: Request<WinDealRequest>) -> Result<Response<WinDealResponse>, Status> {
+        self.db.write(Call::open(request)?, win).await
+    }
+
+    async fn lose_deal(
+        &self,
+        request: Request<LoseDealRequest>,
+    ) -> Result<Response<LoseDealResponse>, Status> {
+        self.db.write(Call::open(request)?, lose).await
+    }
+}
+
+async fn create(tx: &mut Tx<'_>, input: &CreateDealRequest) -> Result<CreateDealResponse, Error> {
+    let given = input.deal.clone().unwrap_or_default();
+    Ok(CreateDealResponse { data: Some(operations::create(tx, &given).await?) })
+}
+
+async fn update(
+    tx: &mut Tx<'_>,
+    (input, missing): &(UpdateDealRequest, Faults),
+) -> Result<UpdateDealResponse, Error> {
+    let given = input.deal.clone().unwrap_or_default();
+    let data = operations::update(tx, &input.id, &given, input.update_mask.as_ref(), missing).await?;
+    Ok(UpdateDealResponse { data: Some(data) })
+}
+
+async fn delete(tx: &mut Tx<'_>, input: &DeleteDealRequest) -> Result<DeleteDealResponse, Error> {
+    Ok(DeleteDealResponse { data: Some(operations::delete(tx, &input.id).await?) })
+}
+
+async fn shift(tx: &mut Tx<'_>, input: &MoveDealRequest) -> Result<MoveDealResponse, Error> {
+    let given = input.r#move.clone().unwrap_or_default();
+    Ok(MoveDealResponse { data: Some(operations::shift(tx, &input.id, &given).await?) })
+}
+
+async fn win(tx: &mut Tx<'_>, input: &WinDealRequest) -> Result<WinDealResponse, Error> {
+    Ok(WinDealResponse { data: Some(operations::close(tx, &input.id, DealStatus::Won).await?) })
+}
+
+async fn lose(tx: &mut Tx<'_>, input: &LoseDealRequest) -> Result<LoseDealResponse, Error> {
+    Ok(LoseDealResponse { data: Some(operations::close(tx, &input.id, DealStatus::Lost).await?) })
+}

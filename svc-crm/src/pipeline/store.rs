@@ -1,0 +1,187 @@
+//! The SQL of pipelines and phases, and nothing else.
+
+use chassis::AccountId;
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Phase, Pipeline};
+use crate::Error;
+
+type Row = (Uuid, String, bool, Uuid, String, i32);
+
+/// All pipelines with their phases, in their order.
+pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Pipeline>, Error> {
+    let rows: Vec<Row> = sqlx::query_as(
+        "select pipeline.id, pipeline.name, pipeline.active, phase.id, phase.name, phase.position \
+         from crm.pipeline pipeline join crm.phase phase \
+         on phase.account_id = pipeline.account_id and phase.pipeline_id = pipeline.id \
+         where pipeline.account_id = $1 order by pipeline.position, pipeline.id, phase.position, phase.id",
+    )
+    .bind(account)
+    .fetch_all(connection)
+    .await?;
+    let mut pipelines: Vec<Pipeline> = Vec::new();
+    for (id, name, active, phase_id, phase_name, order) in rows {
+        let phase = Phase { id: phase_id, name: phase_name, order };
+        match pipelines.last_mut().filter(|last| last.id == id) {
+            Some(last) => last.phases.push(phase),
+            None => pipelines.push(Pipeline { id, name, active, phases: vec![phase] }),
+        }
+    }
+    Ok(pipelines)
+}
+
+/// Adds a pipeline after the others.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    name: &str,
+    active: bool,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into crm.pipeline (account_id, id, name, active, position, created_at, updated_at) \
+         select $1, $2, $3, $4, coalesce(max(position), 0) + 1, $5, $5 from crm.pipeline where account_id = $1",
+    )
+    .bind(account)
+    .bind(id)
+    .bind(name)
+    .bind(active)
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Adds a phase after the others of its pipeline.
+pub async fn insert_phase(
+    connection: &mut PgConnection,
+    account: AccountId,
+    pipeline: Uuid,
+    id: Uuid,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into crm.phase (account_id, pipeline_id, id, name, position, created_at, updated_at) \
+         select $1, $2, $3, $4, coalesce(max(position), 0) + 1, $5, $5 from crm.phase \
+         where account_id = $1 and pipeline_id = $2",
+    )
+    .bind(account)
+    .bind(pipeline)
+    .bind(id)
+    .bind(name)
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    pipeline: &Pipeline,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql =
+        "update crm.pipeline set name = $3, active = $4, updated_at = $5 where account_id = $1 and id = $2";
+    let Pipeline { id, name, active, .. } = pipeline;
+    sqlx::query(sql).bind(account).bind(id).bind(name).bind(active).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+pub async fn rename_phase(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update crm.phase set name = $3, updated_at = $4 where account_id = $1 and id = $2";
+    sqlx::query(sql).bind(account).bind(id).bind(name).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+/// Whether there is a deal in the pipeline; with a phase, in that one.
+pub async fn has_deals(
+    connection: &mut PgConnection,
+    account: AccountId,
+    pipeline: Uuid,
+    phase: Option<Uuid>,
+) -> Result<bool, Error> {
+    let sql = "select exists (select from crm.deal where account_id = $1 and pipeline_id = $2 \
+               and ($3::uuid is null or phase_id = $3))";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(pipeline).bind(phase).fetch_one(connection).await?)
+}
+
+/// Removes a pipeline with its phases; those behind it move up.
+pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
+    for sql in [
+        "delete from crm.phase where account_id = $1 and pipeline_id = $2",
+        "update crm.pipeline set position = position - 1 where account_id = $1 and position > \
+         (select gone.position from crm.pipeline gone where gone.account_id = $1 and gone.id = $2)",
+        "delete from crm.pipeline where account_id = $1 and id = $2",
+    ] {
+        sqlx::query(sql).bind(account).bind(id).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Removes a phase; those behind it move up.
+pub async fn delete_phase(
+    connection: &mut PgConnection,
+    account: AccountId,
+    pipeline: Uuid,
+    id: Uuid,
+) -> Result<(), Error> {
+    for sql in [
+        "update crm.phase set position = position - 1 where account_id = $1 and pipeline_id = $2 and position > \
+         (select gone.position from crm.phase gone where gone.account_id = $1 and gone.id = $3)",
+        "delete from crm.phase where account_id = $1 and pipeline_id = $2 and id = $3",
+    ] {
+        sqlx::query(sql).bind(account).bind(pipeline).bind(id).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Puts the pipelines into the order of these ids.
+pub async fn reorder(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "update crm.pipeline set position = wanted.position::integer, updated_at = $3 \
+         from unnest($2::uuid[]) with ordinality as wanted (id, position) \
+         where pipeline.account_id = $1 and pipeline.id = wanted.id",
+    )
+    .bind(account)
+    .bind(ids)
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Puts the phases of a pipeline into the order of these ids.
+pub async fn reorder_phases(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "update crm.phase set position = wanted.position::integer, updated_at = $3 \
+         from unnest($2::uuid[]) with ordinality as wanted (id, position) \
+         where phase.account_id = $1 and phase.id = wanted.id",
+    )
+    .bind(account)
+    .bind(ids)
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The SQL of deal sources, and nothing else.
+
+use chassis::AccountId;
+use chrono::{DateTime, Utc};
+use proto::crm::DealSource;
+use sqlx::PgConnection;
+
+use crate::Error;
+
+/// All sources, in their order.
+pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<DealSource>, Error> {
+    let sql = "select name, position from crm.source where account_id = $1 order by position, name";
+    let rows: Vec<(String, i32)> = sqlx::query_as(sql).bind(account).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(|(name, order)| DealSource { name, order }).collect())
+}
+
+pub async fn exists(connection: &mut PgConnection, account: AccountId, name: &str) -> Result<bool, Error> {
+    let sql = "select exists (select from crm.source where account_id = $1 and name = $2)";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(name).fetch_one(connection).await?)
+}
+
+/// Adds a source after the others.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "insert into crm.source (account_id, name, position, created_at, updated_at) \
+               select $1, $2, coalesce(max(position), 0) + 1, $3, $3 from crm.source where account_id = $1";
+    sqlx::query(sql).bind(account).bind(name).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+pub async fn rename(
+    connection: &mut PgConnection,
+    account: AccountId,
+    name: &str,
+    new_name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update crm.source set name = $3, updated_at = $4 where account_id = $1 and name = $2";
+    sqlx::query(sql).bind(account).bind(name).bind(new_name).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+/// Removes a source; those behind it move up.
+pub async fn delete(connection: &mut PgConnection, account: AccountId, name: &str) -> Result<(), Error> {
+    for sql in [
+        "update crm.source set position = position - 1 where account_id = $1 and position > \
+         (select gone.position from crm.source gone where gone.account_id = $1 and gone.name = $2)",
+        "delete from crm.source where account_id = $1 and name = $2",
+    ] {
+        sqlx::query(sql).bind(account).bind(name).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Puts the sources into the order of these names.
+pub async fn reorder(
+    connection: &mut PgConnection,
+    account: AccountId,
+    names: &[String],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update crm.source set position = wanted.position::integer, updated_at = $3 \
+               from unnest($2::text[]) with ordinality as wanted (name, position) \
+               where source.account_id = $1 and source.name = wanted.name";
+    sqlx::query(sql).bind(account).bind(names).bind(now).execute(connection).await?;
+    Ok(())
+}

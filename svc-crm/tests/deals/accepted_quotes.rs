@@ -1,0 +1,102 @@
+//! What deals do when a client accepts a quote, told as billing tells it.
+
+use chrono::TimeDelta;
+use proto::api::{DeliverEventsRequest, Event};
+use serde_json::{Value, json};
+use tonic::Code;
+use uuid::Uuid;
+
+use crate::support::{User, World};
+
+fn event(user: &User, kind: &str, data: &Value) -> Event {
+    Event {
+        id: Uuid::new_v4().to_string(),
+        account_id: user.account.id.to_string(),
+        r#type: kind.to_owned(),
+        entity_type: "quote".to_owned(),
+        entity_id: Uuid::new_v4().to_string(),
+        sequence: 1,
+        occurred_at: None,
+        data: data.to_string(),
+    }
+}
+
+fn accepted(user: &User, quote: Uuid, client: &str) -> Event {
+    let data = json!({"id": quote, "number": "QUO-2026-00001", "client_id": client, "total_incl_vat": 121.0});
+    event(user, "quote.accepted", &data)
+}
+
+async fn tell(user: &User, events: Vec<Event>) -> Result<(), Code> {
+    let request = user.request(DeliverEventsRequest { events });
+    user.listener().deliver_events(request).await.map(drop).map_err(|status| status.code())
+}
+
+#[tokio::test]
+async fn the_only_open_deal_of_the_client_tells_of_an_accepted_quote_once() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let (mill, farm) = (user.client("Mill").await, user.client("Farm").await);
+    let deal = user.plain(&mill, "Ovens").await;
+    user.deal(json!({"title": "Old", "client_id": mill, "status": "won"})).await;
+    user.plain(&farm, "Barn").await;
+    user.told(&world).await;
+    world.clock.advance(TimeDelta::minutes(1));
+
+    let quote = Uuid::new_v4();
+    let events = vec![accepted(&user, quote, &mill), event(&user, "quote.created", &json!({"other": 1}))];
+    for _ in 0..2 {
+        tell(&user, events.clone()).await.unwrap();
+    }
+    tell(&user, vec![accepted(&user, quote, &mill)]).await.unwrap();
+    let told = user.told(&world).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    let (name, data) = &told[0];
+    assert_eq!((name.as_str(), &data["id"]), ("deal.quote_accepted", &deal["id"]));
+    let expected = json!({"id": quote, "number": "QUO-2026-00001", "total_incl_vat": 121.0});
+    assert_eq!(data["quote"], expected);
+
+    let deal = user.get(&deal).await;
+    let history = deal["meta"]["history"].as_array().unwrap();
+    assert_eq!(history.len(), 2);
+    assert_eq!((&history[1]["accepted_quote_id"], &history[1]["status"]), (&json!(quote), &json!("open")));
+    assert_eq!(deal["meta"]["updated_at"], "2026-11-15T11:01:00.123Z");
+    user.act(&deal, "win", json!({})).await.expect(200);
+    assert_eq!(user.told_names(&world).await, ["deal.won"]);
+}
+
+#[tokio::test]
+async fn with_no_open_deal_or_several_nobody_knows_which_one_the_quote_was_for() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let mill = user.client("Mill").await;
+    let (none, several) = (Uuid::new_v4(), Uuid::new_v4());
+    tell(&user, vec![accepted(&user, none, &mill)]).await.unwrap();
+    let first = user.plain(&mill, "Ovens").await;
+    user.plain(&mill, "Mills").await;
+    user.told(&world).await;
+    tell(&user, vec![accepted(&user, several, &mill)]).await.unwrap();
+    user.act(&first, "lose", json!({})).await.expect(200);
+    assert_eq!(user.told_names(&world).await, ["deal.lost"]);
+    tell(&user, vec![accepted(&user, none, &mill), accepted(&user, several, &mill)]).await.unwrap();
+    assert_eq!(user.told_names(&world).await, [""; 0], "what was heard before is not told later");
+    tell(&user, vec![accepted(&user, Uuid::new_v4(), &mill)]).await.unwrap();
+    assert_eq!(user.told_names(&world).await, ["deal.quote_accepted"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_understood_is_refused_and_what_names_no_client_is_ignored() {
+    let world = World::new().await;
+    let (user, other) = (world.user().await, world.user().await);
+    let mill = user.client("Mill").await;
+    user.plain(&mill, "Ovens").await;
+    user.told(&world).await;
+    let good = accepted(&user, Uuid::new_v4(), &mill);
+    let strange = Event { account_id: other.account.id.to_string(), ..good.clone() };
+    let nonsense = Event { data: json!({"id": 5}).to_string(), ..good.clone() };
+    for refused in [strange, nonsense] {
+        assert_eq!(tell(&user, vec![good.clone(), refused]).await, Err(Code::InvalidArgument));
+    }
+    let nobody = event(&user, "quote.accepted", &json!({"id": Uuid::new_v4(), "client_id": null}));
+    tell(&user, vec![nobody]).await.unwrap();
+    assert_eq!(user.told_names(&world).await, [""; 0], "a refused batch has no effect");
+}

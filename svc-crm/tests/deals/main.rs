@@ -1,0 +1,15 @@
+//! Deals through the gateway and pipelines over gRPC: real services, real Postgres.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
+
+mod accepted_quotes;
+mod changing;
+mod concurrency;
+mod creating;
+mod events;
+mod lists;
+mod moving;
+mod pipelines;
+mod sources;
+mod support;
+mod tenants;

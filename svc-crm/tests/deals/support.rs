@@ -1,0 +1,188 @@
+//! A gateway with clients and deals behind it, an account to work in, and short words for what tests do all the time.
+
+use chassis::testing::{self, Started, TestCaller, TestDatabase};
+use chassis::{Account, Clock, Service};
+use gateway::testing::{Answer, Api, TestGateway};
+use http::Method;
+use proto::api::event_listener_service_client::EventListenerServiceClient;
+use proto::crm::deal_source_service_client::DealSourceServiceClient;
+use proto::crm::pipeline_service_client::PipelineServiceClient;
+use proto::crm::{CreatePipelineRequest, Pipeline, PipelineInput};
+use serde_json::{Value, json};
+use svc_crm::Crm;
+use svc_relations::Relations;
+use tonic::Request;
+use tonic::transport::Channel;
+
+/// A listener that is never reached, so that its events stay where they can be looked at.
+const LISTENER: &str = "x=http://127.0.0.1:1";
+const SCOPES: [&str; 4] = ["deals.read", "deals.write", "relations.read", "relations.write"];
+
+pub struct World {
+    pub database: TestDatabase,
+    pub clock: Clock,
+    gateway: TestGateway,
+    crm: Started,
+    _relations: Started,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let database = TestDatabase::new(&[
+            (gateway::NAME, &gateway::MIGRATIONS),
+            ("relations", Relations::migrations()),
+            ("crm", Crm::migrations()),
+        ])
+        .await;
+        let clock = testing::clock();
+        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let (crm, gateway) = start(&database, &clock, &relations.url()).await;
+        Self { database, clock, gateway, crm, _relations: relations }
+    }
+
+    /// An account of its own, with a key that may do everything here.
+    pub async fn user(&self) -> User {
+        let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
+        let api = self.gateway.api(&account, &SCOPES).await;
+        let mesh = TestCaller::mesh(&account, &self.clock);
+        User { api, account, mesh, crm: self.crm.channel() }
+    }
+
+    /// From now on the service of clients cannot be reached. The user as it goes on.
+    pub async fn lose_clients(&mut self, user: &User) -> User {
+        (self.crm, self.gateway) = start(&self.database, &self.clock, "http://127.0.0.1:1").await;
+        let api = self.gateway.api_with(user.api.key());
+        User { api, crm: self.crm.channel(), ..user.clone() }
+    }
+}
+
+async fn start(database: &TestDatabase, clock: &Clock, relations: &str) -> (Started, TestGateway) {
+    let peer = format!("relations={relations}");
+    let flags = ["--peers", &peer, "--listeners", LISTENER];
+    let crm = testing::start_with::<Crm>(database.url(), clock, &flags).await;
+    let peers = [peer, format!("crm={}", crm.url())];
+    let gateway = TestGateway::start(database, clock, &peers, &["--rate-per-minute", "0"]).await;
+    (crm, gateway)
+}
+
+/// Works in one account.
+#[derive(Clone)]
+pub struct User {
+    pub api: Api,
+    pub account: Account,
+    mesh: TestCaller,
+    crm: Channel,
+}
+
+impl User {
+    pub async fn client(&self, name: &str) -> String {
+        id(&self.api.post("/v1/clients", json!({"company_name": name})).await.expect(201).at("/data"))
+    }
+
+    pub async fn deal(&self, body: Value) -> Value {
+        self.api.post("/v1/deals", body).await.expect(201).at("/data")
+    }
+
+    /// A deal of a client, with nothing but a title.
+    pub async fn plain(&self, client: &str, title: &str) -> Value {
+        self.deal(json!({"title": title, "client_id": client})).await
+    }
+
+    pub async fn get(&self, deal: &Value) -> Value {
+        self.api.get(&path(deal)).await.expect(200).at("/data")
+    }
+
+    pub async fn patch(&self, deal: &Value, body: Value) -> Answer {
+        self.api.patch(&path(deal), body).await
+    }
+
+    /// `move`, `win` or `lose`.
+    pub async fn act(&self, deal: &Value, action: &str, body: Value) -> Answer {
+        self.api.post(&format!("{}/{action}", path(deal)), body).await
+    }
+
+    pub async fn delete(&self, deal: &Value) -> Answer {
+        self.api.send(Method::DELETE, &path(deal), &[], "").await
+    }
+
+    /// The total of the deals that a query selects.
+    pub async fn total(&self, query: &str) -> i64 {
+        self.api.get(&format!("/v1/deals?{query}")).await.expect(200).at("/meta/total").as_i64().unwrap()
+    }
+
+    /// The titles that a query selects, in their order.
+    pub async fn titles(&self, query: &str) -> Vec<String> {
+        let listed = self.api.get(&format!("/v1/deals?{query}")).await.expect(200).at("/data");
+        let title = |deal: &Value| deal["title"].as_str().unwrap().to_owned();
+        listed.as_array().unwrap().iter().map(title).collect()
+    }
+
+    /// As a process of the mesh.
+    pub fn request<T>(&self, message: T) -> Request<T> {
+        self.mesh.request(message)
+    }
+
+    pub fn channel(&self) -> Channel {
+        self.crm.clone()
+    }
+
+    pub fn pipelines(&self) -> PipelineServiceClient<Channel> {
+        PipelineServiceClient::new(self.crm.clone())
+    }
+
+    pub fn sources(&self) -> DealSourceServiceClient<Channel> {
+        DealSourceServiceClient::new(self.crm.clone())
+    }
+
+    pub fn listener(&self) -> EventListenerServiceClient<Channel> {
+        EventListenerServiceClient::new(self.crm.clone())
+    }
+
+    pub async fn pipeline(&self, name: &str, phases: &[&str]) -> Pipeline {
+        let request = CreatePipelineRequest {
+            pipeline: Some(PipelineInput { name: name.to_owned(), active: None }),
+            phases: phases.iter().map(ToString::to_string).collect(),
+        };
+        let created = self.pipelines().create_pipeline(self.request(request)).await.unwrap();
+        created.into_inner().data.unwrap()
+    }
+
+    /// The pipelines as they are shown over REST.
+    pub async fn board(&self) -> Vec<Value> {
+        self.api.get("/v1/pipelines").await.expect(200).at("/data").as_array().unwrap().clone()
+    }
+
+    /// The events of the account that were not looked at yet, in the order in which they happened.
+    pub async fn told(&self, world: &World) -> Vec<(String, Value)> {
+        sqlx::query_as(
+            "with gone as (delete from crm.outbox where account_id = $1 returning *)
+             select type, data::json from gone order by occurred_at, id",
+        )
+        .bind(self.account.id)
+        .fetch_all(&mut world.database.connect().await)
+        .await
+        .unwrap()
+    }
+
+    pub async fn told_names(&self, world: &World) -> Vec<String> {
+        self.told(world).await.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+pub fn id(thing: &Value) -> String {
+    thing["id"].as_str().unwrap().to_owned()
+}
+
+pub fn path(deal: &Value) -> String {
+    format!("/v1/deals/{}", id(deal))
+}
+
+/// The id of a phase of a pipeline as it is shown over REST, counted from 0.
+pub fn phase(pipeline: &Value, index: usize) -> String {
+    id(&pipeline["phases"][index])
+}
+
+/// What is expected of [`Answer::faults`].
+pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
+}

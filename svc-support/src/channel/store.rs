@@ -1,0 +1,132 @@
+//! The SQL of channels, and nothing else.
+
+use chassis::AccountId;
+use chrono::{DateTime, Utc};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{FromRow, PgConnection, Postgres, Row};
+use uuid::Uuid;
+
+use super::{Record, Values};
+use crate::Error;
+use crate::address::InboundKey;
+
+/// How many an account can have: they are looked through for every mail.
+pub const MOST: i64 = 100;
+
+macro_rules! columns {
+    () => {
+        "id, name, email, from_email, from_name, inbound_key, forwarding_emails, active, position, created_at, updated_at"
+    };
+}
+
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let key: Vec<u8> = row.try_get("inbound_key")?;
+        Ok(Self {
+            id: row.try_get("id")?,
+            values: Values {
+                name: row.try_get("name")?,
+                email: row.try_get("email")?,
+                from_email: row.try_get("from_email")?,
+                from_name: row.try_get("from_name")?,
+                forwarding_emails: row.try_get("forwarding_emails")?,
+                active: row.try_get("active")?,
+                position: row.try_get("position")?,
+            },
+            inbound_key: InboundKey::try_from(key.as_slice()).unwrap_or_default(),
+            created_at: row.try_get("created_at")?,
+            updated_at: row.try_get("updated_at")?,
+        })
+    }
+}
+
+/// Those that are active, or those that are not, in their order.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    active: bool,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from support.channel where account_id = $1 and active = $2 order by position, name, id"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(active).fetch_all(connection).await?)
+}
+
+/// The channel of a ticket: its own while it is there and active, else the first active one.
+pub async fn find_for(
+    connection: &mut PgConnection,
+    account: AccountId,
+    own: Option<Uuid>,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from support.channel where account_id = $1 and active \
+         order by id is distinct from $2, position, name, id limit 1"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(own).fetch_optional(connection).await?)
+}
+
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql =
+        concat!("select ", columns!(), " from support.channel where account_id = $1 and id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+pub async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
+    let sql = "select count(*) from support.channel where account_id = $1";
+    Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
+}
+
+pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let sql = "insert into support.channel (account_id, id, name, email, from_email, from_name, \
+               forwarding_emails, active, position, updated_at, inbound_key, created_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $10)";
+    bind(sqlx::query(sql), account, record, record.created_at)
+        .bind(record.inbound_key.as_slice())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let sql = "update support.channel set name = $3, email = $4, from_email = $5, from_name = $6, \
+               forwarding_emails = $7, active = $8, position = $9, updated_at = $10 \
+               where account_id = $1 and id = $2";
+    bind(sqlx::query(sql), account, record, record.updated_at).execute(connection).await?;
+    Ok(())
+}
+
+/// Binds what insert and update have in common: $1 to $10.
+fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    account: AccountId,
+    record: &'q Record,
+    time: DateTime<Utc>,
+) -> Query<'q, Postgres, PgArguments> {
+    let Values { name, email, from_email, from_name, forwarding_emails, active, position } = &record.values;
+    query
+        .bind(account)
+        .bind(record.id)
+        .bind(name)
+        .bind(email)
+        .bind(from_email)
+        .bind(from_name)
+        .bind(forwarding_emails)
+        .bind(active)
+        .bind(position)
+        .bind(time)
+}
+
+/// Removes a channel; tells whether it was there.
+pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<bool, Error> {
+    let sql = "delete from support.channel where account_id = $1 and id = $2";
+    Ok(sqlx::query(sql).bind(account).bind(id).execute(connection).await?.rows_affected() > 0)
+}

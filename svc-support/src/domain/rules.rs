@@ -1,0 +1,175 @@
+//! The form of a domain, the records that its DNS should have, and whether what is there will do. Pure.
+
+use proto::api::Fault;
+use proto::{At, Faults};
+
+use super::Record;
+use crate::address::OwnDomain;
+
+pub const TXT: &str = "TXT";
+pub const MX: &str = "MX";
+const DKIM: &str = "dkim";
+const SPF: &str = "spf";
+const DMARC: &str = "dmarc";
+
+/// A record that the DNS should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub purpose: &'static str,
+    pub kind: &'static str,
+    pub name: String,
+    pub value: String,
+    pub required: bool,
+}
+
+/// The name that addresses end with, in lower case; faults say what is wrong with its parts.
+pub fn host(domain: &str, subdomain: &str, faults: &mut Faults) -> (String, String, String) {
+    let (domain, subdomain) = (domain.to_ascii_lowercase(), subdomain.to_ascii_lowercase());
+    let names = |text: &str| text.split('.').all(is_label);
+    if !domain.is_empty() && (!domain.contains('.') || !names(&domain)) {
+        let detail = "domain must be a domain such as example.com, international names in their xn-- form";
+        faults.add(&At::ROOT.name("domain"), Fault::BadFormat, detail);
+    }
+    if !subdomain.is_empty() && !names(&subdomain) {
+        let detail = "subdomain must be made of letters, digits and hyphens, for example support";
+        faults.add(&At::ROOT.name("subdomain"), Fault::BadFormat, detail);
+    }
+    let host = if subdomain.is_empty() { domain.clone() } else { format!("{subdomain}.{domain}") };
+    // The names of its records must fit too.
+    if host.len() > 200 {
+        faults.add(
+            &At::ROOT.name("domain"),
+            Fault::TooLong,
+            "domain and subdomain must have 200 characters at most",
+        );
+    }
+    (host, domain, subdomain)
+}
+
+fn is_label(label: &str) -> bool {
+    let fits = (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-');
+    fits && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// What the DNS of a domain should have; `dkim` is the value that goes with its key.
+pub fn records(record: &Record, dkim: &str, own: &OwnDomain) -> Vec<Wanted> {
+    let Record { host, selector, receiving, .. } = record;
+    let txt = |purpose, name, value: String, required| Wanted { purpose, kind: TXT, name, value, required };
+    let mut records = vec![txt(DKIM, format!("{selector}._domainkey.{host}"), dkim.to_owned(), true)];
+    if let Some(own) = own.name() {
+        records.push(txt(SPF, host.clone(), format!("v=spf1 include:{own} ~all"), false));
+        if *receiving {
+            let value = format!("10 {own}");
+            records.push(Wanted { purpose: "mx", kind: MX, name: host.clone(), value, required: true });
+        }
+    }
+    records.push(txt(DMARC, format!("_dmarc.{host}"), "v=DMARC1; p=none".to_owned(), false));
+    records
+}
+
+/// Whether one of the values that the DNS has does what the wanted one is for.
+pub fn is_met(wanted: &Wanted, there: &[String]) -> bool {
+    let value = wanted.value.as_str();
+    there.iter().any(|found| match wanted.purpose {
+        DKIM => tag(found, "p").is_some_and(|key| !key.is_empty() && Some(key) == tag(value, "p")),
+        SPF => {
+            let include = value.split(' ').nth(1).unwrap_or_default();
+            is_version(found, "v=spf1")
+                && found.split_whitespace().any(|word| word.eq_ignore_ascii_case(include))
+        }
+        DMARC => is_version(found, "v=DMARC1"),
+        _ => {
+            let host =
+                |text: &str| text.rsplit(' ').next().unwrap_or_default().trim_end_matches('.').to_lowercase();
+            host(found) == host(value)
+        }
+    })
+}
+
+fn is_version(text: &str, version: &str) -> bool {
+    let rest = text.trim_start().get(..version.len());
+    rest.is_some_and(|start| start.eq_ignore_ascii_case(version))
+}
+
+/// The value of a tag in a list such as `v=DKIM1; p=…`, without white space.
+fn tag(text: &str, name: &str) -> Option<String> {
+    let tags = text.split(';').filter_map(|tag| tag.split_once('='));
+    let value = tags.filter(|(tag, _)| tag.trim() == name).map(|(_, value)| value).next()?;
+    Some(value.chars().filter(|letter| !letter.is_whitespace()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(receiving: bool) -> Record {
+        Record {
+            host: "mail.bakery.example".into(),
+            domain: "bakery.example".into(),
+            subdomain: "mail".into(),
+            receiving,
+            verified: false,
+            selector: "k1".into(),
+            private_key: String::new(),
+            found: Vec::new(),
+            checked_at: None,
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            updated_at: chrono::DateTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn a_domain_that_receives_needs_its_mail_to_come_here() {
+        let own = OwnDomain::new("in.example.com");
+        let purposes = |receiving| -> Vec<(&str, bool)> {
+            let records = records(&record(receiving), "v=DKIM1; p=abc", &own);
+            records.iter().map(|record| (record.purpose, record.required)).collect()
+        };
+        assert_eq!(purposes(false), [("dkim", true), ("spf", false), ("dmarc", false)]);
+        assert_eq!(purposes(true), [("dkim", true), ("spf", false), ("mx", true), ("dmarc", false)]);
+    }
+
+    #[test]
+    fn records_are_recognised_however_they_are_written() {
+        let own = OwnDomain::new("in.example.com");
+        let wanted = records(&record(true), "v=DKIM1; k=rsa; p=abc+/=", &own);
+        let met = |purpose: &str, there: &str| {
+            is_met(wanted.iter().find(|record| record.purpose == purpose).unwrap(), &[there.to_owned()])
+        };
+        assert!(
+            met("dkim", "v=DKIM1;k=rsa;p=ab c+/=") && !met("dkim", "v=DKIM1; p=") && !met("dkim", "p=other")
+        );
+        assert!(met("spf", "v=spf1 mx include:IN.example.com -all") && !met("spf", "v=spf1 -all"));
+        assert!(!met("spf", "include:in.example.com"));
+        assert!(met("dmarc", "v=DMARC1; p=reject") && !met("dmarc", "p=none"));
+        assert!(met("mx", "5 In.Example.com.") && !met("mx", "5 example.com."));
+    }
+
+    #[test]
+    fn only_names_of_hosts_are_domains() {
+        for (domain, subdomain, count) in [
+            ("bakery.example", "", 0),
+            ("Bakery.Example", "Mail.eu", 0),
+            ("bakery", "", 1),
+            ("bakery..example", "", 1),
+            ("bücher.example", "-a", 2),
+            ("a b.example", "", 1),
+        ] {
+            let mut faults = Faults::default();
+            host(domain, subdomain, &mut faults);
+            assert_eq!(faults.len(), count, "{domain} {subdomain}");
+        }
+        assert_eq!(host("B.example", "M", &mut Faults::default()).0, "m.b.example");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_dns_has_is_read(there in any::<String>()) {
+            let own = OwnDomain::new("in.example.com");
+            for wanted in records(&record(true), "v=DKIM1; p=abc", &own) {
+                is_met(&wanted, std::slice::from_ref(&there));
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The SQL of domains, and nothing else.
+
+use chassis::AccountId;
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use super::Record;
+use crate::Error;
+
+macro_rules! columns {
+    () => {
+        "host, domain, subdomain, receiving, verified, selector, private_key, found, checked_at, created_at, updated_at"
+    };
+}
+
+/// How many an account can have.
+pub const MOST: i64 = 100;
+
+/// All of them, or those that are verified or not, by name.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    verified: Option<bool>,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from support.domain where account_id = $1 and ($2::boolean is null or verified = $2) \
+         order by domain, subdomain"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(verified).fetch_all(connection).await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    host: &str,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from support.domain where account_id = $1 and host = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(host).fetch_optional(connection).await?)
+}
+
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    host: &str,
+) -> Result<Option<Record>, Error> {
+    let sql =
+        concat!("select ", columns!(), " from support.domain where account_id = $1 and host = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(host).fetch_optional(connection).await?)
+}
+
+pub async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
+    let sql = "select count(*) from support.domain where account_id = $1";
+    Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
+}
+
+/// Stores a new domain; tells whether it was new.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<bool, Error> {
+    let sql = "insert into support.domain (account_id, host, domain, subdomain, receiving, verified, selector, \
+               private_key, found, checked_at, created_at, updated_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (account_id, host) do nothing";
+    let inserted = sqlx::query(sql)
+        .bind(account)
+        .bind(&record.host)
+        .bind(&record.domain)
+        .bind(&record.subdomain)
+        .bind(record.receiving)
+        .bind(record.verified)
+        .bind(&record.selector)
+        .bind(&record.private_key)
+        .bind(&record.found)
+        .bind(record.checked_at)
+        .bind(record.created_at)
+        .bind(record.updated_at)
+        .execute(connection)
+        .await?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+/// Stores everything of a domain that can change.
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let sql = "update support.domain set receiving = $3, verified = $4, found = $5, checked_at = $6, updated_at = $7 \
+               where account_id = $1 and host = $2";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(&record.host)
+        .bind(record.receiving)
+        .bind(record.verified)
+        .bind(&record.found)
+        .bind(record.checked_at)
+        .bind(record.updated_at)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub async fn delete(connection: &mut PgConnection, account: AccountId, host: &str) -> Result<(), Error> {
+    let sql = "delete from support.domain where account_id = $1 and host = $2";
+    sqlx::query(sql).bind(account).bind(host).execute(connection).await?;
+    Ok(())
+}
+
+/// Whose mail comes in for a host.
+pub async fn find_route(connection: &mut PgConnection, host: &str) -> Result<Option<AccountId>, Error> {
+    let sql = "select account_id from support.mail_route where host = $1";
+    Ok(sqlx::query_scalar(sql).bind(host).fetch_optional(connection).await?)
+}
+
+/// Lets the mail of a host come in for an account; tells whose it is now.
+pub async fn put_route(
+    connection: &mut PgConnection,
+    account: AccountId,
+    host: &str,
+    now: DateTime<Utc>,
+) -> Result<AccountId, Error> {
+    let sql = "insert into support.mail_route (host, account_id, created_at) values ($1, $2, $3) \
+               on conflict (host) do update set host = excluded.host returning account_id";
+    Ok(sqlx::query_scalar(sql).bind(host).bind(account).bind(now).fetch_one(connection).await?)
+}
+
+pub async fn delete_route(
+    connection: &mut PgConnection,
+    account: AccountId,
+    host: &str,
+) -> Result<(), Error> {
+    let sql = "delete from support.mail_route where host = $1 and account_id = $2";
+    sqlx::query(sql).bind(host).bind(account).execute(connection).await?;
+    Ok(())
+}

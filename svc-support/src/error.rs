@@ -1,0 +1,60 @@
+//! What can go wrong here, and the one table from it to the errors of the mesh.
+
+use chassis::error::violated_constraint;
+use proto::api::Problem;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    /// What is called so, for example `status`.
+    #[error("another {0} has this name")]
+    NameTaken(&'static str),
+    #[error("tickets have this status")]
+    StatusInUse,
+    #[error("the domain is verified by another account")]
+    DomainTaken,
+    #[error(transparent)]
+    Chassis(#[from] chassis::Error),
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        match violated_constraint(&error) {
+            Some("status_name") => Self::NameTaken("status"),
+            Some("channel_email") => Self::NameTaken("channel"),
+            // Another transaction took the same mail in; run again, this one sees it.
+            Some("message_once") => Self::Chassis(chassis::Error::Raced),
+            _ => Self::Chassis(error.into()),
+        }
+    }
+}
+
+impl From<Error> for chassis::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotFound(what) => Self::not_found(what),
+            Error::NameTaken(what) => {
+                let detail =
+                    format!("Another {what} of this account has this name or address. Choose another.");
+                Self::problem(Problem::KeyTaken, detail)
+            }
+            Error::StatusInUse => {
+                let detail = "The status is one of those that tickets get by themselves, or tickets have it. \
+                              Deactivate it instead.";
+                Self::problem(Problem::InUse, detail)
+            }
+            Error::DomainTaken => {
+                let detail = "Another account has verified this domain. It has to give it up first.";
+                Self::problem(Problem::KeyTaken, detail)
+            }
+            Error::Chassis(error) => error,
+        }
+    }
+}
+
+impl From<Error> for tonic::Status {
+    fn from(error: Error) -> Self {
+        chassis::Error::from(error).into()
+    }
+}

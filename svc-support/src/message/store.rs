@@ -1,0 +1,156 @@
+//! The SQL of messages, and nothing else.
+
+use chassis::AccountId;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{FromRow, PgConnection, Row};
+use uuid::Uuid;
+
+use super::Record;
+use crate::Error;
+
+/// How much a list shows of a very long thread: messages, and bytes of text.
+const MOST_LISTED: i64 = 1000;
+const MOST_BYTES: i64 = 6 << 20;
+
+macro_rules! columns {
+    () => {
+        "id, inbound, note, body, html, author_name, author_email, author_user_id, recipients, cc, message_id, mail_id, \
+         attachments, created_at"
+    };
+}
+
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            inbound: row.try_get("inbound")?,
+            note: row.try_get("note")?,
+            body: row.try_get("body")?,
+            html: row.try_get("html")?,
+            author_name: row.try_get("author_name")?,
+            author_email: row.try_get("author_email")?,
+            author_user_id: row.try_get("author_user_id")?,
+            to: row.try_get("recipients")?,
+            cc: row.try_get("cc")?,
+            message_id: row.try_get("message_id")?,
+            mail_id: row.try_get("mail_id")?,
+            attachments: row.try_get::<Json<_>, _>("attachments")?.0,
+            created_at: row.try_get("created_at")?,
+        })
+    }
+}
+
+/// The messages of a ticket, oldest first; of a very long thread the latest.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ticket: Uuid,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from (select ",
+        columns!(),
+        ", sum(size) over (order by created_at desc, id desc) as through from support.message \
+         where account_id = $1 and ticket_id = $2 order by created_at desc, id desc limit $3) latest \
+         where through <= $4 order by created_at, id"
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(account)
+        .bind(ticket)
+        .bind(MOST_LISTED)
+        .bind(MOST_BYTES)
+        .fetch_all(connection)
+        .await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ticket: Uuid,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from support.message where account_id = $1 and ticket_id = $2 and id = $3"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(ticket).bind(id).fetch_optional(connection).await?)
+}
+
+/// The mails of a ticket's thread, oldest first: the latest few of them.
+pub async fn list_thread(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ticket: Uuid,
+    most: i64,
+) -> Result<Vec<String>, Error> {
+    let sql = "select message_id from (select message_id, created_at, id from support.message \
+                   where account_id = $1 and ticket_id = $2 and message_id <> '' \
+                   order by created_at desc, id desc limit $3) latest order by created_at, id";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(ticket).bind(most).fetch_all(connection).await?)
+}
+
+/// A mail that is known.
+#[derive(Clone, Copy, Debug, sqlx::FromRow)]
+pub struct Known {
+    pub ticket_id: Uuid,
+    pub id: Uuid,
+    pub inbound: bool,
+}
+
+/// The message that a mail was taken in, or sent, as.
+pub async fn find_by_message_id(
+    connection: &mut PgConnection,
+    account: AccountId,
+    message_id: &str,
+) -> Result<Option<Known>, Error> {
+    let sql = "select ticket_id, id, inbound from support.message \
+               where account_id = $1 and message_id = $2 and message_id <> ''";
+    Ok(sqlx::query_as(sql).bind(account).bind(message_id).fetch_optional(connection).await?)
+}
+
+/// The ticket of the first of these mails that one has.
+pub async fn find_ticket_of(
+    connection: &mut PgConnection,
+    account: AccountId,
+    message_ids: &[String],
+) -> Result<Option<Uuid>, Error> {
+    let sql = "select ticket_id from support.message \
+               where account_id = $1 and message_id = any($2::text[]) and message_id <> '' \
+               order by array_position($2::text[], message_id) limit 1";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(message_ids).fetch_optional(connection).await?)
+}
+
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ticket: Uuid,
+    record: &Record,
+) -> Result<(), Error> {
+    let sql = "insert into support.message (account_id, id, ticket_id, inbound, note, body, html, author_name, \
+               author_email, author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(record.id)
+        .bind(ticket)
+        .bind(record.inbound)
+        .bind(record.note)
+        .bind(&record.body)
+        .bind(&record.html)
+        .bind(&record.author_name)
+        .bind(&record.author_email)
+        .bind(record.author_user_id)
+        .bind(&record.to)
+        .bind(&record.cc)
+        .bind(&record.message_id)
+        .bind(record.mail_id)
+        .bind(Json(&record.attachments))
+        .bind(i32::try_from(record.body.len() + record.html.len()).unwrap_or(i32::MAX))
+        .bind(record.created_at)
+        .execute(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! What the rest of the product hears of tickets.
+
+use chassis::{Event, Tx};
+use proto::support::TicketPriority;
+use serde_json::{Value, json};
+
+use super::Record;
+use crate::message;
+use crate::status::rules::CLOSED;
+
+/// Characters of a message that an event tells.
+const EXCERPT: usize = 2000;
+
+pub fn created(tx: &mut Tx<'_>, ticket: &Record) {
+    emit(tx, "ticket.created", ticket, &[]);
+}
+
+/// Tells of a status that is another than before.
+pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str) {
+    if ticket.status == from {
+        return;
+    }
+    emit(tx, "ticket.status_changed", ticket, &[("from", json!(from)), ("to", json!(ticket.status))]);
+    if ticket.status == CLOSED {
+        emit(tx, "ticket.closed", ticket, &[]);
+    }
+}
+
+pub fn message(tx: &mut Tx<'_>, ticket: &Record, message: &message::Record) {
+    let told = json!({
+        "id": message.id,
+        "direction": if message.inbound { "in" } else { "out" },
+        "type": if message.note { "note" } else { "reply" },
+        "author": {"name": message.author_name, "email": message.author_email},
+        "excerpt": message.body.chars().take(EXCERPT).collect::<String>(),
+        "attachments": message.attachments.len(),
+    });
+    let more = [("message", told)];
+    if message.inbound {
+        emit(tx, "ticket.inbound_message", ticket, &more);
+    }
+    emit(tx, "ticket.message", ticket, &more);
+}
+
+fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[(&str, Value)]) {
+    let mut data = json!({
+        "id": ticket.id,
+        "number": ticket.number,
+        "subject": ticket.values.subject,
+        "status": ticket.status,
+        "priority": priority_name(ticket.values.priority),
+        "client_id": ticket.values.client_id,
+        "client_name": ticket.values.client_name,
+        "client_email": ticket.values.client_email,
+        "source": ticket.source.name(),
+    });
+    if let Value::Object(data) = &mut data {
+        data.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    }
+    tx.emit(&Event {
+        kind,
+        entity_type: "ticket",
+        entity_id: ticket.id,
+        version: ticket.version,
+        data: data.to_string(),
+    });
+}
+
+fn priority_name(priority: TicketPriority) -> &'static str {
+    match priority {
+        TicketPriority::Low => "low",
+        TicketPriority::Normal | TicketPriority::Unspecified => "normal",
+        TicketPriority::High => "high",
+        TicketPriority::Urgent => "urgent",
+    }
+}

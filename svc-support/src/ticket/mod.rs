@@ -1,0 +1,120 @@
+//! Tickets: questions and complaints of clients. Their messages are in `message`.
+
+pub mod events;
+mod operations;
+pub mod rpc;
+pub mod rules;
+pub mod store;
+
+pub use operations::{insert, move_to};
+
+use chassis::time::timestamp;
+use chrono::{DateTime, Utc};
+use proto::support::{Ticket, TicketItem, TicketMeta, TicketPriority};
+use uuid::Uuid;
+
+use crate::address::ReplySecret;
+
+/// The counter of all tickets, and the one of their numbers.
+const LIST: &str = "ticket";
+
+/// Where a ticket came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Api,
+    Email,
+}
+
+impl Source {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Email => "email",
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        if name == Self::Email.name() { Self::Email } else { Self::Api }
+    }
+}
+
+/// A ticket as it is stored.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub id: Uuid,
+    /// Grows by one with every change.
+    pub version: i64,
+    pub number: String,
+    pub values: Values,
+    pub status: String,
+    pub source: Source,
+    pub channel_id: Option<Uuid>,
+    pub reply_secret: ReplySecret,
+    pub message_count: i64,
+    pub last_message_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+    pub closed_at: Option<DateTime<Utc>>,
+}
+
+/// What callers can set, besides the status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    pub subject: String,
+    pub priority: TicketPriority,
+    pub client_name: String,
+    pub client_email: String,
+    pub client_id: Option<Uuid>,
+}
+
+impl Record {
+    fn meta(&self) -> TicketMeta {
+        TicketMeta {
+            channel_id: self.channel_id.map(|id| id.to_string()),
+            message_count: self.message_count,
+            last_message_at: self.last_message_at.map(timestamp),
+        }
+    }
+}
+
+impl From<Record> for Ticket {
+    fn from(record: Record) -> Self {
+        let meta = record.meta();
+        Self {
+            id: record.id.to_string(),
+            number: record.number,
+            subject: record.values.subject,
+            status: record.status,
+            priority: record.values.priority.into(),
+            client_name: record.values.client_name,
+            client_email: record.values.client_email,
+            client_id: record.values.client_id.map(|id| id.to_string()),
+            // No ticket belongs to a project yet.
+            project_id: None,
+            created_at: Some(timestamp(record.created_at)),
+            meta: Some(meta),
+            source: record.source.name().to_owned(),
+            updated_at: Some(timestamp(record.updated_at)),
+            closed_at: record.closed_at.map(timestamp),
+        }
+    }
+}
+
+impl From<Record> for TicketItem {
+    fn from(record: Record) -> Self {
+        let meta = record.meta();
+        Self {
+            id: record.id.to_string(),
+            number: record.number,
+            subject: record.values.subject,
+            status: record.status,
+            priority: record.values.priority.into(),
+            client_name: record.values.client_name,
+            client_email: record.values.client_email,
+            client_id: record.values.client_id.map(|id| id.to_string()),
+            project_id: None,
+            created_at: Some(timestamp(record.created_at)),
+            meta: Some(meta),
+        }
+    }
+}

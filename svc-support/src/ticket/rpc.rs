@@ -1,0 +1,90 @@
+//! `TicketService`: takes requests apart and puts answers together.
+
+use chassis::mask::Named;
+use chassis::paging::Page;
+use chassis::{Call, Db, Tx, id};
+use proto::support::ticket_service_server::TicketService;
+use proto::support::{
+    CreateTicketRequest, CreateTicketResponse, GetTicketRequest, GetTicketResponse, ListTicketsRequest,
+    ListTicketsResponse, TicketItem, UpdateTicketRequest, UpdateTicketResponse,
+};
+use tonic::{Request, Response, Status};
+
+use super::operations::{self, UNKNOWN};
+use super::store;
+use crate::Error;
+use crate::clients::{self, Clients};
+
+pub struct Tickets {
+    pub db: Db,
+    pub clients: Clients,
+}
+
+#[tonic::async_trait]
+impl TicketService for Tickets {
+    async fn list_tickets(
+        &self,
+        request: Request<ListTicketsRequest>,
+    ) -> Result<Response<ListTicketsResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let search = Some(input.search.trim()).filter(|term| !term.is_empty());
+        let page = Page::new(input.page, input.per_page);
+        let mut connection = self.db.read().await?;
+        let (records, meta) = store::list(&mut connection, context.account_id(), search, page).await?;
+        connection.done();
+        let data = records.into_iter().map(TicketItem::from).collect();
+        Ok(Response::new(ListTicketsResponse { data, meta: Some(meta) }))
+    }
+
+    async fn create_ticket(
+        &self,
+        request: Request<CreateTicketRequest>,
+    ) -> Result<Response<CreateTicketResponse>, Status> {
+        let call = Call::open(request)?;
+        let given = call.input.ticket.as_ref().map_or("", |ticket| &ticket.client_id);
+        let client = self.clients.named(&call.context, given).await?;
+        self.db.write_with(call, client, create).await
+    }
+
+    async fn get_ticket(
+        &self,
+        request: Request<GetTicketRequest>,
+    ) -> Result<Response<GetTicketResponse>, Status> {
+        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        let Call { context, input, .. } = Call::open(request)?;
+        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let mut connection = self.db.read().await?;
+        let found = store::find(&mut connection, context.account_id(), id).await?;
+        connection.done();
+        Ok(Response::new(GetTicketResponse { data: Some(found.ok_or(UNKNOWN)?.into()) }))
+    }
+
+    async fn update_ticket(
+        &self,
+        request: Request<UpdateTicketRequest>,
+    ) -> Result<Response<UpdateTicketResponse>, Status> {
+        let call = Call::open(request)?;
+        let named = Named::from(call.input.update_mask.as_ref()).has("client_id");
+        let given = call.input.ticket.as_ref().filter(|_| named).map_or("", |ticket| &ticket.client_id);
+        let client = self.clients.named(&call.context, given).await?;
+        self.db.write_with(call, client, update).await
+    }
+}
+
+async fn create(
+    tx: &mut Tx<'_>,
+    (input, client): &(CreateTicketRequest, clients::Named),
+) -> Result<CreateTicketResponse, Error> {
+    let given = input.ticket.clone().unwrap_or_default();
+    Ok(CreateTicketResponse { data: Some(operations::create(tx, &given, client).await?.into()) })
+}
+
+async fn update(
+    tx: &mut Tx<'_>,
+    (input, client): &(UpdateTicketRequest, clients::Named),
+) -> Result<UpdateTicketResponse, Error> {
+    let given = input.ticket.clone().unwrap_or_default();
+    let named = Named::from(input.update_mask.as_ref());
+    let record = operations::update(tx, &input.id, &given, named, client).await?;
+    Ok(UpdateTicketResponse { data: Some(record.into()) })
+}

@@ -1,0 +1,185 @@
+//! The SQL of tickets, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use proto::api::PageMeta;
+use proto::support::TicketPriority;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::{LIST, Record, Source, Values, rules};
+use crate::Error;
+use crate::address::ReplySecret;
+
+macro_rules! columns {
+    () => {
+        "id, version, number, subject, status, priority, client_name, client_email, client_id, source, channel_id, \
+         reply_secret, message_count, last_message_at, created_at, updated_at, closed_at"
+    };
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("select ", columns!(), " from support.ticket where account_id = $1 ", $rest)
+    };
+}
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        let (id, version, number, subject) =
+            (columns.take()?, columns.take()?, columns.take()?, columns.take()?);
+        let status = columns.take()?;
+        let priority = i32::from(columns.take::<i16>()?);
+        let values = Values {
+            subject,
+            priority: TicketPriority::try_from(priority).unwrap_or(TicketPriority::Normal),
+            client_name: columns.take()?,
+            client_email: columns.take()?,
+            client_id: columns.take()?,
+        };
+        Ok(Self {
+            id,
+            version,
+            number,
+            values,
+            status,
+            source: Source::named(columns.take()?),
+            channel_id: columns.take()?,
+            reply_secret: ReplySecret::try_from(columns.take::<&[u8]>()?).unwrap_or_default(),
+            message_count: columns.take()?,
+            last_message_at: columns.take()?,
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+            closed_at: columns.take()?,
+        })
+    }
+}
+
+/// A page, newest first. `search` is not blank when given.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    search: Option<&str>,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let total = if search.is_some() { Total::Matching } else { Total::Counted(LIST) };
+    let mut list = List::new(account, "support.ticket", columns!(), total);
+    if let Some(term) = search {
+        list.search("search_text", term);
+    }
+    Ok(list.fetch(connection, page).await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = select!("and id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Finds a ticket that is about to be changed; others who want to change it wait.
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = select!("and id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// The id of the ticket that a reply address leads to.
+pub async fn find_by_reply_secret(
+    connection: &mut PgConnection,
+    account: AccountId,
+    secret: &ReplySecret,
+) -> Result<Option<Uuid>, Error> {
+    let sql = "select id from support.ticket where account_id = $1 and reply_secret = $2";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(secret.as_slice()).fetch_optional(connection).await?)
+}
+
+/// The id of the first ticket of these numbers that somebody has part in: as its client, or as sender or recipient of
+/// one of its messages. The address is in lower case.
+pub async fn find_by_number(
+    connection: &mut PgConnection,
+    account: AccountId,
+    numbers: &[String],
+    participant: &str,
+) -> Result<Option<Uuid>, Error> {
+    let sql = "select id from support.ticket where account_id = $1 and number = any($2::text[]) \
+               and (lower(client_email) = $3 or exists (select from support.message \
+                    where message.account_id = $1 and message.ticket_id = ticket.id and not message.note \
+                    and (lower(message.author_email) = $3 or $3 = any(message.recipients) or $3 = any(message.cc)))) \
+               order by array_position($2::text[], number) limit 1";
+    Ok(sqlx::query_scalar(sql)
+        .bind(account)
+        .bind(numbers)
+        .bind(participant)
+        .fetch_optional(connection)
+        .await?)
+}
+
+pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let sql = "insert into support.ticket (account_id, id, version, number, subject, status, priority, client_name, \
+               client_email, client_id, source, channel_id, reply_secret, message_count, last_message_at, search_text, \
+               created_at, updated_at, closed_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(record.id)
+        .bind(record.version)
+        .bind(&record.number)
+        .bind(&record.values.subject)
+        .bind(&record.status)
+        .bind(priority(record))
+        .bind(&record.values.client_name)
+        .bind(&record.values.client_email)
+        .bind(record.values.client_id)
+        .bind(record.source.name())
+        .bind(record.channel_id)
+        .bind(record.reply_secret.as_slice())
+        .bind(record.message_count)
+        .bind(record.last_message_at)
+        .bind(rules::search_text(&record.number, &record.values))
+        .bind(record.created_at)
+        .bind(record.updated_at)
+        .bind(record.closed_at)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Stores everything of a ticket that can change.
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let sql = "update support.ticket set version = $3, subject = $4, status = $5, priority = $6, client_name = $7, \
+               client_email = $8, client_id = $9, message_count = $10, last_message_at = $11, search_text = $12, \
+               updated_at = $13, closed_at = $14 where account_id = $1 and id = $2";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(record.id)
+        .bind(record.version)
+        .bind(&record.values.subject)
+        .bind(&record.status)
+        .bind(priority(record))
+        .bind(&record.values.client_name)
+        .bind(&record.values.client_email)
+        .bind(record.values.client_id)
+        .bind(record.message_count)
+        .bind(record.last_message_at)
+        .bind(rules::search_text(&record.number, &record.values))
+        .bind(record.updated_at)
+        .bind(record.closed_at)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+fn priority(record: &Record) -> i16 {
+    i16::try_from(i32::from(record.values.priority)).unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! What the rest of the product hears.
+
+use serde_json::{Value, json};
+
+use crate::world::{User, World, mail, text};
+
+/// Kind, version and data of the events of an account's tickets, in their order.
+async fn events(world: &World, user: &User) -> Vec<(String, i64, Value)> {
+    sqlx::query_as(
+        "select type, sequence / 1000, data::json from support.outbox
+         where account_id = $1 and entity_type = 'ticket' order by entity_id, sequence",
+    )
+    .bind(user.account().id)
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap()
+}
+
+fn kinds(events: &[(String, i64, Value)]) -> Vec<(&str, i64)> {
+    events.iter().map(|(kind, version, _)| (kind.as_str(), *version)).collect()
+}
+
+#[tokio::test]
+async fn a_ticket_tells_its_life_in_order() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let id = text(&user.ann().await, "id");
+    user.reply(&id, "Hello").await;
+    user.write(&id, json!({"body": "n", "type": "note"})).await.expect(201);
+    user.patch(&id, json!({"status": "closed"})).await.expect(200);
+    user.patch(&id, json!({"status": "closed", "subject": "Bread"})).await.expect(200);
+    let events = events(&world, &user).await;
+    assert_eq!(
+        kinds(&events),
+        [
+            ("ticket.created", 1),
+            ("ticket.message", 2),
+            ("ticket.status_changed", 2),
+            ("ticket.message", 3),
+            ("ticket.status_changed", 4),
+            ("ticket.closed", 4),
+        ]
+    );
+    assert_eq!((&events[2].2["from"], &events[2].2["to"]), (&json!("new"), &json!("waiting")));
+    assert_eq!(events[3].2["message"]["type"], "note");
+    let expected = json!({
+        "id": id, "number": "T-00001", "subject": "Bread", "status": "new", "priority": "normal", "client_id": null,
+        "client_name": "Ann", "client_email": "ann@client.example", "source": "api",
+    });
+    assert_eq!(events[0].2, expected);
+}
+
+#[tokio::test]
+async fn a_mail_tells_of_the_ticket_and_of_itself() {
+    let world = World::new().await;
+    let user = world.user().await;
+    user.receive(&mail("1@x", "", "A", "Hello")).await;
+    user.receive(&mail("2@x", "In-Reply-To: <1@x>\r\n", "A", "More")).await;
+    user.receive(&mail("2@x", "In-Reply-To: <1@x>\r\n", "A", "More")).await;
+    let events = events(&world, &user).await;
+    assert_eq!(
+        kinds(&events),
+        [
+            ("ticket.created", 1),
+            ("ticket.inbound_message", 2),
+            ("ticket.message", 2),
+            ("ticket.inbound_message", 3),
+            ("ticket.message", 3),
+            ("ticket.status_changed", 3),
+        ]
+    );
+    assert_eq!(events[1].2["message"]["excerpt"], "Hello");
+}

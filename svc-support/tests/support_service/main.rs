@@ -1,0 +1,18 @@
+//! The service on real Postgres, behind a gateway, called as integrations and internal teams call it; mail in and out
+//! over real SMTP.
+
+#![expect(clippy::unwrap_used, reason = "what a test takes for granted stops it when it is not so")]
+
+mod channels;
+mod concurrency;
+mod dns;
+mod domains;
+mod events;
+mod intake;
+mod messages;
+mod round_trip;
+mod smtp;
+mod statuses;
+mod tenants;
+mod tickets;
+mod world;

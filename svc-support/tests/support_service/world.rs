@@ -1,0 +1,213 @@
+//! A gateway with relations and support behind it, accounts to work in, a mail server on either side, and short words
+//! for what tests do all the time.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use chassis::server::Stage;
+use chassis::testing::{self, SmtpServer, Started, TestCaller, TestDatabase};
+use chassis::{Account, Clock, Service};
+use gateway::testing::{Answer, Api, TestGateway};
+use lettre::address::Envelope;
+use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+use proto::support::mail_intake_service_client::MailIntakeServiceClient;
+use proto::support::ticket_channel_service_client::TicketChannelServiceClient;
+use proto::support::ticket_status_service_client::TicketStatusServiceClient;
+use proto::support::{
+    CreateTicketChannelRequest, ReceiveMailRequest, ReceiveMailResponse, TicketChannel, TicketChannelInput,
+};
+use serde_json::{Value, json};
+use svc_relations::Relations;
+use svc_support::Support;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::Status;
+use tonic::transport::Channel;
+
+/// A listener that is never reached, so that its events stay where they can be looked at.
+const LISTENER: &str = "x=http://127.0.0.1:1";
+const SCOPES: [&str; 4] = ["tickets.read", "tickets.write", "relations.read", "relations.write"];
+pub const DOMAIN: &str = "mail.example.com";
+
+pub struct World {
+    pub database: TestDatabase,
+    pub clock: Clock,
+    pub sink: Arc<SmtpServer>,
+    /// Where mail comes in.
+    pub door: SocketAddr,
+    pub support: Started,
+    pub relations: Started,
+    gateway: TestGateway,
+    files: TempDir,
+    _stop: watch::Sender<Stage>,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(&[]).await
+    }
+
+    pub async fn with(flags: &[&str]) -> Self {
+        let database = TestDatabase::new(&[
+            (gateway::NAME, &gateway::MIGRATIONS),
+            ("relations", Relations::migrations()),
+            ("support", Support::migrations()),
+        ])
+        .await;
+        let clock = testing::clock();
+        let files = tempfile::tempdir().unwrap();
+        let sink = Arc::new(SmtpServer::start().await);
+        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let peer = format!("relations={}", relations.url());
+        let (folder, smtp) = (files.path().to_str().unwrap(), sink.url());
+        let own = ["--peers", &peer, "--files-dir", folder, "--smtp-url", &smtp, "--mail-domain", DOMAIN];
+        let own = [&own[..], &["--listeners", LISTENER], flags].concat();
+        let support = testing::start_working::<Support>(database.url(), &clock, &own).await;
+        let (stop, stopped) = watch::channel(Stage::Running);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let door = listener.local_addr().unwrap();
+        tokio::spawn(svc_support::smtp::serve(listener, svc_support::office(&support.runtime), stopped));
+        let peers = [peer, format!("support={}", support.url())];
+        let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
+        Self { database, clock, sink, door, support, relations, gateway, files, _stop: stop }
+    }
+
+    /// An account of its own, with a key that may do everything here.
+    pub async fn user(&self) -> User {
+        let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
+        self.user_with(&account, &SCOPES).await
+    }
+
+    pub async fn user_with(&self, account: &Account, scopes: &[&str]) -> User {
+        let api = self.gateway.api(account, scopes).await;
+        let mesh = TestCaller::mesh(account, &self.clock);
+        User { api, mesh, channel: self.support.channel() }
+    }
+
+    /// Where support keeps its files.
+    pub fn files(&self) -> &Path {
+        self.files.path()
+    }
+
+    /// Hands a mail over as a mail server does.
+    pub async fn send(&self, from: &str, to: &[&str], mail: &str) -> Result<(), String> {
+        let url = format!("smtp://{}", self.door);
+        let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).unwrap().build();
+        let from = (!from.is_empty()).then(|| from.parse().unwrap());
+        let to = to.iter().map(|address| address.parse().unwrap()).collect();
+        let envelope = Envelope::new(from, to).unwrap();
+        transport.send_raw(&envelope, mail.as_bytes()).await.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Works in one account.
+#[derive(Clone)]
+pub struct User {
+    pub api: Api,
+    pub mesh: TestCaller,
+    channel: Channel,
+}
+
+impl User {
+    pub fn account(&self) -> &Account {
+        &self.mesh.account
+    }
+
+    pub fn statuses(&self) -> TicketStatusServiceClient<Channel> {
+        TicketStatusServiceClient::new(self.channel.clone())
+    }
+
+    pub fn channels(&self) -> TicketChannelServiceClient<Channel> {
+        TicketChannelServiceClient::new(self.channel.clone())
+    }
+
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    pub async fn add_channel(&self, input: TicketChannelInput) -> Result<TicketChannel, Status> {
+        let request = self.mesh.request(CreateTicketChannelRequest { channel: Some(input) });
+        Ok(self.channels().create_ticket_channel(request).await?.into_inner().data.unwrap())
+    }
+
+    /// Takes a mail in over gRPC.
+    pub async fn receive(&self, mail: &str) -> ReceiveMailResponse {
+        self.try_receive(ReceiveMailRequest {
+            message: mail.to_owned().into_bytes().into(),
+            ..ReceiveMailRequest::default()
+        })
+        .await
+        .unwrap()
+    }
+
+    pub async fn try_receive(&self, request: ReceiveMailRequest) -> Result<ReceiveMailResponse, Status> {
+        let mut intake = MailIntakeServiceClient::new(self.channel.clone());
+        Ok(intake.receive_mail(self.mesh.request(request)).await?.into_inner())
+    }
+
+    pub async fn client(&self, body: Value) -> String {
+        let answer = self.api.post("/v1/clients", body).await.expect(201);
+        answer.at("/data/id").as_str().unwrap().to_owned()
+    }
+
+    pub async fn ticket(&self, body: Value) -> Value {
+        self.api.post("/v1/tickets", body).await.expect(201).at("/data")
+    }
+
+    /// A ticket of Ann's.
+    pub async fn ann(&self) -> Value {
+        self.ticket(json!({"subject": "Bread", "client_name": "Ann", "client_email": "ann@client.example"}))
+            .await
+    }
+
+    pub async fn get(&self, id: &str) -> Value {
+        self.api.get(&format!("/v1/tickets/{id}")).await.expect(200).at("/data")
+    }
+
+    pub async fn patch(&self, id: &str, body: Value) -> Answer {
+        self.api.patch(&format!("/v1/tickets/{id}"), body).await
+    }
+
+    pub async fn messages(&self, id: &str) -> Vec<Value> {
+        let answer = self.api.get(&format!("/v1/tickets/{id}/messages")).await.expect(200);
+        answer.at("/data").as_array().unwrap().clone()
+    }
+
+    pub async fn write(&self, id: &str, body: Value) -> Answer {
+        self.api.post(&format!("/v1/tickets/{id}/messages"), body).await
+    }
+
+    pub async fn reply(&self, id: &str, text: &str) -> Value {
+        self.write(id, json!({"body": text})).await.expect(201).at("/data")
+    }
+
+    /// The address that mail comes in for, of the channel that every account has.
+    pub async fn inbound(&self) -> String {
+        let channels = self.api.get("/v1/ticket-channels").await.expect(200);
+        channels.at("/data/0/inbound_email").as_str().unwrap().to_owned()
+    }
+}
+
+/// The text of an entry of JSON.
+pub fn text(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_else(|| panic!("no {field} in {value}")).to_owned()
+}
+
+/// A mail from Ann.
+pub fn mail(id: &str, more: &str, subject: &str, body: &str) -> String {
+    format!(
+        "From: Ann <ann@client.example>\r\nTo: support@bakery.example\r\nMessage-ID: <{id}>\r\nSubject: {subject}\r\n\
+         {more}\r\n{body}\r\n"
+    )
+}
+
+/// The value of a header, unfolded.
+pub fn header(message: &str, name: &str) -> Option<String> {
+    let (head, _) = message.split_once("\r\n\r\n")?;
+    let head = head.replace("\r\n ", " ").replace("\r\n\t", " ");
+    let found = head.split("\r\n").filter_map(|line| line.split_once(':'));
+    let mut found = found.filter(|(found, _)| found.eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value.trim().to_owned())
+}

@@ -1,0 +1,140 @@
+//! The SQL of files, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use chrono::{DateTime, Utc};
+use proto::api::PageMeta;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::{LIST, Record, Source};
+use crate::Error;
+
+macro_rules! columns {
+    () => {
+        "id, name, content_type, size, key, source_type, source_id, source_version, created_at"
+    };
+}
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            name: columns.take()?,
+            content_type: columns.take()?,
+            size: columns.take()?,
+            key: columns.take()?,
+            source: Source { kind: columns.take()?, id: columns.take()?, version: columns.take()? },
+            created_at: columns.take()?,
+        })
+    }
+}
+
+/// A page, newest first.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let mut list = List::new(account, "work.file", columns!(), Total::Counted(LIST));
+    list.is_null("deleted_at");
+    Ok(list.fetch(connection, page).await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from work.file where account_id = $1 and id = $2 and deleted_at is null"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Stores a file. Tells whether it did: it may have been stored, and even deleted, before, or another row may have its
+/// bytes.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<bool, Error> {
+    let inserted = sqlx::query(
+        "insert into work.file (account_id, id, name, content_type, size, key, source_type, source_id, \
+         source_version, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing",
+    )
+    .bind(account)
+    .bind(record.id)
+    .bind(&record.name)
+    .bind(&record.content_type)
+    .bind(record.size)
+    .bind(&record.key)
+    .bind(&record.source.kind)
+    .bind(record.source.id)
+    .bind(record.source.version)
+    .bind(record.created_at)
+    .execute(connection)
+    .await?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+/// The generated files of a source, for who is about to replace them: others wait.
+pub async fn list_generated_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    source: &Source,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from work.file where account_id = $1 and source_type = $2 and source_id = $3 \
+         and source_version is not null and deleted_at is null order by id for update"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(&source.kind).bind(source.id).fetch_all(connection).await?)
+}
+
+/// Deletes a file; what it was called is forgotten, where its bytes are is not. Returns the file as it was.
+pub async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "update work.file set deleted_at = $3, name = '' where account_id = $1 and id = $2 and deleted_at is null \
+         returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(id).bind(now).fetch_optional(connection).await?)
+}
+
+/// Deleted files whose bytes are still there, the oldest first. With each, whether another file has the same bytes.
+pub async fn list_leaving(
+    connection: &mut PgConnection,
+    account: AccountId,
+    limit: i64,
+) -> Result<Vec<(Uuid, String, bool)>, Error> {
+    let sql = "select id, key, exists (select from work.file other where other.account_id = leaving.account_id \
+               and other.key = leaving.key and other.deleted_at is null) from work.file leaving \
+               where account_id = $1 and deleted_at is not null and removed_at is null order by deleted_at limit $2";
+    Ok(sqlx::query_as(sql).bind(account).bind(limit).fetch_all(connection).await?)
+}
+
+/// Notes that the bytes of deleted files are gone.
+pub async fn mark_removed(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = "update work.file set removed_at = $3 where account_id = $1 and id = any($2) and deleted_at is not null";
+    sqlx::query(sql).bind(account).bind(ids).bind(now).execute(connection).await?;
+    Ok(())
+}

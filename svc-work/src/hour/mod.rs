@@ -1,0 +1,85 @@
+//! Time spent on projects, and its way from a draft to an approval.
+
+pub mod rpc;
+mod rules;
+mod store;
+
+use chassis::time::timestamp;
+use chrono::{DateTime, NaiveDate, Utc};
+use proto::work::{HourEntry, HourEntryMeta, HourStatus};
+use rust_decimal::Decimal;
+use uuid::Uuid;
+
+/// What can be set on an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Values {
+    date: NaiveDate,
+    hours: Decimal,
+    minutes: i32,
+    activity_name: String,
+}
+
+/// An entry as it is stored.
+#[derive(Clone, Debug)]
+struct Record {
+    id: Uuid,
+    project: Uuid,
+    values: Values,
+    status: HourStatus,
+    /// Why it was rejected.
+    reason: String,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+/// The name of a status as it is stored and shown.
+fn status_name(status: HourStatus) -> &'static str {
+    match status {
+        HourStatus::Draft | HourStatus::Unspecified => "draft",
+        HourStatus::Submitted => "submitted",
+        HourStatus::Approved => "approved",
+        HourStatus::Rejected => "rejected",
+    }
+}
+
+fn status_named(name: &str) -> HourStatus {
+    let all = [HourStatus::Submitted, HourStatus::Approved, HourStatus::Rejected];
+    all.into_iter().find(|status| status_name(*status) == name).unwrap_or(HourStatus::Draft)
+}
+
+impl From<Record> for HourEntry {
+    fn from(record: Record) -> Self {
+        let Record { id, project, values, status, reason, created_at, updated_at } = record;
+        let mut entry = Self {
+            id: id.to_string(),
+            date: values.date.to_string(),
+            hours: values.hours.normalize().to_string(),
+            minutes: values.minutes,
+            activity_name: values.activity_name,
+            meta: Some(HourEntryMeta {
+                project_id: project.to_string(),
+                reason,
+                created_at: Some(timestamp(created_at)),
+                updated_at: Some(timestamp(updated_at)),
+            }),
+            ..Self::default()
+        };
+        entry.set_status(status);
+        entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_is_read_as_it_was_written() {
+        for number in 1..=4 {
+            let status = HourStatus::try_from(number).unwrap();
+            assert_eq!(status_named(status_name(status)), status);
+            let shown = format!("hour_status_{}", status_name(status));
+            assert_eq!(status.as_str_name().to_lowercase(), shown, "stored as it is shown");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The SQL of notes, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use chrono::{DateTime, Utc};
+use proto::api::PageMeta;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::{About, LIST, Record};
+use crate::Error;
+
+macro_rules! columns {
+    () => {
+        "id, body, client_id, invoice_id, project_id, deal_id, created_at, updated_at"
+    };
+}
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            body: columns.take()?,
+            about: About {
+                client: columns.take()?,
+                invoice: columns.take()?,
+                project: columns.take()?,
+                deal: columns.take()?,
+            },
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+        })
+    }
+}
+
+/// A page, newest first, of the notes about all that `about` names.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    about: About,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let total = if about == About::default() { Total::Counted(LIST) } else { Total::Matching };
+    let mut list = List::new(account, "work.note", columns!(), total);
+    for (column, id) in [
+        ("client_id", about.client),
+        ("invoice_id", about.invoice),
+        ("project_id", about.project),
+        ("deal_id", about.deal),
+    ] {
+        if let Some(id) = id {
+            list.equals(column, id);
+        }
+    }
+    Ok(list.fetch(connection, page).await?)
+}
+
+pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let about = record.about;
+    sqlx::query(
+        "insert into work.note (account_id, id, body, client_id, invoice_id, project_id, deal_id, created_at, \
+         updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
+    )
+    .bind(account)
+    .bind(record.id)
+    .bind(&record.body)
+    .bind(about.client)
+    .bind(about.invoice)
+    .bind(about.project)
+    .bind(about.deal)
+    .bind(record.created_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Gives a note another text, and with it a new time of change; returns it as it is then.
+pub async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    body: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "update work.note set updated_at = case when body = $3 then updated_at else $4 end, body = $3 \
+         where account_id = $1 and id = $2 returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(id).bind(body).bind(now).fetch_optional(connection).await?)
+}
+
+/// Removes a note; returns when it was created.
+pub async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<DateTime<Utc>>, Error> {
+    let sql = "delete from work.note where account_id = $1 and id = $2 returning created_at";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}

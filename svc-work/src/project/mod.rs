@@ -1,0 +1,113 @@
+//! What the business works on. Knows the client by its id only.
+
+mod events;
+mod from_quote;
+mod operations;
+pub mod rpc;
+mod rules;
+mod store;
+
+pub use operations::referred;
+pub use rpc::wanted;
+pub use store::exists;
+
+use chassis::time::timestamp;
+use chrono::{DateTime, NaiveDate, Utc};
+use proto::work::{Project, ProjectMeta, ProjectStatus};
+use rust_decimal::Decimal;
+use uuid::Uuid;
+
+/// The counter of all projects.
+const LIST: &str = "project";
+/// The counter that gives the numbers.
+const NUMBERS: &str = "project";
+
+/// What can be set on a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Values {
+    name: String,
+    status: ProjectStatus,
+    client: Option<Uuid>,
+    budget: Option<Decimal>,
+    start: Option<NaiveDate>,
+    end: Option<NaiveDate>,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        let (name, status) = (String::new(), ProjectStatus::Planned);
+        Self { name, status, client: None, budget: None, start: None, end: None }
+    }
+}
+
+/// A project as it is stored.
+#[derive(Clone, Debug)]
+struct Record {
+    id: Uuid,
+    version: i64,
+    number: String,
+    values: Values,
+    quote: Option<Uuid>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+/// The name of a status as it is stored and shown.
+fn status_name(status: ProjectStatus) -> &'static str {
+    match status {
+        ProjectStatus::Planned | ProjectStatus::Unspecified => "planned",
+        ProjectStatus::Active => "active",
+        ProjectStatus::OnHold => "on_hold",
+        ProjectStatus::Completed => "completed",
+        ProjectStatus::Cancelled => "cancelled",
+    }
+}
+
+fn status_named(name: &str) -> ProjectStatus {
+    let all =
+        [ProjectStatus::Active, ProjectStatus::OnHold, ProjectStatus::Completed, ProjectStatus::Cancelled];
+    all.into_iter().find(|status| status_name(*status) == name).unwrap_or(ProjectStatus::Planned)
+}
+
+impl From<Record> for Project {
+    fn from(record: Record) -> Self {
+        let Record { id, version: _, number, values, quote, created_at, updated_at } = record;
+        let Values { name, status, client, budget, start, end } = values;
+        let day = |day: Option<NaiveDate>| day.map(|day| day.to_string()).unwrap_or_default();
+        let mut project = Self {
+            id: id.to_string(),
+            name,
+            number,
+            client_id: client.map(|id| id.to_string()).unwrap_or_default(),
+            budget: budget.map(|budget| format!("{budget:.2}")).unwrap_or_default(),
+            start_date: day(start),
+            end_date: day(end),
+            meta: Some(ProjectMeta {
+                quote_id: quote.map(|id| id.to_string()),
+                created_at: Some(timestamp(created_at)),
+                updated_at: Some(timestamp(updated_at)),
+            }),
+            ..Self::default()
+        };
+        project.set_status(status);
+        project
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_is_read_as_it_was_written() {
+        for number in 1..=5 {
+            let status = ProjectStatus::try_from(number).unwrap();
+            assert_eq!(status_named(status_name(status)), status);
+            assert_eq!(
+                status.as_str_name().to_lowercase(),
+                format!("project_status_{}", status_name(status)),
+                "stored as it is shown"
+            );
+        }
+    }
+}

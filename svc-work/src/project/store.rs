@@ -1,0 +1,149 @@
+//! The SQL of projects, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use chrono::{DateTime, Utc};
+use proto::api::PageMeta;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{FromRow, PgConnection, Postgres};
+use uuid::Uuid;
+
+use super::{LIST, Record, Values, rules, status_name, status_named};
+use crate::Error;
+
+macro_rules! columns {
+    () => {
+        "id, version, number, name, status, client_id, budget, start_date, end_date, quote_id, created_at, updated_at"
+    };
+}
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            version: columns.take()?,
+            number: columns.take()?,
+            values: Values {
+                name: columns.take()?,
+                status: status_named(columns.take()?),
+                client: columns.take()?,
+                budget: columns.take()?,
+                start: columns.take()?,
+                end: columns.take()?,
+            },
+            quote: columns.take()?,
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+        })
+    }
+}
+
+/// A page, newest first. `search` is not blank when given.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    search: Option<&str>,
+    client: Option<Uuid>,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let narrowed = search.is_some() || client.is_some();
+    let total = if narrowed { Total::Matching } else { Total::Counted(LIST) };
+    let mut list = List::new(account, "work.project", columns!(), total);
+    if let Some(client) = client {
+        list.equals("client_id", client);
+    }
+    if let Some(term) = search {
+        list.search("search_text", term);
+    }
+    Ok(list.fetch(connection, page).await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from work.project where account_id = $1 and id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Finds a project that is about to be changed; others who want to change it wait.
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql =
+        concat!("select ", columns!(), " from work.project where account_id = $1 and id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// The project that was made of a quote.
+pub async fn find_by_quote(
+    connection: &mut PgConnection,
+    account: AccountId,
+    quote: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from work.project where account_id = $1 and quote_id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(quote).fetch_optional(connection).await?)
+}
+
+pub async fn exists(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<bool, Error> {
+    let sql = "select exists (select from work.project where account_id = $1 and id = $2)";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
+}
+
+/// Stores a new project. Tells whether it could: its quote may have become another one.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<bool, Error> {
+    let sql = "insert into work.project (account_id, id, name, status, client_id, budget, start_date, end_date, \
+               search_text, updated_at, version, number, quote_id, created_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $10) \
+               on conflict (account_id, quote_id) where quote_id is not null do nothing";
+    let inserted = bind(sqlx::query(sql), account, record, record.created_at)
+        .bind(record.version)
+        .bind(&record.number)
+        .bind(record.quote)
+        .execute(connection)
+        .await?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let sql = "update work.project set name = $3, status = $4, client_id = $5, budget = $6, start_date = $7, \
+               end_date = $8, search_text = $9, updated_at = $10, version = $11 where account_id = $1 and id = $2";
+    bind(sqlx::query(sql), account, record, record.updated_at)
+        .bind(record.version)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Binds what insert and update have in common: $1 to $10.
+fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    account: AccountId,
+    record: &'q Record,
+    now: DateTime<Utc>,
+) -> Query<'q, Postgres, PgArguments> {
+    let values = &record.values;
+    query
+        .bind(account)
+        .bind(record.id)
+        .bind(&values.name)
+        .bind(status_name(values.status))
+        .bind(values.client)
+        .bind(values.budget)
+        .bind(values.start)
+        .bind(values.end)
+        .bind(rules::search_text(&values.name, &record.number))
+        .bind(now)
+}

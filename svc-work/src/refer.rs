@@ -1,0 +1,7 @@
+//! The records of other services that those of this one refer to.
+
+use chassis::references::Kind;
+
+pub const CLIENT: Kind = Kind { service: "relations", name: "client" };
+pub const INVOICE: Kind = Kind { service: "billing", name: "invoice" };
+pub const DEAL: Kind = Kind { service: "crm", name: "deal" };

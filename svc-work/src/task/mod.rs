@@ -1,0 +1,174 @@
+//! What is to be done. A task is open until it is completed, and can be opened again.
+
+pub mod rpc;
+mod rules;
+mod store;
+
+use chassis::time::timestamp;
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
+use proto::work::{ChangedTask, CreatedTask, Task, TaskCategory, TaskItem, TaskMeta, TaskState, TaskStatus};
+use uuid::Uuid;
+
+/// The counter of all tasks.
+const LIST: &str = "task";
+
+/// By when a task is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deadline {
+    Day(NaiveDate),
+    Moment(DateTime<Utc>),
+}
+
+impl Deadline {
+    /// As it is shown.
+    fn text(self) -> String {
+        match self {
+            Self::Day(day) => day.to_string(),
+            Self::Moment(moment) => moment.to_rfc3339_opts(SecondsFormat::Millis, true),
+        }
+    }
+}
+
+/// What can be changed of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Values {
+    title: String,
+    category: TaskCategory,
+    notes: String,
+    deadline: Option<Deadline>,
+    duration: Option<i32>,
+}
+
+/// What a task belongs to.
+#[derive(Clone, Copy, Debug, Default)]
+struct About {
+    client: Option<Uuid>,
+    project: Option<Uuid>,
+    deal: Option<Uuid>,
+}
+
+/// A task as it is stored.
+#[derive(Clone, Debug)]
+struct Record {
+    id: Uuid,
+    values: Values,
+    about: About,
+    completed_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+impl Record {
+    fn status(&self) -> TaskStatus {
+        if self.completed_at.is_some() { TaskStatus::Completed } else { TaskStatus::Open }
+    }
+
+    fn deadline(&self) -> String {
+        self.values.deadline.map(Deadline::text).unwrap_or_default()
+    }
+
+    fn meta(&self) -> TaskMeta {
+        TaskMeta {
+            deal_id: self.about.deal.map(|id| id.to_string()),
+            completed_at: self.completed_at.map(timestamp),
+            updated_at: Some(timestamp(self.updated_at)),
+        }
+    }
+}
+
+/// The name of a category as it is stored and shown.
+fn category_name(category: TaskCategory) -> &'static str {
+    match category {
+        TaskCategory::Task | TaskCategory::Unspecified => "task",
+        TaskCategory::Call => "call",
+        TaskCategory::Meeting => "meeting",
+    }
+}
+
+fn category_named(name: &str) -> TaskCategory {
+    let all = [TaskCategory::Call, TaskCategory::Meeting];
+    all.into_iter().find(|category| category_name(*category) == name).unwrap_or(TaskCategory::Task)
+}
+
+fn id_text(id: Option<Uuid>) -> String {
+    id.map(|id| id.to_string()).unwrap_or_default()
+}
+
+impl From<Record> for Task {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            category: record.values.category.into(),
+            status: record.status().into(),
+            deadline: record.deadline(),
+            duration_minutes: record.values.duration,
+            client_id: id_text(record.about.client),
+            project_id: id_text(record.about.project),
+            created_at: Some(timestamp(record.created_at)),
+            meta: Some(record.meta()),
+            title: record.values.title,
+            notes: record.values.notes,
+        }
+    }
+}
+
+impl From<Record> for TaskItem {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            category: record.values.category.into(),
+            status: record.status().into(),
+            deadline: record.deadline(),
+            client_id: id_text(record.about.client),
+            project_id: id_text(record.about.project),
+            created_at: Some(timestamp(record.created_at)),
+            meta: Some(record.meta()),
+            title: record.values.title,
+        }
+    }
+}
+
+impl From<Record> for CreatedTask {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            category: record.values.category.into(),
+            status: record.status().into(),
+            title: record.values.title,
+        }
+    }
+}
+
+impl From<Record> for ChangedTask {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            category: record.values.category.into(),
+            status: record.status().into(),
+            deadline: record.deadline(),
+            title: record.values.title,
+            notes: record.values.notes,
+        }
+    }
+}
+
+impl From<Record> for TaskState {
+    fn from(record: Record) -> Self {
+        Self { id: record.id.to_string(), status: record.status().into(), title: record.values.title }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_category_is_read_as_it_was_written() {
+        for number in 1..=3 {
+            let category = TaskCategory::try_from(number).unwrap();
+            assert_eq!(category_named(category_name(category)), category);
+            let shown = format!("task_category_{}", category_name(category));
+            assert_eq!(category.as_str_name().to_lowercase(), shown, "stored as it is shown");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The SQL of tasks, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use chrono::{DateTime, NaiveDate, Utc};
+use proto::api::PageMeta;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::{About, Deadline, LIST, Record, Values, category_name, category_named};
+use crate::Error;
+
+macro_rules! columns {
+    ($notes:literal) => {
+        concat!(
+            "id, title, category, ",
+            $notes,
+            ", deadline_on, deadline_at, duration_minutes, client_id, project_id, deal_id, completed_at, created_at, \
+             updated_at"
+        )
+    };
+}
+
+/// Lists do not show notes, which can be long.
+const LISTED: &str = columns!("'' as notes");
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            values: Values {
+                title: columns.take()?,
+                category: category_named(columns.take()?),
+                notes: columns.take()?,
+                deadline: deadline(columns.take()?, columns.take()?),
+                duration: columns.take()?,
+            },
+            about: About { client: columns.take()?, project: columns.take()?, deal: columns.take()? },
+            completed_at: columns.take()?,
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+        })
+    }
+}
+
+fn deadline(day: Option<NaiveDate>, moment: Option<DateTime<Utc>>) -> Option<Deadline> {
+    day.map(Deadline::Day).or(moment.map(Deadline::Moment))
+}
+
+/// The two columns of a deadline.
+fn columns_of(deadline: Option<Deadline>) -> (Option<NaiveDate>, Option<DateTime<Utc>>) {
+    match deadline {
+        Some(Deadline::Day(day)) => (Some(day), None),
+        Some(Deadline::Moment(moment)) => (None, Some(moment)),
+        None => (None, None),
+    }
+}
+
+/// A page, newest first, without notes.
+pub async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let list = List::new(account, "work.task", LISTED, Total::Counted(LIST));
+    Ok(list.fetch(connection, page).await?)
+}
+
+pub async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!("notes"), " from work.task where account_id = $1 and id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Finds a task that is about to be changed; others who want to change it wait.
+pub async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql =
+        concat!("select ", columns!("notes"), " from work.task where account_id = $1 and id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let (values, about) = (&record.values, record.about);
+    let (day, moment) = columns_of(values.deadline);
+    sqlx::query(
+        "insert into work.task (account_id, id, title, category, notes, deadline_on, deadline_at, duration_minutes, \
+         client_id, project_id, deal_id, completed_at, created_at, updated_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, null, $12, $12)",
+    )
+    .bind(account)
+    .bind(record.id)
+    .bind(&values.title)
+    .bind(category_name(values.category))
+    .bind(&values.notes)
+    .bind(day)
+    .bind(moment)
+    .bind(values.duration)
+    .bind(about.client)
+    .bind(about.project)
+    .bind(about.deal)
+    .bind(record.created_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let values = &record.values;
+    let (day, moment) = columns_of(values.deadline);
+    sqlx::query(
+        "update work.task set title = $3, category = $4, notes = $5, deadline_on = $6, deadline_at = $7, \
+         duration_minutes = $8, updated_at = $9 where account_id = $1 and id = $2",
+    )
+    .bind(account)
+    .bind(record.id)
+    .bind(&values.title)
+    .bind(category_name(values.category))
+    .bind(&values.notes)
+    .bind(day)
+    .bind(moment)
+    .bind(values.duration)
+    .bind(record.updated_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Completes a task or opens it again; one that is so already keeps its times. Returns it as it is then.
+pub async fn set_completed(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    completed: bool,
+    now: DateTime<Utc>,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "update work.task set completed_at = case when $3 then coalesce(completed_at, $4) end, \
+         updated_at = case when (completed_at is not null) = $3 then updated_at else $4 end \
+         where account_id = $1 and id = $2 returning ",
+        columns!("notes")
+    );
+    Ok(sqlx::query_as(sql)
+        .bind(account)
+        .bind(id)
+        .bind(completed)
+        .bind(now)
+        .fetch_optional(connection)
+        .await?)
+}
+
+/// Removes a task; returns when it was created.
+pub async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<DateTime<Utc>>, Error> {
+    let sql = "delete from work.task where account_id = $1 and id = $2 returning created_at";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}

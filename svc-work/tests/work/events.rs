@@ -1,0 +1,66 @@
+use serde_json::{Value, json};
+
+use crate::support::{User, World, id};
+
+#[derive(Debug, sqlx::FromRow)]
+struct Stored {
+    r#type: String,
+    entity_type: String,
+    entity_id: String,
+    data: Value,
+}
+
+/// What was told, in order.
+async fn told(world: &World, user: &User) -> Vec<Stored> {
+    sqlx::query_as(
+        "select type, entity_type, entity_id::text, data::json as data from work.outbox where account_id = $1
+         order by entity_id, sequence",
+    )
+    .bind(user.account.id)
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_projects_life_is_told_in_order_and_once() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let project = user.create("projects", json!({"name": "A", "client_id": client, "budget": 5})).await;
+    let path = format!("/v1/projects/{}", id(&project));
+    for body in [
+        json!({"status": "active"}),
+        json!({"status": "active"}),
+        json!({"name": "B"}),
+        json!({"status": "completed", "name": ""}),
+        json!({"status": "completed"}),
+    ] {
+        user.api.patch(&path, body).await;
+    }
+    let events = told(&world, &user).await;
+    let names: Vec<&str> = events.iter().map(|event| event.r#type.as_str()).collect();
+    let expected =
+        ["project.created", "project.status_changed", "project.status_changed", "project.completed"];
+    assert_eq!(names, expected);
+    for event in &events {
+        assert_eq!((event.entity_type.as_str(), &event.entity_id), ("project", &id(&project)));
+    }
+    let created = json!({
+        "id": id(&project), "number": "P-00001", "name": "A", "status": "planned", "client_id": client,
+        "budget": 5.0, "start_date": null, "end_date": null, "quote_id": null,
+    });
+    assert_eq!(events[0].data, created);
+    assert_eq!((&events[1].data["from"], &events[1].data["to"]), (&json!("planned"), &json!("active")));
+    assert_eq!((&events[2].data["from"], &events[2].data["to"]), (&json!("active"), &json!("completed")));
+    assert_eq!(events[3].data["name"], "B");
+}
+
+#[tokio::test]
+async fn a_project_that_is_made_completed_is_told_as_completed() {
+    let world = World::new().await;
+    let user = world.user().await;
+    user.create("projects", json!({"name": "A", "status": "completed"})).await;
+    let names: Vec<String> = told(&world, &user).await.into_iter().map(|event| event.r#type).collect();
+    assert_eq!(names, ["project.created", "project.completed"]);
+}

@@ -1,0 +1,141 @@
+use chassis::testing::eventually;
+use chassis::time::timestamp;
+use proto::api::event_listener_service_client::EventListenerServiceClient;
+use proto::api::{DeliverEventsRequest, Event};
+use serde_json::{Value, json};
+use tonic::Status;
+use uuid::Uuid;
+
+use crate::support::{User, World, faults, id, path_of, places};
+
+/// A file as its event tells of it.
+fn stored(world: &World, place: &str) -> Value {
+    let (service, rest) = place.split_once('/').unwrap();
+    let (area, key) = rest.split_once('/').unwrap();
+    json!({
+        "id": world.clock.id(), "name": "a/photo.jpg", "content_type": "image/jpeg", "size": 7,
+        "service": service, "area": area, "key": key, "client_id": null, "created_at": "2026-11-15T11:00:00.123Z",
+        "source": {"type": "ticket_message", "id": Uuid::from_u128(5)}, "version": null,
+    })
+}
+
+fn event(world: &World, user: &User, data: &Value) -> Event {
+    Event {
+        id: world.clock.id().to_string(),
+        account_id: user.account.id.to_string(),
+        r#type: "file.stored".into(),
+        entity_type: "file".into(),
+        entity_id: data["id"].as_str().unwrap_or_default().to_owned(),
+        sequence: 1000,
+        occurred_at: Some(timestamp(world.clock.now())),
+        data: data.to_string(),
+    }
+}
+
+async fn deliver(world: &World, user: &User, events: Vec<Event>) -> Result<(), Status> {
+    let mut client = EventListenerServiceClient::new(world.work.channel());
+    client.deliver_events(user.request(DeliverEventsRequest { events })).await.map(drop)
+}
+
+async fn tell(world: &World, user: &User, data: &Value) {
+    deliver(world, user, vec![event(world, user, data)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_another_service_is_listed_once_however_often_it_is_told() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let file = stored(&world, "support/attachments/0a");
+    tell(&world, &user, &file).await;
+    tell(&world, &user, &file).await;
+    tell(&world, &user, &stored(&world, "support/attachments/0a")).await;
+    let list = user.get("/v1/files").await;
+    assert_eq!(list["meta"], json!({"total": 1}));
+    let shown = &list["data"][0];
+    assert_eq!(
+        (&shown["id"], &shown["name"], &shown["extension"]),
+        (&file["id"], &json!("photo.jpg"), &json!("jpg"))
+    );
+    let source = json!({
+        "content_type": "image/jpeg", "size": 7, "source_type": "ticket_message", "source_id": Uuid::from_u128(5),
+    });
+    assert_eq!(shown["meta"], source);
+    let gone = world.gateway.api_with("").get(&path_of(shown["url"].as_str().unwrap())).await.expect(404);
+    assert_eq!(gone.at("/detail"), "This file has been deleted.", "its bytes are not there");
+    user.delete(&format!("/v1/files/{}", id(shown))).await.expect(204);
+    tell(&world, &user, &file).await;
+    assert_eq!(user.total("/v1/files").await, 0, "an event that comes late brings nothing back");
+    tell(&world, &user, &stored(&world, "support/attachments/0a")).await;
+    assert_eq!(user.total("/v1/files").await, 1, "a file that was stored again is listed again");
+}
+
+#[tokio::test]
+async fn only_the_newest_version_of_a_generated_file_stays() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let versions = |version: i64, key: &str| {
+        let mut file = stored(&world, key);
+        file["version"] = json!(version);
+        file["name"] = json!(format!("v{version}.pdf"));
+        file
+    };
+    for (version, key, expected) in [
+        (2, "billing/d/2", "v2.pdf"),
+        (1, "billing/d/1", "v2.pdf"),
+        (3, "billing/d/3", "v3.pdf"),
+        (2, "billing/d/2", "v3.pdf"),
+    ] {
+        tell(&world, &user, &versions(version, key)).await;
+        let list = user.get("/v1/files").await;
+        assert_eq!((&list["meta"]["total"], &list["data"][0]["name"]), (&json!(1), &json!(expected)));
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_right_is_refused_and_others_are_ignored() {
+    let world = World::new().await;
+    let (user, stranger) = (world.user().await, world.user().await);
+    let good = stored(&world, "support/attachments/0b");
+    let mut foreign = event(&world, &stranger, &good);
+    foreign.r#type = "other.event".into();
+    let refused = deliver(&world, &user, vec![foreign]).await.unwrap_err();
+    assert_eq!(faults(&refused), places(&[("/events/0/account_id", "not_allowed")]));
+    for (key, place) in [("support/../billing/x", "/events/1/data/key"), ("//", "/events/1/data/key")] {
+        let events = vec![event(&world, &user, &good), event(&world, &user, &stored(&world, key))];
+        let refused = deliver(&world, &user, events).await.unwrap_err();
+        assert_eq!(faults(&refused), places(&[(place, "bad_format")]));
+    }
+    let mut nonsense = event(&world, &user, &good);
+    nonsense.data = "{}".into();
+    let refused = deliver(&world, &user, vec![nonsense.clone()]).await.unwrap_err();
+    assert_eq!(faults(&refused), places(&[("/events/0/data", "bad_format")]));
+    nonsense.r#type = "other.event".into();
+    deliver(&world, &user, vec![nonsense]).await.unwrap();
+    assert_eq!(user.total("/v1/files").await, 0);
+}
+
+#[tokio::test]
+async fn the_pdf_of_an_invoice_is_among_the_files_and_is_made_again_after_it_was_deleted() {
+    let mut world = World::new().await;
+    world.telling_billing().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let rows = json!([{"name": "Bread", "unit_price": 5}]);
+    let body = json!({"title": "I", "client_id": client, "rows": rows, "generation_mode": "final"});
+    let invoice = user.create("invoices", body).await;
+    let listed = async || user.total("/v1/files").await;
+    eventually("work hears of the PDF", async || listed().await == 1).await;
+    let file = user.get("/v1/files").await["data"][0].clone();
+    let name = format!("{}.pdf", invoice["number"].as_str().unwrap());
+    assert_eq!((&file["name"], &file["meta"]["source_id"]), (&json!(name), &invoice["id"]));
+    let nobody = world.gateway.api_with("");
+    let pdf = nobody.get(&path_of(file["url"].as_str().unwrap())).await.expect(200);
+    let asked = path_of(invoice["pdf_url"].as_str().unwrap());
+    assert_eq!(pdf.body, nobody.get(&asked).await.expect(200).body);
+    user.delete(&format!("/v1/files/{}", id(&file))).await.expect(204);
+    assert_eq!((listed().await, world.stored()), (json!(0), 0));
+    assert_eq!(nobody.get(&asked).await.expect(200).body, pdf.body, "made again when it is asked for");
+    eventually("it is listed again", async || listed().await == 1).await;
+    let again = user.get("/v1/files").await["data"][0].clone();
+    assert_eq!(nobody.get(&path_of(again["url"].as_str().unwrap())).await.expect(200).body, pdf.body);
+}

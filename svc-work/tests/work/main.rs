@@ -1,0 +1,17 @@
+//! The service as integrations and internal teams see it: over REST through a gateway and over gRPC, with the services
+//! that it asks, on real Postgres.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
+
+mod conversion;
+mod downloads;
+mod events;
+mod files;
+mod heard;
+mod hours;
+mod notes;
+mod projects;
+mod references;
+mod support;
+mod tasks;
+mod uploads;

@@ -1,0 +1,80 @@
+use futures::stream;
+use proto::work::{FileInput, UploadFileRequest};
+use serde_json::json;
+
+use crate::support::{World, faults, path_of, places, problem};
+
+fn first(name: &str, data: &[u8]) -> UploadFileRequest {
+    let file = FileInput { name: name.to_owned(), content_type: String::new() };
+    UploadFileRequest { file: Some(file), data: data.to_vec().into() }
+}
+
+fn next(data: &[u8]) -> UploadFileRequest {
+    UploadFileRequest { file: None, data: data.to_vec().into() }
+}
+
+#[tokio::test]
+async fn a_file_that_comes_in_parts_goes_out_as_a_whole() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let parts = vec![first("../notes.TXT", b"Hel"), next(b""), next(b"lo"), next(&[b'!'; 100_000])];
+    let file = user.upload_parts(parts).await.unwrap();
+    assert_eq!((file.name.as_str(), file.extension.as_str()), ("notes.TXT", "txt"));
+    let meta = file.meta.unwrap();
+    assert_eq!(
+        (meta.content_type.as_str(), meta.size, meta.source_type.as_str()),
+        ("text/plain", 100_005, "upload")
+    );
+    let sent = world.gateway.api_with("").get(&path_of(&file.url)).await.expect(200);
+    assert_eq!(&sent.body[..8], b"Hello!!!");
+    assert_eq!(sent.body.len(), 100_005);
+    let empty = user.upload("empty", "", b"").await;
+    assert_eq!(world.gateway.api_with("").get(&path_of(&empty.url)).await.expect(200).body.len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_has_no_name_leaves_nothing_behind() {
+    let world = World::with(&["--files-max-bytes", "1000"]).await;
+    let user = world.user().await;
+    user.upload_parts(vec![first("a", &[0; 500]), next(&[0; 500])]).await.unwrap();
+    let refused = user.upload_parts(vec![first("a", &[0; 500]), next(&[0; 501])]).await.unwrap_err();
+    assert_eq!(problem(&refused), "too_large");
+    for (parts, expected) in [
+        (vec![], ("/file", "required")),
+        (vec![next(b"x")], ("/file", "required")),
+        (vec![first(" ", b"x")], ("/file/name", "required")),
+        (vec![first("a\0", b"x")], ("/file/name", "bad_text")),
+        (vec![first("a", b"x"), first("b", b"y")], ("/file", "repeated")),
+    ] {
+        let refused = user.upload_parts(parts).await.unwrap_err();
+        assert_eq!(faults(&refused), places(&[expected]));
+    }
+    assert_eq!((world.stored(), user.total("/v1/files").await), (1, json!(1)));
+}
+
+#[tokio::test]
+async fn a_repeated_upload_is_kept_once() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let upload = async |parts: Vec<UploadFileRequest>| {
+        let request = user.token.keyed("k", stream::iter(parts));
+        user.files().upload_file(request).await.map(|answer| answer.into_inner().data.unwrap())
+    };
+    let one = upload(vec![first("a", b"xyz")]).await.unwrap();
+    let two = upload(vec![first("a", b"x"), next(b"yz")]).await.unwrap();
+    assert_eq!(one, two);
+    let other = upload(vec![first("a", b"other")]).await.unwrap_err();
+    assert_eq!(problem(&other), "idempotency_key_reused");
+    assert_eq!((world.stored(), user.total("/v1/files").await), (1, json!(1)));
+}
+
+#[tokio::test]
+async fn only_the_mesh_may_upload() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let mut key = user.token.clone();
+    key.scopes = vec!["files.write".to_owned()];
+    let refused =
+        user.files().upload_file(key.request(stream::iter(vec![first("a", b"x")]))).await.unwrap_err();
+    assert_eq!(problem(&refused), "insufficient_scope");
+}
