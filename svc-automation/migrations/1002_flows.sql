@@ -81,6 +81,7 @@ create index run_newest on run (account_id, created_at desc, id desc);
 create index run_of_status on run (account_id, status, created_at desc, id desc);
 create index run_of_flow on run (account_id, flow_id, created_at desc, id desc);
 create index run_due on run (account_id, next_at, id) where next_at is not null;
+create index run_ended on run (account_id, finished_at) where finished_at is not null;
 create index run_open on run (account_id) where finished_at is null;
 
 -- The steps of a run that have begun.

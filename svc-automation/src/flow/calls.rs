@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::template::is_template;
 
-/// Areas whose rpcs every service has, or that are not about an account: not for flows.
-const FOREIGN: [&str; 2] = ["api", "accounts"];
+/// Areas whose rpcs every service has or that are not about an account, and this service itself, since no service calls
+/// itself: not for flows.
+const FOREIGN: [&str; 3] = ["api", "accounts", "automation"];
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
 /// An rpc that can be called.
@@ -178,6 +179,7 @@ mod tests {
             "admin.relations.v1.ClientService/Nothing",
             "admin.api.v1.ProvisioningService/ProvisionAccount",
             "admin.accounts.v1.AccountService/CreateAccount",
+            "admin.automation.v1.FlowService/StartFlow",
         ] {
             assert!(find(wrong).is_err(), "{wrong}");
         }

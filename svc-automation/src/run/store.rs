@@ -4,7 +4,7 @@ use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
 use chassis::row::Columns;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
@@ -12,6 +12,9 @@ use uuid::Uuid;
 
 use super::{LIST, Outcome, Record, Status, StepRecord};
 use crate::Error;
+
+/// How long a run is kept after its end.
+const KEPT: TimeDelta = TimeDelta::days(90);
 
 macro_rules! columns {
     () => {
@@ -287,4 +290,29 @@ pub(crate) async fn account_name(connection: &mut PgConnection, account: Account
             .fetch_optional(connection)
             .await?;
     Ok(name.unwrap_or_default())
+}
+
+/// Forgets runs that ended long ago, with their steps, at most `most` of them; returns when each was created. One that is
+/// being restarted is not among them.
+pub(crate) async fn purge(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+    most: i64,
+) -> Result<Vec<DateTime<Utc>>, Error> {
+    let purged = sqlx::query_scalar(
+        "with old as (
+            select id from automation.run where account_id = $1 and finished_at < $2
+            order by finished_at limit $3 for update
+         ), steps as (
+            delete from automation.run_step where account_id = $1 and run_id in (select id from old)
+         )
+         delete from automation.run where account_id = $1 and id in (select id from old) returning created_at",
+    )
+    .bind(account)
+    .bind(now - KEPT)
+    .bind(most)
+    .fetch_all(connection)
+    .await?;
+    Ok(purged)
 }

@@ -269,6 +269,8 @@ async fn redeliver(
     input: &RedeliverWebhookRequest,
 ) -> Result<RedeliverWebhookResponse, Error> {
     let (account, now) = (tx.account(), tx.now());
+    // There is nothing but ids, and one of an odd form is unknown.
+    tx.faults = proto::Faults::default();
     let endpoint = id_of(tx, &input.id)?;
     store::find(tx.db(), account, endpoint).await?.ok_or(UNKNOWN)?;
     let id = id::parse(&input.delivery_id).ok_or(UNKNOWN_DELIVERY)?;

@@ -175,18 +175,18 @@ async fn queue(
 }
 
 /// Ends a run that cannot go on for a reason that its author could not know. Never goes on.
-pub(super) async fn give_up(job: &Job, loaded: &Loaded, why: &'static str) -> Result<bool, Error> {
+pub(super) async fn give_up(job: &Job, loaded: &Loaded, why: &str) -> Result<bool, Error> {
     tracing::error!(run = %loaded.run.id, why, "a run cannot go on");
-    job.write(&(loaded.run.id, why), abandon).await?;
+    job.write(&(loaded.run.id, why.to_owned()), abandon).await?;
     Ok(false)
 }
 
-async fn abandon(tx: &mut Tx<'_>, (run, why): &(Uuid, &'static str)) -> Result<(), crate::Error> {
+async fn abandon(tx: &mut Tx<'_>, (run, why): &(Uuid, String)) -> Result<(), crate::Error> {
     let (account, now) = (tx.account(), tx.now());
     if let Some(mut run) = store::find_locked(tx.db(), account, *run).await?
         && !run.status.is_finished()
     {
-        (*why).clone_into(&mut run.error);
+        run.error.clone_from(why);
         finish(&mut run, Status::Failed, now);
         store::update(tx.db(), account, &run).await?;
     }
