@@ -185,7 +185,7 @@ fn invalid(faults: &Faults) -> Status {
 }
 
 /// What a status says, its faults included, as text that can be stored: of bounded length, without NUL.
-pub(crate) fn explain(status: &Status) -> String {
+pub fn explain(status: &Status) -> String {
     let mut text = format!("{:?}: {}", status.code(), status.message());
     let details = rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
     let bad = details.iter().filter(|detail| detail.type_url.ends_with("/google.rpc.BadRequest"));

@@ -1,7 +1,9 @@
 //! What every service shares: configuration, telemetry, server and client set-up, account context, the write
-//! transaction, paging, numbering, formats of values, mail, files, workers, clock and errors. Knows no business word.
+//! transaction, paging, numbering, formats of values, JSON and protobuf, mail, files, workers, clock and errors. Knows no
+//! business word.
 
 pub mod account;
+mod bytes_codec;
 pub mod call;
 pub mod clock;
 pub mod config;
@@ -36,6 +38,7 @@ pub mod telemetry;
 pub mod time;
 pub mod token;
 pub mod totals;
+pub mod transcode;
 pub mod worker;
 pub mod write;
 

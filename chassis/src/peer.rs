@@ -8,8 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use tonic::client::Grpc;
+use tonic::metadata::MetadataMap;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
+use tonic::{Request, Response, Status};
 
+use crate::bytes_codec::AsBytes;
 use crate::config::{PeerAddress, TlsSettings};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -76,6 +82,26 @@ impl Peer {
         }
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         channels[turn % channels.len()].1.clone()
+    }
+
+    /// Calls an rpc by its path with wire bytes, for those who translate messages and do not know their types.
+    pub async fn call(
+        &self,
+        path: PathAndQuery,
+        message: Bytes,
+        metadata: MetadataMap,
+        timeout: Duration,
+        most: usize,
+    ) -> Result<Response<Bytes>, Status> {
+        let mut grpc = Grpc::new(self.channel()).max_decoding_message_size(most);
+        grpc.ready().await.map_err(|error| {
+            let mut status = Status::unavailable("the service cannot be reached");
+            status.set_source(Arc::new(error));
+            status
+        })?;
+        let mut request = Request::from_parts(metadata, tonic::Extensions::default(), message);
+        request.set_timeout(timeout);
+        grpc.unary(request, path, AsBytes).await
     }
 }
 

@@ -62,6 +62,7 @@ struct Waiting {
     r#type: String,
     data: String,
     occurred_at: DateTime<Utc>,
+    depth: i32,
     attempts: i32,
 }
 
@@ -96,7 +97,7 @@ impl Relay {
         let mut connection = job.db().read().await?;
         // `offset 0` keeps the planner from joining: it would read the account's whole backlog for every batch.
         let mut batch: Vec<Waiting> = sqlx::query_as(
-            "select entity_type, entity_id, sequence, id, type, data, occurred_at, attempts from outbox event
+            "select entity_type, entity_id, sequence, id, type, data, occurred_at, depth, attempts from outbox event
              where account_id = $1 and listener = $2 and dead_at is null and not exists (
                 select from outbox earlier
                 where earlier.account_id = event.account_id and earlier.listener = event.listener
@@ -112,10 +113,11 @@ impl Relay {
         .fetch_all(&mut *connection)
         .await?;
         let full = i64::try_from(batch.len()).is_ok_and(|count| count == BATCH);
-        let mut bytes = 0;
+        let (mut bytes, depth) = (0, batch.first().map_or(0, |event| event.depth));
+        // What a listener emits in turn has the depth of its call, so one call has events of one depth only.
         let fitting = batch.iter().take_while(|event| {
             bytes += event.data.len();
-            bytes <= BATCH_BYTES
+            bytes <= BATCH_BYTES && event.depth == depth
         });
         let fitting = fitting.count().max(1);
         let cut = fitting < batch.len();
@@ -170,10 +172,12 @@ impl Relay {
             sequence: waiting.sequence,
             occurred_at: Some(timestamp(waiting.occurred_at)),
             data: waiting.data.clone(),
+            depth: depth(waiting),
         };
         let mut request = Request::new(DeliverEventsRequest { events: events.iter().map(event).collect() });
         request.set_timeout(TIMEOUT);
-        let token = self.tokens.mint_mesh(job.account(), self.service, job.now());
+        let depth = events.first().map_or(0, depth);
+        let token = self.tokens.mint_caused(job.account(), (self.service, self.service), depth, job.now());
         let token =
             MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
         request.metadata_mut().insert(token::HEADER, token);
@@ -196,6 +200,10 @@ impl Relay {
         count("refused", outcome.refused.len());
         Ok(())
     }
+}
+
+fn depth(event: &Waiting) -> u32 {
+    u32::try_from(event.depth).unwrap_or_default()
 }
 
 async fn settle(tx: &mut Tx<'_>, outcome: &Outcome) -> Result<(), Error> {

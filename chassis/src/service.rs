@@ -39,7 +39,8 @@ pub trait Service: Send + Sync + 'static {
     /// The migrations of its own tables; versions from 1001 on, below are the chassis'.
     fn migrations() -> &'static Migrator;
 
-    /// Adds settings that only it has to its command line; [`Runtime::options`] has their values.
+    /// Adds settings that only it has to its command line, whose values are in [`Runtime::options`], and subcommands,
+    /// which [`Service::command`] runs.
     fn options(command: clap::Command) -> clap::Command {
         command
     }
@@ -72,6 +73,11 @@ pub trait Service: Send + Sync + 'static {
         &[]
     }
 
+    /// Runs a subcommand that [`Service::options`] added. An error is told to the operator.
+    async fn command(_runtime: &Runtime, name: &str, _arguments: &ArgMatches) -> Result<(), String> {
+        Err(format!("there is no command {name}"))
+    }
+
     /// Creates what every account starts with, if it is not there yet. Must be repeatable.
     async fn provision(_tx: &mut Tx<'_>) -> Result<(), Error> {
         Ok(())
@@ -91,11 +97,16 @@ pub struct Definition {
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
     pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
     pub referables: &'static [Referable],
+    pub command: Run,
     pub provision: Provision,
 }
 
 /// What a service serves besides gRPC.
 pub type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// Runs a subcommand of the service's own.
+pub type Run = for<'a> fn(&'a Runtime, &'a str, &'a ArgMatches) -> Ran<'a>;
+pub type Ran<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// Creates what an account starts with.
 pub type Provision = for<'a, 'b> fn(&'a mut Tx<'b>) -> Provisioned<'a>;
@@ -109,6 +120,13 @@ impl Definition {
         fn serve_besides<S: Service>(runtime: Runtime, stop: watch::Receiver<Stage>) -> Serving {
             S::serve_besides(runtime, stop)
         }
+        fn command<'a, S: Service>(
+            runtime: &'a Runtime,
+            name: &'a str,
+            arguments: &'a ArgMatches,
+        ) -> Ran<'a> {
+            Box::pin(async move { S::command(runtime, name, arguments).await })
+        }
         Self {
             name: S::NAME,
             about: S::ABOUT,
@@ -120,6 +138,7 @@ impl Definition {
             attachments: S::attachments,
             serve_besides: serve_besides::<S>,
             referables: S::referables(),
+            command: command::<S>,
             provision: provision::<S>,
         }
     }
@@ -225,6 +244,9 @@ fn run_command_line(service: Definition) -> ExitCode {
         Err(message) => return fail(service.name, &message),
     };
     let options = command.get_matches();
+    if options.subcommand_name().is_some_and(|name| !Command::has_subcommand(name)) {
+        return run_own_command(service, options);
+    }
     let cli = match Cli::from_arg_matches(&options) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
@@ -238,6 +260,21 @@ fn run_command_line(service: Definition) -> ExitCode {
                 dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
             }
         }
+    })
+}
+
+/// A subcommand of the service's own, with the settings that every command has.
+fn run_own_command(service: Definition, options: ArgMatches) -> ExitCode {
+    let settings = Settings::from_arg_matches(&options);
+    let (settings, own) = match settings.and_then(|s| Ok((s, ServiceSettings::from_arg_matches(&options)?))) {
+        Ok(settings) => settings,
+        Err(error) => error.exit(),
+    };
+    run(service.name, &settings.clone(), async move {
+        let Some((name, arguments)) = options.subcommand() else { return Ok(()) };
+        let (name, arguments) = (name.to_owned(), arguments.clone());
+        let runtime = Runtime::new(service.name, &settings, &own, options, Clock::system())?;
+        (service.command)(&runtime, &name, &arguments).await
     })
 }
 

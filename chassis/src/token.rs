@@ -34,6 +34,8 @@ pub struct Identity {
     pub actor: String,
     pub actor_name: String,
     pub scopes: Vec<String>,
+    /// How many times in a row an event has led to a call; 0 when a person or an integration calls.
+    pub depth: u32,
     expires_at: i64,
 }
 
@@ -80,6 +82,28 @@ impl Tokens {
         scopes: &[String],
         now: DateTime<Utc>,
     ) -> String {
+        self.mint_at_depth(account, (actor, name), scopes, 0, now)
+    }
+
+    /// A token for a call that an event led to, `depth` of them in a row. What the call emits tells of it.
+    pub fn mint_caused(
+        &self,
+        account: &Account,
+        actor: (&str, &str),
+        depth: u32,
+        now: DateTime<Utc>,
+    ) -> String {
+        self.mint_at_depth(account, actor, &[MESH_SCOPE.to_owned()], depth, now)
+    }
+
+    fn mint_at_depth(
+        &self,
+        account: &Account,
+        (actor, name): (&str, &str),
+        scopes: &[String],
+        depth: u32,
+        now: DateTime<Utc>,
+    ) -> String {
         let context = Context {
             account_id: account.id.uuid().as_bytes().to_vec().into(),
             actor: actor.to_owned(),
@@ -89,6 +113,7 @@ impl Tokens {
             country: account.country.clone(),
             currency: account.currency.clone(),
             expires_at: now.timestamp() + LIFETIME_SECONDS,
+            depth,
         };
         let payload = URL_SAFE_NO_PAD.encode(context.encode_to_vec());
         let tag = self.secrets.first().map(|secret| sign(secret, &payload)).unwrap_or_default();
@@ -150,6 +175,7 @@ impl Tokens {
             actor: context.actor,
             actor_name: context.actor_name,
             scopes: context.scopes,
+            depth: context.depth,
             expires_at: context.expires_at,
         });
         let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
@@ -209,6 +235,14 @@ mod tests {
         assert!(identity.has_scope("a.read") && !identity.has_scope("a.write"));
         assert!(tokens.verify(&token, now + TimeDelta::seconds(LIFETIME_SECONDS)).is_some());
         assert!(tokens.verify(&token, now + TimeDelta::seconds(LIFETIME_SECONDS + 1)).is_none());
+    }
+
+    #[test]
+    fn a_token_tells_how_many_events_led_to_the_call() {
+        let (now, tokens) = (DateTime::UNIX_EPOCH, Tokens::new("secret"));
+        let caused = tokens.verify(&tokens.mint_caused(&account(), ("a", "A"), 3, now), now).unwrap();
+        assert!(caused.depth == 3 && caused.is_mesh());
+        assert_eq!(tokens.verify(&tokens.mint_mesh(&account(), "a", now), now).unwrap().depth, 0);
     }
 
     #[test]

@@ -62,6 +62,11 @@ impl<'a> Tx<'a> {
         self.account.id
     }
 
+    /// How many events in a row led to this transaction; see [`Identity::depth`](crate::token::Identity).
+    pub fn depth(&self) -> u32 {
+        self.caller.map_or(0, |caller| caller.identity.depth)
+    }
+
     /// The account's time zone, country and currency.
     pub fn settings(&self) -> &'a Account {
         self.account
@@ -337,8 +342,9 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
     let (lists, buckets, slots, entries) = tx.totals.rows();
     sqlx::query(
         "with events as (
-            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-            select $1, listener, entity_type, entity_id, sequence, id, type, data, $2, $2
+            insert into outbox
+                (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
+            select $1, listener, entity_type, entity_id, sequence, id, type, data, $17, $2, $2
             from unnest($3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[], $9::text[])
                 as event (listener, entity_type, entity_id, sequence, id, type, data)
         ), totals as (
@@ -366,6 +372,7 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
     .bind(response)
     .bind(tx.caller.map(|context| context.rpc))
     .bind(response.and(tx.caller).and_then(|context| context.idempotency_key.as_deref()))
+    .bind(i32::try_from(tx.depth()).unwrap_or(i32::MAX))
     .execute(&mut *tx.connection)
     .await?;
     Ok(())

@@ -39,6 +39,7 @@ impl EventListenerService for Ears {
         let mood = self.calls.fetch_add(1, Ordering::SeqCst) % 3;
         let events = request.into_inner().events;
         assert!((1..=100).contains(&events.len()));
+        assert!(events.iter().all(|event| event.depth == events[0].depth), "what follows has one depth");
         if self.is_moody && mood == 0 {
             return Err(Status::unavailable("not now"));
         }
@@ -226,4 +227,25 @@ async fn a_large_backlog_goes_out_in_bounded_batches() {
     assert_eq!(ears.count(), 150);
     ears.assert_order_per_entity();
     assert!(ears.calls.load(Ordering::SeqCst) >= 10);
+}
+
+#[tokio::test]
+async fn a_listener_is_told_how_many_events_led_to_each() {
+    let (database, clock, ears) = (database().await, testing::clock(), Ears::default());
+    let (address, _server) = ears.listen("127.0.0.1:0").await;
+    let flags = ["--listeners", &format!("ears=http://{address}")];
+    let emitting = testing::start_with::<Bare>(database.url(), &clock, &flags).await;
+    let account = testing::account();
+    for entity in 1..=3 {
+        emit(&emitting.runtime.db, &account, Uuid::from_u128(entity), 1, "{}").await;
+    }
+    sqlx::query("update bare.outbox set depth = 2 where entity_id = $1")
+        .bind(Uuid::from_u128(2))
+        .execute(&mut database.connect().await)
+        .await
+        .unwrap();
+    let _working = testing::start_working::<Bare>(database.url(), &clock, &flags).await;
+    eventually("all are heard", async || ears.count() == 3).await;
+    let depths: Vec<u32> = ears.heard.lock().unwrap().iter().map(|event| event.depth).collect();
+    assert_eq!(depths, [0, 2, 0]);
 }

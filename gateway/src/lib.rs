@@ -15,7 +15,7 @@ pub mod serve;
 pub mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod transcode;
 
+pub use chassis::transcode;
 pub use serve::{MIGRATIONS, NAME, serve};
 pub use settings::Settings;

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use chassis::peer::Peer;
 use http::uri::PathAndQuery;
-use tonic::client::Grpc;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Response, Status};
 use tower::retry::budget::{Budget, TpsBudget};
 
 use super::problem::is_transport;
@@ -57,55 +55,6 @@ pub async fn call(peer: &Peer, budget: &TpsBudget, outgoing: &Outgoing) -> Resul
 }
 
 async fn attempt(peer: &Peer, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
-    let mut grpc = Grpc::new(peer.channel()).max_decoding_message_size(MAX_ANSWER);
-    grpc.ready().await.map_err(|error| {
-        let mut status = Status::unavailable("the service cannot be reached");
-        status.set_source(std::sync::Arc::new(error));
-        status
-    })?;
-    let mut request = Request::from_parts(
-        outgoing.metadata.clone(),
-        tonic::Extensions::default(),
-        outgoing.message.clone(),
-    );
-    request.set_timeout(outgoing.timeout);
-    grpc.unary(request, outgoing.path.clone(), Raw).await
-}
-
-/// Messages as they are: the gateway translates bytes, not types.
-#[derive(Clone, Copy, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, target: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        target.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(source.copy_to_bytes(source.remaining())))
-    }
+    let Outgoing { path, message, metadata, timeout, .. } = outgoing;
+    peer.call(path.clone(), message.clone(), metadata.clone(), *timeout, MAX_ANSWER).await
 }

@@ -153,6 +153,16 @@ async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)>
         let thing = owner.post(prefix.trim_end_matches('/'), body).await.expect(201);
         things.push((prefix, id(&thing)));
     }
+    let endpoint = json!({"url": "https://example.com", "description": "Owner's endpoint"});
+    let endpoint = owner.post("/v1/webhook-endpoints", endpoint).await.expect(201);
+    things.push(("/v1/webhook-endpoints/", id(&endpoint)));
+    let flow = owner.get("/v1/automation/flows?trigger_type=event").await.expect(200).at("/data/0");
+    let flow_id = flow["id"].as_str().unwrap().to_owned();
+    owner.patch(&format!("/v1/automation/flows/{flow_id}"), json!({"active": true})).await.expect(200);
+    let event = json!({"event": flow["trigger_key"], "entity_type": "Owner's thing"});
+    let fired = owner.post("/v1/automation/trigger", event).await.expect(200);
+    let run = fired.at("/data/runs/0/run_id").as_str().unwrap().to_owned();
+    things.extend([("/v1/automation/flows/", flow_id), ("/v1/automation/runs/", run)]);
     things
 }
 

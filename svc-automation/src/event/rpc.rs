@@ -1,21 +1,16 @@
-//! Takes events in.
+//! Takes events in from other services.
 
-use chassis::{Call, Db, Error, Tx};
+use chassis::{Call, Db, Tx};
 use proto::At;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
 use tonic::{Request, Response, Status};
 
-use super::{rules, store};
+use super::{operations, rules};
+use crate::Error;
 
 pub(crate) struct Rpc {
-    db: Db,
-}
-
-impl Rpc {
-    pub fn new(db: Db) -> Self {
-        Self { db }
-    }
+    pub db: Db,
 }
 
 #[tonic::async_trait]
@@ -30,13 +25,13 @@ impl EventListenerService for Rpc {
 
 /// The whole batch or nothing of it.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
+    let account = tx.account();
     let place = At::ROOT.name("events");
     let mut events = Vec::with_capacity(input.events.len());
     for (index, event) in input.events.iter().enumerate() {
         events.extend(rules::accept(event, account, &place.index(index), &mut tx.faults));
     }
     tx.valid()?;
-    store::insert_new(tx.db(), account, &events, now).await?;
+    operations::take(tx, &events).await?;
     Ok(DeliverEventsResponse {})
 }

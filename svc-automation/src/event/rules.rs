@@ -6,6 +6,61 @@ use proto::{At, Faults};
 
 use super::Event;
 
+/// The events that the product itself knows by name.
+pub(crate) const BUILT_IN: [&str; 46] = [
+    "ticket.created",
+    "ticket.inbound_message",
+    "ticket.message",
+    "ticket.status_changed",
+    "ticket.closed",
+    "ticket.stale",
+    "quote.created",
+    "quote.viewed",
+    "quote.accepted",
+    "quote.phase_changed",
+    "quote.converted_to_project",
+    "quote.silent",
+    "deal.created",
+    "deal.phase_changed",
+    "deal.won",
+    "deal.lost",
+    "deal.quote_accepted",
+    "deal.stalled",
+    "deal.phase_idle",
+    "deal.close_due",
+    "deal.no_followup",
+    "sales.document_sent",
+    "invoice.created",
+    "invoice.credited",
+    "invoice.paid",
+    "invoice.late",
+    "project.created",
+    "project.status_changed",
+    "project.completed",
+    "project.phase_completed",
+    "workorder.completed",
+    "customer.created",
+    "customer.updated",
+    "customer.first_invoice_paid",
+    "customer.inactive",
+    "customer.no_followup",
+    "customer.payment_overdue",
+    "subscription.expiring",
+    "mail.unanswered",
+    "document.draft",
+    "work.recurring",
+    "planning.scheduled",
+    "planning.rescheduled",
+    "planning.updated",
+    "planning.unscheduled",
+    "planning.deleted",
+];
+
+/// One event has two names in use.
+pub(crate) fn canonical(name: &str) -> &str {
+    if name == "quote.fase_changed" { "quote.phase_changed" } else { name }
+}
+
 /// The event, if it can be kept. An event of another account is a fault of the sender: a token speaks for one account.
 pub(crate) fn accept(
     event: &proto::api::Event,
@@ -30,16 +85,29 @@ pub(crate) fn accept(
     }
     Some(Event {
         id: id?,
-        kind: event.r#type.clone(),
+        kind: canonical(&event.r#type).to_owned(),
         entity_type: event.entity_type.clone(),
         entity_id: event.entity_id.clone(),
         sequence: Some(event.sequence),
         data: or_empty_object(&event.data),
         occurred_at: occurred_at?,
+        depth: event.depth,
     })
 }
 
 /// Data that was left out is an empty object.
 pub(crate) fn or_empty_object(data: &str) -> String {
     if data.is_empty() { "{}".to_owned() } else { data.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_names_of_a_changed_quote_are_one_event() {
+        assert_eq!(canonical("quote.fase_changed"), "quote.phase_changed");
+        assert_eq!(canonical("quote.viewed"), "quote.viewed");
+        assert!(BUILT_IN.contains(&canonical("quote.fase_changed")));
+    }
 }

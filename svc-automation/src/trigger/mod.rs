@@ -1,6 +1,6 @@
 //! Triggers: events that integrations fire.
 
 mod rpc;
-mod rules;
+pub(crate) mod rules;
 
 pub(crate) use rpc::Rpc;

@@ -1,7 +1,7 @@
 //! JSON to protobuf wire bytes and back, by plans that are computed once from the descriptor.
 //!
-//! Owns the JSON shapes of the contract and the places of faults. Pure: knows no HTTP server, no service and no
-//! resource. No input, from outside or from a service, can make it panic.
+//! Owns the JSON shapes of the contract and the places of faults, for the gateway and for whoever calls an rpc by its name.
+//! Pure: knows no HTTP server, no service and no resource. No input, from outside or from a service, can make it panic.
 
 mod body;
 mod json;

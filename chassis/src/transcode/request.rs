@@ -25,6 +25,8 @@ pub struct RequestPlan {
     sources: Vec<Source>,
     body: Target,
     has_mask: bool,
+    /// The field of a whole message whose fields the mask lists, by its index.
+    masked: Option<usize>,
     needs_a_field: bool,
 }
 
@@ -121,7 +123,16 @@ impl RequestPlan {
         if needs_a_field && target == Target::None {
             return Err(Refusal("needs_a_field is set, but the rule has no body; add `body`".to_owned()));
         }
-        Ok(Self { shape, sources, body: target, has_mask, needs_a_field })
+        Ok(Self { shape, sources, body: target, has_mask, masked: None, needs_a_field })
+    }
+
+    /// For programs: the JSON is the whole request message, whatever route the rpc has or has not. A mask is filled with
+    /// the fields that the message beside it has, as that of a PATCH is with those of the body.
+    pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
+        let mut plan = Self::of(message, &[], "*", false)?;
+        let mut bodies = (0..plan.shape.fields.len()).filter(|index| is_body(&plan.shape.fields[*index]));
+        plan.masked = bodies.next().filter(|_| plan.has_mask && bodies.next().is_none());
+        Ok(plan)
     }
 
     /// Whether the operation reads a body.
@@ -230,7 +241,7 @@ impl RequestPlan {
                 (Source::Query, _) => put_parameter(field, &parameters[index], encoder.faults, &mut out),
                 // Always there, also when it is empty: without a mask a service would take the request as a whole.
                 (Source::Mask, _) => put_nested(field.number, &mut out, |out| {
-                    for name in content.iter().flat_map(|content| content.names(self.body_shape())) {
+                    for name in content.map(|content| self.mask(content)).unwrap_or_default() {
                         put_bytes(1, name.as_bytes(), out);
                     }
                 }),
@@ -248,6 +259,18 @@ impl RequestPlan {
             }
         }
         out
+    }
+
+    /// The names of the fields that the request speaks of, in the order of their numbers.
+    fn mask(&self, content: &Content<'_>) -> Vec<&str> {
+        let Some((index, Kind::Message(shape))) =
+            self.masked.map(|index| (index, &self.shape.fields[index].kind))
+        else {
+            return content.names(self.body_shape()).collect();
+        };
+        let Some(Json::Object(entries)) = content.values[index] else { return Vec::new() };
+        let fields = shape.by_number.iter().map(|index| shape.fields[*index].name.as_str());
+        fields.filter(|name| entries.iter().any(|(key, _)| key == name)).collect()
     }
 
     /// Translates a pointer into the request message, from `bind` or from a service, to what the integrator sent.

@@ -1,39 +1,24 @@
-//! Events and triggers through the real service on real Postgres.
+//! Events and triggers: each kept once, and handed on to the flows that wait for it.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
-use chassis::testing::{self, Started, TestCaller, TestDatabase};
-use chassis::{Account, Service};
-use prost::Message;
-use proto::api::event_listener_service_client::EventListenerServiceClient;
+use chassis::testing;
 use proto::api::{DeliverEventsRequest, Event};
+use proto::automation::event_service_client::EventServiceClient;
 use proto::automation::trigger_service_client::TriggerServiceClient;
-use proto::automation::{TriggerWebhookRequest, WebhookTriggerInput};
-use proto::google::rpc;
-use svc_automation::Automation;
-use tonic::{Code, Status};
+use proto::automation::{ListEventsRequest, TriggerWebhookRequest, WebhookTriggerInput};
+use serde_json::json;
+use tonic::Status;
 use uuid::Uuid;
 
-struct World {
-    database: TestDatabase,
-    service: Started,
-    account: Account,
-    caller: TestCaller,
-}
+use crate::support::{MAKE_CLIENT, World, fault, faults};
 
 async fn world() -> World {
-    let database = TestDatabase::new(&[(Automation::NAME, Automation::migrations())]).await;
-    let clock = testing::clock();
-    let service = testing::start::<Automation>(database.url(), &clock).await;
-    let account = testing::account();
-    let caller = TestCaller::mesh(&account, &clock);
-    World { database, service, account, caller }
+    World::idle().await
 }
 
 impl World {
     async fn deliver(&self, events: Vec<Event>) -> Result<(), Status> {
-        let mut client = EventListenerServiceClient::new(self.service.channel());
-        client.deliver_events(self.caller.request(DeliverEventsRequest { events })).await.map(|_| ())
+        let request = self.caller.request(DeliverEventsRequest { events });
+        self.listener().deliver_events(request).await.map(|_| ())
     }
 
     async fn stored(&self) -> Vec<(String, String, String, Option<i64>)> {
@@ -53,20 +38,9 @@ impl World {
             sequence: number,
             occurred_at: Some(chassis::time::timestamp(testing::moment())),
             data: "{}".into(),
+            depth: 0,
         }
     }
-}
-
-/// Where the faults are, and their codes.
-fn faults(status: &Status) -> Vec<(String, String)> {
-    assert_eq!(status.code(), Code::InvalidArgument);
-    let details = rpc::Status::decode(status.details()).unwrap().details;
-    let bad = rpc::BadRequest::decode(details[1].value.as_slice()).unwrap();
-    bad.field_violations.into_iter().map(|fault| (fault.field, fault.reason)).collect()
-}
-
-fn fault(pointer: &str, code: &str) -> (String, String) {
-    (pointer.to_owned(), code.to_owned())
 }
 
 #[tokio::test]
@@ -87,7 +61,7 @@ async fn many_deliveries_of_the_same_batch_at_once_store_it_once() {
     for turn in 0..20 {
         let events = if turn % 2 == 0 { batch.clone() } else { backwards.clone() };
         let request = world.caller.request(DeliverEventsRequest { events });
-        let mut client = EventListenerServiceClient::new(world.service.channel());
+        let mut client = world.listener();
         deliveries.spawn(async move { client.deliver_events(request).await.map(|_| ()) });
     }
     for delivered in deliveries.join_all().await {
@@ -123,9 +97,9 @@ async fn every_fault_of_a_batch_is_reported() {
 }
 
 #[tokio::test]
-async fn a_trigger_is_stored_with_its_data_and_matches_nothing_yet() {
+async fn a_trigger_is_stored_with_its_data_and_matches_nothing_without_a_flow() {
     let world = world().await;
-    let mut client = TriggerServiceClient::new(world.service.channel());
+    let mut client = TriggerServiceClient::new(world.channel());
     let input = WebhookTriggerInput {
         event: "order.shipped".into(),
         data: r#"{"order": 4711}"#.into(),
@@ -144,7 +118,7 @@ async fn a_trigger_is_stored_with_its_data_and_matches_nothing_yet() {
 #[tokio::test]
 async fn a_trigger_without_a_proper_name_is_refused() {
     let world = world().await;
-    let mut client = TriggerServiceClient::new(world.service.channel());
+    let mut client = TriggerServiceClient::new(world.channel());
     let long = "a".repeat(129);
     let cases = [("", "required"), ("Order Shipped", "bad_format"), ("é", "bad_format"), (&long, "too_long")];
     for (event, code) in cases {
@@ -159,4 +133,68 @@ async fn a_trigger_without_a_proper_name_is_refused() {
         fault("/trigger/event", "required")
     );
     assert!(world.stored().await.is_empty());
+}
+
+const ON_CHANGE: &str = "
+name: On change
+trigger: {custom: thing.changed}
+steps:
+  - {id: pause, wait: {for: 1d}}
+";
+
+#[tokio::test]
+async fn every_new_event_starts_its_flows_once_and_in_order() {
+    let world = world().await;
+    world.apply(ON_CHANGE).await;
+    world.deliver((1..=3).map(|number| world.event(number)).collect()).await.unwrap();
+    world.deliver((2..=4).map(|number| world.event(number)).collect()).await.unwrap();
+    let events: Vec<Uuid> = sqlx::query_scalar("select event_id from automation.run order by id")
+        .fetch_all(&mut world.database.connect().await)
+        .await
+        .unwrap();
+    assert_eq!(events, (1..=4).map(Uuid::from_u128).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn both_trigger_routes_tell_what_they_started() {
+    let world = world().await;
+    let flow = world.apply(MAKE_CLIENT).await;
+    let fired = world.fire("make.client", &json!({"name": "A"})).await;
+    assert_eq!((fired.event.as_str(), fired.matched), ("make.client", 1));
+    assert_eq!((fired.runs[0].flow_id.as_str(), fired.runs[0].status.as_str()), (flow.id.as_str(), "queued"));
+    let trigger =
+        WebhookTriggerInput { event: "make.client".into(), entity_id: Some(7), ..Default::default() };
+    let request = world.caller.request(TriggerWebhookRequest { trigger: Some(trigger) });
+    let answer = world.triggers().trigger_webhook(request).await.unwrap().into_inner().data.unwrap();
+    assert_eq!((answer.matched, answer.runs[0].flow_guid.as_str()), (1, flow.id.as_str()));
+    let run = world.run(&answer.runs[0].run_guid).await;
+    assert_eq!((run.status.as_str(), run.meta.unwrap().entity_id.as_str()), ("queued", "7"));
+}
+
+#[tokio::test]
+async fn an_event_with_two_names_is_one_and_is_told_as_it_was_sent() {
+    let world = world().await;
+    world.apply("{name: A, trigger: {event: quote.fase_changed}, steps: [{id: a, wait: {for: 1d}}]}").await;
+    for name in ["quote.fase_changed", "quote.phase_changed"] {
+        let fired = world.fire(name, &json!({})).await;
+        assert_eq!((fired.event.as_str(), fired.matched), (name, 1));
+    }
+}
+
+#[tokio::test]
+async fn the_events_of_the_last_month_are_listed() {
+    let world = world().await;
+    world.fire("a.b", &json!({"n": 1})).await;
+    world.clock.advance(chrono::TimeDelta::days(20));
+    world.fire("a.c", &json!({"n": 2})).await;
+    let list = async |request: ListEventsRequest| {
+        let mut client = EventServiceClient::new(world.channel());
+        let answer = client.list_events(world.caller.request(request)).await.unwrap().into_inner();
+        answer.data.into_iter().map(|event| event.r#type).collect::<Vec<_>>()
+    };
+    assert_eq!(list(ListEventsRequest::default()).await, ["a.c", "a.b"]);
+    let only = ListEventsRequest { r#type: "a.b".into(), ..ListEventsRequest::default() };
+    assert_eq!(list(only).await, ["a.b"]);
+    world.clock.advance(chrono::TimeDelta::days(11));
+    assert_eq!(list(ListEventsRequest::default()).await, ["a.c"]);
 }

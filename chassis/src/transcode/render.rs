@@ -71,12 +71,18 @@ impl ResponsePlan {
         Ok(Self { envelope, has_meta, data_id })
     }
 
+    /// For programs: the message as it is, without an envelope.
+    pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
+        let envelope = Shape::of(message, Direction::Response)?;
+        Ok(Self { envelope, has_meta: true, data_id: None })
+    }
+
     /// Whether success has a body at all.
     pub fn has_body(&self) -> bool {
         !self.envelope.fields.is_empty()
     }
 
-    pub(crate) fn has_data_id(&self) -> bool {
+    pub fn has_data_id(&self) -> bool {
         self.data_id.is_some()
     }
 

@@ -1,0 +1,51 @@
+//! What can go wrong here, and the one table from it to the errors of the mesh.
+
+use proto::api::Problem;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    #[error("the run has finished as {status}")]
+    RunFinished { status: String },
+    /// `needed` says which state the operation asks for.
+    #[error("the run is {status}, not {needed}")]
+    RunState { status: String, needed: &'static str },
+    #[error(transparent)]
+    Chassis(#[from] chassis::Error),
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Chassis(error.into())
+    }
+}
+
+impl From<proto::Faults> for Error {
+    fn from(faults: proto::Faults) -> Self {
+        Self::Chassis(faults.into())
+    }
+}
+
+impl From<Error> for chassis::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotFound(what) => Self::not_found(what),
+            Error::RunFinished { status } => {
+                let detail = format!("The run has finished as {status} and cannot be cancelled any more.");
+                Self::problem(Problem::RunFinished, detail).with("status", status)
+            }
+            Error::RunState { status, needed } => {
+                let detail = format!("The run is {status}. This needs one that is {needed}.");
+                Self::problem(Problem::RunState, detail).with("status", status)
+            }
+            Error::Chassis(error) => error,
+        }
+    }
+}
+
+impl From<Error> for tonic::Status {
+    fn from(error: Error) -> Self {
+        chassis::Error::from(error).into()
+    }
+}

@@ -1,0 +1,52 @@
+//! Flows that every account starts with, switched off: examples that work.
+
+use chassis::Tx;
+use proto::Faults;
+
+use super::{operations, store};
+use crate::Error;
+
+/// Each by a name that never changes: a flow that was deleted is not made again.
+const READY_MADE: [(&str, &str); 5] = [
+    ("invoice-late", include_str!("ready_made/invoice-late.yaml")),
+    ("invoice-paid", include_str!("ready_made/invoice-paid.yaml")),
+    ("quote-silent", include_str!("ready_made/quote-silent.yaml")),
+    ("ticket-stale", include_str!("ready_made/ticket-stale.yaml")),
+    ("client-welcome", include_str!("ready_made/client-welcome.yaml")),
+];
+
+/// Makes those that the account never had. Repeatable; also adds what a later release brings.
+pub(crate) async fn install(tx: &mut Tx<'_>) -> Result<(), Error> {
+    let account = tx.account();
+    let known = store::list_ready_made(tx.db(), account).await?;
+    for (key, text) in READY_MADE.into_iter().filter(|(key, _)| !known.iter().any(|known| known == key)) {
+        let mut faults = Faults::default();
+        let when = (tx.now(), tx.settings().timezone);
+        let Some(definition) = operations::understand(text, "", when, &mut faults) else { continue };
+        // One that calls what this release does not have waits for a release that does.
+        if !faults.is_empty() {
+            continue;
+        }
+        // The account may have made one of this name itself.
+        if store::find_named_locked(tx.db(), account, definition.name.trim()).await?.is_none() {
+            operations::apply(tx, (text, &definition), Some(false), key).await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ready_made_flow_can_be_run() {
+        for (key, text) in READY_MADE {
+            let mut faults = Faults::default();
+            let when = (chassis::testing::moment(), chrono_tz::Europe::Amsterdam);
+            let read = operations::understand(text, "", when, &mut faults);
+            assert!(read.is_some(), "{key}");
+            assert!(faults.is_empty(), "{key}: {:?}", faults.entries());
+        }
+    }
+}

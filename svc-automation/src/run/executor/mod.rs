@@ -1,0 +1,274 @@
+//! Takes the steps of runs. What a step came to is stored before the next one begins, each write proves that the work is
+//! still ours, and each call carries a key that stands for the run and the step: whenever a process dies, another one
+//! takes up its runs where they stand, and nothing is done twice.
+
+mod call;
+mod request;
+pub(crate) mod writes;
+
+use std::sync::Arc;
+
+use chassis::mail::Post;
+use chassis::peer::Peers;
+use chassis::token::Tokens;
+use chassis::worker::{Due, Job, Worker};
+use chassis::{Error, Runtime};
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::prepare::{Known, Prepared, prepare, seen};
+use super::rules::{self, CERTAIN_FOR, Ended, Failure};
+use super::{Outcome, Record, StepRecord, store};
+use crate::flow::definition::{Definition, Kind};
+use crate::flow::graph::{Graph, Node};
+use crate::flow::store as flows;
+use crate::outside::Outside;
+use crate::pump::{self, Work};
+use crate::template::Engine;
+use writes::{Begin, Settle};
+
+/// Runs of one account at the same time.
+const AT_ONCE: usize = 16;
+
+/// The worker that takes the steps of all runs.
+pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
+    let due = Due {
+        table: "run",
+        live: "work.next_at is not null",
+        due: "work.next_at <= $2",
+        argument: String::new(),
+    };
+    let executor = Executor {
+        peers: runtime.peers.clone(),
+        tokens: runtime.tokens.clone(),
+        post: runtime.post.clone(),
+        outside,
+        engine: Engine::default(),
+    };
+    pump::worker("runs", due, AT_ONCE, Arc::new(executor))
+}
+
+pub(crate) struct Executor {
+    peers: Peers,
+    tokens: Tokens,
+    post: Post,
+    outside: Outside,
+    engine: Engine,
+}
+
+#[tonic::async_trait]
+impl Work for Executor {
+    async fn due(&self, job: &Job, busy: &[Uuid], most: i64) -> Result<Vec<Uuid>, Error> {
+        let mut connection = job.db().read().await?;
+        let due = store::find_due(&mut connection, job.account_id(), job.now(), (busy, most)).await?;
+        connection.done();
+        Ok(due)
+    }
+
+    /// Goes from step to step until the run waits or has come to its end.
+    async fn perform(&self, job: &Job, id: Uuid) -> Result<(), Error> {
+        while let Some(loaded) = load(job, id).await? {
+            if !self.step(job, &loaded).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run with everything that its next step needs.
+struct Loaded {
+    run: Record,
+    steps: Vec<StepRecord>,
+    definition: Option<Definition>,
+    event: Value,
+    account_name: String,
+    now: DateTime<Utc>,
+}
+
+/// `None` when there is nothing to do now: it has ended, waits, or is gone.
+async fn load(job: &Job, id: Uuid) -> Result<Option<Loaded>, Error> {
+    let (account, now) = (job.account_id(), job.now());
+    let mut connection = job.db().read().await?;
+    let found = store::find(&mut connection, account, id).await?;
+    let Some(run) = found.filter(|run| run.next_at.is_some_and(|at| at <= now)) else {
+        connection.done();
+        return Ok(None);
+    };
+    let steps = store::list_steps(&mut connection, account, id).await?;
+    let version = flows::find_version(&mut connection, account, run.flow_id, run.flow_version).await?;
+    let account_name = store::account_name(&mut connection, account).await?;
+    connection.done();
+    let definition = version.and_then(|(_, definition)| serde_json::from_str(&definition).ok());
+    let event = serde_json::from_str(&run.event).unwrap_or_default();
+    Ok(Some(Loaded { run, steps, definition, event, account_name, now }))
+}
+
+/// A step in its flow.
+type Place<'a> = (&'a Graph<'a>, Node<'a>, Kind<'a>);
+
+impl Loaded {
+    fn row(&self, node: Node<'_>) -> Option<&StepRecord> {
+        self.steps.iter().find(|step| step.step == node.step.id)
+    }
+
+    /// The row of a step: as it is, or as it begins.
+    fn step(&self, node: Node<'_>, kind: Kind<'_>) -> StepRecord {
+        self.row(node).cloned().unwrap_or_else(|| StepRecord {
+            step: node.step.id.clone(),
+            ordinal: i32::try_from(self.steps.len()).unwrap_or(i32::MAX),
+            kind: kind.name().to_owned(),
+            outcome: Outcome::Running,
+            attempts: 0,
+            input: None,
+            answer: None,
+            error: String::new(),
+            uncertain: false,
+            decided_by: String::new(),
+            reason: String::new(),
+            started_at: self.now,
+            ended_at: None,
+        })
+    }
+
+    fn scope(&self, job: &Job) -> Value {
+        let ended = self.steps.iter().filter(|step| step.ended_at.is_some());
+        let steps: Map<String, Value> = ended
+            .map(|step| {
+                let answer = step.answer.as_deref().and_then(|answer| serde_json::from_str(answer).ok());
+                (step.step.clone(), seen(step.outcome.name(), answer.unwrap_or_default(), &step.error))
+            })
+            .collect();
+        let known = Known {
+            event: &self.event,
+            steps,
+            account: (job.account(), &self.account_name),
+            run: (self.run.id.to_string(), &self.run.flow_name),
+            now: self.now,
+        };
+        known.scope()
+    }
+}
+
+impl Executor {
+    /// Takes one step; tells whether to go on at once.
+    async fn step(&self, job: &Job, loaded: &Loaded) -> Result<bool, Error> {
+        let Some(definition) = &loaded.definition else {
+            return writes::give_up(job, loaded, "the definition of the flow cannot be read any more").await;
+        };
+        let graph = Graph::of(definition);
+        let current = Some(loaded.run.step.as_str()).filter(|step| !step.is_empty()).or(graph.first());
+        let node = current.and_then(|id| graph.find(id));
+        let Some((node, kind)) = node.and_then(|node| Some((node, node.step.kind()?))) else {
+            return writes::give_up(job, loaded, "the step that comes next is not in the flow").await;
+        };
+        let place = (&graph, node, kind);
+        match loaded.row(node).map(|row| row.outcome) {
+            Some(Outcome::Waiting) => self.note(job, loaded, place, Ended::Done(Value::Null), None).await,
+            Some(Outcome::Pending) => self.note(job, loaded, place, Ended::Expired, None).await,
+            None | Some(Outcome::Running | Outcome::Retrying) => self.attempt(job, loaded, place).await,
+            Some(_) => writes::give_up(job, loaded, "the step that comes next was taken before").await,
+        }
+    }
+
+    async fn attempt(&self, job: &Job, loaded: &Loaded, place: Place<'_>) -> Result<bool, Error> {
+        let (_, node, kind) = place;
+        let row = loaded.row(node);
+        let kept =
+            row.and_then(|row| row.input.as_deref()).and_then(|input| serde_json::from_str(input).ok());
+        let prepared = match (hopeless(row, node, loaded.now), kind, kept) {
+            (Some(failure), ..) => Err(failure),
+            // Once it may have been sent it is never made anew: the key of a call stands for what it sends.
+            (None, Kind::Call(_), Some(input)) => Ok(Prepared::Call(input)),
+            (None, Kind::Http(_), Some(input)) => Ok(Prepared::Http(input)),
+            _ => prepare(kind, &loaded.scope(job), (loaded.now, job.account().timezone), &self.engine)
+                .map_err(Failure::lasting),
+        };
+        let ended = match &prepared {
+            Ok(Prepared::Call(_) | Prepared::Http(_)) => None,
+            Ok(Prepared::Mail(_)) => Some(Ended::Done(Value::Null)),
+            Ok(Prepared::When(holds)) => Some(Ended::Branch(*holds)),
+            Ok(Prepared::Wait(until)) => Some(Ended::Wait(*until)),
+            Ok(Prepared::Approve(_, limit)) => Some(Ended::Ask(*limit)),
+            Err(failure) => Some(Ended::Failed(failure.clone())),
+        };
+        match (ended, prepared) {
+            (None, Ok(prepared)) => self.effect(job, loaded, place, &prepared).await,
+            (Some(ended), prepared) => self.note(job, loaded, place, ended, prepared.ok()).await,
+            (None, Err(_)) => Ok(false),
+        }
+    }
+
+    /// A call or a request: noted before it is made, and what came of it after.
+    async fn effect(
+        &self,
+        job: &Job,
+        loaded: &Loaded,
+        (graph, node, kind): Place<'_>,
+        prepared: &Prepared,
+    ) -> Result<bool, Error> {
+        let begin = Begin::of(loaded, (node, kind), prepared);
+        if !job.write(&begin, writes::begin).await? {
+            return Ok(false);
+        }
+        let timeout = rules::timeout(node.step);
+        let made = match (kind, prepared) {
+            (Kind::Call(call), Prepared::Call(input)) => {
+                self.call(job, &loaded.run, (&node.step.id, call, input), timeout).await
+            }
+            (_, Prepared::Http(input)) => {
+                self.request(job, &loaded.run, (&node.step.id, input), timeout).await?
+            }
+            _ => Err(Failure::lasting("a step of another kind")),
+        };
+        let ended = made.map_or_else(Ended::Failed, Ended::Done);
+        let attempts = begin.step.attempts.unsigned_abs();
+        let moved = rules::after(ended, (graph, node), attempts, job.now());
+        let settle = Settle {
+            run: loaded.run.id,
+            max_attempts: begin.max_attempts,
+            step: begin.step,
+            moved,
+            letter: None,
+        };
+        job.write(&settle, writes::settle).await
+    }
+
+    /// Notes what a step came to that has no effect outside of this service.
+    async fn note(
+        &self,
+        job: &Job,
+        loaded: &Loaded,
+        (graph, node, kind): Place<'_>,
+        ended: Ended,
+        prepared: Option<Prepared>,
+    ) -> Result<bool, Error> {
+        let mut step = loaded.step(node, kind);
+        step.attempts = step.attempts.max(1);
+        step.input =
+            prepared.as_ref().and_then(Prepared::input).map(|input| input.to_string()).or(step.input);
+        let letter = match prepared {
+            Some(Prepared::Mail(letter)) => Some((letter, self.post.clone(), loaded.account_name.clone())),
+            _ => None,
+        };
+        let moved = rules::after(ended, (graph, node), step.attempts.unsigned_abs(), loaded.now);
+        let max_attempts = writes::count(rules::max_attempts(node.step));
+        let settle = Settle { run: loaded.run.id, step, moved, max_attempts, letter };
+        job.write(&settle, writes::settle).await
+    }
+}
+
+/// Why a step that was begun before is not tried again, if so.
+fn hopeless(row: Option<&StepRecord>, node: Node<'_>, now: DateTime<Utc>) -> Option<Failure> {
+    let row = row?;
+    let open = row.outcome == Outcome::Running || row.uncertain;
+    if open && now - row.started_at > CERTAIN_FOR {
+        let error = "it is not known whether the last try had its effect, and it is too late to ask; look yourself \
+                     before you let the run go on from here";
+        return Some(Failure::unknown(error));
+    }
+    let used_up =
+        row.outcome == Outcome::Running && row.attempts.unsigned_abs() >= rules::max_attempts(node.step);
+    used_up.then(|| Failure::unknown("the process that took this step ended each time"))
+}

@@ -1,0 +1,318 @@
+//! The SQL of runs and their steps, and nothing else.
+
+use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
+use chassis::row::Columns;
+use chrono::{DateTime, TimeDelta, Utc};
+use proto::api::PageMeta;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use super::{LIST, Outcome, Record, Status, StepRecord};
+use crate::Error;
+
+/// How long a run is kept after its end.
+const KEPT: TimeDelta = TimeDelta::days(90);
+
+macro_rules! columns {
+    () => {
+        "id, flow_id, flow_version, flow_name, trigger_type, trigger_key, entity_type, entity_id, event_id, event, \
+         depth, status, step, attempts, max_attempts, actions_done, failed_steps, error, next_at, created_at, \
+         updated_at, started_at, finished_at"
+    };
+}
+
+/// In the order of `columns!`.
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            flow_id: columns.take()?,
+            flow_version: columns.take()?,
+            flow_name: columns.take()?,
+            trigger_type: columns.take()?,
+            trigger_key: columns.take()?,
+            entity_type: columns.take()?,
+            entity_id: columns.take()?,
+            event_id: columns.take()?,
+            event: columns.take()?,
+            depth: columns.take()?,
+            status: known("status", columns.take()?, Status::named)?,
+            step: columns.take()?,
+            attempts: columns.take()?,
+            max_attempts: columns.take()?,
+            actions_done: columns.take()?,
+            failed_steps: columns.take()?,
+            error: columns.take()?,
+            next_at: columns.take()?,
+            created_at: columns.take()?,
+            updated_at: columns.take()?,
+            started_at: columns.take()?,
+            finished_at: columns.take()?,
+        })
+    }
+}
+
+fn known<T>(column: &str, name: String, of: impl Fn(&str) -> Option<T>) -> Result<T, sqlx::Error> {
+    let unknown = || format!("the {column} `{name}` is not known").into();
+    of(&name).ok_or_else(|| sqlx::Error::ColumnDecode { index: column.to_owned(), source: unknown() })
+}
+
+const STEP_COLUMNS: &str = "step, ordinal, kind, outcome, attempts, input, answer, error, uncertain, decided_by, \
+                            reason, started_at, ended_at";
+
+/// In the order of `STEP_COLUMNS`.
+impl FromRow<'_, PgRow> for StepRecord {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            step: columns.take()?,
+            ordinal: columns.take()?,
+            kind: columns.take()?,
+            outcome: known("outcome", columns.take()?, Outcome::named)?,
+            attempts: columns.take()?,
+            input: columns.take()?,
+            answer: columns.take()?,
+            error: columns.take()?,
+            uncertain: columns.take()?,
+            decided_by: columns.take()?,
+            reason: columns.take()?,
+            started_at: columns.take()?,
+            ended_at: columns.take()?,
+        })
+    }
+}
+
+/// A page, newest first. A status that does not exist, as a flow that does not, matches nothing.
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+    (status, flow): (Option<&str>, Option<Uuid>),
+    page: Page,
+) -> Result<(Vec<Record>, PageMeta), Error> {
+    let total = if status.is_none() && flow.is_none() { Total::Counted(LIST) } else { Total::Matching };
+    let mut list = List::new(account, "automation.run", columns!(), total);
+    if let Some(status) = status {
+        list.equals("status", status.to_owned());
+    }
+    if let Some(flow) = flow {
+        list.equals("flow_id", flow);
+    }
+    Ok(list.fetch(connection, page).await?)
+}
+
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from automation.run where account_id = $1 and id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Finds a run that is about to be moved; others who want to move it wait.
+pub(crate) async fn find_locked(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql =
+        concat!("select ", columns!(), " from automation.run where account_id = $1 and id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// The steps that have begun, in their order.
+pub(crate) async fn list_steps(
+    connection: &mut PgConnection,
+    account: AccountId,
+    run: Uuid,
+) -> Result<Vec<StepRecord>, Error> {
+    let sql = sqlx::AssertSqlSafe(format!(
+        "select {STEP_COLUMNS} from automation.run_step where account_id = $1 and run_id = $2 order by ordinal, step"
+    ));
+    Ok(sqlx::query_as(sql).bind(account).bind(run).fetch_all(connection).await?)
+}
+
+/// Runs that have to be looked at, the longest waiting first, without those in `busy`.
+pub(crate) async fn find_due(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+    (busy, most): (&[Uuid], i64),
+) -> Result<Vec<Uuid>, Error> {
+    let due = sqlx::query_scalar(
+        "select id from automation.run where account_id = $1 and next_at <= $2 and not id = any($3)
+         order by next_at, id limit $4",
+    )
+    .bind(account)
+    .bind(now)
+    .bind(busy)
+    .bind(most)
+    .fetch_all(connection)
+    .await?;
+    Ok(due)
+}
+
+/// How many runs have not come to their end, counted up to `most`.
+pub(crate) async fn count_open(
+    connection: &mut PgConnection,
+    account: AccountId,
+    most: i64,
+) -> Result<i64, Error> {
+    let count = sqlx::query_scalar(
+        "select count(*) from (
+            select 1 from automation.run where account_id = $1 and finished_at is null limit $2) open",
+    )
+    .bind(account)
+    .bind(most)
+    .fetch_one(connection)
+    .await?;
+    Ok(count)
+}
+
+/// Stores new runs.
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    runs: &[Record],
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into automation.run
+            (account_id, id, flow_id, flow_version, flow_name, trigger_type, trigger_key, entity_type, entity_id,
+             event_id, event, depth, status, step, error, next_at, created_at, updated_at, finished_at)
+         select $1, id, flow_id, flow_version, flow_name, trigger_type, trigger_key, entity_type, entity_id,
+             event_id, event, depth, status, '', error, next_at, created_at, created_at, finished_at
+         from unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+                     $10::uuid[], $11::text[], $12::integer[], $13::text[], $14::text[], $15::timestamptz[],
+                     $16::timestamptz[], $17::timestamptz[])
+            as run (id, flow_id, flow_version, flow_name, trigger_type, trigger_key, entity_type, entity_id,
+                    event_id, event, depth, status, error, next_at, created_at, finished_at)",
+    )
+    .bind(account)
+    .bind(column(runs, |run| run.id))
+    .bind(column(runs, |run| run.flow_id))
+    .bind(column(runs, |run| run.flow_version))
+    .bind(column(runs, |run| run.flow_name.as_str()))
+    .bind(column(runs, |run| run.trigger_type.as_str()))
+    .bind(column(runs, |run| run.trigger_key.as_str()))
+    .bind(column(runs, |run| run.entity_type.as_str()))
+    .bind(column(runs, |run| run.entity_id.as_str()))
+    .bind(column(runs, |run| run.event_id))
+    .bind(column(runs, |run| run.event.as_str()))
+    .bind(column(runs, |run| run.depth))
+    .bind(column(runs, |run| run.status.name()))
+    .bind(column(runs, |run| run.error.as_str()))
+    .bind(column(runs, |run| run.next_at))
+    .bind(column(runs, |run| run.created_at))
+    .bind(column(runs, |run| run.finished_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn column<'a, T>(runs: &'a [Record], of: impl Fn(&'a Record) -> T) -> Vec<T> {
+    runs.iter().map(of).collect()
+}
+
+/// Stores where a run stands.
+pub(crate) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    run: &Record,
+) -> Result<(), Error> {
+    sqlx::query(
+        "update automation.run set status = $3, step = $4, attempts = $5, max_attempts = $6, actions_done = $7,
+            failed_steps = $8, error = $9, next_at = $10, updated_at = $11, started_at = $12, finished_at = $13
+         where account_id = $1 and id = $2",
+    )
+    .bind(account)
+    .bind(run.id)
+    .bind(run.status.name())
+    .bind(&run.step)
+    .bind(run.attempts)
+    .bind(run.max_attempts)
+    .bind(run.actions_done)
+    .bind(run.failed_steps)
+    .bind(&run.error)
+    .bind(run.next_at)
+    .bind(run.updated_at)
+    .bind(run.started_at)
+    .bind(run.finished_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Stores a step, new or changed.
+pub(crate) async fn put_step(
+    connection: &mut PgConnection,
+    account: AccountId,
+    run: Uuid,
+    step: &StepRecord,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into automation.run_step
+            (account_id, run_id, step, ordinal, kind, outcome, attempts, input, answer, error, uncertain, decided_by,
+             reason, started_at, ended_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+         on conflict (account_id, run_id, step) do update set
+            outcome = $6, attempts = $7, input = $8, answer = $9, error = $10, uncertain = $11, decided_by = $12,
+            reason = $13, started_at = $14, ended_at = $15",
+    )
+    .bind(account)
+    .bind(run)
+    .bind(&step.step)
+    .bind(step.ordinal)
+    .bind(&step.kind)
+    .bind(step.outcome.name())
+    .bind(step.attempts)
+    .bind(&step.input)
+    .bind(&step.answer)
+    .bind(&step.error)
+    .bind(step.uncertain)
+    .bind(&step.decided_by)
+    .bind(&step.reason)
+    .bind(step.started_at)
+    .bind(step.ended_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The name of the business.
+pub(crate) async fn account_name(connection: &mut PgConnection, account: AccountId) -> Result<String, Error> {
+    let name: Option<String> =
+        sqlx::query_scalar("select name from automation.account where account_id = $1")
+            .bind(account)
+            .fetch_optional(connection)
+            .await?;
+    Ok(name.unwrap_or_default())
+}
+
+/// Forgets runs that ended long ago, with their steps, at most `most` of them; returns when each was created. One that is
+/// being restarted is not among them.
+pub(crate) async fn purge(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+    most: i64,
+) -> Result<Vec<DateTime<Utc>>, Error> {
+    let purged = sqlx::query_scalar(
+        "with old as (
+            select id from automation.run where account_id = $1 and finished_at < $2
+            order by finished_at limit $3 for update
+         ), steps as (
+            delete from automation.run_step where account_id = $1 and run_id in (select id from old)
+         )
+         delete from automation.run where account_id = $1 and id in (select id from old) returning created_at",
+    )
+    .bind(account)
+    .bind(now - KEPT)
+    .bind(most)
+    .fetch_all(connection)
+    .await?;
+    Ok(purged)
+}

@@ -1,0 +1,201 @@
+//! Delivers: makes the attempts that are due, and switches off an endpoint that does not answer for days.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::mail::{Mail, Post, mailbox};
+use chassis::peer::Peers;
+use chassis::token::{self, Tokens};
+use chassis::worker::{Due, Job, Worker};
+use chassis::{Account, Error, Runtime, Tx};
+use chrono::{DateTime, Utc};
+use proto::billing::ListIdentitiesRequest;
+use proto::billing::settings_service_client::SettingsServiceClient;
+use tonic::Request;
+use tonic::metadata::MetadataValue;
+use uuid::Uuid;
+
+use super::rules::{follow, give_up, is_out_of_patience, judge, note};
+use super::{Delivery, Endpoint, store};
+use crate::outside::{Outgoing, Outside};
+use crate::pump::{self, Work};
+
+/// Deliveries of one account at the same time.
+const AT_ONCE: usize = 8;
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The worker that delivers what is due.
+pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
+    let due = Due {
+        table: "webhook_delivery",
+        live: "work.next_at is not null",
+        due: "work.next_at <= $2",
+        argument: String::new(),
+    };
+    let deliverer = Deliverer {
+        outside,
+        post: runtime.post.clone(),
+        peers: runtime.peers.clone(),
+        tokens: runtime.tokens.clone(),
+    };
+    pump::worker("webhooks", due, AT_ONCE, Arc::new(deliverer))
+}
+
+pub(crate) struct Deliverer {
+    pub outside: Outside,
+    pub post: Post,
+    pub peers: Peers,
+    pub tokens: Tokens,
+}
+
+/// What an attempt came to.
+struct Attempt {
+    delivery: Uuid,
+    /// How many attempts there were before: whoever has made one since has noted it.
+    before: i32,
+    outcome: (Option<i32>, Option<String>),
+    /// When it ended: whether the endpoint is switched off is judged by one clock.
+    at: DateTime<Utc>,
+    /// Who is told should the endpoint be switched off, and how mail goes.
+    notice: Option<(String, Post)>,
+}
+
+#[tonic::async_trait]
+impl Work for Deliverer {
+    async fn due(&self, job: &Job, busy: &[Uuid], most: i64) -> Result<Vec<Uuid>, Error> {
+        let mut connection = job.db().read().await?;
+        let due = store::find_due(&mut connection, job.account_id(), job.now(), (busy, most)).await?;
+        connection.done();
+        Ok(due)
+    }
+
+    async fn perform(&self, job: &Job, id: Uuid) -> Result<(), Error> {
+        let mut connection = job.db().read().await?;
+        let delivery = store::find_delivery(&mut connection, job.account_id(), id).await?;
+        let endpoint = match &delivery {
+            Some(delivery) => store::find(&mut connection, job.account_id(), delivery.endpoint_id).await?,
+            None => None,
+        };
+        connection.done();
+        // Deleted since it was found.
+        let (Some(delivery), Some(endpoint)) = (delivery, endpoint) else { return Ok(()) };
+        if !endpoint.active {
+            return job.write(&id, drop_delivery).await;
+        }
+        let outcome = self.attempt(&delivery, &endpoint, job.now()).await;
+        let (failed, at) = (outcome.1.is_some(), job.now());
+        // Looked up before the transaction that switches it off, so that the mail is queued in it.
+        let notice = if failed && is_out_of_patience(&endpoint, at) {
+            self.address(job, &endpoint).await.map(|to| (to, self.post.clone()))
+        } else {
+            None
+        };
+        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome, at, notice };
+        job.write(&attempt, settle).await
+    }
+}
+
+impl Deliverer {
+    pub(super) async fn attempt(
+        &self,
+        delivery: &Delivery,
+        endpoint: &Endpoint,
+        now: DateTime<Utc>,
+    ) -> (Option<i32>, Option<String>) {
+        let outgoing = Outgoing {
+            method: "POST".to_owned(),
+            url: endpoint.url.clone(),
+            headers: Vec::new(),
+            body: delivery.payload.clone(),
+            id: delivery.id.to_string(),
+            secrets: endpoint.secrets(now),
+            timeout: TIMEOUT,
+        };
+        judge(self.outside.send(&outgoing, now).await)
+    }
+
+    /// Who is told that an endpoint was switched off: whom it names, or the business.
+    async fn address(&self, job: &Job, endpoint: &Endpoint) -> Option<String> {
+        if endpoint.notify_email.is_empty() {
+            return self.business_address(job.account(), job.now()).await;
+        }
+        Some(endpoint.notify_email.clone())
+    }
+
+    async fn business_address(&self, account: &Account, now: DateTime<Utc>) -> Option<String> {
+        let peer = self.peers.get("billing")?;
+        let mut request = Request::new(ListIdentitiesRequest {});
+        request.set_timeout(TIMEOUT);
+        let token = self.tokens.mint_mesh(account, "automation", now);
+        request.metadata_mut().insert(token::HEADER, MetadataValue::try_from(token).ok()?);
+        let identities = SettingsServiceClient::new(peer.channel()).list_identities(request).await;
+        let identities = identities.inspect_err(|status| {
+            tracing::warn!(code = ?status.code(), "the address of the business is not known");
+        });
+        let all = identities.ok()?.into_inner().data;
+        let default = all.into_iter().find(|identity| identity.is_default)?;
+        default.values.map(|values| values.email).filter(|email| !email.is_empty())
+    }
+}
+
+/// Notes an attempt in the delivery and in the endpoint.
+async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), crate::Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let found = store::find_delivery_locked(tx.db(), account, attempt.delivery).await?;
+    let Some(mut delivery) = found.filter(|found| found.attempts == attempt.before) else { return Ok(()) };
+    note(&mut delivery, &attempt.outcome, now);
+    store::update_delivery(tx.db(), account, &delivery).await?;
+    let failed = attempt.outcome.1.is_some();
+    let label = if failed { "failed" } else { "delivered" };
+    metrics::counter!("webhook_attempts_total", "outcome" => label).increment(1);
+    // A success after a success changes nothing, and deliveries come in great numbers: they need not wait in line.
+    let known = store::find(tx.db(), account, delivery.endpoint_id).await?;
+    if known.is_none_or(|endpoint| !failed && endpoint.failing_since.is_none()) {
+        return Ok(());
+    }
+    let Some(mut endpoint) = store::find_locked(tx.db(), account, delivery.endpoint_id).await? else {
+        return Ok(());
+    };
+    let off = follow(&mut endpoint, failed, attempt.at);
+    store::put(tx.db(), account, &endpoint).await?;
+    if off {
+        tracing::warn!(endpoint = %endpoint.id, "a webhook endpoint was switched off");
+        queue_notice(tx, &endpoint, attempt.notice.as_ref()).await?;
+    }
+    Ok(())
+}
+
+/// What an endpoint that is switched off has not been told, it will not be.
+async fn drop_delivery(tx: &mut Tx<'_>, id: &Uuid) -> Result<(), crate::Error> {
+    let account = tx.account();
+    if let Some(mut delivery) = store::find_delivery_locked(tx.db(), account, *id).await? {
+        give_up(&mut delivery);
+        "The endpoint is switched off.".clone_into(&mut delivery.error);
+        store::update_delivery(tx.db(), account, &delivery).await?;
+    }
+    Ok(())
+}
+
+async fn queue_notice(
+    tx: &mut Tx<'_>,
+    endpoint: &Endpoint,
+    notice: Option<&(String, Post)>,
+) -> Result<(), crate::Error> {
+    let account = tx.account();
+    let Some((to, post)) = notice.and_then(|(to, post)| Some((mailbox("", to)?, post))) else {
+        return Ok(());
+    };
+    let sender = post.sender(tx.db(), account, "", "").await?;
+    let mut mail = Mail::new(sender.from, vec![to], "A webhook endpoint was switched off");
+    let since = endpoint.failing_since.map(crate::event::rfc3339).unwrap_or_default();
+    mail.text = Some(format!(
+        "Every delivery to\n\n    {}\n\nhas failed since {since}, so it was switched off and is not told of events any more.\n\
+         \n\
+         When it works again, switch it on: PATCH /v1/webhook-endpoints/{} with {{\"active\": true}}. What it has missed\n\
+         is listed at GET /v1/events.\n",
+        endpoint.url, endpoint.id
+    ));
+    mail.reference = format!("webhook-endpoint:{}", endpoint.id);
+    tx.queue_mail(&mail).await?;
+    Ok(())
+}

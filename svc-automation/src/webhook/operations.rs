@@ -1,0 +1,113 @@
+//! What is done with webhooks as a whole.
+
+use chassis::Tx;
+use chassis::worker::Job;
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::rules::{OVERLAP, PENDING};
+use super::{Delivery, Endpoint, store};
+use crate::Error;
+use crate::event::{Event, rfc3339};
+use crate::outside::Secret;
+
+/// Queues what the endpoints of the account are told of these events.
+pub(crate) async fn queue(tx: &mut Tx<'_>, events: &[Event]) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let endpoints = store::list_active(tx.db(), account).await?;
+    let mut deliveries = Vec::new();
+    for event in events {
+        let wanting = endpoints.iter().filter(|(_, types)| types.is_empty() || types.contains(&event.kind));
+        for (endpoint, _) in wanting {
+            deliveries.push(delivery(tx.id(), *endpoint, Some(event.id), (&event.kind, payload(event)), now));
+        }
+    }
+    if !deliveries.is_empty() {
+        store::insert_deliveries(tx.db(), account, &deliveries).await?;
+    }
+    Ok(())
+}
+
+fn payload(event: &Event) -> String {
+    let mut shown = event.shown();
+    shown["timestamp"] = json!(rfc3339(event.occurred_at));
+    shown.to_string()
+}
+
+/// A delivery that is due at once.
+pub(super) fn delivery(
+    id: Uuid,
+    endpoint_id: Uuid,
+    event_id: Option<Uuid>,
+    (kind, payload): (&str, String),
+    now: DateTime<Utc>,
+) -> Delivery {
+    Delivery {
+        id,
+        endpoint_id,
+        event_id,
+        kind: kind.to_owned(),
+        payload,
+        status: PENDING.to_owned(),
+        attempts: 0,
+        response_status: None,
+        error: String::new(),
+        next_at: Some(now),
+        created_at: now,
+        delivered_at: None,
+    }
+}
+
+/// A new endpoint, without values.
+pub(super) fn endpoint(id: Uuid, now: DateTime<Utc>) -> Endpoint {
+    Endpoint {
+        id,
+        url: String::new(),
+        description: String::new(),
+        types: Vec::new(),
+        active: true,
+        notify_email: String::new(),
+        secret: Secret::random(),
+        old_secret: None,
+        old_secret_until: None,
+        failing_since: None,
+        disabled_reason: String::new(),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// The secrets that sign requests of steps; the first is made when it is needed.
+pub(crate) async fn signing_secrets(job: &Job) -> Result<Vec<Secret>, chassis::Error> {
+    let (account, now) = (job.account_id(), job.now());
+    let mut connection = job.db().read().await?;
+    let found = store::find_signing(&mut connection, account).await?;
+    connection.done();
+    let signing = match found {
+        Some(signing) => signing,
+        None => job.write(&(), ensure_signing).await?,
+    };
+    Ok(in_use(signing, now))
+}
+
+fn in_use((secret, old, until): store::Signing, now: DateTime<Utc>) -> Vec<Secret> {
+    let old = old.filter(|_| until.is_some_and(|until| until > now));
+    std::iter::once(secret).chain(old).map(Secret::from_bytes).collect()
+}
+
+/// The account's secret, made if there is none.
+pub(super) async fn ensure_signing(tx: &mut Tx<'_>, (): &()) -> Result<store::Signing, Error> {
+    let account = tx.account();
+    store::insert_signing(tx.db(), account, &Secret::random()).await?;
+    let found = store::find_signing(tx.db(), account).await?;
+    Ok(found.ok_or_else(|| chassis::Error::Internal("a secret that was not stored".to_owned()))?)
+}
+
+/// A new secret for the account.
+pub(super) async fn rotate_signing(tx: &mut Tx<'_>) -> Result<Secret, Error> {
+    let (account, now, secret) = (tx.account(), tx.now(), Secret::random());
+    ensure_signing(tx, &()).await?;
+    store::rotate_signing(tx.db(), account, &secret, now + OVERLAP).await?;
+    Ok(secret)
+}

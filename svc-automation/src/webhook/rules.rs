@@ -1,0 +1,252 @@
+//! What an endpoint may be, and what follows from an attempt. Pure.
+
+use chassis::formats::email;
+use chassis::mask::Named;
+use chrono::{DateTime, TimeDelta, Utc};
+use proto::api::Fault;
+use proto::automation::WebhookEndpointInput;
+use proto::{At, Faults};
+
+use super::{Delivery, Endpoint};
+use crate::event::rules::canonical;
+use crate::outside::{self, Answer, Trouble};
+use crate::run::rules::clean;
+use crate::trigger::rules::is_event_name;
+
+const FIELDS: [&str; 5] = ["url", "description", "types", "active", "notify_email"];
+
+/// After each failure, how long until the next attempt; the first is made at once.
+pub(super) const SCHEDULE: [TimeDelta; 7] = [
+    TimeDelta::seconds(5),
+    TimeDelta::minutes(5),
+    TimeDelta::minutes(30),
+    TimeDelta::hours(2),
+    TimeDelta::hours(5),
+    TimeDelta::hours(10),
+    TimeDelta::hours(10),
+];
+/// An endpoint that has failed for so long is switched off.
+pub(super) const PATIENCE: TimeDelta = TimeDelta::days(5);
+/// How long the old secret signs along.
+pub(super) const OVERLAP: TimeDelta = TimeDelta::hours(24);
+
+pub(super) const PENDING: &str = "pending";
+pub(super) const DELIVERED: &str = "delivered";
+pub(super) const FAILED: &str = "failed";
+
+/// Gives the endpoint the values that a request names. `private` lets addresses of private networks pass.
+pub(super) fn apply(
+    named: Named<'_>,
+    given: &WebhookEndpointInput,
+    endpoint: &mut Endpoint,
+    private: bool,
+    faults: &mut Faults,
+) {
+    let at = At::ROOT.name("endpoint");
+    named.check(|name| FIELDS.contains(&name), "webhook endpoint", faults);
+    if named.has("url") {
+        match outside::address(&given.url) {
+            _ if given.url.is_empty() => faults.add(&at.name("url"), Fault::Required, "url is required"),
+            Ok(url) if !private && outside::is_private(&url) => {
+                faults.add(&at.name("url"), Fault::BadUrl, "url must not be in a private network");
+            }
+            Ok(_) => {}
+            Err(why) => faults.add(&at.name("url"), Fault::BadUrl, format!("url {why}")),
+        }
+    }
+    for (index, kind) in given.types.iter().enumerate() {
+        if kind.is_empty() || !is_event_name(kind) {
+            let detail = "an event must have only the characters a-z 0-9 _ . : -";
+            faults.add(&at.name("types").index(index), Fault::BadFormat, detail);
+        }
+    }
+    if !given.notify_email.is_empty() && email::normalise(&given.notify_email).is_none() {
+        let detail = "notify_email must be an e-mail address";
+        faults.add(&at.name("notify_email"), Fault::BadEmail, detail);
+    }
+    let active = match named {
+        Named::All => Some(given.active.unwrap_or(true)),
+        Named::Only(_) => given.active,
+    };
+    if named.has("active") && active.is_none() {
+        faults.add(&at.name("active"), Fault::NotNullable, "active must be true or false");
+    }
+    named.put("url", &given.url, &mut endpoint.url);
+    named.put("description", &given.description, &mut endpoint.description);
+    let types = given.types.iter().map(|kind| canonical(kind).to_owned()).collect();
+    named.put("types", &types, &mut endpoint.types);
+    named.put("notify_email", &given.notify_email, &mut endpoint.notify_email);
+    if let Some(active) = active.filter(|_| named.has("active")) {
+        if active && !endpoint.active {
+            // Whoever switches it on again gives it all its patience.
+            endpoint.failing_since = None;
+            endpoint.disabled_reason.clear();
+        }
+        endpoint.active = active;
+    }
+}
+
+/// What an attempt came to: the HTTP status, if there was one, and why it failed, if it did.
+pub(super) fn judge(sent: Result<Answer, Trouble>) -> (Option<i32>, Option<String>) {
+    match sent {
+        Ok(answer) if answer.is_success() => (Some(answer.status.into()), None),
+        Ok(answer) => (Some(answer.status.into()), Some(format!("the answer was {}", answer.status))),
+        Err(trouble) => (None, Some(clean(&trouble.into_text()))),
+    }
+}
+
+/// Notes an attempt in a delivery.
+pub(super) fn note(
+    delivery: &mut Delivery,
+    (status, error): &(Option<i32>, Option<String>),
+    now: DateTime<Utc>,
+) {
+    delivery.attempts += 1;
+    delivery.response_status = *status;
+    delivery.error = error.clone().unwrap_or_default();
+    let made = usize::try_from(delivery.attempts).unwrap_or(usize::MAX);
+    match (error, SCHEDULE.get(made.saturating_sub(1))) {
+        (None, _) => {
+            DELIVERED.clone_into(&mut delivery.status);
+            delivery.next_at = None;
+            delivery.delivered_at = Some(now);
+        }
+        (Some(_), Some(wait)) => delivery.next_at = Some(now + *wait),
+        (Some(_), None) => give_up(delivery),
+    }
+}
+
+pub(super) fn give_up(delivery: &mut Delivery) {
+    FAILED.clone_into(&mut delivery.status);
+    delivery.next_at = None;
+}
+
+/// Whether one more failure switches the endpoint off.
+pub(super) fn is_out_of_patience(endpoint: &Endpoint, now: DateTime<Utc>) -> bool {
+    endpoint.active && endpoint.failing_since.is_some_and(|since| now - since >= PATIENCE)
+}
+
+/// Notes in the endpoint whether an attempt succeeded; tells whether it has to be switched off.
+pub(super) fn follow(endpoint: &mut Endpoint, failed: bool, now: DateTime<Utc>) -> bool {
+    if !failed {
+        endpoint.failing_since = None;
+        return false;
+    }
+    endpoint.failing_since.get_or_insert(now);
+    let off = is_out_of_patience(endpoint, now);
+    if off {
+        endpoint.active = false;
+        endpoint.disabled_reason = "Every delivery has failed for 5 days.".to_owned();
+    }
+    off
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outside::Secret;
+    use uuid::Uuid;
+
+    fn delivery() -> Delivery {
+        Delivery {
+            id: Uuid::nil(),
+            endpoint_id: Uuid::nil(),
+            event_id: None,
+            kind: "a.b".into(),
+            payload: "{}".into(),
+            status: PENDING.into(),
+            attempts: 0,
+            response_status: None,
+            error: String::new(),
+            next_at: None,
+            created_at: DateTime::UNIX_EPOCH,
+            delivered_at: None,
+        }
+    }
+
+    fn endpoint() -> Endpoint {
+        Endpoint {
+            id: Uuid::nil(),
+            url: "https://example.com".into(),
+            description: String::new(),
+            types: Vec::new(),
+            active: true,
+            notify_email: String::new(),
+            secret: Secret::random(),
+            old_secret: None,
+            old_secret_until: None,
+            failing_since: None,
+            disabled_reason: String::new(),
+            created_at: DateTime::UNIX_EPOCH,
+            updated_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn eight_attempts_are_made_over_a_day_and_a_bit() {
+        let (mut delivery, mut now) = (delivery(), DateTime::UNIX_EPOCH);
+        let failure = (Some(500), Some("no".to_owned()));
+        let mut waits = Vec::new();
+        loop {
+            note(&mut delivery, &failure, now);
+            let Some(next) = delivery.next_at else { break };
+            waits.push((next - now).num_seconds());
+            now = next;
+        }
+        assert_eq!(waits, [5, 300, 1800, 7200, 18_000, 36_000, 36_000]);
+        assert_eq!((delivery.attempts, delivery.status.as_str()), (8, FAILED));
+    }
+
+    #[test]
+    fn success_ends_it() {
+        let mut delivery = delivery();
+        note(&mut delivery, &(Some(204), None), DateTime::UNIX_EPOCH);
+        assert_eq!((delivery.status.as_str(), delivery.next_at), (DELIVERED, None));
+    }
+
+    #[test]
+    fn an_endpoint_is_switched_off_after_five_days_without_any_success() {
+        let (mut endpoint, start) = (endpoint(), DateTime::UNIX_EPOCH);
+        assert!(!follow(&mut endpoint, true, start));
+        assert!(!follow(&mut endpoint, true, start + PATIENCE - TimeDelta::seconds(1)));
+        assert!(!follow(&mut endpoint, false, start + PATIENCE), "one success is enough");
+        assert!(!follow(&mut endpoint, true, start + PATIENCE));
+        assert!(follow(&mut endpoint, true, start + PATIENCE + PATIENCE));
+        assert!(!endpoint.active && !endpoint.disabled_reason.is_empty());
+        assert!(!follow(&mut endpoint, true, start + PATIENCE * 3), "told once");
+    }
+
+    #[test]
+    fn an_endpoint_is_a_public_web_address() {
+        let faults = |url: &str, private| {
+            let given = WebhookEndpointInput {
+                url: url.into(),
+                types: vec!["A".into()],
+                ..WebhookEndpointInput::default()
+            };
+            let mut faults = Faults::default();
+            apply(Named::All, &given, &mut endpoint(), private, &mut faults);
+            faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect::<Vec<_>>()
+        };
+        let kind = ("/endpoint/types/0".to_owned(), Fault::BadFormat);
+        assert_eq!(faults("https://example.com", false), [kind.clone()]);
+        assert_eq!(faults("http://127.0.0.1:1", true), [kind.clone()]);
+        assert_eq!(
+            faults("http://127.0.0.1:1", false),
+            [("/endpoint/url".to_owned(), Fault::BadUrl), kind.clone()]
+        );
+        assert_eq!(faults("", false), [("/endpoint/url".to_owned(), Fault::Required), kind]);
+    }
+
+    #[test]
+    fn the_old_secret_signs_along_for_a_day() {
+        let now = chassis::testing::moment();
+        let rotated = Endpoint {
+            old_secret: Some(Secret::random()),
+            old_secret_until: Some(now + OVERLAP),
+            ..endpoint()
+        };
+        assert_eq!(rotated.secrets(now).len(), 2);
+        assert_eq!(rotated.secrets(now + OVERLAP).len(), 1);
+    }
+}

@@ -1,0 +1,15 @@
+//! Automation through the real service on real Postgres, beside a real service that its flows call.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
+
+mod approvals;
+mod calls;
+mod events;
+mod flows;
+mod purges;
+mod restarts;
+mod schedules;
+mod steps;
+mod support;
+mod takeover;
+mod webhooks;

@@ -1,0 +1,169 @@
+//! Endpoints that are told of events.
+
+use chassis::testing::eventually;
+use chrono::TimeDelta;
+use proto::automation::{
+    CreateWebhookEndpointRequest, DeleteWebhookEndpointRequest, GetWebhookEndpointRequest,
+    ListWebhookDeliveriesRequest, RedeliverWebhookRequest, RotateWebhookSecretRequest,
+    TestWebhookEndpointRequest, WebhookDelivery, WebhookEndpoint, WebhookEndpointInput,
+    WebhookEndpointWithSecret,
+};
+use serde_json::{Value, json};
+
+use crate::steps::is_signed;
+use crate::support::{Receiver, World, fault, faults};
+
+impl World {
+    async fn endpoint(&self, receiver: &Receiver, types: &[&str]) -> WebhookEndpointWithSecret {
+        let endpoint = WebhookEndpointInput {
+            url: receiver.url.clone(),
+            types: types.iter().map(ToString::to_string).collect(),
+            notify_email: "tech@example.com".into(),
+            ..WebhookEndpointInput::default()
+        };
+        let request = self.caller.request(CreateWebhookEndpointRequest { endpoint: Some(endpoint) });
+        self.webhooks().create_webhook_endpoint(request).await.unwrap().into_inner().data.unwrap()
+    }
+
+    async fn found(&self, id: &str) -> WebhookEndpoint {
+        let request = self.caller.request(GetWebhookEndpointRequest { id: id.to_owned() });
+        self.webhooks().get_webhook_endpoint(request).await.unwrap().into_inner().data.unwrap()
+    }
+
+    async fn deliveries(&self, id: &str) -> Vec<WebhookDelivery> {
+        let request = ListWebhookDeliveriesRequest { id: id.to_owned(), ..Default::default() };
+        let request = self.caller.request(request);
+        self.webhooks().list_webhook_deliveries(request).await.unwrap().into_inner().data
+    }
+
+    async fn until_attempts(&self, id: &str, attempts: i32) {
+        eventually("an attempt was made", async || self.deliveries(id).await[0].attempts == attempts).await;
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_is_told_of_what_it_wants_and_of_nothing_else() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let endpoint = world.endpoint(&receiver, &["order.shipped"]).await;
+    world.fire("order.lost", &json!({})).await;
+    world.fire("order.shipped", &json!({"order": 4711})).await;
+    receiver.until_got(1).await;
+    eventually("it is noted", async || world.deliveries(&endpoint.id).await[0].status == "delivered").await;
+    let (got, deliveries) = (receiver.got(), world.deliveries(&endpoint.id).await);
+    assert_eq!((got.len(), deliveries.len()), (1, 1));
+    assert!(is_signed(&got[0], &endpoint.secret));
+    assert_eq!(got[0].header("webhook-id"), deliveries[0].id);
+    let body: Value = serde_json::from_str(&got[0].body).unwrap();
+    assert_eq!((&body["type"], &body["data"]["order"]), (&json!("order.shipped"), &json!(4711)));
+    assert_eq!(deliveries[0].response_status, Some(200));
+}
+
+#[tokio::test]
+async fn a_failed_delivery_is_repeated_on_schedule_and_can_be_repeated_by_hand() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let endpoint = world.endpoint(&receiver, &[]).await;
+    receiver.answer(&[500; 8]);
+    world.fire("a.b", &json!({})).await;
+    for (attempts, minutes) in (1..).zip([1, 5, 30, 120, 300, 600, 600]) {
+        world.until_attempts(&endpoint.id, attempts).await;
+        world.clock.advance(TimeDelta::minutes(minutes));
+    }
+    eventually("it is given up", async || world.deliveries(&endpoint.id).await[0].status == "failed").await;
+    assert_eq!(receiver.got().len(), 8);
+    let delivery_id = world.deliveries(&endpoint.id).await[0].id.clone();
+    let request = RedeliverWebhookRequest { id: endpoint.id.clone(), delivery_id };
+    world.webhooks().redeliver_webhook(world.caller.request(request)).await.unwrap();
+    eventually("it is delivered", async || world.deliveries(&endpoint.id).await[0].status == "delivered")
+        .await;
+    let got = receiver.got();
+    assert!(
+        got.iter()
+            .all(|one| one.header("webhook-id") == got[0].header("webhook-id") && one.body == got[0].body)
+    );
+    assert!(world.found(&endpoint.id).await.meta.unwrap().failing_since.is_none());
+}
+
+#[tokio::test]
+async fn an_endpoint_that_fails_for_five_days_is_switched_off_with_a_mail() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let endpoint = world.endpoint(&receiver, &[]).await;
+    receiver.answer(&[500; 100]);
+    for day in 0..6 {
+        world.fire("a.b", &json!({"day": day})).await;
+        let made = usize::try_from(day + 1).unwrap();
+        receiver.until_got(made).await;
+        eventually("it is noted", async || {
+            world.deliveries(&endpoint.id).await.iter().all(|one| one.attempts > 0 || one.status == "failed")
+        })
+        .await;
+        world.clock.advance(TimeDelta::days(1));
+    }
+    eventually("it is switched off", async || !world.found(&endpoint.id).await.active).await;
+    let mails = "select count(*) from automation.mail where recipients = '{tech@example.com}'";
+    eventually("a mail is queued", async || world.count(mails).await == 1).await;
+    world.fire("a.b", &json!({})).await;
+    assert!(world.found(&endpoint.id).await.meta.unwrap().disabled_reason.contains("5 days"));
+}
+
+#[tokio::test]
+async fn a_rotated_secret_signs_beside_the_old_one_for_a_day() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let old = world.endpoint(&receiver, &[]).await;
+    let request = world.caller.request(RotateWebhookSecretRequest { id: old.id.clone() });
+    let new = world.webhooks().rotate_webhook_secret(request).await.unwrap().into_inner().data.unwrap();
+    world.fire("a.b", &json!({})).await;
+    receiver.until_got(1).await;
+    world.clock.advance(TimeDelta::hours(24));
+    world.fire("a.b", &json!({})).await;
+    receiver.until_got(2).await;
+    let got = receiver.got();
+    assert!(is_signed(&got[0], &old.secret) && is_signed(&got[0], &new.secret));
+    assert!(!is_signed(&got[1], &old.secret) && is_signed(&got[1], &new.secret));
+}
+
+#[tokio::test]
+async fn a_ping_tells_at_once_what_came_of_it() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let endpoint = world.endpoint(&receiver, &[]).await;
+    let ping = async |key: &str| {
+        let request = world.caller.keyed(key, TestWebhookEndpointRequest { id: endpoint.id.clone() });
+        world.webhooks().test_webhook_endpoint(request).await.unwrap().into_inner().data.unwrap()
+    };
+    let first = ping("a").await;
+    assert_eq!(
+        (first.status.as_str(), first.r#type.as_str(), first.attempts),
+        ("delivered", "webhook.ping", 1)
+    );
+    assert_eq!(ping("a").await, first, "a repeat has the answer of the first");
+    receiver.answer(&[500]);
+    let failed = ping("b").await;
+    assert_eq!((failed.status.as_str(), failed.response_status), ("failed", Some(500)));
+    assert_eq!(receiver.got().len(), 2);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_gone_is_told_nothing() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let endpoint = world.endpoint(&receiver, &[]).await;
+    let delete = || world.caller.request(DeleteWebhookEndpointRequest { id: endpoint.id.clone() });
+    world.webhooks().delete_webhook_endpoint(delete()).await.unwrap();
+    assert_eq!(
+        world.webhooks().delete_webhook_endpoint(delete()).await.unwrap_err().code(),
+        tonic::Code::NotFound
+    );
+    world.fire("a.b", &json!({})).await;
+    assert_eq!(world.count("select count(*) from automation.webhook_delivery").await, 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_must_be_a_web_address() {
+    let world = World::idle().await;
+    let endpoint =
+        WebhookEndpointInput { url: "ftp://x".into(), notify_email: "x".into(), ..Default::default() };
+    let request = world.caller.request(CreateWebhookEndpointRequest { endpoint: Some(endpoint) });
+    let status = world.webhooks().create_webhook_endpoint(request).await.unwrap_err();
+    assert_eq!(
+        faults(&status),
+        [fault("/endpoint/url", "bad_url"), fault("/endpoint/notify_email", "bad_email")]
+    );
+}
