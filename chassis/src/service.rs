@@ -22,6 +22,7 @@ use crate::peer::Peers;
 use crate::provisioning;
 use crate::references::{self, Referable, References};
 use crate::relay;
+use crate::scan::{self, Scan};
 use crate::server::{self, Stage};
 use crate::telemetry;
 use crate::token::Tokens;
@@ -55,6 +56,11 @@ pub trait Service: Send + Sync + 'static {
 
     /// Its background work, besides what every service has (events, mail, forgetting idempotency keys).
     fn workers(_runtime: &Runtime) -> Vec<Worker> {
+        Vec::new()
+    }
+
+    /// The events that it tells because time passes.
+    fn scans(_runtime: &Runtime) -> Vec<Scan> {
         Vec::new()
     }
 
@@ -94,6 +100,7 @@ pub struct Definition {
     pub check: fn(&Runtime) -> Result<(), String>,
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
+    pub scans: fn(&Runtime) -> Vec<Scan>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
     pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
     pub referables: &'static [Referable],
@@ -135,6 +142,7 @@ impl Definition {
             check: S::check,
             routes: S::routes,
             workers: S::workers,
+            scans: S::scans,
             attachments: S::attachments,
             serve_besides: serve_besides::<S>,
             referables: S::referables(),
@@ -352,6 +360,10 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
     routes.add_service(mail::key_server(runtime.db.clone()));
     routes.add_service(references::server(service.referables, runtime.db.clone()));
+    let scans = (service.scans)(runtime);
+    if !scans.is_empty() {
+        routes.add_service(scan::server(scans, runtime.db.clone()));
+    }
     (service.routes)(runtime, &mut routes);
     routes
 }
@@ -364,6 +376,10 @@ pub(crate) fn workers(service: Definition, runtime: &Runtime) -> Vec<Worker> {
     workers.push(mail::worker(runtime.post.clone(), (service.attachments)(runtime)));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());
+    let scans = (service.scans)(runtime);
+    if !scans.is_empty() {
+        workers.push(scan::worker(scans));
+    }
     workers.extend((service.workers)(runtime));
     workers
 }
