@@ -21,13 +21,14 @@ const DEEP: i64 = 2_000;
 
 /// How the total of a list is found.
 pub enum Total<'a> {
-    /// From the counters of this list: the filters must select exactly what they count.
+    /// From the counters of this list, as long as nothing narrows it: [`List::equals`] and [`List::is_null`] must select
+    /// exactly what they count.
     Counted(&'a str),
-    /// By counting the matching rows, for lists narrowed by a search or another free filter.
+    /// By counting the matching rows.
     Matching,
 }
 
-/// A list of one account's rows of one table.
+/// A list of one account's rows of one table. Whatever narrows it makes its total one of matching rows.
 pub struct List<'a> {
     account: AccountId,
     table: &'static str,
@@ -55,7 +56,7 @@ impl<'a> List<'a> {
         Self { account, table, columns, conditions, values, order: NEWEST, total }
     }
 
-    /// Rows whose `column` has this value.
+    /// Rows whose `column` has this value: part of what the list is. Does not narrow it.
     pub fn equals<'q>(
         &mut self,
         column: &'static str,
@@ -64,47 +65,68 @@ impl<'a> List<'a> {
         self.compare(column, "=", value)
     }
 
-    /// Rows whose `column` has one of these ids.
+    /// Narrows the list to rows whose `column` has this value, where one is given.
+    pub fn only<'q, V>(&mut self, column: &'static str, value: Option<V>) -> &mut Self
+    where
+        V: Encode<'q, Postgres> + Type<Postgres>,
+    {
+        match value {
+            Some(value) => self.narrow().compare(column, "=", value),
+            None => self,
+        }
+    }
+
+    /// Narrows the list to rows whose `column` has one of these ids.
     pub fn any(&mut self, column: &'static str, ids: &[uuid::Uuid]) -> &mut Self {
+        self.narrow();
         let value = self.values.bind(ids);
         // Writing to a String cannot fail.
         let _ = write!(self.conditions, " and {column} = any({value})");
         self
     }
 
-    /// Rows whose `column` has no value.
+    /// Rows whose `column` has no value: part of what the list is. Does not narrow it.
     pub fn is_null(&mut self, column: &'static str) -> &mut Self {
         // Writing to a String cannot fail.
         let _ = write!(self.conditions, " and {column} is null");
         self
     }
 
-    /// Rows whose `column`, which holds lower-case text, contains the term. Case does not matter.
+    /// Narrows the list to rows whose `column`, which holds lower-case text, contains the term. Case does not matter.
     pub fn contains(&mut self, column: &'static str, term: &str) -> &mut Self {
-        self.compare(column, "like", substring_pattern(term))
+        self.narrow().compare(column, "like", substring_pattern(term))
     }
 
-    /// Rows whose `column` contains a search term. The column holds lower-case text and has a trigram index.
+    /// Narrows the list to rows whose `column` contains a search term; an empty one asks for nothing. The column holds
+    /// lower-case text and has a trigram index.
     pub fn search(&mut self, column: &'static str, term: &str) -> &mut Self {
+        if term.is_empty() {
+            return self;
+        }
         let pattern = substring_pattern(term);
         if has_trigram(term) {
-            return self.compare(column, "like", pattern);
+            return self.narrow().compare(column, "like", pattern);
         }
         // The index would be read whole for a shorter term, which takes longer than reading the account's rows. An
         // expression that is not indexed keeps the planner from trying.
-        self.compare(column, "|| '' like", pattern)
+        self.narrow().compare(column, "|| '' like", pattern)
     }
 
-    /// Rows from `from` to `to`, both included where given.
+    /// Narrows the list to rows from `from` to `to`, both included where given.
     pub fn between<'q, V>(&mut self, column: &'static str, from: Option<V>, to: Option<V>) -> &mut Self
     where
         V: Encode<'q, Postgres> + Type<Postgres>,
     {
         for (operator, bound) in [(">=", from), ("<=", to)] {
             if let Some(bound) = bound {
-                self.compare(column, operator, bound);
+                self.narrow().compare(column, operator, bound);
             }
         }
+        self
+    }
+
+    fn narrow(&mut self) -> &mut Self {
+        self.total = Total::Matching;
         self
     }
 

@@ -127,3 +127,33 @@ async fn filters_and_orders_hold_and_a_wrong_order_is_named() {
         [("/sort", "sort must be one of: created_at, name"), ("/order", "order must be asc or desc")]
     );
 }
+
+/// The total of a counted list after what a test does to it.
+async fn total(db: &Db, account: AccountId, narrow: impl FnOnce(&mut List<'_>)) -> i64 {
+    let mut list = List::new(account, "bare.thing", "id", Total::Counted("thing"));
+    narrow(&mut list);
+    let mut connection = db.read().await.unwrap();
+    let (_, meta) = list.fetch::<Thing>(&mut connection, Page::new(None, Some(1))).await.unwrap();
+    meta.total
+}
+
+#[tokio::test]
+async fn whatever_narrows_a_counted_list_gives_it_a_total_of_its_own() {
+    let (_database, db, account) = filled().await;
+    let asked_for_nothing = |list: &mut List<'_>| {
+        list.only("name", None::<&str>);
+        list.search("lower(name)", "");
+        list.between("created_at", None::<DateTime<Utc>>, None);
+    };
+    assert_eq!(total(&db, account, asked_for_nothing).await, ENTRIES);
+    let only = |list: &mut List<'_>| _ = list.only("name", Some("Thing 49"));
+    assert_eq!(total(&db, account, only).await, 1);
+    let search = |list: &mut List<'_>| _ = list.search("lower(name)", "THING 49");
+    assert_eq!(total(&db, account, search).await, 1 + 10 + 100);
+    let short_search = |list: &mut List<'_>| _ = list.search("lower(name)", "g 49");
+    assert_eq!(total(&db, account, short_search).await, 1 + 10 + 100);
+    let none_of_them = |list: &mut List<'_>| _ = list.any("id", &[]);
+    assert_eq!(total(&db, account, none_of_them).await, 0);
+    let since = |list: &mut List<'_>| _ = list.between("created_at", Some(testing::moment()), None);
+    assert_eq!(total(&db, account, since).await, 7, "those of the last minute");
+}

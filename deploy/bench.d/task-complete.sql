@@ -1,5 +1,7 @@
 -- A task is completed or opened again: the write transaction of chassis/src/write.rs around `set_completed` of
--- svc-work/src/task/store.rs. No event goes with it. As for get, the load program makes a copy for each of 32 tasks.
+-- svc-work/src/task/store.rs. No event goes with it. The tasks were filled in with ids that can be computed
+-- (deploy/tools/src/load/tasks.rs).
+\set id_low -9223372036854775807 + random(1, :tasks)
 \set key random(1000000000000000, 4611686018427387903)
 \set turn random(0, 1)
 begin;
@@ -7,7 +9,7 @@ insert into idempotency (account_id, route, key, fingerprint, created_at) values
          on conflict (account_id, route, key) do update
             set fingerprint = excluded.fingerprint, response = null, created_at = excluded.created_at
             where idempotency.created_at <= now() - interval '24 hours';
-update work.task set completed_at = case when (:turn = 1) then coalesce(completed_at, now()) end, updated_at = case when (completed_at is not null) = (:turn = 1) then updated_at else now() end where account_id = :account and id = :id returning id, title, category, notes, deadline_on, deadline_at, duration_minutes, client_id, project_id, deal_id, completed_at, created_at, updated_at;
+update work.task set completed_at = case when (:turn = 1) then coalesce(completed_at, now()) end, updated_at = case when (completed_at is not null) = (:turn = 1) then updated_at else now() end where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid returning id, title, category, notes, deadline_on, deadline_at, duration_minutes, client_id, project_id, deal_id, completed_at, created_at, updated_at \gset
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
             select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()

@@ -14,6 +14,7 @@ mod status;
 mod ticket;
 
 use chassis::server::{Stage, bind};
+use chassis::worker::Worker;
 use chassis::{Runtime, Service, Tx};
 use clap::{Args, Command};
 use proto::support::email_domain_service_server::EmailDomainServiceServer;
@@ -28,6 +29,7 @@ use tonic::service::RoutesBuilder;
 
 use crate::address::OwnDomain;
 use crate::clients::Clients;
+use crate::domain::Inspector;
 use crate::intake::rpc::Intake;
 use crate::message::Desk;
 use crate::settings::Settings;
@@ -58,14 +60,7 @@ impl Service for Support {
         let (db, own) = (|| runtime.db.clone(), || own_domain(runtime));
         let desk = Desk { post: runtime.post.clone(), own: own() };
         let clients = clients(runtime);
-        let senders = runtime.peers.iter().map(|peer| peer.name().to_owned());
-        let domains = domain::rpc::Domains {
-            db: db(),
-            own: own(),
-            dns: domain::Dns { server: Settings::of(runtime).dns_server },
-            outgoing: runtime.outgoing(),
-            senders: senders.filter(|name| name != Self::NAME).collect(),
-        };
+        let domains = domain::rpc::Domains { db: db(), inspector: inspector(runtime) };
         let intake = MailIntakeServiceServer::new(intake(runtime));
         routes
             .add_service(TicketServiceServer::new(ticket::rpc::Tickets { db: db(), clients }))
@@ -74,6 +69,10 @@ impl Service for Support {
             .add_service(TicketStatusServiceServer::new(status::rpc::Statuses { db: db() }))
             .add_service(EmailDomainServiceServer::new(domains))
             .add_service(intake.max_decoding_message_size(intake::MOST + AROUND_A_MAIL));
+    }
+
+    fn workers(runtime: &Runtime) -> Vec<Worker> {
+        vec![domain::worker(inspector(runtime))]
     }
 
     async fn serve_besides(runtime: Runtime, stop: watch::Receiver<Stage>) -> Result<(), String> {
@@ -86,6 +85,16 @@ impl Service for Support {
 
     async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
         Ok(provision::defaults(tx).await?)
+    }
+}
+
+fn inspector(runtime: &Runtime) -> Inspector {
+    let senders = runtime.peers.iter().map(|peer| peer.name().to_owned());
+    Inspector {
+        own: own_domain(runtime),
+        dns: domain::Dns { server: Settings::of(runtime).dns_server },
+        outgoing: runtime.outgoing(),
+        senders: senders.filter(|name| name != Support::NAME).collect(),
     }
 }
 

@@ -27,7 +27,7 @@ impl ProductService for Products {
         request: Request<ListProductsRequest>,
     ) -> Result<Response<ListProductsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let search = Some(input.search.trim()).filter(|term| !term.is_empty());
+        let search = input.search.trim();
         let page = Page::new(input.page, input.per_page);
         let mut connection = self.db.read().await?;
         let (records, meta) = store::list(&mut connection, context.account_id(), search, page).await?;

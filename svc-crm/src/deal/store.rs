@@ -78,16 +78,6 @@ pub struct Wanted<'a> {
     pub order: &'a str,
 }
 
-impl Wanted<'_> {
-    fn total(&self) -> Total<'static> {
-        let free = [self.client, self.pipeline, self.phase].iter().any(Option::is_some);
-        if free || !self.search.is_empty() {
-            return Total::Matching;
-        }
-        Total::Counted(self.status.map_or(LIST, list_of))
-    }
-}
-
 /// A page, newest first unless asked otherwise.
 pub async fn list(
     connection: &mut PgConnection,
@@ -95,20 +85,17 @@ pub async fn list(
     wanted: &Wanted<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let mut list = List::new(account, TABLE, columns!(), wanted.total());
+    let counted = Total::Counted(wanted.status.map_or(LIST, list_of));
+    let mut list = List::new(account, TABLE, columns!(), counted);
     if let Some(status) = wanted.status {
         list.equals("status", status_name(status));
     }
     for (column, id) in
         [("client_id", wanted.client), ("pipeline_id", wanted.pipeline), ("phase_id", wanted.phase)]
     {
-        if let Some(id) = id {
-            list.equals(column, id);
-        }
+        list.only(column, id);
     }
-    if !wanted.search.is_empty() {
-        list.search("search_text", wanted.search);
-    }
+    list.search("search_text", wanted.search);
     let mut faults = Faults::default();
     list.sort(&SORTS, wanted.sort, wanted.order, &mut faults);
     if !faults.is_empty() {

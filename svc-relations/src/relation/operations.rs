@@ -26,7 +26,7 @@ pub async fn list(
     wanted: Wanted<'_>,
 ) -> Result<(Vec<Relation>, PageMeta), Error> {
     let kind = type_named(wanted.contact_type);
-    let search = Some(wanted.search.trim()).filter(|term| !term.is_empty());
+    let search = wanted.search.trim();
     let mut connection = db.read().await?;
     let (records, meta) = store::list(&mut connection, account, role, kind, search, wanted.page).await?;
     connection.done();

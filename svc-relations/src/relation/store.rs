@@ -126,28 +126,22 @@ pub async fn find_by_external_id(
         .await?)
 }
 
-/// A page, newest first. `search` is not blank when given.
+/// A page, newest first, of what contains `search`.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
     kind: Option<RelationType>,
-    search: Option<&str>,
+    search: &str,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let total = match (search, kind) {
-        (Some(_), _) => Total::Matching,
-        (None, Some(kind)) => Total::Counted(role.list_of(kind)),
-        (None, None) => Total::Counted(role.list()),
-    };
-    let mut list = List::new(account, TABLE, columns!(), total);
+    let counted = kind.map_or_else(|| role.list(), |kind| role.list_of(kind));
+    let mut list = List::new(account, TABLE, columns!(), Total::Counted(counted));
     list.equals("role", role.name());
     if let Some(kind) = kind {
         list.equals("type", type_name(kind));
     }
-    if let Some(term) = search {
-        list.search("search_text", term);
-    }
+    list.search("search_text", search);
     Ok(list.fetch(connection, page).await?)
 }
 

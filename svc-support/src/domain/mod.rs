@@ -1,12 +1,16 @@
 //! Email domains: the names that the business sends mail from, the keys that sign it, and what its DNS should say.
 
 mod dns;
+mod inspect;
 mod key;
+mod recheck;
 pub mod rpc;
 mod rules;
 pub mod store;
 
 pub use dns::Dns;
+pub use inspect::Inspector;
+pub use recheck::worker;
 
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
@@ -14,6 +18,8 @@ use proto::support::{DnsRecord, EmailDomain, EmailDomainDetail, EmailDomainStatu
 
 use crate::Error;
 use crate::address::OwnDomain;
+
+const UNKNOWN: Error = Error::NotFound("email domain");
 
 /// A domain as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -30,6 +36,10 @@ pub struct Record {
     /// The purposes of the records that the last look found.
     pub found: Vec<String>,
     pub checked_at: Option<DateTime<Utc>>,
+    /// When it is looked at next.
+    pub check_at: DateTime<Utc>,
+    /// Since when a verified one lacks what it needs.
+    pub missing_since: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }

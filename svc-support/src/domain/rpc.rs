@@ -1,11 +1,9 @@
 //! `EmailDomainService`: parse, ask the DNS, decide, write, reply.
 
 use chassis::call::Context;
-use chassis::outgoing::{self, Outgoing};
 use chassis::{Call, Db, Tx, mail};
-use futures::future::try_join_all;
-use proto::api::mail_key_service_client::MailKeyServiceClient;
-use proto::api::{DeleteMailKeyRequest, Fault, ListMeta, PutMailKeyRequest};
+use chrono::TimeDelta;
+use proto::api::{Fault, ListMeta};
 use proto::support::email_domain_service_server::EmailDomainService;
 use proto::support::{
     AddEmailDomainRequest, AddEmailDomainResponse, DeleteEmailDomainRequest, DeleteEmailDomainResponse,
@@ -15,20 +13,15 @@ use proto::support::{
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
-use super::{Dns, Record, detail, key, rules, store};
+use super::inspect::{Inspector, settle};
+use super::{Record, UNKNOWN, detail, key, rules, store};
 use crate::Error;
 use crate::address::OwnDomain;
-
-const UNKNOWN: Error = Error::NotFound("email domain");
 
 #[derive(Clone)]
 pub struct Domains {
     pub db: Db,
-    pub own: OwnDomain,
-    pub dns: Dns,
-    pub outgoing: Outgoing,
-    /// The other services that send mail.
-    pub senders: Vec<String>,
+    pub inspector: Inspector,
 }
 
 #[tonic::async_trait]
@@ -57,7 +50,7 @@ impl EmailDomainService for Domains {
     ) -> Result<Response<AddEmailDomainResponse>, Status> {
         let mut call = Call::open(request)?;
         let receiving = call.input.r#type() == EmailDomainType::Full;
-        if receiving && self.own.name().is_none() {
+        if receiving && self.inspector.own.name().is_none() {
             let detail = "type cannot be full: MAIL_DOMAIN is not set here, so no mail comes in";
             call.faults.add(&At::ROOT.name("type"), Fault::NotAllowed, detail);
         }
@@ -81,10 +74,12 @@ impl EmailDomainService for Domains {
             private_key,
             found: Vec::new(),
             checked_at: None,
+            check_at: now + rules::EVERY,
+            missing_since: None,
             created_at: now,
             updated_at: now,
         };
-        self.db.write_with(call, (record, self.own.clone()), add).await
+        self.db.write_with(call, (record, self.inspector.own.clone()), add).await
     }
 
     async fn get_email_domain(
@@ -94,7 +89,7 @@ impl EmailDomainService for Domains {
         let (context, input) = Call::open(request)?.valid()?;
         let (host, ..) = rules::host(&input.domain, &input.subdomain, &mut Faults::default());
         let record = self.find(&context, &host).await?.ok_or(UNKNOWN)?;
-        Ok(Response::new(GetEmailDomainResponse { data: Some(detail(record, &self.own)?) }))
+        Ok(Response::new(GetEmailDomainResponse { data: Some(detail(record, &self.inspector.own)?) }))
     }
 
     async fn verify_email_domain(
@@ -105,14 +100,16 @@ impl EmailDomainService for Domains {
         let (host, ..) = rules::host(&call.input.domain, &call.input.subdomain, &mut Faults::default());
         let mut record = self.find(&call.context, &host).await?.ok_or(UNKNOWN)?;
         let was = record.verified;
-        self.look(&mut record).await?;
+        // Whoever asks wants to know what is there now.
+        self.inspector.look(&mut record, TimeDelta::zero(), self.db.clock().now()).await?;
+        let deadline = call.context.deadline;
         // The others first: a domain that says it is verified can be sent from everywhere.
         if record.verified {
-            self.give_key(&call.context, &record).await?;
+            self.inspector.give_key(call.context.account(), deadline, &record).await?;
         } else if was {
-            self.take_key(&call.context, &host).await?;
+            self.inspector.take_key(call.context.account(), deadline, &host).await?;
         }
-        self.db.write_with(call, (record, self.own.clone()), verify).await
+        self.db.write_with(call, (record, self.inspector.own.clone()), verify).await
     }
 
     async fn delete_email_domain(
@@ -122,7 +119,7 @@ impl EmailDomainService for Domains {
         let call = Call::open(request)?;
         let (host, ..) = rules::host(&call.input.domain, &call.input.subdomain, &mut Faults::default());
         if self.find(&call.context, &host).await?.is_some_and(|record| record.verified) {
-            self.take_key(&call.context, &host).await?;
+            self.inspector.take_key(call.context.account(), call.context.deadline, &host).await?;
         }
         self.db.write(call, delete).await
     }
@@ -134,54 +131,6 @@ impl Domains {
         let found = store::find(&mut connection, context.account_id(), host).await?;
         connection.done();
         Ok(found)
-    }
-
-    /// Looks which of the wanted records the DNS has.
-    async fn look(&self, record: &mut Record) -> Result<(), Error> {
-        let wanted = rules::records(record, &mail::key_record(&record.private_key)?, &self.own);
-        let (mut found, mut complete) = (Vec::new(), true);
-        let values = try_join_all(wanted.iter().map(|wanted| self.dns.values(wanted))).await?;
-        for (wanted, values) in wanted.iter().zip(&values) {
-            if rules::is_met(wanted, values) {
-                found.push(wanted.purpose.to_owned());
-            } else {
-                complete &= !wanted.required;
-            }
-        }
-        record.found = found;
-        record.verified = complete;
-        Ok(())
-    }
-
-    async fn give_key(&self, context: &Context, record: &Record) -> Result<(), Error> {
-        for sender in &self.senders {
-            let request = self.outgoing.request(context.account(), context.deadline, put_request(record))?;
-            MailKeyServiceClient::new(self.outgoing.channel(sender)?)
-                .put_mail_key(request)
-                .await
-                .map_err(|status| outgoing::away(sender, "Mail keys", &status))?;
-        }
-        Ok(())
-    }
-
-    async fn take_key(&self, context: &Context, host: &str) -> Result<(), Error> {
-        for sender in &self.senders {
-            let asked = DeleteMailKeyRequest { domain: host.to_owned() };
-            let request = self.outgoing.request(context.account(), context.deadline, asked)?;
-            MailKeyServiceClient::new(self.outgoing.channel(sender)?)
-                .delete_mail_key(request)
-                .await
-                .map_err(|status| outgoing::away(sender, "Mail keys", &status))?;
-        }
-        Ok(())
-    }
-}
-
-fn put_request(record: &Record) -> PutMailKeyRequest {
-    PutMailKeyRequest {
-        domain: record.host.clone(),
-        selector: record.selector.clone(),
-        private_key: record.private_key.clone(),
     }
 }
 
@@ -210,6 +159,7 @@ async fn add(
         if new.receiving {
             // Where its mail goes has to be looked at first.
             record.verified = false;
+            record.missing_since = None;
         } else {
             store::delete_route(tx.db(), account, &record.host).await?;
         }
@@ -223,32 +173,7 @@ async fn verify(
     (_, (seen, own)): &(VerifyEmailDomainRequest, (Record, OwnDomain)),
 ) -> Result<VerifyEmailDomainResponse, Error> {
     tx.valid()?;
-    let (account, now) = (tx.account(), tx.now());
-    let mut record = store::find_locked(tx.db(), account, &seen.host).await?.ok_or(UNKNOWN)?;
-    // What the DNS was asked for must still be what is wanted.
-    if record.receiving != seen.receiving {
-        return Err(chassis::Error::Raced.into());
-    }
-    if record.verified != seen.verified {
-        record.updated_at = now;
-    }
-    record.verified = seen.verified;
-    record.found.clone_from(&seen.found);
-    record.checked_at = Some(now);
-    store::update(tx.db(), account, &record).await?;
-    if record.verified {
-        mail::put_key(tx, &put_request(&record)).await?;
-    } else {
-        mail::delete_key(tx, &record.host).await?;
-    }
-    if record.verified && record.receiving {
-        let owner = store::put_route(tx.db(), account, &record.host, now).await?;
-        if owner != account {
-            return Err(Error::DomainTaken);
-        }
-    } else {
-        store::delete_route(tx.db(), account, &record.host).await?;
-    }
+    let record = settle(tx, seen).await?;
     Ok(VerifyEmailDomainResponse { data: Some(detail(record, own)?) })
 }
 

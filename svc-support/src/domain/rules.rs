@@ -1,5 +1,6 @@
 //! The form of a domain, the records that its DNS should have, and whether what is there will do. Pure.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::Fault;
 use proto::{At, Faults};
 
@@ -11,6 +12,9 @@ pub const MX: &str = "MX";
 const DKIM: &str = "dkim";
 const SPF: &str = "spf";
 const DMARC: &str = "dmarc";
+
+/// How often a domain is looked at by itself.
+pub const EVERY: TimeDelta = TimeDelta::days(1);
 
 /// A record that the DNS should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +90,16 @@ pub fn is_met(wanted: &Wanted, there: &[String]) -> bool {
     })
 }
 
+/// What a domain is after a look at its DNS: verified when that is `complete`, and for `grace` after it ceased to be.
+pub fn judge(record: &mut Record, complete: bool, grace: TimeDelta, now: DateTime<Utc>) {
+    let since = record.missing_since.unwrap_or(now);
+    let is_forgiven = !complete && record.verified && now - since < grace;
+    record.verified = complete || is_forgiven;
+    record.missing_since = is_forgiven.then_some(since);
+    record.checked_at = Some(now);
+    record.check_at = now + EVERY;
+}
+
 fn is_version(text: &str, version: &str) -> bool {
     let rest = text.trim_start().get(..version.len());
     rest.is_some_and(|start| start.eq_ignore_ascii_case(version))
@@ -114,8 +128,10 @@ mod tests {
             private_key: String::new(),
             found: Vec::new(),
             checked_at: None,
-            created_at: chrono::DateTime::UNIX_EPOCH,
-            updated_at: chrono::DateTime::UNIX_EPOCH,
+            check_at: DateTime::UNIX_EPOCH,
+            missing_since: None,
+            created_at: DateTime::UNIX_EPOCH,
+            updated_at: DateTime::UNIX_EPOCH,
         }
     }
 
@@ -128,6 +144,26 @@ mod tests {
         };
         assert_eq!(purposes(false), [("dkim", true), ("spf", false), ("dmarc", false)]);
         assert_eq!(purposes(true), [("dkim", true), ("spf", false), ("mx", true), ("dmarc", false)]);
+    }
+
+    #[test]
+    fn a_verified_domain_is_forgiven_for_a_while_and_a_pending_one_never() {
+        let (grace, day) = (TimeDelta::days(3), |day| DateTime::UNIX_EPOCH + TimeDelta::days(day));
+        let mut domain = record(false);
+        let mut look = |complete, grace, on| {
+            judge(&mut domain, complete, grace, day(on));
+            assert_eq!((domain.checked_at, domain.check_at), (Some(day(on)), day(on + 1)));
+            (domain.verified, domain.missing_since)
+        };
+        assert_eq!(look(false, grace, 1), (false, None));
+        assert_eq!(look(true, grace, 2), (true, None));
+        assert_eq!(look(false, grace, 3), (true, Some(day(3))));
+        assert_eq!(look(true, grace, 4), (true, None));
+        assert_eq!(look(false, grace, 5), (true, Some(day(5))), "counted anew");
+        assert_eq!(look(false, grace, 7), (true, Some(day(5))));
+        assert_eq!(look(false, grace, 8), (false, None));
+        assert_eq!(look(true, grace, 9), (true, None));
+        assert_eq!(look(false, TimeDelta::zero(), 9), (false, None), "whoever asks is told at once");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::Error;
 
 macro_rules! columns {
     () => {
-        "host, domain, subdomain, receiving, verified, selector, private_key, found, checked_at, created_at, updated_at"
+        "host, domain, subdomain, receiving, verified, selector, private_key, found, checked_at, check_at, \
+         missing_since, created_at, updated_at"
     };
 }
 
@@ -29,6 +30,21 @@ pub async fn list(
          order by domain, subdomain"
     );
     Ok(sqlx::query_as(sql).bind(account).bind(verified).fetch_all(connection).await?)
+}
+
+/// Those that are to be looked at again, the longest waiting first.
+pub async fn list_due(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+    most: i64,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from support.domain where account_id = $1 and check_at <= $2 order by check_at, host limit $3"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(now).bind(most).fetch_all(connection).await?)
 }
 
 pub async fn find(
@@ -62,8 +78,9 @@ pub async fn insert(
     record: &Record,
 ) -> Result<bool, Error> {
     let sql = "insert into support.domain (account_id, host, domain, subdomain, receiving, verified, selector, \
-               private_key, found, checked_at, created_at, updated_at) \
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (account_id, host) do nothing";
+               private_key, found, checked_at, check_at, missing_since, created_at, updated_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+               on conflict (account_id, host) do nothing";
     let inserted = sqlx::query(sql)
         .bind(account)
         .bind(&record.host)
@@ -75,6 +92,8 @@ pub async fn insert(
         .bind(&record.private_key)
         .bind(&record.found)
         .bind(record.checked_at)
+        .bind(record.check_at)
+        .bind(record.missing_since)
         .bind(record.created_at)
         .bind(record.updated_at)
         .execute(connection)
@@ -84,8 +103,8 @@ pub async fn insert(
 
 /// Stores everything of a domain that can change.
 pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
-    let sql = "update support.domain set receiving = $3, verified = $4, found = $5, checked_at = $6, updated_at = $7 \
-               where account_id = $1 and host = $2";
+    let sql = "update support.domain set receiving = $3, verified = $4, found = $5, checked_at = $6, updated_at = $7, \
+               check_at = $8, missing_since = $9 where account_id = $1 and host = $2";
     sqlx::query(sql)
         .bind(account)
         .bind(&record.host)
@@ -94,6 +113,24 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
         .bind(&record.found)
         .bind(record.checked_at)
         .bind(record.updated_at)
+        .bind(record.check_at)
+        .bind(record.missing_since)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Stores what a look found that changes nothing else, and when the next one is due.
+pub async fn note(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+    let sql = "update support.domain set found = $3, checked_at = $4, check_at = $5, missing_since = $6 \
+               where account_id = $1 and host = $2";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(&record.host)
+        .bind(&record.found)
+        .bind(record.checked_at)
+        .bind(record.check_at)
+        .bind(record.missing_since)
         .execute(connection)
         .await?;
     Ok(())

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use ammonia::{Builder, UrlRelative};
+use chassis::html::escaped;
 
 /// Characters of a text or of an HTML text that are kept.
 pub const MOST: usize = 65_535;
@@ -62,16 +63,7 @@ pub fn html_of(text: &str) -> String {
             continue;
         }
         html.push_str("<p>");
-        for letter in paragraph.chars() {
-            match letter {
-                '&' => html.push_str("&amp;"),
-                '<' => html.push_str("&lt;"),
-                '>' => html.push_str("&gt;"),
-                '"' => html.push_str("&quot;"),
-                '\n' => html.push_str("<br>"),
-                letter => html.push(letter),
-            }
-        }
+        html.push_str(&escaped(paragraph).replace('\n', "<br>"));
         html.push_str("</p>");
     }
     if html.chars().nth(MOST).is_some() { String::new() } else { html }

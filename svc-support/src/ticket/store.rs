@@ -60,18 +60,15 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first. `search` is not blank when given.
+/// A page, newest first, of what contains `search`.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    search: Option<&str>,
+    search: &str,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let total = if search.is_some() { Total::Matching } else { Total::Counted(LIST) };
-    let mut list = List::new(account, "support.ticket", columns!(), total);
-    if let Some(term) = search {
-        list.search("search_text", term);
-    }
+    let mut list = List::new(account, "support.ticket", columns!(), Total::Counted(LIST));
+    list.search("search_text", search);
     Ok(list.fetch(connection, page).await?)
 }
 

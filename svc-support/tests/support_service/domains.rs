@@ -15,30 +15,30 @@ use tonic::{Code, Status};
 use crate::dns::Dns;
 use crate::world::{DOMAIN, User, World, header, mail, text};
 
-fn domains(user: &User) -> EmailDomainServiceClient<Channel> {
+pub fn domains(user: &User) -> EmailDomainServiceClient<Channel> {
     EmailDomainServiceClient::new(user.channel())
 }
 
-async fn add(user: &User, domain: &str, kind: EmailDomainType) -> Result<EmailDomainDetail, Status> {
+pub async fn add(user: &User, domain: &str, kind: EmailDomainType) -> Result<EmailDomainDetail, Status> {
     let request = AddEmailDomainRequest { domain: domain.into(), r#type: kind.into(), ..Default::default() };
     Ok(domains(user).add_email_domain(user.mesh.request(request)).await?.into_inner().data.unwrap())
 }
 
-async fn verify(user: &User, domain: &str) -> Result<EmailDomainDetail, Status> {
+pub async fn verify(user: &User, domain: &str) -> Result<EmailDomainDetail, Status> {
     let request = VerifyEmailDomainRequest { domain: domain.into(), ..Default::default() };
     Ok(domains(user).verify_email_domain(user.mesh.request(request)).await?.into_inner().data.unwrap())
 }
 
-fn is_verified(detail: &EmailDomainDetail) -> bool {
+pub fn is_verified(detail: &EmailDomainDetail) -> bool {
     detail.domain.as_ref().unwrap().status() == EmailDomainStatus::Verified
 }
 
-fn found(detail: &EmailDomainDetail) -> Vec<&str> {
+pub fn found(detail: &EmailDomainDetail) -> Vec<&str> {
     detail.records.iter().filter(|record| record.found).map(|record| record.purpose.as_str()).collect()
 }
 
 /// Sets what is required, as the owner of the domain would.
-fn set(dns: &Dns, detail: &EmailDomainDetail) {
+pub fn set(dns: &Dns, detail: &EmailDomainDetail) {
     for record in detail.records.iter().filter(|record| record.required) {
         match record.r#type.as_str() {
             "MX" => dns.mx(&record.name, record.value.rsplit(' ').next().unwrap()),
@@ -47,13 +47,13 @@ fn set(dns: &Dns, detail: &EmailDomainDetail) {
     }
 }
 
-async fn keys(user: &User, channel: Channel) -> Vec<String> {
+pub async fn keys(user: &User, channel: Channel) -> Vec<String> {
     let request = user.mesh.request(ListMailKeysRequest {});
     let listed = MailKeyServiceClient::new(channel).list_mail_keys(request).await.unwrap().into_inner();
     listed.keys.into_iter().map(|key| key.domain).collect()
 }
 
-async fn world(dns: &Dns) -> World {
+pub async fn world(dns: &Dns) -> World {
     World::with(&["--dns-server", &dns.address.to_string()]).await
 }
 

@@ -6,6 +6,7 @@
 mod channels;
 mod concurrency;
 mod dns;
+mod domain_checks;
 mod domains;
 mod events;
 mod intake;

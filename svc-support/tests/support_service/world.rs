@@ -8,6 +8,7 @@ use std::sync::Arc;
 use chassis::server::Stage;
 use chassis::testing::{self, SmtpServer, Started, TestCaller, TestDatabase};
 use chassis::{Account, Clock, Service};
+use chrono::TimeDelta;
 use gateway::testing::{Answer, Api, TestGateway};
 use lettre::address::Envelope;
 use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
@@ -39,6 +40,9 @@ pub struct World {
     pub door: SocketAddr,
     pub support: Started,
     pub relations: Started,
+    /// Another process of support, with the background work, after the first one gave it up.
+    successor: Option<Started>,
+    flags: Vec<String>,
     gateway: TestGateway,
     files: TempDir,
     _stop: watch::Sender<Stage>,
@@ -71,7 +75,31 @@ impl World {
         tokio::spawn(svc_support::smtp::serve(listener, svc_support::office(&support.runtime), stopped));
         let peers = [peer, format!("support={}", support.url())];
         let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
-        Self { database, clock, sink, door, support, relations, gateway, files, _stop: stop }
+        let flags = own.iter().map(ToString::to_string).collect();
+        let successor = None;
+        Self {
+            database,
+            clock,
+            sink,
+            door,
+            support,
+            relations,
+            successor,
+            flags,
+            gateway,
+            files,
+            _stop: stop,
+        }
+    }
+
+    /// The background work ends, time passes, and another process begins it: what is looked for only now and then is
+    /// looked for at the start.
+    pub async fn resume_after(&mut self, time: TimeDelta) {
+        self.successor.as_mut().unwrap_or(&mut self.support).stop_working().await;
+        self.clock.advance(time);
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        let successor = testing::start_working::<Support>(self.database.url(), &self.clock, &flags).await;
+        self.successor = Some(successor);
     }
 
     /// An account of its own, with a key that may do everything here.

@@ -59,9 +59,7 @@ pub async fn list(
     let mut list = List::new(account, "work.hour", columns!(), Total::Matching);
     list.equals("project_id", wanted.project);
     list.between("date", wanted.from, wanted.to);
-    if let Some(status) = wanted.status {
-        list.equals("status", status_name(status));
-    }
+    list.only("status", wanted.status.map(status_name));
     Ok(list.fetch(connection, page).await?)
 }
 

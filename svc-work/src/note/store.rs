@@ -45,17 +45,14 @@ pub async fn list(
     about: About,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let total = if about == About::default() { Total::Counted(LIST) } else { Total::Matching };
-    let mut list = List::new(account, "work.note", columns!(), total);
+    let mut list = List::new(account, "work.note", columns!(), Total::Counted(LIST));
     for (column, id) in [
         ("client_id", about.client),
         ("invoice_id", about.invoice),
         ("project_id", about.project),
         ("deal_id", about.deal),
     ] {
-        if let Some(id) = id {
-            list.equals(column, id);
-        }
+        list.only(column, id);
     }
     Ok(list.fetch(connection, page).await?)
 }

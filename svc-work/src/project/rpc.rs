@@ -32,7 +32,7 @@ impl ProjectService for Projects {
         request: Request<ListProjectsRequest>,
     ) -> Result<Response<ListProjectsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let search = Some(input.search.trim()).filter(|term| !term.is_empty());
+        let search = input.search.trim();
         let client = wanted(&input.client_id);
         let page = Page::new(input.page, input.per_page);
         let mut connection = self.db.read().await?;

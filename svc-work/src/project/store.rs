@@ -43,23 +43,16 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first. `search` is not blank when given.
+/// A page, newest first, of what contains `search`.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    search: Option<&str>,
+    search: &str,
     client: Option<Uuid>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let narrowed = search.is_some() || client.is_some();
-    let total = if narrowed { Total::Matching } else { Total::Counted(LIST) };
-    let mut list = List::new(account, "work.project", columns!(), total);
-    if let Some(client) = client {
-        list.equals("client_id", client);
-    }
-    if let Some(term) = search {
-        list.search("search_text", term);
-    }
+    let mut list = List::new(account, "work.project", columns!(), Total::Counted(LIST));
+    list.only("client_id", client).search("search_text", search);
     Ok(list.fetch(connection, page).await?)
 }
 

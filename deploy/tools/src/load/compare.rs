@@ -68,6 +68,7 @@ fn begin(options: &Compare, watched: &Watched) -> Report {
             invoices: options.invoices,
             deals: options.deals,
             tasks: options.tasks,
+            tickets: options.tickets,
             rounds: options.rounds,
             seconds: options.seconds,
             warm_up_seconds: options.warm_up,

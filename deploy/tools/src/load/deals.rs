@@ -2,30 +2,19 @@
 //! pipeline, with the beginning of its history, and counted.
 
 use crate::database::Database;
-
-/// The first half of every id; the second one counts, so that pgbench can compute the id of any deal.
-pub const ID_HIGH: i64 = 0x019a_8c5e_7d1b_7000;
-
-/// What is to be made.
-pub struct Wanted<'a> {
-    pub account: &'a str,
-    /// Ids that the deals are spread over.
-    pub clients: &'a [String],
-    /// The numbers of the first and the last one.
-    pub from: u64,
-    pub to: u64,
-}
+use crate::fill::{Wanted, id};
 
 /// Adds open deals to an account, and leaves the tables as after hours of running.
 pub async fn fill(database: &Database, wanted: &Wanted<'_>) -> Result<(), String> {
-    eprintln!("Filling the account with {} deals", wanted.to + 1 - wanted.from);
+    eprintln!("Filling the account with {} deals", wanted.count());
     database.run(&statement(wanted)).await?;
-    database.run("vacuum analyze crm.deal; vacuum analyze crm.deal_step; vacuum analyze crm.total;").await
+    let tables = ["deal", "deal_step", "total"].map(|table| format!("vacuum analyze crm.{table};"));
+    database.run(&format!("set statement_timeout = 0; {}", tables.join(" "))).await
 }
 
 fn statement(wanted: &Wanted<'_>) -> String {
     let Wanted { account, clients, from, to } = *wanted;
-    let people = clients.len().max(1);
+    let (people, id) = (clients.len().max(1), id());
     let clients = clients.join(",");
     format!(
         "set statement_timeout = 0;
@@ -36,7 +25,7 @@ with phases as (
         on phase.account_id = pipeline.account_id and phase.pipeline_id = pipeline.id
     where pipeline.account_id = '{account}' and pipeline.position = 1 group by pipeline.id
 ), series as materialized (
-    select i, encode(int8send({ID_HIGH}) || int8send(-9223372036854775807 + i), 'hex')::uuid as id, pipeline_id,
+    select i, {id} as id, pipeline_id,
         ids[i % count + 1] as phase_id, names[i % count + 1] as phase_name,
         date_trunc('milliseconds', now() - interval '1 minute' * ({to} - i)) as created_at
     from generate_series({from}::bigint, {to}::bigint) i cross join phases

@@ -15,14 +15,39 @@ use crate::documents;
 use crate::operations::{Operation, Resource};
 use crate::requests::{Load, Requests, Target};
 use crate::tasks;
+use crate::tickets;
 
 const CONNECTIONS: u64 = 16;
 /// How often a line of progress is printed.
 const PROGRESS: u64 = 2_000;
 const PAGE: u64 = 100;
 
-/// Invoices and deals are spread over so many clients.
+/// Invoices, deals and tickets are spread over so many clients.
 const CLIENTS_IN_USE: usize = 1_000;
+
+/// The first half of the ids of deals, tasks and tickets; the second one counts, so that pgbench can compute the id of any.
+pub const ID_HIGH: i64 = 0x019a_8c5e_7d1b_7000;
+
+/// In SQL, the id of the entry with the number `i`.
+pub fn id() -> String {
+    format!("encode(int8send({ID_HIGH}) || int8send(-9223372036854775807 + i), 'hex')::uuid")
+}
+
+/// What is to be made of these.
+pub struct Wanted<'a> {
+    pub account: &'a str,
+    /// Ids that the entries are spread over.
+    pub clients: &'a [String],
+    /// The numbers of the first and the last one.
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Wanted<'_> {
+    pub fn count(&self) -> u64 {
+        self.to + 1 - self.from
+    }
+}
 
 /// Brings the account to `wanted` clients; returns the ids of as many of its newest.
 pub async fn clients(target: &Arc<Target>, wanted: u64) -> Result<Vec<String>, String> {
@@ -44,16 +69,16 @@ pub async fn rows(
     let present = Reader::open(target).await?.total(resource).await?;
     if present < wanted {
         let clients = &target.clients[..target.clients.len().min(CLIENTS_IN_USE)];
-        let (count, from) = (wanted - present, present + 1);
+        let rows = Wanted { account, clients, from: present + 1, to: wanted };
         match resource {
             Resource::Client => return Err("clients are made over REST".to_owned()),
             Resource::Invoice => {
+                let count = rows.count();
                 documents::fill(database, &documents::Wanted { account, clients, count }).await?;
             }
-            Resource::Deal => {
-                deals::fill(database, &deals::Wanted { account, clients, from, to: wanted }).await?;
-            }
-            Resource::Task => tasks::fill(database, account, count).await?,
+            Resource::Deal => deals::fill(database, &rows).await?,
+            Resource::Task => tasks::fill(database, &rows).await?,
+            Resource::Ticket => tickets::fill(database, &rows).await?,
         }
     }
     let mut reader = Reader::open(target).await?;
@@ -64,6 +89,7 @@ pub async fn rows(
         Resource::Invoice => target.invoices = ids,
         Resource::Deal => (target.deals, target.phases) = (ids, phases),
         Resource::Task => target.tasks = ids,
+        Resource::Ticket => target.tickets = ids,
     }
     Ok(())
 }

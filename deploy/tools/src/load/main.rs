@@ -24,6 +24,8 @@ mod requests;
 mod scripts_tests;
 mod table;
 mod tasks;
+mod tickets;
+mod variables;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What is measured: operations on clients, invoices, deals and tasks.
+//! What is measured: operations on clients, invoices, deals, tasks and tickets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,10 +17,11 @@ pub enum Resource {
     Invoice,
     Deal,
     Task,
+    Ticket,
 }
 
 impl Resource {
-    pub const ALL: [Self; 4] = [Self::Client, Self::Invoice, Self::Deal, Self::Task];
+    pub const ALL: [Self; 5] = [Self::Client, Self::Invoice, Self::Deal, Self::Task, Self::Ticket];
 
     /// The service that owns it; also the name of its schema.
     pub fn service(self) -> &'static str {
@@ -29,6 +30,7 @@ impl Resource {
             Self::Invoice => "billing",
             Self::Deal => "crm",
             Self::Task => "work",
+            Self::Ticket => "support",
         }
     }
 
@@ -38,6 +40,7 @@ impl Resource {
             Self::Invoice => "/v1/invoices",
             Self::Deal => "/v1/deals",
             Self::Task => "/v1/tasks",
+            Self::Ticket => "/v1/tickets",
         }
     }
 
@@ -48,6 +51,7 @@ impl Resource {
             Self::Invoice => "invoice",
             Self::Deal => "deal",
             Self::Task => "task",
+            Self::Ticket => "ticket",
         }
     }
 }
@@ -72,6 +76,8 @@ pub enum Action {
     Move,
     /// A task is completed or opened again, any of the account's
     Complete,
+    /// A reply on a ticket, with idempotency key and event, without mail
+    Message,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +104,13 @@ const fn task(name: &'static str, action: Action) -> Operation {
     Operation { name, resource: Resource::Task, action }
 }
 
+const fn ticket(name: &'static str, action: Action) -> Operation {
+    Operation { name, resource: Resource::Ticket, action }
+}
+
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         client("get", Action::Get),
         client("list25", Action::List(25)),
         client("list100", Action::List(100)),
@@ -113,11 +123,13 @@ impl Operation {
         invoice("invoice-search", Action::Search),
         deal("deal-list25", Action::List(25)),
         task("task-list25", Action::List(25)),
+        ticket("ticket-list25", Action::List(25)),
         client("create", Action::Create),
         invoice("invoice-draft", Action::Create),
         invoice("invoice-final", Action::CreateFinal),
         deal("deal-move", Action::Move),
         task("task-complete", Action::Complete),
+        ticket("ticket-message", Action::Message),
     ];
 
     pub fn success(self) -> u16 {
@@ -133,7 +145,7 @@ impl Operation {
     }
 
     fn creates(self) -> bool {
-        matches!(self.action, Action::Create | Action::CreateFinal)
+        matches!(self.action, Action::Create | Action::CreateFinal | Action::Message)
     }
 
     /// With how many connections it is measured when so many are asked for.
@@ -153,10 +165,11 @@ impl Operation {
             Action::CreateFinal => "final",
             Action::Move => "move",
             Action::Complete => "complete",
+            Action::Message => "message",
         };
         match self.resource {
             Resource::Client => action.to_owned(),
-            Resource::Invoice | Resource::Deal | Resource::Task => {
+            Resource::Invoice | Resource::Deal | Resource::Task | Resource::Ticket => {
                 format!("{}-{action}", self.resource.list())
             }
         }

@@ -53,6 +53,15 @@ pub struct Place {
     /// Database of work
     #[arg(long, env = "WORK_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
     pub work_database_url: String,
+    /// Database of support
+    #[arg(
+        long,
+        env = "SUPPORT_DATABASE_URL",
+        hide_env_values = true,
+        default_value = "",
+        value_name = "URL"
+    )]
+    pub support_database_url: String,
     /// Folder of the pgbench scripts
     #[arg(long, value_name = "DIR", default_value = "deploy/bench.d")]
     pub scripts: PathBuf,
@@ -94,6 +103,7 @@ impl Place {
             Resource::Invoice => &self.billing_database_url,
             Resource::Deal => &self.crm_database_url,
             Resource::Task => &self.work_database_url,
+            Resource::Ticket => &self.support_database_url,
         };
         let programs = self.pg_programs.as_ref().filter(|_| !url.is_empty());
         programs.map(|programs| Database::new(programs, url, resource.service())).transpose()
@@ -104,7 +114,7 @@ impl Place {
 pub struct Compare {
     #[command(flatten)]
     pub place: Place,
-    /// API key with the scopes of clients, invoices, deals and tasks
+    /// API key with the scopes of clients, invoices, deals, tasks and tickets
     #[arg(long, env = "API_KEY", hide_env_values = true)]
     pub key: String,
     /// What to measure
@@ -134,6 +144,9 @@ pub struct Compare {
     /// Tasks that the account is filled up to
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
     pub tasks: u64,
+    /// Tickets that the account is filled up to
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    pub tickets: u64,
 }
 
 impl Compare {
@@ -149,6 +162,7 @@ impl Compare {
             Resource::Invoice => self.invoices,
             Resource::Deal => self.deals,
             Resource::Task => self.tasks,
+            Resource::Ticket => self.tickets,
         }
     }
 

@@ -25,6 +25,7 @@ pub struct Settings {
     pub invoices: u64,
     pub deals: u64,
     pub tasks: u64,
+    pub tickets: u64,
     pub rounds: u32,
     pub seconds: u64,
     pub warm_up_seconds: u64,

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use deploy_tools::http::Request;
 
 use crate::operations::{Action, Operation, Resource, SEARCHED, SEARCHED_EVERY};
+use crate::tickets::REPLY;
 
 const CITIES: [&str; 8] =
     ["Amsterdam", "Utrecht", "Rotterdam", "Den Haag", "Eindhoven", "Groningen", "Zwolle", "Maastricht"];
@@ -29,6 +30,8 @@ pub struct Target {
     pub phases: Vec<String>,
     /// Ids of tasks; not empty when one is completed.
     pub tasks: Vec<String>,
+    /// Ids of tickets; not empty when one is answered.
+    pub tickets: Vec<String>,
     /// Makes the idempotency keys of this run its own.
     pub run: u64,
 }
@@ -48,6 +51,7 @@ impl Target {
             Resource::Invoice => &self.invoices,
             Resource::Deal => &self.deals,
             Resource::Task => &self.tasks,
+            Resource::Ticket => &self.tickets,
         }
     }
 }
@@ -131,7 +135,12 @@ impl<'a> Requests<'a> {
             Action::List(size) => Some(format!("{path}?per_page={size}")),
             Action::Open => Some(format!("{path}?payment_status=open")),
             Action::Search => Some(format!("{path}?search={SEARCHED}")),
-            Action::Get | Action::Create | Action::CreateFinal | Action::Move | Action::Complete => None,
+            Action::Get
+            | Action::Create
+            | Action::CreateFinal
+            | Action::Move
+            | Action::Complete
+            | Action::Message => None,
         }
     }
 
@@ -164,6 +173,7 @@ impl<'a> Requests<'a> {
                     }
                     Action::Move => return self.move_deal(),
                     Action::Complete => return self.complete(),
+                    Action::Message => return self.answer(),
                 }
             }
         }
@@ -183,6 +193,18 @@ impl<'a> Requests<'a> {
         self.post(&path, number)
     }
 
+    /// Answers one ticket, any of the account's.
+    fn answer(&mut self) -> &[u8] {
+        let number = self.number;
+        self.number += 1;
+        let ids = &self.target.tickets;
+        let id = &ids[self.random.below(ids.len())];
+        let path = format!("{}/{id}/messages", Resource::Ticket.path());
+        self.body.clear();
+        let _ = write!(self.body, "{{\"body\":\"{REPLY}\"}}");
+        self.post(&path, number)
+    }
+
     fn render_get(&mut self) {
         self.message.clear();
         self.target.request("GET", &self.path).render(&self.target.authority, &mut self.message);
@@ -197,7 +219,7 @@ impl<'a> Requests<'a> {
                 invoice(&mut self.body, number, &clients[self.random.below(clients.len())], is_final);
             }
             // These are only read and changed.
-            Resource::Deal | Resource::Task => {}
+            Resource::Deal | Resource::Task | Resource::Ticket => {}
         }
         self.post(resource.path(), number)
     }
@@ -303,6 +325,7 @@ mod tests {
         target.deals = (0..1000).map(|number| format!("deal{number}")).collect();
         target.phases = ["p0", "p1", "p2"].map(str::to_owned).into();
         target.tasks.clone_from(&target.clients);
+        target.tickets.clone_from(&target.clients);
         target
     }
 
@@ -366,6 +389,21 @@ mod tests {
         let completed = sent.iter().filter(|line| line.contains("/complete ")).count();
         assert!((400..=600).contains(&completed), "{completed}");
         assert!(sent.iter().collect::<HashSet<_>>().len() > 180);
+    }
+
+    #[test]
+    fn many_different_tickets_are_answered_each_with_a_key_of_its_own() {
+        let target = target();
+        let mut requests = Requests::new(&target, load("ticket-message"), "0");
+        let sent: Vec<String> = (0..1000).map(|_| text(requests.next())).collect();
+        let lines: HashSet<&str> = sent.iter().filter_map(|message| message.lines().next()).collect();
+        assert!(lines.len() > 90, "{}", lines.len());
+        assert!(
+            lines.iter().all(|line| line.starts_with("POST /v1/tickets/id") && line.contains("/messages "))
+        );
+        assert_eq!(sent.iter().collect::<HashSet<_>>().len(), 1000);
+        let body: Value = serde_json::from_str(sent[0].split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert_eq!(body["body"], REPLY);
     }
 
     #[test]

@@ -42,6 +42,7 @@ fn statements(script: &str) -> Vec<String> {
         ("array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]", "?"),
         ("array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]", "?"),
         ("encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid", "?"),
+        ("encode(int8send(:message_high) || int8send(:message_low), 'hex')::uuid", "?"),
         ("int8send(:id_low) || int8send(:event_low)", "?"),
         ("array[:slot, :slot, :slot, :slot]", "?"),
         ("array[:slot, :slot]", "?"),
@@ -51,7 +52,10 @@ fn statements(script: &str) -> Vec<String> {
         ("now() - interval '24 hours'", "?"),
         ("now()", "?"),
         ("(:turn = 1)", "?"),
+        ("lower(:title)", "?"),
+        ("lower(:number || chr(10) || :subject || chr(10) || :client_name || chr(10))", "?"),
         ("null::bytea", "?"),
+        ("null::bigint", "?"),
         ("null::text", "?"),
         ("null::integer", "?"),
         ("null::timestamptz", "?"),
@@ -318,4 +322,30 @@ fn a_task_is_completed_by_the_write_transaction_of_the_service() {
     assert_part(&source("svc-work/src/task/store.rs"), update);
     assert_task_columns(columns, "notes");
     assert_part(&source("chassis/src/write.rs"), &complete[3]);
+}
+
+#[test]
+fn the_list_of_tickets_is_the_statement_of_the_list_builder() {
+    let locked = &statements("ticket-message")[2];
+    let expected = page(COUNTED, columns(locked), "support.ticket", "account_id = ?", "");
+    assert_eq!(statements("ticket-list"), [expected]);
+}
+
+#[test]
+fn a_reply_is_the_write_transaction_of_the_service() {
+    let reply = statements("ticket-message");
+    assert_eq!(reply.len(), 9, "begin, claim, ticket, channel, message, statuses, update, finish, commit");
+    assert_part(&source("chassis/src/idempotency.rs"), &reply[1]);
+    let (tickets, channels) =
+        (source("svc-support/src/ticket/store.rs"), source("svc-support/src/channel/store.rs"));
+    assert_part(&tickets, columns(&reply[2]));
+    let (table, condition) = reply[2].split_once(" from ").unwrap().1.split_once(" and ").unwrap();
+    assert_part(&tickets, &format!("from {table}"));
+    assert_part(&tickets, &format!("and {condition}"));
+    assert_part(&channels, columns(&reply[3]));
+    assert_part(&channels, &format!("from {}", reply[3].split_once(" from ").unwrap().1));
+    assert_part(&source("svc-support/src/message/store.rs"), &reply[4]);
+    assert_part(&source("svc-support/src/status/store.rs"), &reply[5]);
+    assert_part(&tickets, &reply[6]);
+    assert_part(&source("chassis/src/write.rs"), &reply[7]);
 }

@@ -33,11 +33,12 @@ fn circumstances(report: &Report) -> String {
     }
     let settings = &report.settings;
     parts.push(format!(
-        "{} clients, {} invoices, {} deals, {} tasks, medians of {} rounds of {} s",
+        "{} clients, {} invoices, {} deals, {} tasks, {} tickets, medians of {} rounds of {} s",
         settings.clients,
         settings.invoices,
         settings.deals,
         settings.tasks,
+        settings.tickets,
         settings.rounds,
         settings.seconds
     ));

@@ -1,28 +1,29 @@
-//! Tasks to measure with, made by the database: the time of making them is not what is measured.
+//! Tasks by the thousand, made by the database: the time of making them is not what is measured. Half of them are
+//! completed.
 
 use crate::database::Database;
+use crate::fill::{Wanted, id};
 
 /// They are spread over so many days.
 const DAYS: u64 = 365;
 
-/// Adds tasks to an account, half of them completed, and leaves the tables as after hours of running.
-pub async fn fill(database: &Database, account: &str, count: u64) -> Result<(), String> {
-    eprintln!("Filling an account with {count} tasks");
-    database.run(&rows(account, count)).await?;
+/// Adds tasks to an account, and leaves the tables as after hours of running.
+pub async fn fill(database: &Database, wanted: &Wanted<'_>) -> Result<(), String> {
+    eprintln!("Filling the account with {} tasks", wanted.count());
+    database.run(&statement(wanted)).await?;
     database.run("set statement_timeout = 0; vacuum analyze work.task; vacuum analyze work.total;").await
 }
 
-fn rows(account: &str, count: u64) -> String {
+fn statement(wanted: &Wanted<'_>) -> String {
+    let Wanted { account, from, to, .. } = *wanted;
+    let id = id();
     format!(
         "set statement_timeout = 0;
 with series as (
-    select i, date_trunc('milliseconds', now() - interval '{DAYS} days' * ({count} - i) / {count}) as created_at
-    from generate_series(1, {count}) i
+    select i, date_trunc('milliseconds', now() - interval '{DAYS} days' * ({to} - i) / {to}) as created_at
+    from generate_series({from}::bigint, {to}::bigint) i
 ), parts as materialized (
-    select *, (created_at at time zone 'UTC')::date as day,
-        encode(int8send((floor(extract(epoch from created_at) * 1000)::bigint << 16) | 28672 | (i % 4096))
-            || substring(uuid_send(gen_random_uuid()) from 9), 'hex')::uuid as id
-    from series
+    select *, (created_at at time zone 'UTC')::date as day, {id} as id from series
 ), tasks as (
     insert into work.task (account_id, id, title, category, notes, deadline_on, duration_minutes, completed_at,
         created_at, updated_at)
@@ -42,7 +43,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_tasks_are_made_as_are_missing() {
-        assert!(rows("a", 700).contains("generate_series(1, 700)"));
+    fn a_second_fill_goes_on_where_the_first_one_ended() {
+        let wanted = Wanted { account: "a", clients: &[], from: 101, to: 200 };
+        assert!(statement(&wanted).contains("generate_series(101::bigint, 200::bigint)"));
     }
 }

@@ -1,7 +1,7 @@
 //! Mailing a document.
 
 use chassis::Tx;
-use chassis::mail::{Attachment, Mail, Mailbox, Post, mailbox};
+use chassis::mail::{Attachment, Mail, Mailbox, Post, read_addresses};
 use proto::api::Fault;
 use proto::billing::{SendInput, SendResult, SendType};
 use proto::{At, Faults};
@@ -59,25 +59,8 @@ pub async fn send(
 fn recipients(given: &SendInput, faults: &mut Faults) -> (Vec<Mailbox>, Vec<Mailbox>) {
     let root = At::ROOT;
     let at = root.name("mail");
-    let mut read = |field: &'static str, text: &str| {
-        let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
-        if parts.is_empty() && !text.is_empty() {
-            faults.add(&at.name(field), Fault::Required, format!("{field} has no address"));
-        }
-        let mut found = Vec::new();
-        for part in parts {
-            let address = chassis::formats::email::normalise(part);
-            if let Some(one) = address.and_then(|address| mailbox("", &address)) {
-                found.push(one);
-            } else {
-                let detail =
-                    format!("{field} must be e-mail addresses separated by commas; {part:?} is none");
-                faults.add(&at.name(field), Fault::BadEmail, detail);
-            }
-        }
-        found
-    };
-    let (to, cc) = (read("to", &given.to), read("cc", &given.cc));
+    let to = read_addresses(&given.to, &at.name("to"), faults);
+    let cc = read_addresses(&given.cc, &at.name("cc"), faults);
     if to.len() + cc.len() > MOST_RECIPIENTS {
         let detail = format!("to and cc can have {MOST_RECIPIENTS} addresses together");
         faults.add(&at.name(if to.len() > MOST_RECIPIENTS { "to" } else { "cc" }), Fault::TooMany, detail);

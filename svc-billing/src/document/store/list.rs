@@ -49,31 +49,6 @@ pub struct Wanted {
     pub order: String,
 }
 
-impl Wanted {
-    fn is_everything(&self) -> bool {
-        let Self {
-            ids,
-            client,
-            subscription,
-            number,
-            dates,
-            due_dates,
-            created,
-            search,
-            payment_status,
-            sort: _,
-            order: _,
-        } = self;
-        ids.is_none()
-            && client.is_none()
-            && subscription.is_none()
-            && [number, search, payment_status].iter().all(|text| text.is_empty())
-            && *dates == (None, None)
-            && *due_dates == (None, None)
-            && *created == (None, None)
-    }
-}
-
 /// A document as lists show it. Read straight into the message that is sent.
 pub struct Item(pub DocumentItem);
 
@@ -116,29 +91,20 @@ pub async fn list(
     wanted: &Wanted,
     page: Page,
 ) -> Result<(Vec<Item>, PageMeta), Error> {
-    let total = if wanted.is_everything() { Total::Counted(kind.name()) } else { Total::Matching };
-    let mut list = List::new(account, TABLE, COLUMNS, total);
+    let mut list = List::new(account, TABLE, COLUMNS, Total::Counted(kind.name()));
     list.equals("kind", kind.name());
     if let Some(ids) = &wanted.ids {
         list.any("id", ids);
     }
-    if let Some(client) = wanted.client {
-        list.equals("client_id", client);
-    }
-    if let Some(subscription) = wanted.subscription {
-        list.equals("subscription_id", subscription);
-    }
+    list.only("client_id", wanted.client);
+    list.only("subscription_id", wanted.subscription);
     for (column, text) in [("number", &wanted.number), ("payment_status", &wanted.payment_status)] {
-        if !text.is_empty() {
-            list.equals(column, text);
-        }
+        list.only(column, Some(text).filter(|text| !text.is_empty()));
     }
     list.between("invoice_date", wanted.dates.0, wanted.dates.1);
     list.between("due_date", wanted.due_dates.0, wanted.due_dates.1);
     list.between("created_at", wanted.created.0, wanted.created.1);
-    if !wanted.search.is_empty() {
-        list.search("search_text", &wanted.search);
-    }
+    list.search("search_text", &wanted.search);
     let mut faults = Faults::default();
     list.sort(&SORTS, &wanted.sort, &wanted.order, &mut faults);
     if !faults.is_empty() {

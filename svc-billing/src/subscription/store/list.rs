@@ -39,19 +39,6 @@ pub struct Wanted {
     pub order: String,
 }
 
-impl Wanted {
-    fn is_everything(&self) -> bool {
-        let Self { ids, client, number, status, starts, created, search, sort: _, order: _ } = self;
-        ids.is_none()
-            && client.is_none()
-            && status.is_none()
-            && number.is_empty()
-            && search.is_empty()
-            && *starts == (None, None)
-            && *created == (None, None)
-    }
-}
-
 /// A page, newest first unless asked otherwise.
 pub async fn list(
     connection: &mut PgConnection,
@@ -59,25 +46,16 @@ pub async fn list(
     wanted: &Wanted,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let total = if wanted.is_everything() { Total::Counted(LIST) } else { Total::Matching };
-    let mut list = List::new(account, "billing.subscription", columns!(), total);
+    let mut list = List::new(account, "billing.subscription", columns!(), Total::Counted(LIST));
     if let Some(ids) = &wanted.ids {
         list.any("id", ids);
     }
-    if let Some(client) = wanted.client {
-        list.equals("client_id", client);
-    }
-    if let Some(status) = wanted.status {
-        list.equals("status", status_name(status));
-    }
-    if !wanted.number.is_empty() {
-        list.equals("number", &wanted.number);
-    }
+    list.only("client_id", wanted.client);
+    list.only("status", wanted.status.map(status_name));
+    list.only("number", Some(&wanted.number).filter(|number| !number.is_empty()));
     list.between("start_date", wanted.starts.0, wanted.starts.1);
     list.between("created_at", wanted.created.0, wanted.created.1);
-    if !wanted.search.is_empty() {
-        list.search("search_text", &wanted.search);
-    }
+    list.search("search_text", &wanted.search);
     let mut faults = Faults::default();
     list.sort(&SORTS, &wanted.sort, &wanted.order, &mut faults);
     if !faults.is_empty() {
