@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chassis::call::is_head_only;
 use chassis::link::unknown_link;
 use chassis::{Call, Context, Tx};
 use proto::Check;
@@ -30,6 +31,7 @@ impl DocumentPageService for Pages {
         &self,
         request: Request<GetDocumentPageRequest>,
     ) -> Result<Response<HttpBody>, Status> {
+        let looked_at = !is_head_only(request.metadata());
         let (call, full) = self.find(request, |request| &request.token).await?;
         let account = call.context.account();
         let today = call.context.clock.today(account.timezone);
@@ -39,7 +41,8 @@ impl DocumentPageService for Pages {
         let shown = page(&paper, &state, &path(&call.input.token))?;
         // Looked at before, so that a page that is opened again costs no transaction.
         let record = full.record;
-        if record.kind == Kind::Quote && record.is_final && record.viewed_on.is_none_or(|day| day < today) {
+        let is_offer = record.kind == Kind::Quote && record.is_final;
+        if looked_at && is_offer && record.viewed_on.is_none_or(|day| day < today) {
             self.note(call, record).await;
         }
         html_answer(shown)
