@@ -191,6 +191,12 @@ pub fn reference(account: AccountId, id: Uuid) -> String {
 
 /// A payment as the invoice shows it. `known` is what it showed before.
 fn record(
+/// The opposite of [`reference`].
+pub fn referred(reference: &str) -> Option<(AccountId, Uuid)> {
+    let (account, id) = reference.split_once('/')?;
+    Some((AccountId::trust(chassis::id::parse(account)?), chassis::id::parse(id)?))
+}
+
     online: &OnlinePayment,
     known: Option<&Payment>,
     zone: chrono_tz::Tz,

@@ -10,6 +10,7 @@ mod browser;
 mod chromium;
 mod collections;
 mod mandates;
+mod events;
 mod mollie;
 mod paying;
 mod subscriptions;
