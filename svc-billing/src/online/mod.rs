@@ -2,6 +2,7 @@
 //! came of it is written last; a wish whose answer never came is taken up again by a worker. Says nothing about why
 //! something is collected: that is `debit`'s.
 
+mod closed;
 mod note;
 mod page;
 pub mod pay;
@@ -18,6 +19,7 @@ use proto::billing::{PaymentMethod, PaymentType};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
+pub use closed::Closed;
 pub use note::{begin, follow_invoice, withdraw};
 pub use perform::{Hand, Till, away};
 pub use worker::worker;

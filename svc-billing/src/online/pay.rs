@@ -50,8 +50,7 @@ pub async fn pay(
     input: &PayOnPageRequest,
     (invoice, page): (&Record, String),
 ) -> Result<Option<String>, Refusal> {
-    let wanted =
-        Wanted { invoice: invoice.id.to_string(), provider: till.provider.name(), page: page.into() };
+    let wanted = Wanted { invoice: invoice.id.to_string(), provider: till.begins_with()?, page: page.into() };
     for _ in 0..ROUNDS {
         let call = Call { context: context.clone(), input: input.clone(), faults: Faults::default() };
         let pressed = till.db.write_with(call, wanted.clone(), press).await?.into_inner();

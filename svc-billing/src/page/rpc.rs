@@ -17,7 +17,7 @@ use crate::document::operations::{self, Family, Known};
 use crate::document::rpc::Shared;
 use crate::document::store::{self, Full};
 use crate::document::{Kind, Record};
-use crate::online::{self, Till};
+use crate::online::{self, OnlinePayment, Till};
 use crate::{Error, sandbox};
 
 pub struct Pages {
@@ -90,18 +90,23 @@ impl DocumentPageService for Pages {
 impl Pages {
     /// How it stands with paying an invoice, and the invoice after it: the provider may know more by now.
     async fn paying(&self, context: &Context, full: Full) -> Result<(Full, Pay), Status> {
-        let elsewhere = self.till.provider.name() != sandbox::NAME;
+        let (provider, closed) = (self.till.provider.name(), self.till.is_closed());
+        let none = Pay { last: Last::Nothing, elsewhere: !closed && provider != sandbox::NAME, closed };
         let (account, id) = (context.account_id(), full.record.id);
         if full.record.kind != Kind::Invoice || !full.record.is_final {
-            return Ok((full, Pay { last: Last::Nothing, elsewhere }));
+            return Ok((full, none));
         }
         let mut connection = self.shared.db.read().await?;
         let latest = online::store::find_latest(&mut connection, account, id).await?;
         connection.done();
-        let Some(before) = latest else { return Ok((full, Pay { last: Last::Nothing, elsewhere })) };
+        // What is open with a provider that is no longer in use is given up by the next attempt, if one can be made.
+        let counts = |begun: &OnlinePayment| begun.provider == provider || !begun.status.is_open() || closed;
+        let Some(before) = latest.filter(counts) else { return Ok((full, none)) };
         let status = before.status;
         let latest = self.till.refreshed(context, before).await?;
-        let pay = Pay { last: Last::of(&latest), elsewhere };
+        // Where nothing can be tried again, only what is under way is told.
+        let last = Last::of(&latest);
+        let pay = if closed && last != Last::Processing { none } else { Pay { last, ..none } };
         if latest.status == status {
             return Ok((full, pay));
         }

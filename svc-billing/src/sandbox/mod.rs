@@ -10,6 +10,7 @@ mod operations;
 mod page;
 pub mod rpc;
 mod rules;
+mod settings;
 mod store;
 mod worker;
 
@@ -25,6 +26,7 @@ use provider::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, 
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
+pub use settings::Settings;
 pub use worker::worker;
 
 use crate::{Error, online};
