@@ -20,7 +20,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 pub use closed::Closed;
-pub use note::{begin, follow_invoice, withdraw};
+pub use note::{abandon, begin, follow_invoice, withdraw};
 pub use perform::{Hand, Till, away};
 pub use worker::worker;
 
@@ -191,14 +191,14 @@ pub fn reference(account: AccountId, id: Uuid) -> String {
     format!("{account}/{id}")
 }
 
-/// A payment as the invoice shows it. `known` is what it showed before.
-fn record(
 /// The opposite of [`reference`].
 pub fn referred(reference: &str) -> Option<(AccountId, Uuid)> {
     let (account, id) = reference.split_once('/')?;
     Some((AccountId::trust(chassis::id::parse(account)?), chassis::id::parse(id)?))
 }
 
+/// A payment as the invoice shows it. `known` is what it showed before.
+fn record(
     online: &OnlinePayment,
     known: Option<&Payment>,
     zone: chrono_tz::Tz,
