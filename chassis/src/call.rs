@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use proto::api::Problem;
 use proto::{At, Check, Faults};
+use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
 use crate::account::{Account, AccountId};
@@ -17,8 +18,16 @@ use crate::token::Identity;
 pub const REQUEST_ID: &str = "x-request-id";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub const CARRIED_FAULTS: &str = "x-faults-bin";
+/// Set on a read of which nobody gets more than the headers.
+pub const HEAD_ONLY: &str = "x-head-only";
 /// Set on the response of a repeated write.
 pub const REPLAY: &str = "x-idempotent-replay";
+
+/// Whether a request asks for headers only, as programs do that look whether a link still leads somewhere: nobody has
+/// looked at what it answers.
+pub fn is_head_only(metadata: &MetadataMap) -> bool {
+    metadata.contains_key(HEAD_ONLY)
+}
 
 /// What the server knows about a call; put into the request's extensions before the handler runs.
 #[derive(Clone)]

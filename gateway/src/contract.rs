@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use http::Method;
 use http::uri::PathAndQuery;
+use http::{HeaderName, Method};
 use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
 use proto::api::{Access, MethodPolicy, RateClass};
 use proto::google::api::HttpRule;
@@ -40,6 +40,8 @@ pub struct Operation {
     pub policy: MethodPolicy,
     pub request: RequestPlan,
     pub response: Answer,
+    /// The header with the signature of the body, which then is passed on as it came.
+    pub signature: Option<HeaderName>,
     /// The path under which a new thing is found by its id, variables not filled in yet; see [`Operation::location_of`].
     pub location: Option<String>,
 }
@@ -54,7 +56,7 @@ pub enum Answer {
 }
 
 impl Operation {
-    /// Whether it needs no key: the unguessable token in its path stands for one.
+    /// Whether it needs no key: the unguessable token in its path stands for one, or the signature of its body.
     pub fn is_public(&self) -> bool {
         self.policy.access() == Access::Public
     }
@@ -145,6 +147,7 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
     }
     let request = RequestPlan::of(&method.input(), &variables, &rule.body, policy.needs_a_field)
         .map_err(|refusal| refusal.to_string())?;
+    let signature = signature(&policy, &request)?;
     let response = answer(&method.output(), &policy)?;
     let grpc_path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     Ok(Some(Operation {
@@ -156,19 +159,34 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
         policy,
         request,
         response,
+        signature,
         location: None,
     }))
 }
 
-/// A public operation is protected by its path alone, and counted by address instead of key.
+/// A public operation is protected by its path alone, or by a signature, and counted by address instead of key.
 fn refuse_guessable(policy: &MethodPolicy, variables: &[&str]) -> Result<(), String> {
-    if variables.is_empty() {
+    if variables.is_empty() && policy.signature.is_empty() {
         return Err("is public but its path has no variable; put an unguessable token into it".to_owned());
     }
     if policy.rate() != RateClass::Unspecified {
         return Err("is public but has a limit for each key; remove `rate`".to_owned());
     }
     Ok(())
+}
+
+/// The header that signs the body. Header and body go together: without the exact bytes no signature can be checked.
+fn signature(policy: &MethodPolicy, request: &RequestPlan) -> Result<Option<HeaderName>, String> {
+    match (policy.signature.as_str(), request.takes_signed_body()) {
+        ("", false) => Ok(None),
+        ("", true) => {
+            Err("its body is a SignedBody; its policy needs `signature`, the name of a header".to_owned())
+        }
+        (_, false) => Err("its policy has `signature`; map the body to a field of SignedBody".to_owned()),
+        (name, true) => HeaderName::try_from(name)
+            .map(Some)
+            .map_err(|_| format!("its policy has `signature: {name}`, which is no name of a header")),
+    }
 }
 
 fn answer(output: &MessageDescriptor, policy: &MethodPolicy) -> Result<Answer, String> {

@@ -44,6 +44,11 @@ pub enum Error {
     /// In the provider's words.
     #[error("the payment provider refused: {0}")]
     PaymentRefused(String),
+    #[error("no payment provider is set up")]
+    NoProvider,
+    /// Says why.
+    #[error("a message is not signed well: {0}")]
+    BadSignature(String),
     #[error("the client has no authorised mandate")]
     NotAuthorized,
     /// Names the project.
@@ -130,6 +135,12 @@ impl From<Error> for chassis::Error {
                 Problem::PaymentRefused,
                 format!("The payment provider does not make this payment: {reason}"),
             ),
+            Error::NoProvider => problem(
+                Problem::PaymentRefused,
+                "Nothing can be paid or collected online: no payment provider is set up. Pay by bank transfer, or ask \
+                 the operator to set one up.",
+            ),
+            Error::BadSignature(detail) => problem(Problem::BadSignature, detail),
             Error::NotAuthorized => problem(
                 Problem::NotAuthorized,
                 "The client has no authorised mandate. Ask for one with POST to direct-debit/verification.",

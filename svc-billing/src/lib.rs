@@ -22,6 +22,7 @@ pub mod tax_rate;
 
 use std::sync::Arc;
 
+use chassis::config::Environment;
 use chassis::mail::AttachmentSource;
 use chassis::references::Referable;
 use chassis::scan::Scan;
@@ -48,7 +49,7 @@ use crate::clients::Clients;
 use crate::document::attachment::Pdfs;
 use crate::document::rpc::{Desk, Shared};
 use crate::document::{Kind, Links};
-use crate::online::Till;
+use crate::online::{Closed, Till};
 use crate::press::Press;
 use crate::sandbox::Sandbox;
 
@@ -67,7 +68,7 @@ impl Service for Billing {
     }
 
     fn options(command: clap::Command) -> clap::Command {
-        mollie::Settings::augment_args(command)
+        sandbox::Settings::augment_args(mollie::Settings::augment_args(command))
     }
 
     fn check(runtime: &Runtime) -> Result<(), String> {
@@ -104,6 +105,8 @@ impl Service for Billing {
         if till.provider.name() == sandbox::NAME {
             tracing::warn!("payments go to the sandbox: no money moves, and anyone can say that they paid");
             workers.push(sandbox::worker(till));
+        } else if till.is_closed() {
+            tracing::warn!("nothing can be paid or collected online: MOLLIE_API_KEY is not set");
         }
         workers
     }
@@ -141,16 +144,24 @@ fn mollie(runtime: &Runtime) -> Result<Option<Mollie>, String> {
     settings.is_set().then(|| Mollie::new(&settings)).transpose()
 }
 
+/// Whether the sandbox may be the provider. Not in production: anyone can say there that they paid.
+fn allows_sandbox(runtime: &Runtime) -> bool {
+    let environment = runtime.options.try_get_one::<Environment>("environment").ok().flatten();
+    let settings = sandbox::Settings::from_arg_matches(&runtime.options);
+    environment == Some(&Environment::Development) || settings.is_ok_and(|own| own.sandbox_in_production)
+}
+
 /// Where payments are made.
 fn till(runtime: &Runtime) -> Arc<Till> {
     let base: Arc<str> = runtime.public_url.trim_end_matches('/').into();
     let provider: Arc<dyn Provider> = match mollie(runtime) {
         Ok(Some(mollie)) => Arc::new(mollie),
-        Ok(None) => Arc::new(Sandbox {
+        Ok(None) if allows_sandbox(runtime) => Arc::new(Sandbox {
             db: runtime.db.clone(),
             tokens: runtime.tokens.clone(),
             base: Arc::clone(&base),
         }),
+        Ok(None) => Arc::new(Closed),
         Err(fault) => unreachable!("the settings were checked before: {fault}"),
     };
     Arc::new(Till { db: runtime.db.clone(), provider, clients: clients(runtime), base })

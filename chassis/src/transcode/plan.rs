@@ -13,6 +13,7 @@ const MAX_NUMBER: u32 = 2000;
 
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
+const SIGNED_BODY: &str = "admin.api.v1.SignedBody";
 
 /// Why a message cannot be shown or read as JSON, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +69,8 @@ pub enum Kind {
     Bytes,
     Timestamp,
     Mask,
+    /// A body that is passed on as it came; the whole body of a request, never a part of one.
+    Signed,
     Message(Box<Shape>),
 }
 
@@ -183,7 +186,7 @@ impl Field {
             _ if repeated => b"[]".to_vec(),
             _ if optional || policy.nullable => b"null".to_vec(),
             Kind::Decimal => b"null".to_vec(),
-            Kind::Json | Kind::Mask => b"{}".to_vec(),
+            Kind::Json | Kind::Mask | Kind::Signed => b"{}".to_vec(),
             Kind::Bool => b"false".to_vec(),
             Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64 => b"0".to_vec(),
             Kind::Text | Kind::Percentage | Kind::Bytes | Kind::Enum(_) | Kind::Timestamp => b"\"\"".to_vec(),
@@ -238,6 +241,7 @@ impl Kind {
             ProtoKind::Message(inner) => match (inner.full_name(), direction) {
                 (TIMESTAMP, _) => Self::Timestamp,
                 (FIELD_MASK, Direction::Request) if !field.is_list() && outer.len() == 1 => Self::Mask,
+                (SIGNED_BODY, Direction::Request) if !field.is_list() && outer.len() == 1 => Self::Signed,
                 (name, _) if name.starts_with("google.") => {
                     return Ok(Err("this message of google.protobuf has no JSON shape here"));
                 }
@@ -258,7 +262,7 @@ impl Kind {
 
     /// Whether the value is a message on the wire, so that several occurrences of it merge.
     pub fn is_message(&self) -> bool {
-        matches!(self, Self::Message(_) | Self::Timestamp | Self::Mask)
+        matches!(self, Self::Message(_) | Self::Timestamp | Self::Mask | Self::Signed)
     }
 }
 

@@ -46,6 +46,8 @@ enum Target {
     Whole,
     /// One field of the request message, by its index.
     Field(usize),
+    /// The same, with the body as it came instead of JSON.
+    Signed(usize),
 }
 
 /// A request message, and what was wrong with the request that it was made from.
@@ -96,6 +98,7 @@ impl RequestPlan {
                 Some(index) if is_body(&shape.fields[index]) && !variables.contains(&field) => {
                     Target::Field(index)
                 }
+                Some(index) if matches!(shape.fields[index].kind, Kind::Signed) => Target::Signed(index),
                 _ => {
                     return Err(Refusal(format!(
                         "the body maps to `{field}`, but {name} has no single message field of that name; add it"
@@ -105,13 +108,17 @@ impl RequestPlan {
         };
         let source = |(index, field): (usize, &Field)| match target {
             _ if variables.contains(&field.name.as_str()) => Ok(Source::Path),
-            Target::None if matches!(field.kind, Kind::Mask) => Err(Refusal(format!(
-                "{name}.{} lists the fields of a body, but the rule has no body; add `body`",
+            Target::None | Target::Signed(_) if matches!(field.kind, Kind::Mask) => Err(Refusal(format!(
+                "{name}.{} lists the fields of a body, but the rule has no body with fields; add `body`",
                 field.name
             ))),
             _ if matches!(field.kind, Kind::Mask) => Ok(Source::Mask),
+            Target::Field(body) | Target::Signed(body) if body == index => Ok(Source::Body),
+            _ if matches!(field.kind, Kind::Signed) => Err(Refusal(format!(
+                "{name}.{} is the whole body of a request or nothing; map the body to it",
+                field.name
+            ))),
             Target::Whole => Ok(Source::Body),
-            Target::Field(body) if body == index => Ok(Source::Body),
             _ if matches!(field.kind, Kind::Message(_) | Kind::Json) => Err(Refusal(format!(
                 "{name}.{} can come neither from the path nor from the query; map the body to it",
                 field.name
@@ -120,8 +127,9 @@ impl RequestPlan {
         };
         let sources = shape.fields.iter().enumerate().map(source).collect::<Result<Vec<_>, _>>()?;
         let has_mask = sources.contains(&Source::Mask);
-        if needs_a_field && target == Target::None {
-            return Err(Refusal("needs_a_field is set, but the rule has no body; add `body`".to_owned()));
+        if needs_a_field && matches!(target, Target::None | Target::Signed(_)) {
+            let refusal = "needs_a_field is set, but the rule has no body with fields; add `body`";
+            return Err(Refusal(refusal.to_owned()));
         }
         Ok(Self { shape, sources, body: target, has_mask, masked: None, needs_a_field })
     }
@@ -140,7 +148,13 @@ impl RequestPlan {
         self.body != Target::None
     }
 
+    /// Whether the body is passed on as it came, with its signature.
+    pub fn takes_signed_body(&self) -> bool {
+        matches!(self.body, Target::Signed(_))
+    }
+
     /// Makes the request message. Path values and query are raw, with their percent escapes; `body: None` is no body.
+    /// The body is JSON; that of an operation with a signed one is the wire bytes of its `SignedBody`.
     pub fn bind(
         &self,
         path: &[(&str, &str)],
@@ -156,9 +170,11 @@ impl RequestPlan {
         let root = At::ROOT;
         let at = match self.body {
             Target::Field(index) => root.name(&self.shape.fields[index].name),
-            Target::None | Target::Whole => root,
+            Target::None | Target::Whole | Target::Signed(_) => root,
         };
-        let tree = match body.filter(|_| self.takes_body()).map(|body| json::parse(body, MAX_DEPTH)) {
+        let signed = body.filter(|_| self.takes_signed_body());
+        let read = body.filter(|_| self.takes_body() && !self.takes_signed_body());
+        let tree = match read.map(|body| json::parse(body, MAX_DEPTH)) {
             None => None,
             Some(Ok(tree)) => Some(tree),
             Some(Err(Failure::Malformed(malformed))) => return Err(malformed),
@@ -185,7 +201,7 @@ impl RequestPlan {
         if self.needs_a_field && empty && faults.faults.is_empty() {
             faults.add_root(&at, Fault::NoField, "Send at least one of the fields that can be changed.");
         }
-        let message = self.encode(&segments, &parameters, content.as_ref(), &at, &mut faults);
+        let message = self.encode(&segments, &parameters, content.as_ref(), signed, &at, &mut faults);
         let wrapped = content.map(|content| content.wrapped).unwrap_or_default();
         Ok(Bound { message, faults: faults.faults, wrapped })
     }
@@ -210,7 +226,7 @@ impl RequestPlan {
                 Kind::Message(shape) => shape,
                 _ => &self.shape,
             },
-            Target::None | Target::Whole => &self.shape,
+            Target::None | Target::Whole | Target::Signed(_) => &self.shape,
         }
     }
 
@@ -224,6 +240,7 @@ impl RequestPlan {
         segments: &[(&str, Cow<'_, str>)],
         parameters: &[Vec<Cow<'_, str>>],
         content: Option<&Content<'_>>,
+        signed: Option<&[u8]>,
         at: &At<'_>,
         faults: &mut Collector,
     ) -> Vec<u8> {
@@ -245,6 +262,11 @@ impl RequestPlan {
                         put_bytes(1, name.as_bytes(), out);
                     }
                 }),
+                (Source::Body, _) if self.takes_signed_body() => {
+                    if let Some(signed) = signed {
+                        put_bytes(field.number, signed, &mut out);
+                    }
+                }
                 (Source::Body, Some(content)) if self.body == Target::Whole => {
                     if let Some(json) = content.values[index] {
                         encoder.field(field, json, at, &mut out);
@@ -280,7 +302,9 @@ impl RequestPlan {
         match (source, self.body) {
             (Some(Source::Path | Source::Query), _) => Location::Parameter(first.to_owned()),
             (Some(Source::Mask), _) => Location::Pointer(String::new()),
-            (Some(Source::Body), Target::Field(_)) => Location::Pointer(self.with_wrapper(bound, rest)),
+            (Some(Source::Body), Target::Field(_) | Target::Signed(_)) => {
+                Location::Pointer(self.with_wrapper(bound, rest))
+            }
             _ => Location::Pointer(self.with_wrapper(bound, pointer)),
         }
     }

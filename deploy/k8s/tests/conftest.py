@@ -60,14 +60,16 @@ def struct(text, name):
 
 
 def settings_of(program):
-    """The settings of a program by name, from its clap declarations."""
+    """The settings of a program by name, from its clap declarations and those of the crates in its folder."""
     config = (ROOT / "chassis/src/config.rs").read_text()
     known = declared(struct(config, "Settings")) | declared(struct(config, "TlsSettings"))
     if program == "gateway":
         return known | declared((ROOT / "gateway/src/settings.rs").read_text())
     known |= declared(struct(config, "ServiceSettings"))
-    for file in (ROOT / program / "src").rglob("*.rs"):
-        known |= declared(file.read_text())
+    for member in members():
+        if member == program or member.startswith(f"{program}/"):
+            for file in (ROOT / member / "src").rglob("*.rs"):
+                known |= declared(file.read_text())
     return known
 
 

@@ -96,8 +96,10 @@ def made_secrets(tmp_path, *arguments, **environment):
 
 
 def test_the_secrets_have_what_the_pods_look_for(builds, tmp_path):
-    secrets = made_secrets(tmp_path, "administration", "db.example", SMTP_URL="smtps://me:it's@mail:465")
+    outside = {"SMTP_URL": "smtps://me:it's@mail:465", "MOLLIE_API_KEY": "live_it's"}
+    secrets = made_secrets(tmp_path, "administration", "db.example", **outside)
     assert secrets["outside"]["SMTP_URL"] == "smtps://me:it's@mail:465"
+    assert secrets["svc-billing"]["MOLLIE_API_KEY"] == "live_it's" and not secrets["svc-billing"]["MOLLIE_WEBHOOK_SECRETS"]
     for build in builds.values():
         for program in PROGRAMS:
             for kind, name in (("Deployment", program), ("Job", migration(program))):

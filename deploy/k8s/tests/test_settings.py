@@ -28,6 +28,8 @@ def test_the_sources_declare_settings():
     assert {"LISTEN", "DATABASE_URL", "TLS_CA", "MESH_LISTEN"} <= set(settings_of("gateway"))
     assert {"LISTENERS", "SMTP_URL", "FILES_S3_SECRET"} <= set(settings_of("svc-billing"))
     assert "SMTP_URL" not in settings_of("gateway")
+    assert settings_of("svc-billing")["MOLLIE_API_KEY"].secret and "MOLLIE_API_KEY" not in settings_of("svc-crm")
+    assert "SANDBOX_IN_PRODUCTION" in settings_of("svc-billing")
     assert settings_of("svc-crm")["FILES_DIR"].default == ".local/files"
     assert "MAIL_LISTEN" in settings_of("svc-support") and "MAIL_LISTEN" not in settings_of("svc-crm")
 
@@ -56,6 +58,15 @@ def test_secrets_are_files_and_never_variables(build):
                 place = environment.get(f"{setting.name}_FILE", SECRETS + setting.name)
                 assert place == SECRETS + setting.name
         assert "DATABASE_URL_FILE" in environment
+
+
+def test_payments_are_real_or_none(real):
+    billing = real.environment("Deployment", "svc-billing")
+    assert {"MOLLIE_API_KEY_FILE", "MOLLIE_WEBHOOK_SECRETS_FILE"} <= set(billing)
+    assert billing["ENVIRONMENT"] == "production" and "SANDBOX_IN_PRODUCTION" not in billing
+    for program in PROGRAMS:
+        environment = real.environment("Deployment", program)
+        assert program == "svc-billing" or not any(name.startswith("MOLLIE") for name in environment), program
 
 
 def test_no_address_is_left_with_a_name_in_it(build):

@@ -1,10 +1,11 @@
-//! The body of a request: its size, its type, its bytes as JSON.
+//! The body of a request: its size, its type, its bytes as JSON, or as they came with their signature.
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderName, Method, header};
 use http_body_util::{BodyExt, Limited};
-use proto::api::Problem;
+use prost::Message;
+use proto::api::{Problem, SignedBody};
 
 use super::problem::Refusal;
 use crate::contract::Operation;
@@ -12,13 +13,19 @@ use crate::transcode::form_as_json;
 
 /// Largest body of a request.
 const MAX_BODY: usize = 1 << 20;
+/// Longest signature; what is longer is none.
+const MAX_SIGNATURE: usize = 1024;
 
-/// The body as JSON, if the operation takes one. A public POST may also be a form: it is what a page sends.
+/// The body as `RequestPlan::bind` takes it, if the operation takes one: as JSON, unless it is signed. A public POST may
+/// also be a form: it is what a page sends.
 pub async fn read(operation: &Operation, headers: &HeaderMap, body: Body) -> Result<Option<Bytes>, Refusal> {
     if !operation.request.takes_body() {
         return Ok(None);
     }
     let body = bounded(headers, body).await?;
+    if let Some(name) = &operation.signature {
+        return Ok(Some(signed(headers, name, body)));
+    }
     if body.is_empty() {
         return Ok(Some(Bytes::from_static(b"{}")));
     }
@@ -39,6 +46,17 @@ pub async fn read(operation: &Operation, headers: &HeaderMap, body: Body) -> Res
         "Send the body as JSON, with the header `Content-Type: application/json`."
     };
     Err(Refusal::new(Problem::UnsupportedMediaType, detail))
+}
+
+/// Of any content type: what it means is the service's to say, once it has checked the signature. A header that comes
+/// several times, as while secrets are rotated, is one with commas (RFC 9110, 5.3).
+fn signed(headers: &HeaderMap, name: &HeaderName, data: Bytes) -> Bytes {
+    let signatures = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    let mut signature = signatures.collect::<Vec<_>>().join(", ");
+    if signature.len() > MAX_SIGNATURE {
+        signature.clear();
+    }
+    SignedBody { signature, data }.encode_to_vec().into()
 }
 
 async fn bounded(headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {

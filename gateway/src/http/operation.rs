@@ -9,7 +9,7 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
-use chassis::call::{CARRIED_FAULTS, IDEMPOTENCY_KEY, REQUEST_ID};
+use chassis::call::{CARRIED_FAULTS, HEAD_ONLY, IDEMPOTENCY_KEY, REQUEST_ID};
 use chassis::mesh::is_idempotency_key;
 use chassis::{telemetry, token};
 use http::request::Parts;
@@ -105,7 +105,7 @@ impl Incoming<'_> {
     }
 
     fn outgoing(&self, bound: &Bound, key: Option<&HeaderValue>) -> Result<Outgoing, Refusal> {
-        let mut headers = HeaderMap::with_capacity(6);
+        let mut headers = HeaderMap::with_capacity(7);
         headers.insert(token::HEADER, self.admitted.context_token(self.app));
         // Made or checked by the request-id layer.
         if let Ok(id) = HeaderValue::try_from(self.id) {
@@ -113,6 +113,9 @@ impl Incoming<'_> {
         }
         if let Some(key) = key {
             headers.insert(IDEMPOTENCY_KEY, key.clone());
+        }
+        if self.parts.method == Method::HEAD {
+            headers.insert(HEAD_ONLY, HeaderValue::from_static("true"));
         }
         if !bound.faults.is_empty() {
             let carried = CarriedFaults::from(bound.faults.clone()).encode_to_vec();

@@ -67,6 +67,11 @@ fn description(route: &Route, rest: &str) -> String {
     match (route.policy.access(), route.policy.scope.as_str()) {
         (Access::Key, "any") => paragraphs.push("Scope: any valid key.".to_owned()),
         (Access::Key, scope) => paragraphs.push(format!("Scope: `{scope}`.")),
+        _ if route.is_signed() => {
+            let header = &route.policy.signature;
+            paragraphs
+                .push(format!("No key is needed: the header `{header}` has the signature of the body."));
+        }
         _ => paragraphs.push("No key is needed: the path itself is the secret.".to_owned()),
     }
     paragraphs.retain(|paragraph| !paragraph.is_empty());
@@ -110,6 +115,15 @@ fn parameters(route: &Route) -> Vec<Value> {
         }
         parameters.push(parameter);
     }
+    if route.is_signed() {
+        parameters.push(json!({
+            "name": route.policy.signature,
+            "in": "header",
+            "required": true,
+            "description": "The signature of the exact bytes of the body.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
+        }));
+    }
     if route.is_repeatable() {
         parameters.push(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
     }
@@ -119,6 +133,9 @@ fn parameters(route: &Route) -> Vec<Value> {
 
 fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
     let message = route.body()?;
+    if route.is_signed() {
+        return Some(json!({"required": true, "content": {"*/*": {}}}));
+    }
     let usage = match (route.is_partial(), route.policy.needs_a_field) {
         (true, true) => Use::NonEmptyPatch,
         (true, false) => Use::Patch,

@@ -74,10 +74,15 @@ pub fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>> {
     if !route.path_variables().is_empty() {
         problems.push(Problem::NotFound);
     }
+    // A signed body is taken as it is: only its size can be wrong.
+    let reads_body = route.body().is_some() && !route.is_signed();
     if route.body().is_some() {
-        problems.extend([Problem::TooLarge, Problem::UnsupportedMediaType]);
+        problems.push(Problem::TooLarge);
     }
-    if route.body().is_some() || route.is_repeatable() || !route.query().is_empty() {
+    if reads_body {
+        problems.push(Problem::UnsupportedMediaType);
+    }
+    if reads_body || route.is_repeatable() || !route.query().is_empty() {
         problems.push(Problem::Validation);
     }
     if route.is_repeatable() {

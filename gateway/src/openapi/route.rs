@@ -83,6 +83,11 @@ impl Route {
         self.verb == Method::POST && !self.is_public()
     }
 
+    /// Whether the body is taken as it came, with a signature in a header.
+    pub fn is_signed(&self) -> bool {
+        !self.policy.signature.is_empty()
+    }
+
     /// Whether the answer goes out without an envelope.
     pub fn has_http_body(&self) -> bool {
         self.rpc.output().full_name() == contract::HTTP_BODY

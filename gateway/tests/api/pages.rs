@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::{BodyExt, Full};
 use prost::Message;
 use prost_reflect::DescriptorPool;
-use proto::api::{Fault, HttpBody, Problem};
+use proto::api::{Fault, HttpBody, Problem, SignedBody};
 use proto::{At, Faults};
 use tokio::sync::watch;
 use tonic::Status;
@@ -75,6 +75,12 @@ struct PageAnswer {
     remark: String,
 }
 
+#[derive(Clone, PartialEq, Message)]
+struct HearSigned {
+    #[prost(message, optional, tag = "1")]
+    event: Option<SignedBody>,
+}
+
 async fn serve(request: Request<Body>) -> Response {
     let path = request.uri().path().to_owned();
     let token =
@@ -86,6 +92,7 @@ async fn serve(request: Request<Body>) -> Response {
         (_, None) => Err(of_problem(Problem::Unauthenticated, "No context token.", Vec::new(), None)),
         ("ShowPage", Some(identity)) => show(&OneText::decode(message).unwrap().text, &identity),
         ("AnswerPage", Some(_)) => reply(AnswerPage::decode(message).unwrap()),
+        ("HearSigned", Some(identity)) => hear(HearSigned::decode(message).unwrap(), &identity),
         ("ExportThing", Some(identity)) => export(&OneText::decode(message).unwrap().text, &identity),
         // data { views: 3 }
         ("CountPage", Some(_)) => Ok(vec![0x0a, 2, 0x08, 3]),
@@ -158,6 +165,18 @@ fn reply(request: AnswerPage) -> Result<Vec<u8>, Status> {
     let text = format!("{}|{}", answer.name, answer.remark);
     let content_type = "text/plain; charset=utf-8".to_owned();
     Ok(HttpBody { content_type, data: text.into(), ..HttpBody::default() }.encode_to_vec())
+}
+
+/// Says what arrived.
+fn hear(request: HearSigned, identity: &Identity) -> Result<Vec<u8>, Status> {
+    assert!(identity.is_public(), "{identity:?}");
+    let event = request.event.unwrap();
+    if event.signature.is_empty() {
+        return Err(of_problem(Problem::BadSignature, "It is not signed.", Vec::new(), None));
+    }
+    let data = [event.signature.as_bytes(), &b"|"[..], &event.data[..]].concat().into();
+    Ok(HttpBody { content_type: "application/octet-stream".to_owned(), data, ..HttpBody::default() }
+        .encode_to_vec())
 }
 
 fn export(id: &str, identity: &Identity) -> Result<Vec<u8>, Status> {

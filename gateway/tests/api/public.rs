@@ -137,6 +137,31 @@ async fn a_public_post_takes_a_form_or_json() {
 }
 
 #[tokio::test]
+async fn a_signed_body_of_any_type_arrives_as_it_was_sent() {
+    let (_pages, api) = start().await;
+    let hear = async |headers: &[(&str, &str)], body: &[u8]| {
+        api.send(Method::POST, "/pages/signed", headers, body.to_vec()).await
+    };
+    let signature = ("x-sample-signature", "sha256=00ff");
+    for kind in ["application/json", "application/x-www-form-urlencoded", "text/plain", "nonsense"] {
+        for body in [&b"{\"broken\": "[..], b"a=%zz", b"\xff\x00", b""] {
+            let answer = hear(&[signature, ("content-type", kind)], body).await.expect(200);
+            assert_eq!(answer.body, [&b"sha256=00ff|"[..], body].concat(), "{kind}");
+        }
+    }
+    let several = hear(&[signature, ("x-sample-signature", "sha256=11")], b"x").await.expect(200);
+    assert_eq!(several.body, "sha256=00ff, sha256=11|x");
+    let longest = "a".repeat(1024);
+    hear(&[("x-sample-signature", &longest)], b"").await.expect(200);
+    let longer = longest + "a";
+    for headers in [&[][..], &[("x-sample-signature", "")], &[("x-sample-signature", longer.as_str())]] {
+        assert_eq!(hear(headers, b"{}").await.expect(403).at("/code"), "bad_signature");
+    }
+    hear(&[signature], &vec![b'a'; 1 << 20]).await.expect(200);
+    hear(&[signature], &vec![b'a'; (1 << 20) + 1]).await.expect(413);
+}
+
+#[tokio::test]
 async fn no_other_site_may_post_or_read() {
     let (_pages, api) = start().await;
     let from = async |site: &str, headers: &[(&str, &str)]| {

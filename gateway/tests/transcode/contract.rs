@@ -38,6 +38,7 @@ const HEAD: &str = r#"
     package admin.case.v1;
     import "admin/api/v1/http_body.proto";
     import "admin/api/v1/policy.proto";
+    import "admin/api/v1/signed_body.proto";
     import "google/api/annotations.proto";
     import "google/protobuf/duration.proto";
     import "google/protobuf/field_mask.proto";
@@ -190,4 +191,32 @@ fn an_answer_as_it_is_names_its_type_and_a_public_path_has_a_token() {
     );
     let beside = rpc("C", "Id", "Response", "delete: \"/v1/a/{id}\"");
     refused("", &(page + &beside), "give each a path of its own");
+}
+
+#[test]
+fn a_signature_and_a_signed_body_go_together_and_stand_for_a_token() {
+    let hear = sample().operation("HearSigned");
+    assert!(hear.is_public() && !hear.path.contains('{'));
+    let messages = "message Signed { admin.api.v1.SignedBody event = 1; string note = 2; } \
+                    message Deep { Signed inner = 1; } message Several { repeated admin.api.v1.SignedBody event = 1; } \
+                    message Masked { admin.api.v1.SignedBody event = 1; google.protobuf.FieldMask update_mask = 2; }";
+    let case = |input: &str, body: &str, policy: &str, said: &str| {
+        let rpc = format!(
+            "rpc A({input}) returns (Response) {{ option (google.api.http) = {{post: \"/a\" {body}}}; \
+             option (admin.api.v1.method) = {{access: ACCESS_PUBLIC success: 200 {policy}}}; }}"
+        );
+        refused(messages, &rpc, said);
+    };
+    let (whole, header) = ("body: \"event\"", "signature: \"X-Signature\"");
+    case("Signed", whole, "", "put an unguessable token into it");
+    case("Request", "body: \"body\"", header, "a field of SignedBody");
+    case("Signed", whole, "signature: \"no header\"", "no name of a header");
+    case("Signed", whole, &format!("{header} needs_a_field: true"), "no body with fields");
+    case("Masked", whole, header, "no body with fields");
+    case("Signed", "body: \"*\"", header, "map the body to it");
+    case("Signed", "", header, "map the body to it");
+    case("Deep", "body: \"inner\"", header, "bytes cannot be part");
+    case("Several", whole, header, "bytes cannot be part");
+    let keyed = rpc("A", "Signed", "Response", "post: \"/v1/a\" body: \"event\"");
+    refused(messages, &keyed, "needs `signature`");
 }

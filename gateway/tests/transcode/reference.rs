@@ -45,6 +45,24 @@ fn a_public_operation_needs_no_key_and_takes_forms() {
 }
 
 #[test]
+fn a_signed_operation_shows_its_header_and_takes_any_body() {
+    let document = document();
+    let hear = &document["paths"]["/pages/signed"]["post"];
+    assert_eq!(hear["security"], json!([]));
+    assert_eq!(hear["requestBody"], json!({"required": true, "content": {"*/*": {}}}));
+    let parameters = hear["parameters"].as_array().unwrap();
+    let header = parameters.iter().find(|parameter| parameter["name"] == "X-Sample-Signature").unwrap();
+    assert_eq!((&header["in"], &header["required"]), (&json!("header"), &json!(true)));
+    assert!(hear["description"].as_str().unwrap().contains("X-Sample-Signature"));
+    assert_eq!(hear["responses"]["403"]["$ref"], "#/components/responses/CrossSiteOrBadSignature");
+    for (status, possible) in [("413", true), ("415", false), ("422", false), ("401", false), ("404", false)]
+    {
+        assert_eq!(hear["responses"][status].is_object(), possible, "{status}");
+    }
+    assert!(document["components"]["schemas"].get("SignedBody").is_none());
+}
+
+#[test]
 fn a_percentage_is_sent_either_way_and_shown_as_text() {
     let document = document();
     let schemas = &document["components"]["schemas"];

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use prost::Message;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MethodDescriptor, Value};
-use proto::api::Fault;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MethodDescriptor, ReflectMessage, Value};
+use proto::api::{Fault, SignedBody};
 
 use gateway::contract::Operation;
 use gateway::transcode::Location;
@@ -14,12 +14,13 @@ use crate::oracle;
 use crate::support::{Use, everything, message, runner, sample};
 
 const MASK: &str = "google.protobuf.FieldMask";
+const SIGNED: &str = "admin.api.v1.SignedBody";
 
 /// What an integrator sends, and the message that must come of it.
 struct Sent {
     path: Vec<(String, String)>,
     query: String,
-    body: Option<String>,
+    body: Option<Vec<u8>>,
     expected: Vec<u8>,
 }
 
@@ -50,10 +51,12 @@ fn sent(operation: &Operation, method: &MethodDescriptor, request: &DynamicMessa
             if request.has_field(&field) {
                 whole.set_field(&field, value);
             }
-            sent.body = Some(oracle::sent(&whole));
+            sent.body = Some(oracle::sent(&whole).into());
         } else if field.name() == rule.body {
             let body = value.as_message().unwrap();
-            sent.body = Some(oracle::sent(body));
+            // A signed body arrives with its signature; any other is JSON.
+            let signed = body.descriptor().full_name() == SIGNED;
+            sent.body = Some(if signed { body.encode_to_vec() } else { oracle::sent(body).into() });
             let paths = body.fields().map(|(field, _)| Value::String(field.name().to_owned())).collect();
             if let Some(mask) = method.input().fields().find(is_mask) {
                 let mut fields = expected.get_field(&mask).as_message().unwrap().clone();
@@ -95,8 +98,7 @@ fn every_public_request_becomes_the_bytes_that_the_oracle_writes() {
                 let sent = sent(operation, &method, &request);
                 let path: Vec<(&str, &str)> =
                     sent.path.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-                let body = sent.body.as_ref().map(String::as_bytes);
-                let bound = operation.request.bind(&path, Some(&sent.query), body).unwrap();
+                let bound = operation.request.bind(&path, Some(&sent.query), sent.body.as_deref()).unwrap();
                 // What is made at random may have a U+0000 inside free JSON, or nothing in an update that needs a field.
                 let faults = bound.faults.entries();
                 let expected =
@@ -110,6 +112,24 @@ fn every_public_request_becomes_the_bytes_that_the_oracle_writes() {
                 Ok(())
             })
             .unwrap_or_else(|error| panic!("{}: {error}", operation.name));
+    }
+}
+
+#[test]
+fn a_signed_body_is_passed_on_byte_by_byte() {
+    let operation = sample().operation("HearSigned");
+    assert_eq!(operation.signature.as_ref().unwrap(), "x-sample-signature");
+    assert!(operation.request.takes_body() && operation.request.takes_signed_body());
+    for data in [&b""[..], b"{\"a\": 1", b"\xff\x00\x0a", b"id=1&a=%zz"] {
+        let signed = SignedBody { signature: "s".to_owned(), data: data.to_vec().into() };
+        let bound = operation.request.bind(&[], Some("note=n"), Some(&signed.encode_to_vec())).unwrap();
+        assert!(bound.faults.is_empty());
+        let input = sample().method(operation).input();
+        let request = DynamicMessage::decode(input, bound.message.as_slice()).unwrap();
+        assert_eq!(request.get_field_by_name("note").unwrap().as_str(), Some("n"));
+        let event = request.get_field_by_name("event").unwrap().as_message().unwrap().clone();
+        assert_eq!(event.get_field_by_name("signature").unwrap().as_str(), Some("s"));
+        assert_eq!(event.get_field_by_name("data").unwrap().as_bytes().unwrap(), data);
     }
 }
 

@@ -146,6 +146,7 @@ pub trait Provider: Send + Sync {
 
     async fn refund(&self, key: &Key, payment: &str, amount: Decimal) -> Result<Refund, Fault>;
 
-    /// The id of the payment that a message is about, which is then fetched; nothing else in it is believed.
+    /// The id of the payment that a signed message is about, which is then fetched; nothing else in it is believed.
+    /// What is not signed is [`Fault::Forged`]; a provider that cannot check it refuses.
     fn heard(&self, message: &Webhook<'_>) -> Result<Option<String>, Fault>;
 }

@@ -137,8 +137,10 @@ pub async fn collect(
     let debtor = store::find(tx.db(), account, client, provider).await?;
     let Some(debtor) = debtor.filter(|debtor| debtor.mandate == Given::Valid) else { return Ok(None) };
     let latest = online::store::find_latest(tx.db(), account, invoice).await?;
-    if latest.is_some_and(|payment| payment.status.is_open()) {
-        return Ok(None);
+    match latest.filter(|payment| payment.status.is_open()) {
+        Some(begun) if begun.provider == provider => return Ok(None),
+        Some(begun) => online::abandon(tx, &mut family, begun).await?,
+        None => {}
     }
     let payment = OnlinePayment {
         client_id: Some(client),

@@ -35,8 +35,8 @@ impl DirectDebitService for DirectDebit {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let asked = Asked {
+            provider: self.till.begins_with()?,
             client: self.client(&context, &call.input.id).await?,
-            provider: self.till.provider.name(),
             base: Arc::clone(&self.till.base),
         };
         let mut response = self.till.db.write_with(call, asked, operations::verify).await?;
@@ -79,7 +79,7 @@ impl DirectDebitService for DirectDebit {
         request: Request<CollectInvoiceRequest>,
     ) -> Result<Response<CollectInvoiceResponse>, Status> {
         let call = Call::open(request)?;
-        let provider = By(self.till.provider.name());
+        let provider = By(self.till.begins_with()?);
         self.till.db.write_with(call, provider, operations::collect_on_request).await
     }
 }

@@ -2,6 +2,7 @@
 //! came of it is written last; a wish whose answer never came is taken up again by a worker. Says nothing about why
 //! something is collected: that is `debit`'s.
 
+mod closed;
 mod note;
 mod page;
 pub mod pay;
@@ -18,7 +19,8 @@ use proto::billing::{PaymentMethod, PaymentType};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-pub use note::{begin, follow_invoice, withdraw};
+pub use closed::Closed;
+pub use note::{abandon, begin, follow_invoice, withdraw};
 pub use perform::{Hand, Till, away};
 pub use worker::worker;
 
@@ -187,6 +189,12 @@ impl OnlinePayment {
 
 pub fn reference(account: AccountId, id: Uuid) -> String {
     format!("{account}/{id}")
+}
+
+/// The opposite of [`reference`].
+pub fn referred(reference: &str) -> Option<(AccountId, Uuid)> {
+    let (account, id) = reference.split_once('/')?;
+    Some((AccountId::trust(chassis::id::parse(account)?), chassis::id::parse(id)?))
 }
 
 /// A payment as the invoice shows it. `known` is what it showed before.

@@ -32,6 +32,8 @@ pub enum Outcome {
         error: String,
         after: Option<u64>,
     },
+    /// It is for another provider, and waits for that one.
+    Elsewhere,
     /// There was nothing to do any more.
     Nothing,
 }
@@ -101,6 +103,7 @@ pub async fn note(tx: &mut Tx<'_>, done: &Done) -> Result<(), Error> {
             wish::remove(tx, wish.kind, wish.subject).await?;
             take_in(tx, wish, |known| failed(known, "The provider does not know this payment."), None).await
         }
+        Outcome::Elsewhere => Ok(()),
         Outcome::Nothing => wish::remove(tx, wish.kind, wish.subject).await,
     }
 }
@@ -173,7 +176,7 @@ async fn refund_surplus(tx: &mut Tx<'_>, family: &Family, payment: &OnlinePaymen
 
 /// The payment among those of its invoice, which showed it as `before`. What was changed or removed there by hand stays
 /// so, until money comes or goes.
-pub async fn show(
+async fn show(
     tx: &mut Tx<'_>,
     family: &mut Family,
     before: Option<&OnlinePayment>,
@@ -190,6 +193,15 @@ pub async fn show(
         }
     }
     payment::take(tx, family, shown, "payment_changed").await
+}
+
+/// Gives up what was begun with a provider that is no longer the one in use: it cannot be asked any more. Should that
+/// provider come back and say that it was paid, it is believed.
+pub async fn abandon(tx: &mut Tx<'_>, family: &mut Family, begun: OnlinePayment) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let given_up = OnlinePayment { status: Status::Canceled, closing: true, ..begun.clone() };
+    store::update(tx.db(), account, &given_up, now).await?;
+    show(tx, family, Some(&begun), &given_up).await
 }
 
 /// Has a payment canceled that was removed from its invoice by hand.

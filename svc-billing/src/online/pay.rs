@@ -8,7 +8,7 @@ use proto::billing::PayOnPageRequest;
 use rust_decimal::Decimal;
 use tonic::Status as Refusal;
 
-use super::note::{begin, show};
+use super::note::{abandon, begin};
 use super::perform::{Till, away};
 use super::wish::{self, GRACE};
 use super::{OnlinePayment, Purpose, Status, store};
@@ -50,8 +50,7 @@ pub async fn pay(
     input: &PayOnPageRequest,
     (invoice, page): (&Record, String),
 ) -> Result<Option<String>, Refusal> {
-    let wanted =
-        Wanted { invoice: invoice.id.to_string(), provider: till.provider.name(), page: page.into() };
+    let wanted = Wanted { invoice: invoice.id.to_string(), provider: till.begins_with()?, page: page.into() };
     for _ in 0..ROUNDS {
         let call = Call { context: context.clone(), input: input.clone(), faults: Faults::default() };
         let pressed = till.db.write_with(call, wanted.clone(), press).await?.into_inner();
@@ -122,12 +121,4 @@ async fn go_on(tx: &mut Tx<'_>, begun: OnlinePayment, open: Decimal) -> Result<P
         wish::add(tx, (wish::Kind::Cancel, begun.id), &begun.provider, Decimal::ZERO, GRACE).await?;
     }
     Ok(Pressed { payment: String::new(), cancel: id, again: true })
-}
-
-/// Gives up what was begun with a provider that is no longer the one in use: it cannot be asked any more.
-async fn abandon(tx: &mut Tx<'_>, family: &mut Family, begun: OnlinePayment) -> Result<(), Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let given_up = OnlinePayment { status: Status::Canceled, closing: true, ..begun.clone() };
-    store::update(tx.db(), account, &given_up, now).await?;
-    show(tx, family, Some(&begun), &given_up).await
 }

@@ -167,7 +167,8 @@ impl Till {
         let mut connection = self.db.read().await?;
         let mut payment = match store::find(&mut connection, account, wish.subject).await? {
             Some(payment) if payment.provider == self.provider.name() => payment,
-            _ => return Ok(Outcome::Nothing),
+            Some(_) => return Ok(Outcome::Elsewhere),
+            None => return Ok(Outcome::Nothing),
         };
         if let Some(client) = payment.client_id.filter(|_| payment.customer_id.is_empty()) {
             let debtor = debit::store::find(&mut connection, account, client, self.provider.name()).await?;

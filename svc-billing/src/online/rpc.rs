@@ -7,11 +7,12 @@ use chassis::link::unknown_link;
 use proto::Check;
 use proto::api::HttpBody;
 use proto::billing::online_payment_service_server::OnlinePaymentService;
-use proto::billing::{GetPaymentPageRequest, HearProviderRequest};
+use proto::billing::{GetPaymentPageRequest, HearEventRequest, HearProviderRequest};
+use provider::{Fault, Webhook};
 use tonic::{Request, Response, Status};
 
-use super::perform::{Hand, Till};
-use super::{OnlinePayment, page, store};
+use super::perform::{Hand, Till, away};
+use super::{OnlinePayment, page, referred, store};
 use crate::Error;
 use crate::page::html_answer;
 
@@ -39,15 +40,64 @@ impl OnlinePaymentService for OnlinePayments {
     ) -> Result<Response<HttpBody>, Status> {
         let (call, payment) = self.find(request, |request| &request.token).await?;
         hear(&self.till, &Hand::Call(&call.context), payment.token).await?;
-        Ok(Response::new(HttpBody {
-            content_type: "text/plain; charset=utf-8".to_owned(),
-            data: "Heard.\n".into(),
-            ..HttpBody::default()
-        }))
+        Ok(heard())
+    }
+
+    async fn hear_event(&self, request: Request<HearEventRequest>) -> Result<Response<HttpBody>, Status> {
+        let call = Call::open(request)?;
+        let event = call.input.event.clone().unwrap_or_default();
+        let signature = Some(event.signature.as_str()).filter(|signature| !signature.is_empty());
+        let message = Webhook { signature, body: &event.data };
+        if let Some(id) = self.till.provider.heard(&message).map_err(unsigned)? {
+            self.hear_of(call, &id).await?;
+        }
+        Ok(heard())
+    }
+}
+
+fn heard() -> Response<HttpBody> {
+    Response::new(HttpBody {
+        content_type: "text/plain; charset=utf-8".to_owned(),
+        data: "Heard.\n".into(),
+        ..HttpBody::default()
+    })
+}
+
+fn unsigned(fault: Fault) -> Error {
+    match fault {
+        Fault::Refused { detail, .. } => Error::BadSignature(format!("The message is not heard: {detail}.")),
+        _ => Error::BadSignature(
+            "The signature does not fit the message. Sign its exact bytes with the current secret."
+                .to_owned(),
+        ),
     }
 }
 
 impl OnlinePayments {
+    /// Asks about the payment that an event names; the provider says whose it is. That it is none of ours is no error:
+    /// a provider tells of all that it has, and nobody is to learn from the answer which payments there are.
+    async fn hear_of(&self, call: Call<HearEventRequest>, external_id: &str) -> Result<(), Error> {
+        let told = self.till.provider.payment(external_id).await.map_err(|fault| {
+            tracing::warn!(%fault, "the payment of an event could not be asked for");
+            away()
+        })?;
+        let Some((account, id)) = told.and_then(|told| referred(&told.reference)) else { return Ok(()) };
+        let Some(account) = self.till.db.account(account).await? else { return Ok(()) };
+        let context = call.for_account(account)?.context;
+        let mut connection = self.till.db.read().await?;
+        let found = store::find(&mut connection, context.account_id(), id).await?;
+        connection.done();
+        // Whoever else makes payments at the provider can write any reference: the payment has to be the one we made.
+        let made = |payment: &OnlinePayment| {
+            let same = payment.external_id.is_empty() || payment.external_id == external_id;
+            same && payment.provider == self.till.provider.name()
+        };
+        match found.filter(made) {
+            Some(payment) => self.till.ask(&Hand::Call(&context), payment.id).await,
+            None => Ok(()),
+        }
+    }
+
     /// The payment that the link of a request leads to.
     async fn find<R: Check + prost::Message>(
         &self,

@@ -220,7 +220,7 @@ fn act(paper: &Paper, state: &State, path: &str) -> Option<Act> {
             let (label, meaning) = words::accept(paper);
             Some(Act { action: format!("{path}/accept"), label: label.to_owned(), meaning })
         }
-        State::ToPay { open, pay, .. } if pay.last != Last::Processing => {
+        State::ToPay { open, pay, .. } if pay.last != Last::Processing && !pay.closed => {
             let (label, meaning) = words::pay(paper, *open);
             Some(Act { action: format!("{path}/pay"), label, meaning })
         }

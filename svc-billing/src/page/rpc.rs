@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chassis::call::is_head_only;
 use chassis::link::unknown_link;
 use chassis::{Call, Context, Tx};
 use proto::Check;
@@ -16,7 +17,7 @@ use crate::document::operations::{self, Family, Known};
 use crate::document::rpc::Shared;
 use crate::document::store::{self, Full};
 use crate::document::{Kind, Record};
-use crate::online::{self, Till};
+use crate::online::{self, OnlinePayment, Till};
 use crate::{Error, sandbox};
 
 pub struct Pages {
@@ -30,6 +31,7 @@ impl DocumentPageService for Pages {
         &self,
         request: Request<GetDocumentPageRequest>,
     ) -> Result<Response<HttpBody>, Status> {
+        let looked_at = !is_head_only(request.metadata());
         let (call, full) = self.find(request, |request| &request.token).await?;
         let account = call.context.account();
         let today = call.context.clock.today(account.timezone);
@@ -39,7 +41,8 @@ impl DocumentPageService for Pages {
         let shown = page(&paper, &state, &path(&call.input.token))?;
         // Looked at before, so that a page that is opened again costs no transaction.
         let record = full.record;
-        if record.kind == Kind::Quote && record.is_final && record.viewed_on.is_none_or(|day| day < today) {
+        let is_offer = record.kind == Kind::Quote && record.is_final;
+        if looked_at && is_offer && record.viewed_on.is_none_or(|day| day < today) {
             self.note(call, record).await;
         }
         html_answer(shown)
@@ -87,18 +90,23 @@ impl DocumentPageService for Pages {
 impl Pages {
     /// How it stands with paying an invoice, and the invoice after it: the provider may know more by now.
     async fn paying(&self, context: &Context, full: Full) -> Result<(Full, Pay), Status> {
-        let elsewhere = self.till.provider.name() != sandbox::NAME;
+        let (provider, closed) = (self.till.provider.name(), self.till.is_closed());
+        let none = Pay { last: Last::Nothing, elsewhere: !closed && provider != sandbox::NAME, closed };
         let (account, id) = (context.account_id(), full.record.id);
         if full.record.kind != Kind::Invoice || !full.record.is_final {
-            return Ok((full, Pay { last: Last::Nothing, elsewhere }));
+            return Ok((full, none));
         }
         let mut connection = self.shared.db.read().await?;
         let latest = online::store::find_latest(&mut connection, account, id).await?;
         connection.done();
-        let Some(before) = latest else { return Ok((full, Pay { last: Last::Nothing, elsewhere })) };
+        // What is open with a provider that is no longer in use is given up by the next attempt, if one can be made.
+        let counts = |begun: &OnlinePayment| begun.provider == provider || !begun.status.is_open() || closed;
+        let Some(before) = latest.filter(counts) else { return Ok((full, none)) };
         let status = before.status;
         let latest = self.till.refreshed(context, before).await?;
-        let pay = Pay { last: Last::of(&latest), elsewhere };
+        // Where nothing can be tried again, only what is under way is told.
+        let last = Last::of(&latest);
+        let pay = if closed && last != Last::Processing { none } else { Pay { last, ..none } };
         if latest.status == status {
             return Ok((full, pay));
         }

@@ -57,6 +57,8 @@ pub struct Pay {
     pub last: Last,
     /// Whether paying leads to another site.
     pub elsewhere: bool,
+    /// Whether it cannot be paid online at all.
+    pub closed: bool,
 }
 
 /// What became of the last attempt.

@@ -10,6 +10,7 @@ mod operations;
 mod page;
 pub mod rpc;
 mod rules;
+mod settings;
 mod store;
 mod worker;
 
@@ -25,9 +26,10 @@ use provider::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, 
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
+pub use settings::Settings;
 pub use worker::worker;
 
-use crate::Error;
+use crate::{Error, online};
 use operations::{Made, Name};
 
 pub const NAME: &str = "sandbox";
@@ -51,10 +53,9 @@ fn internal(text: &str) -> Option<(AccountId, Uuid)> {
     Link::parse(text).map(|link| (link.account, Uuid::from_bytes(link.secret)))
 }
 
-/// The account in one of our references, `<account>/<id>`.
+/// The account in one of our references.
 fn account_of(reference: &str) -> Option<AccountId> {
-    let (account, _) = reference.split_once('/')?;
-    chassis::id::parse(account).map(AccountId::trust)
+    online::referred(reference).map(|(account, _)| account)
 }
 
 impl Sandbox {
@@ -170,9 +171,8 @@ impl Provider for Sandbox {
         Ok(Refund { id, amount })
     }
 
-    fn heard(&self, message: &Webhook<'_>) -> Result<Option<String>, Fault> {
-        let text = std::str::from_utf8(message.body).unwrap_or_default();
-        Ok(text.strip_prefix("id=").map(str::to_owned))
+    fn heard(&self, _: &Webhook<'_>) -> Result<Option<String>, Fault> {
+        Err(refused("the sandbox signs no messages"))
     }
 }
 

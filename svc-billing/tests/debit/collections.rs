@@ -92,3 +92,26 @@ async fn an_invoice_being_collected_is_not_to_be_paid_by_hand() {
     assert!(!page.contains("<form") && !page.contains("Betalen per overschrijving"));
     assert_eq!(world.pay(&invoice).await, invoice.page);
 }
+
+#[tokio::test]
+async fn what_was_begun_with_a_former_provider_keeps_nobody_from_paying_or_collecting() {
+    let world = World::start().await;
+    world.authorise().await;
+    let invoice = world.invoice(json!({})).await;
+    world.pay(&invoice).await;
+    let mut connection = world.database.connect().await;
+    for sql in [
+        "update billing.wish set provider = 'former'",
+        "update billing.online_payment set provider = 'former', status = 'pending' where purpose = 'checkout'",
+    ] {
+        sqlx::query(sql).execute(&mut connection).await.unwrap();
+    }
+    let page = world.page(&invoice.page).await;
+    assert!(page.contains("<form"), "nobody can say any more whether it is under way");
+    let sql = "update billing.online_payment set status = 'open' where purpose = 'checkout'";
+    sqlx::query(sql).execute(&mut connection).await.unwrap();
+    world.collect(&invoice).await.unwrap();
+    world.until(&invoice, &["canceled", "paid"]).await;
+    let waits = "select count(*) from billing.wish where provider = 'former' and kind = 'ask'";
+    assert_eq!(world.count(waits).await, 1, "should it come back, it is asked");
+}

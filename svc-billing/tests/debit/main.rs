@@ -8,7 +8,9 @@ mod browser;
 #[path = "../page/chromium.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
 mod chromium;
+mod closed;
 mod collections;
+mod events;
 mod mandates;
 mod mollie;
 mod paying;

@@ -40,14 +40,22 @@ impl World {
 
     /// With background work, and Mollie as the provider.
     pub async fn with_mollie(stand_in: &StandIn) -> Self {
-        let url = stand_in.url();
-        let flags = ["--mollie-api-key", stand_in.api_key(), "--mollie-api-url", &url];
-        Self::new(true, &[&flags[..], &["--mollie-timeout-ms", "20000"]].concat()).await
+        Self::new(true, &flags_of(stand_in, &stand_in.url())).await
+    }
+
+    /// The same without background work, and with more settings.
+    pub async fn idle_with_mollie(stand_in: &StandIn, more: &[&str]) -> Self {
+        Self::idle_with(&[&flags_of(stand_in, &stand_in.url())[..], more].concat()).await
     }
 
     /// Without: what is wished for stays undone until somebody asks.
     pub async fn idle() -> Self {
-        Self::new(false, &[]).await
+        Self::idle_with(&[]).await
+    }
+
+    /// The same with more settings, as flags.
+    pub async fn idle_with(flags: &[&str]) -> Self {
+        Self::new(false, flags).await
     }
 
     async fn new(working: bool, more: &[&str]) -> Self {
@@ -199,6 +207,10 @@ impl World {
     pub async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
     }
+}
+
+fn flags_of<'a>(stand_in: &StandIn, url: &'a str) -> [&'a str; 6] {
+    ["--mollie-api-key", stand_in.api_key(), "--mollie-api-url", url, "--mollie-timeout-ms", "20000"]
 }
 
 /// Where an invoice is found.

@@ -1,6 +1,7 @@
 //! That a quote was looked at is told once a day.
 
 use chrono::TimeDelta;
+use http::Method;
 use serde_json::json;
 use sqlx::Executor;
 
@@ -18,6 +19,17 @@ async fn a_quote_that_is_looked_at_is_told_of_once_a_day_of_the_account() {
     let history = world.get(&quote).await["meta"]["history"].clone();
     let views = history.as_array().unwrap().iter().filter(|entry| entry["event"] == "viewed").count();
     assert_eq!(views, 3);
+}
+
+#[tokio::test]
+async fn a_look_whether_the_link_leads_somewhere_is_no_view() {
+    let world = World::start().await;
+    let quote = world.final_quote().await;
+    let head = world.visitor.send(Method::HEAD, &quote.page, &[], "").await.expect(200);
+    assert!(head.body.is_empty());
+    assert_eq!(world.told(&quote, "quote.viewed").await, 0);
+    world.page(&quote).await;
+    assert_eq!(world.told(&quote, "quote.viewed").await, 1);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ const API: &str = "https://api.mollie.com/v2";
 #[derive(Args, Clone)]
 #[group(id = "MollieSettings")]
 pub struct Settings {
-    /// API key of a Mollie profile (test_… or live_…); empty: payments go to the sandbox
+    /// API key of a Mollie profile (test_… or live_…); empty: payments go to the sandbox, in production nowhere
     #[arg(long, env = "MOLLIE_API_KEY", default_value = "", hide_env_values = true, global = true)]
     pub mollie_api_key: String,
 
@@ -21,7 +21,7 @@ pub struct Settings {
     pub mollie_api_url: String,
 
     /// Secrets of Mollie's signed webhooks, comma-separated: all are accepted, so that they can be rotated; empty:
-    /// signatures are not looked at
+    /// signed webhooks are refused
     #[arg(long, env = "MOLLIE_WEBHOOK_SECRETS", default_value = "", hide_env_values = true, global = true)]
     pub mollie_webhook_secrets: String,
 

@@ -1,7 +1,8 @@
-//! What a webhook says: which payment to fetch again, and nothing else.
+//! What a signed webhook says: which payment to fetch again, and nothing else.
 //!
 //! Mollie has two kinds. The classic one goes to the `webhookUrl` of each payment as a form with an `id` and is never
-//! signed; whoever forges it makes us fetch a payment that has not changed. The newer one is JSON and signed.
+//! signed: its address says which payment is meant, and nobody reads it here. The newer one is JSON, goes to one address
+//! for all payments, and is signed.
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
@@ -10,18 +11,19 @@ use sha2::Sha256;
 use super::wire::is_id;
 use crate::{Fault, Webhook};
 
-/// The id of the payment that the message is about. Messages about anything else are fine, and about nothing.
+/// The id of the payment that the message is about. Messages about anything else are fine, and about nothing; those that
+/// nobody signed are not, and without a secret none can be told from a forged one.
 pub fn heard(message: &Webhook<'_>, secrets: &[String]) -> Result<Option<String>, Fault> {
-    let body = message.body.trim_ascii();
-    let event = body.first() == Some(&b'{');
-    if !secrets.is_empty() {
-        match message.signature {
-            Some(signature) if is_signed(message.body, signature, secrets) => {}
-            None if !event => {}
-            _ => return Err(Fault::Forged),
-        }
+    if secrets.is_empty() {
+        let detail = "signed messages cannot be checked here; set MOLLIE_WEBHOOK_SECRETS".to_owned();
+        return Err(Fault::Refused { detail, field: None });
     }
-    let id = if event { id_of_event(body) } else { id_of_form(body) };
+    if !message.signature.is_some_and(|signature| is_signed(message.body, signature, secrets)) {
+        return Err(Fault::Forged);
+    }
+    let body = message.body.trim_ascii();
+    let is_event = body.first() == Some(&b'{');
+    let id = if is_event { id_of_event(body) } else { id_of_form(body) };
     Ok(id.filter(|id| is_id(id, "tr_")))
 }
 
@@ -83,16 +85,21 @@ mod tests {
         heard(&Webhook { signature, body }, &secrets)
     }
 
+    /// What a message says that is signed well.
+    fn said(body: &[u8]) -> Option<String> {
+        ask(body, Some(&signature("new", body)), &["new"]).unwrap()
+    }
+
     #[test]
     fn a_form_names_its_payment() {
-        assert_eq!(ask(FORM, None, &[]), Ok(Some("tr_5B8cwPMGnU6qLbRvo7qEZo".to_owned())));
-        assert_eq!(ask(b"a=b&id=tr_1\r\n", None, &[]), Ok(Some("tr_1".to_owned())));
+        assert_eq!(said(FORM), Some("tr_5B8cwPMGnU6qLbRvo7qEZo".to_owned()));
+        assert_eq!(said(b"a=b&id=tr_1\r\n"), Some("tr_1".to_owned()));
     }
 
     #[test]
     fn an_event_and_a_snapshot_name_their_payment() {
-        assert_eq!(ask(EVENT, None, &[]), Ok(Some("tr_1".to_owned())));
-        assert_eq!(ask(br#" {"resource":"payment","id":"tr_2"}"#, None, &[]), Ok(Some("tr_2".to_owned())));
+        assert_eq!(said(EVENT), Some("tr_1".to_owned()));
+        assert_eq!(said(br#" {"resource":"payment","id":"tr_2"}"#), Some("tr_2".to_owned()));
     }
 
     #[test]
@@ -110,7 +117,7 @@ mod tests {
             br#"{"entityId":7}"#,
             br#"{"entityId":"pl_1","id":"tr_1"}"#,
         ] {
-            assert_eq!(ask(body, None, &[]), Ok(None), "{body:?}");
+            assert_eq!(said(body), None, "{body:?}");
         }
     }
 
@@ -137,14 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn without_a_signature_only_the_classic_form_is_heard() {
-        assert!(ask(FORM, None, &["new"]).is_ok());
-        assert_eq!(ask(EVENT, None, &["new"]), Err(Fault::Forged));
+    fn without_a_signature_nothing_is_heard() {
+        for body in [FORM, EVENT, b""] {
+            assert_eq!(ask(body, None, &["new"]), Err(Fault::Forged), "{body:?}");
+        }
     }
 
     #[test]
-    fn a_signature_is_not_looked_at_without_secrets() {
-        assert_eq!(ask(EVENT, Some("sha256=00"), &[]), Ok(Some("tr_1".to_owned())));
+    fn without_secrets_nothing_is_heard_and_it_is_said_what_to_set() {
+        for signature in [None, Some("sha256=00"), Some(signature("", EVENT).as_str())] {
+            let refused = ask(EVENT, signature, &[]).unwrap_err();
+            assert!(refused.to_string().contains("MOLLIE_WEBHOOK_SECRETS"), "{refused}");
+        }
     }
 
     proptest! {

@@ -1,0 +1,12 @@
+//! What an operator says about the sandbox.
+
+use clap::Args;
+
+#[derive(Args, Clone, Copy, Debug)]
+#[group(id = "SandboxSettings")]
+pub struct Settings {
+    /// Whether payments go to the sandbox in production too while no provider is set up: for rehearsals only, as anyone
+    /// can say there that they paid
+    #[arg(long, env = "SANDBOX_IN_PRODUCTION", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true, global = true)]
+    pub sandbox_in_production: bool,
+}
