@@ -103,9 +103,17 @@ pub struct TlsSettings {
     #[arg(long, env = "TLS_KEY", global = true)]
     pub tls_key: Option<PathBuf>,
 
-    /// PEM file with the authority that other processes' certificates must come from; with it callers must show one (mTLS)
+    /// PEM file with the authorities that other processes' certificates must come from; with it callers must show one (mTLS)
     #[arg(long, env = "TLS_CA", global = true)]
     pub tls_ca: Option<PathBuf>,
+
+    /// Who may call when callers must show a certificate: names in their certificates, comma-separated; team-* for all that begin so
+    #[arg(long, env = "TLS_CALLERS", value_delimiter = ',', global = true)]
+    pub tls_callers: Vec<String>,
+
+    /// How often these files are looked at, in milliseconds; what is new in them is used from the next connection on
+    #[arg(long, env = "TLS_RELOAD_MS", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..), global = true)]
+    pub tls_reload_ms: u64,
 }
 
 /// What only services have: listeners of their events, mail and files.

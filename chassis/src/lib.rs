@@ -37,6 +37,7 @@ pub mod server;
 pub mod service;
 pub mod telemetry;
 pub mod time;
+pub mod tls;
 pub mod token;
 pub mod totals;
 pub mod transcode;

@@ -25,7 +25,11 @@ use crate::call::{CARRIED_FAULTS, Context, IDEMPOTENCY_KEY, REQUEST_ID};
 use crate::clock::Clock;
 use crate::error::{of_problem, unavailable};
 use crate::telemetry;
+use crate::tls::Callers;
 use crate::token::{self, Identity, Tokens};
+
+/// What any process with a certificate may ask.
+const HEALTH: &str = "/grpc.health.v1.Health/";
 
 struct Shared {
     rpcs: HashMap<&'static str, &'static Rpc>,
@@ -33,15 +37,23 @@ struct Shared {
     clock: Clock,
     deadline: Duration,
     room: Arc<Semaphore>,
+    callers: Option<Callers>,
 }
 
 #[derive(Clone)]
 pub struct MeshLayer(Arc<Shared>);
 
 impl MeshLayer {
-    pub fn new(tokens: Tokens, clock: Clock, deadline: Duration, max_in_flight: usize) -> Self {
+    /// `callers`: those who may call at all; `None` where they show no certificate.
+    pub fn new(
+        tokens: Tokens,
+        clock: Clock,
+        deadline: Duration,
+        max_in_flight: usize,
+        callers: Option<Callers>,
+    ) -> Self {
         let room = Arc::new(Semaphore::new(max_in_flight));
-        Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, room }))
+        Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, room, callers }))
     }
 }
 
@@ -80,6 +92,12 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Answer {
         let shared = Arc::clone(&self.shared);
+        if let Some(callers) = &shared.callers
+            && !request.uri().path().starts_with(HEALTH)
+            && let Err(status) = callers.allow(request.extensions())
+        {
+            return refuse(status);
+        }
         let Some(rpc) = shared.rpcs.get(request.uri().path()) else {
             // Health, reflection, or nothing at all: needs no account.
             return Box::pin(self.inner.call(request));
@@ -132,12 +150,17 @@ fn measure(rpc: &'static str, started: Instant, headers: &HeaderMap) {
 }
 
 impl Shared {
+    fn identity(&self, rpc: &Rpc, headers: &HeaderMap) -> Option<Arc<Identity>> {
+        if rpc.access == Access::Credential {
+            return Some(Arc::new(Identity::nobody()));
+        }
+        self.tokens.verify(text(headers, token::HEADER)?, self.clock.now())
+    }
+
     fn context(&self, rpc: &Rpc, headers: &HeaderMap) -> Result<Context, Status> {
-        let identity = text(headers, token::HEADER)
-            .and_then(|token| self.tokens.verify(token, self.clock.now()))
-            .ok_or_else(|| {
-                of_problem(Problem::Unauthenticated, "A valid context token is needed.", Vec::new(), None)
-            })?;
+        let identity = self.identity(rpc, headers).ok_or_else(|| {
+            of_problem(Problem::Unauthenticated, "A valid context token is needed.", Vec::new(), None)
+        })?;
         allow(rpc, &identity)?;
         Ok(Context {
             identity,
@@ -153,15 +176,24 @@ impl Shared {
 
 fn allow(rpc: &Rpc, identity: &Identity) -> Result<(), Status> {
     let allowed = match rpc.access {
-        Access::Public => true,
+        // What the request itself brings decides: a link in its path, or a credential.
+        Access::Public | Access::Credential => true,
         // Whoever has no key has no account either: nothing else may be asked for nobody.
         _ if identity.is_public() => false,
         Access::Key => rpc.scope == "any" || identity.has_scope(rpc.scope),
-        Access::Mesh | Access::Unspecified => identity.is_mesh(),
+        Access::Mesh => identity.is_mesh() || rpc.area().is_some_and(|area| identity.is_internal(area)),
+        Access::Unspecified => identity.is_mesh(),
     };
-    let scope = if rpc.scope.is_empty() { token::MESH_SCOPE } else { rpc.scope };
-    let detail = || format!("This call needs the scope {scope}.");
-    if allowed { Ok(()) } else { Err(of_problem(Problem::InsufficientScope, &detail(), Vec::new(), None)) }
+    if allowed {
+        return Ok(());
+    }
+    let scope = match rpc.area() {
+        _ if !rpc.scope.is_empty() => rpc.scope.to_owned(),
+        Some(area) => token::internal_scope(area),
+        None => token::MESH_SCOPE.to_owned(),
+    };
+    let detail = format!("This call needs the scope {scope}.");
+    Err(of_problem(Problem::InsufficientScope, &detail, Vec::new(), None))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -238,9 +270,32 @@ mod tests {
             let refused = allowed(access, scope).unwrap_err();
             assert_eq!(refused.code(), tonic::Code::PermissionDenied, "{access:?} {scope}");
         }
-        for rpc in RPCS.iter().filter(|rpc| rpc.access != Access::Public) {
+        for rpc in RPCS.iter().filter(|rpc| !matches!(rpc.access, Access::Public | Access::Credential)) {
             assert!(allow(rpc, &public).is_err(), "{}", rpc.path);
         }
+    }
+
+    #[test]
+    fn an_internal_team_reaches_the_rpcs_of_its_areas_and_nothing_that_processes_say_to_each_other() {
+        let (tokens, now) = (Tokens::new("secret"), chrono::DateTime::UNIX_EPOCH);
+        let account =
+            crate::account::Account::unknown(crate::account::AccountId::trust(uuid::Uuid::from_u128(7)));
+        let scopes =
+            ["crm.internal", "relations.read", "api.internal", "accounts.internal"].map(str::to_owned);
+        let token = tokens.mint(&account, "id", "Reporting", &scopes, now);
+        let team = tokens.verify(&token, now).unwrap();
+        let mut internal = 0;
+        for rpc in RPCS {
+            let expected = match rpc.access {
+                Access::Public | Access::Credential => true,
+                Access::Key => ["relations.read", "any"].contains(&rpc.scope),
+                Access::Mesh => rpc.path.starts_with("/admin.crm."),
+                Access::Unspecified => false,
+            };
+            internal += usize::from(expected && rpc.access == Access::Mesh);
+            assert_eq!(allow(rpc, &team).is_ok(), expected, "{}", rpc.path);
+        }
+        assert!(internal > 0);
     }
 
     #[test]

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::metadata::MetadataMap;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
+use tonic::transport::{Channel, Endpoint, Uri};
 use tonic::{Request, Response, Status};
 
 use crate::bytes_codec::AsBytes;
-use crate::config::{PeerAddress, TlsSettings};
+use crate::config::PeerAddress;
+use crate::tls::Tls;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_UP_EVERY: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 pub struct Peers(Arc<HashMap<String, Peer>>);
 
 impl Peers {
-    pub fn new(addresses: &[PeerAddress], tls: &TlsSettings) -> Result<Self, String> {
+    pub fn new(addresses: &[PeerAddress], tls: &Tls) -> Result<Self, String> {
         let peer =
             |address: &PeerAddress| Ok((address.name.clone(), Peer::new(&address.name, &address.url, tls)?));
         Ok(Self(Arc::new(addresses.iter().map(peer).collect::<Result<_, String>>()?)))
@@ -55,13 +56,13 @@ pub struct Peer {
 
 impl Peer {
     /// Connections are made when first needed. Must be called inside the runtime.
-    pub fn new(name: &str, url: &str, tls: &TlsSettings) -> Result<Self, String> {
-        let target =
-            Target::new(url, tls).map_err(|error| format!("the address of {name} ({url}): {error}"))?;
+    pub fn new(name: &str, url: &str, tls: &Tls) -> Result<Self, String> {
+        let wrong = |error: String| format!("the address of {name} ({url}): {error}");
+        let target = Target::new(url, tls).map_err(wrong)?;
         let peer = Self {
             name: name.into(),
             channels: Arc::default(),
-            fallback: target.endpoint.connect_lazy(),
+            fallback: target.by_name().map_err(wrong)?,
             next: Arc::default(),
         };
         if target.host.parse::<std::net::IpAddr>().is_err() {
@@ -108,59 +109,44 @@ impl Peer {
 struct Target {
     host: String,
     port: u16,
-    endpoint: Endpoint,
-    tls: Option<ClientTlsConfig>,
+    /// The address as it was given.
+    uri: Uri,
+    tls: Option<Tls>,
 }
 
 impl Target {
-    fn new(url: &str, settings: &TlsSettings) -> Result<Self, String> {
+    fn new(url: &str, tls: &Tls) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
         let host = uri.host().ok_or("has no host")?.trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().ok_or("has no port")?;
-        let tls = if uri.scheme_str() == Some("https") { Some(client_tls(settings, &host)?) } else { None };
-        let endpoint = endpoint(Endpoint::from(uri), tls.as_ref())?;
-        Ok(Self { host, port, endpoint, tls })
+        let tls = (uri.scheme_str() == Some("https")).then(|| tls.clone());
+        Ok(Self { host, port, uri, tls })
+    }
+
+    /// One channel to whatever is behind the name.
+    fn by_name(&self) -> Result<Channel, String> {
+        self.channel(self.uri.authority().ok_or("has no host")?.as_str())
     }
 
     fn at(&self, address: SocketAddr) -> Result<Channel, String> {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let to = Endpoint::from_shared(format!("{scheme}://{address}")).map_err(|error| error.to_string())?;
-        let to = to.origin(self.endpoint.uri().clone());
-        Ok(endpoint(to, self.tls.as_ref())?.connect_lazy())
+        self.channel(&address.to_string())
     }
-}
 
-fn endpoint(endpoint: Endpoint, tls: Option<&ClientTlsConfig>) -> Result<Endpoint, String> {
-    let endpoint = endpoint
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true)
-        .http2_max_header_list_size(MAX_HEADERS)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_while_idle(true);
-    match tls {
-        Some(tls) => endpoint.tls_config(tls.clone()).map_err(|error| error.to_string()),
-        None => Ok(endpoint),
+    fn channel(&self, to: &str) -> Result<Channel, String> {
+        // Without TLS as far as tonic knows: its own would keep the certificates it started with.
+        let endpoint = Endpoint::from_shared(format!("http://{to}"))
+            .map_err(|error| error.to_string())?
+            .origin(self.uri.clone())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .http2_max_header_list_size(MAX_HEADERS)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_while_idle(true);
+        match &self.tls {
+            Some(tls) => tls.channel(&endpoint, &self.host),
+            None => Ok(endpoint.connect_lazy()),
+        }
     }
-}
-
-fn client_tls(settings: &TlsSettings, host: &str) -> Result<ClientTlsConfig, String> {
-    let mut tls = ClientTlsConfig::new().domain_name(host);
-    if let Some(ca) = read_pem(settings.tls_ca.as_deref())? {
-        tls = tls.ca_certificate(Certificate::from_pem(ca));
-    }
-    if let (Some(cert), Some(key)) =
-        (read_pem(settings.tls_cert.as_deref())?, read_pem(settings.tls_key.as_deref())?)
-    {
-        tls = tls.identity(Identity::from_pem(cert, key));
-    }
-    Ok(tls)
-}
-
-pub(crate) fn read_pem(path: Option<&std::path::Path>) -> Result<Option<Vec<u8>>, String> {
-    let read = |path: &std::path::Path| {
-        std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
-    };
-    path.map(read).transpose()
 }
 
 /// Keeps the channels in step with the addresses behind the name, until the peer is dropped.

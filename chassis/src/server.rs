@@ -8,22 +8,27 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
-use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use crate::clock::Clock;
-use crate::config::{Environment, Settings, TlsSettings};
+use crate::config::{Environment, Settings};
 use crate::db::Db;
 use crate::mesh::MeshLayer;
-use crate::peer::{MAX_HEADERS, read_pem};
+use crate::peer::MAX_HEADERS;
 use crate::service::{Definition, Runtime, routes, workers};
 use crate::telemetry;
+use crate::tls::{Callers, Tls};
 use crate::token::Tokens;
 use crate::worker::{Timing, Workers};
 
 /// Calls in progress on one connection.
 const MAX_STREAMS: u32 = 1024;
+/// With TLS a connection is asked to end after so long, when its calls are over: a certificate that was replaced, or an
+/// authority that is no longer trusted, is not used for longer than this.
+const TLS_CONNECTION_AGE: Duration = Duration::from_hours(1);
 
 /// How far a stop has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +87,7 @@ pub async fn serve(
         Ok(())
     };
     tokio::try_join!(
-        serve_grpc(listener, routes, (&runtime.tokens, &runtime.clock), settings, stop.clone()),
+        serve_grpc(listener, routes, (&runtime.tokens, &runtime.clock, &runtime.tls), settings, stop.clone()),
         (service.serve_besides)(runtime.clone(), stop.clone()),
         resting
     )?;
@@ -103,7 +108,7 @@ async fn ready(db: Db) -> Result<(), String> {
 pub async fn serve_grpc(
     listener: TcpListener,
     mut routes: RoutesBuilder,
-    (tokens, clock): (&Tokens, &Clock),
+    (tokens, clock, tls): (&Tokens, &Clock, &Tls),
     settings: &Settings,
     stop: watch::Receiver<Stage>,
 ) -> Result<(), String> {
@@ -113,19 +118,27 @@ pub async fn serve_grpc(
     if settings.environment == Environment::Development {
         add_reflection(&mut routes).map_err(|error| format!("reflection is not usable: {error}"))?;
     }
-    let mesh = MeshLayer::new(tokens.clone(), clock.clone(), settings.deadline(), settings.max_in_flight);
+    let callers = Callers::of(&settings.tls)?;
+    let mesh =
+        MeshLayer::new(tokens.clone(), clock.clone(), settings.deadline(), settings.max_in_flight, callers);
     let mut server = Server::builder()
         .http2_max_header_list_size(MAX_HEADERS)
         .max_concurrent_streams(MAX_STREAMS)
         .http2_keepalive_interval(Some(Duration::from_secs(30)));
-    if let Some(tls) = server_tls(&settings.tls)? {
-        server = server.tls_config(tls).map_err(|error| format!("TLS is not usable: {error}"))?;
+    if tls.serves() {
+        server = server.max_connection_age(TLS_CONNECTION_AGE);
     }
     // Set on the accepted sockets: serving an own listener ignores the builder's setting.
-    let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let drained = drain(health, stop.clone(), settings.drain());
-    let serving =
-        server.layer(mesh).add_routes(routes.routes()).serve_with_incoming_shutdown(incoming, drained);
+    let router = server.layer(mesh).add_routes(routes.routes());
+    let serving = async {
+        if tls.serves() {
+            router.serve_with_incoming_shutdown(tls.accept(incoming), drained).await
+        } else {
+            router.serve_with_incoming_shutdown(incoming, drained).await
+        }
+    };
     let grace = settings.grace();
     let overdue = async move {
         asked_to_stop(stop).await;
@@ -157,19 +170,6 @@ fn add_reflection(routes: &mut RoutesBuilder) -> Result<(), tonic_reflection::se
     routes.add_service(builder().build_v1()?);
     routes.add_service(builder().build_v1alpha()?);
     Ok(())
-}
-
-fn server_tls(settings: &TlsSettings) -> Result<Option<ServerTlsConfig>, String> {
-    let (Some(cert), Some(key)) =
-        (read_pem(settings.tls_cert.as_deref())?, read_pem(settings.tls_key.as_deref())?)
-    else {
-        return Ok(None);
-    };
-    let mut tls = ServerTlsConfig::new().identity(Identity::from_pem(cert, key));
-    if let Some(ca) = read_pem(settings.tls_ca.as_deref())? {
-        tls = tls.client_ca_root(Certificate::from_pem(ca));
-    }
-    Ok(Some(tls))
 }
 
 /// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can work), for operators only.

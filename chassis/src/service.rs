@@ -25,6 +25,7 @@ use crate::relay;
 use crate::scan::{self, Scan};
 use crate::server::{self, Stage};
 use crate::telemetry;
+use crate::tls::Tls;
 use crate::token::Tokens;
 use crate::worker::Worker;
 use crate::write::Tx;
@@ -160,6 +161,7 @@ pub struct Runtime {
     pub db: Db,
     pub clock: Clock,
     pub tokens: Tokens,
+    pub tls: Tls,
     pub peers: Peers,
     /// Those who listen to the service's events.
     pub listeners: Peers,
@@ -188,16 +190,17 @@ impl Runtime {
             clock.clone(),
             own.listeners.clone(),
         )?;
-        let peers = Peers::new(&own.peers, &settings.tls)?;
+        let tls = Tls::open(&settings.tls)?;
+        let peers = Peers::new(&own.peers, &tls)?;
         let listeners = own.listeners.iter();
         let listeners =
             listeners.map(|listener| PeerAddress { name: listener.name.clone(), url: listener.url.clone() });
-        let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &settings.tls)?;
+        let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &tls)?;
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
         let files = Files::new(name, own)?;
         let public_url = own.public_url.clone();
         let options = Arc::new(options);
-        Ok(Self { name, db, clock, tokens, peers, listeners, post, public_url, files, options })
+        Ok(Self { name, db, clock, tokens, tls, peers, listeners, post, public_url, files, options })
     }
 
     /// What calls to other services are made with.

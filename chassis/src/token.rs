@@ -21,6 +21,8 @@ pub const HEADER: &str = "x-context-token";
 pub const MESH_SCOPE: &str = "mesh";
 /// The scope of someone who has no key and no account, only the link in the path of a request.
 pub const PUBLIC_SCOPE: &str = "public";
+/// The end of the scopes for what only internal teams may do in an area, for example `crm.internal`.
+const INTERNAL: &str = ".internal";
 /// How long a token is valid.
 pub const LIFETIME_SECONDS: i64 = 60;
 /// A bound on remembered tokens; far more than keys that are active in one minute.
@@ -48,6 +50,18 @@ impl Identity {
         self.scopes.iter().any(|have| have == MESH_SCOPE)
     }
 
+    /// Whether the holder may do what internal teams do in an area.
+    pub fn is_internal(&self, area: &str) -> bool {
+        self.scopes.iter().any(|have| have.strip_suffix(INTERNAL) == Some(area))
+    }
+
+    /// Someone of whom nothing is known yet: of no account, good for public rpcs only.
+    pub(crate) fn nobody() -> Self {
+        let actor = PUBLIC_SCOPE.to_owned();
+        let scopes = vec![actor.clone()];
+        Self { account: no_account(), actor_name: actor.clone(), actor, scopes, expires_at: 0 }
+    }
+
     /// Whether the call comes from someone without a key. The account is nobody's until the link in the request has
     /// named it; see [`Call::for_account`](crate::call::Call::for_account).
     pub fn is_public(&self) -> bool {
@@ -57,6 +71,20 @@ impl Identity {
     /// The same caller with another account.
     pub(crate) fn with_account(&self, account: Account) -> Self {
         Self { account, ..self.clone() }
+    }
+}
+
+/// The scope of what only internal teams may do in an area.
+pub fn internal_scope(area: &str) -> String {
+    format!("{area}{INTERNAL}")
+}
+
+fn no_account() -> Account {
+    Account {
+        id: AccountId::trust(Uuid::nil()),
+        timezone: chrono_tz::UTC,
+        country: String::new(),
+        currency: String::new(),
     }
 }
 
@@ -127,13 +155,7 @@ impl Tokens {
 
     /// A token for requests without a key: of no account, good for public rpcs only.
     pub fn mint_public(&self, now: DateTime<Utc>) -> String {
-        let nobody = Account {
-            id: AccountId::trust(Uuid::nil()),
-            timezone: chrono_tz::UTC,
-            country: String::new(),
-            currency: String::new(),
-        };
-        self.mint(&nobody, PUBLIC_SCOPE, PUBLIC_SCOPE, &[PUBLIC_SCOPE.to_owned()], now)
+        self.mint(&no_account(), PUBLIC_SCOPE, PUBLIC_SCOPE, &[PUBLIC_SCOPE.to_owned()], now)
     }
 
     /// Signs what is no context token. `purpose` keeps signatures of one kind from being taken for another.

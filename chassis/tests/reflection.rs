@@ -13,13 +13,20 @@ use tonic_reflection::pb::v1::{ServerReflectionRequest, ServiceResponse};
 use tonic_reflection::pb::v1alpha;
 
 async fn services(service: &Started) -> Option<Vec<ServiceResponse>> {
+    services_with(service, None).await
+}
+
+async fn services_with(service: &Started, token: Option<&str>) -> Option<Vec<ServiceResponse>> {
     let request = ServerReflectionRequest {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
     };
     let mut client = ServerReflectionClient::new(service.channel());
-    let mut answers =
-        client.server_reflection_info(futures::stream::iter([request])).await.ok()?.into_inner();
+    let mut request = tonic::Request::new(futures::stream::iter([request]));
+    if let Some(token) = token {
+        request.metadata_mut().insert(chassis::token::HEADER, token.parse().unwrap());
+    }
+    let mut answers = client.server_reflection_info(request).await.ok()?.into_inner();
     match answers.message().await.ok()??.message_response? {
         MessageResponse::ListServicesResponse(list) => Some(list.service),
         _ => None,
@@ -34,6 +41,16 @@ async fn services_can_be_explored_outside_production_only() {
     assert!(names.contains(&"admin.api.v1.ProvisioningService".to_owned()), "{names:?}");
     let closed = testing::start_with::<Bare>(database.url(), &clock, &["--environment", "production"]).await;
     assert!(services(&closed).await.is_none());
+}
+
+#[tokio::test]
+async fn whoever_explores_needs_no_token_and_may_send_one() {
+    let (database, clock) = (database().await, testing::clock());
+    let service = testing::start::<Bare>(database.url(), &clock).await;
+    let token = chassis::token::Tokens::new(testing::secret()).mint_public(clock.now());
+    let open = services(&service).await.unwrap();
+    assert_eq!(services_with(&service, Some(&token)).await, Some(open.clone()));
+    assert_eq!(services_with(&service, Some("an old one")).await, Some(open));
 }
 
 #[tokio::test]

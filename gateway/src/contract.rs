@@ -121,11 +121,11 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
 fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
     let policy = proto::policy::method(method).ok_or("has no policy; add option (admin.api.v1.method)")?;
     let rule = match (proto::policy::http_rule(method), policy.access()) {
-        (None, Access::Mesh) => return Ok(None),
+        (None, Access::Mesh | Access::Credential) => return Ok(None),
         (_, Access::Unspecified) => {
             return Err("its policy says nothing about access; add `access`".to_owned());
         }
-        (Some(_), Access::Mesh) => {
+        (Some(_), Access::Mesh | Access::Credential) => {
             return Err("is for the mesh only but has a route; remove option (google.api.http)".to_owned());
         }
         (None, _) => return Err("is public but has no route; add option (google.api.http)".to_owned()),

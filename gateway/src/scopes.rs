@@ -1,4 +1,4 @@
-//! The scopes that a key can have.
+//! The scopes that a key or a credential can have.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -47,6 +47,18 @@ pub fn all() -> &'static [String] {
     })
 }
 
+/// Every scope that a credential of an internal team can have: those of keys, and one for each area that has rpcs without
+/// a REST route.
+pub fn of_teams() -> &'static [String] {
+    static OF_TEAMS: OnceLock<Vec<String>> = OnceLock::new();
+    OF_TEAMS.get_or_init(|| {
+        let mut scopes: BTreeSet<String> = all().iter().cloned().collect();
+        let internal = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Mesh);
+        scopes.extend(internal.filter_map(|rpc| rpc.area()).map(chassis::token::internal_scope));
+        scopes.into_iter().collect()
+    })
+}
+
 pub fn is_known(scope: &str) -> bool {
     all().binary_search_by(|known| known.as_str().cmp(scope)).is_ok()
 }
@@ -60,5 +72,13 @@ mod tests {
         assert!(is_known("relations.read") && is_known("webhooks.write"));
         assert!(!is_known("webhooks.read") && !is_known(ANY) && !is_known("") && !is_known("mesh"));
         assert_eq!(all().len(), NAMED.len(), "an operation asks for a scope that the contract does not name");
+    }
+
+    #[test]
+    fn what_processes_say_to_each_other_is_no_scope_of_a_team() {
+        let has = |scope: &str| of_teams().iter().any(|have| have == scope);
+        assert!(has("relations.read") && has("crm.internal") && has("work.internal"));
+        assert!(!has("api.internal") && !has("accounts.internal") && !has(chassis::token::MESH_SCOPE));
+        assert!(of_teams().is_sorted());
     }
 }

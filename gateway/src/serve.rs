@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use chassis::server::{self, Stage};
-use chassis::{Clock, Db, peer::Peers, token::Tokens};
+use chassis::{Clock, Db, peer::Peers, tls::Tls, token::Tokens};
 use proto::accounts::account_service_server::AccountServiceServer;
+use proto::accounts::credential_service_server::CredentialServiceServer;
+use proto::accounts::token_service_server::TokenServiceServer;
 use sqlx::migrate::Migrator;
 use tokio::sync::{Semaphore, watch};
 use tonic::service::RoutesBuilder;
 
 use crate::accounts::Accounts;
+use crate::credentials::{ContextTokens, Credentials};
 use crate::http::{App, Cors, retry_budget, router, serve_http};
 use crate::keys::{Authenticator, KeptToken};
 use crate::limits::Limits;
@@ -28,6 +31,7 @@ pub struct Runtime {
     pub db: Db,
     pub clock: Clock,
     pub tokens: Tokens,
+    pub tls: Tls,
     pub peers: Peers,
 }
 
@@ -35,8 +39,9 @@ pub struct Runtime {
 pub fn runtime(settings: &Settings, clock: Clock) -> Result<Runtime, String> {
     let mesh = &settings.mesh;
     let db = Db::open(&mesh.database_url, NAME, mesh.database_pool, clock.clone(), Vec::new())?;
-    let peers = Peers::new(&settings.peers, &mesh.tls)?;
-    Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret), peers })
+    let tls = Tls::open(&mesh.tls)?;
+    let peers = Peers::new(&settings.peers, &tls)?;
+    Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret), tls, peers })
 }
 
 /// What the HTTP side works with, with its clean-up running beside it. Must be called inside the async runtime.
@@ -96,5 +101,8 @@ pub async fn serve_mesh(
 ) -> Result<(), String> {
     let mut routes = RoutesBuilder::default();
     routes.add_service(AccountServiceServer::new(Accounts::new(runtime.clone())));
-    server::serve_grpc(listener, routes, (&runtime.tokens, &runtime.clock), &settings.mesh, stop).await
+    routes.add_service(CredentialServiceServer::new(Credentials::new(runtime.clone())));
+    routes.add_service(TokenServiceServer::new(ContextTokens::new(runtime.clone())));
+    let parts = (&runtime.tokens, &runtime.clock, &runtime.tls);
+    server::serve_grpc(listener, routes, parts, &settings.mesh, stop).await
 }

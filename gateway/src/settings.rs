@@ -12,7 +12,7 @@ pub struct Settings {
     #[command(flatten)]
     pub mesh: MeshSettings,
 
-    /// Address for gRPC calls of internal teams (accounts and keys)
+    /// Address for gRPC calls of internal teams (accounts, keys, credentials and tokens)
     #[arg(long, env = "MESH_LISTEN", default_value = "127.0.0.1:7707", global = true)]
     pub mesh_listen: SocketAddr,
 

@@ -29,6 +29,7 @@ fn write_rpcs(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
                 "ACCESS_KEY" => "Access::Key",
                 "ACCESS_PUBLIC" => "Access::Public",
                 "ACCESS_MESH" => "Access::Mesh",
+                "ACCESS_CREDENTIAL" => "Access::Credential",
                 _ => "Access::Unspecified",
             }
         )?;

@@ -93,9 +93,8 @@ async fn start_defined(service: Definition, database_url: &str, clock: &Clock, f
     let serving = runtime.clone();
     tokio::spawn(async move {
         let routes = routes(service, &serving);
-        serve_grpc(listener, routes, (&serving.tokens, &serving.clock), &both.settings, stopped)
-            .await
-            .expect("serving");
+        let parts = (&serving.tokens, &serving.clock, &serving.tls);
+        serve_grpc(listener, routes, parts, &both.settings, stopped).await.expect("serving");
     });
     Started { address, runtime, stop, workers: None }
 }

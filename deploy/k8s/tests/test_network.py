@@ -76,6 +76,16 @@ def test_exactly_the_calls_of_the_settings_are_let_through(real):
     assert let_through == called
 
 
+def test_certificates_let_through_exactly_the_calls_of_the_settings_and_internal_teams(real):
+    for program in PROGRAMS:
+        callers = {
+            name for caller in PROGRAMS for name in real.get("Certificate", caller)["spec"]["dnsNames"]
+            if any(host == program for _, host, *_ in real.calls(caller))
+        }
+        named = real.environment("Deployment", program)["TLS_CALLERS"].split(",")
+        assert sorted(named) == sorted(callers | {"team-*"}), program
+
+
 def test_both_ends_of_a_call_agree(real):
     """A way out that leads nowhere, or a way in for nobody, is a mistake too."""
     pods = all_pods(real)

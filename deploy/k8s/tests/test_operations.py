@@ -15,12 +15,12 @@ RUNBOOKS = ROOT / "deploy/runbooks"
 RULES = yaml.safe_load((MONITORING / "rules.yaml").read_text())["spec"]
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
 DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text())
-# Made by Prometheus itself and by kube-state-metrics.
-OTHERS = {"up": {"app_kubernetes_io_name", "namespace"}, "kube_pod_start_time": {"pod", "namespace"}}
+# Made by Prometheus itself.
+OTHERS = {"up": {"app_kubernetes_io_name", "namespace"}}
 # Labels that Prometheus adds to every series of a pod; the first by the PodMonitor's podTargetLabels.
 ADDED = {"app_kubernetes_io_name", "namespace", "pod"}
 NO_METRIC = {
-    "absent", "and", "by", "histogram_quantile", "increase", "label_replace", "label_values", "le", "max",
+    "absent", "and", "by", "histogram_quantile", "increase", "label_replace", "label_values", "le", "max", "min",
     "min_over_time", "offset", "on", "or", "rate", "sum", "time", "topk", "unless",
 }
 

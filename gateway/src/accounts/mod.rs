@@ -4,10 +4,12 @@
 mod local;
 pub mod provision;
 mod rpc;
-mod rules;
+pub(crate) mod rules;
 mod store;
 
 pub use local::local_request;
 pub use provision::Unprovisioned;
 pub use rpc::Accounts;
+pub(crate) use rpc::get;
 pub use store::AccountRow;
+pub(crate) use store::find;

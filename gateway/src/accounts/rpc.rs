@@ -114,7 +114,7 @@ impl AccountService for Accounts {
     }
 }
 
-async fn get(connection: &mut PgConnection, id_or_name: &str) -> Result<AccountRow, Error> {
+pub(crate) async fn get(connection: &mut PgConnection, id_or_name: &str) -> Result<AccountRow, Error> {
     let found = store::find(connection, id_or_name).await?;
     found.ok_or_else(|| {
         Error::problem(Problem::NotFound, format!("There is no account with the id or name `{id_or_name}`."))
@@ -151,7 +151,7 @@ fn name_taken(name: &str) -> Error {
 
 async fn create_key(tx: &mut Tx<'_>, input: &CreateKeyRequest) -> Result<CreateKeyResponse, Error> {
     let scopes = rules::key_scopes(input, &mut tx.faults);
-    let expires_at = rules::key_expiry(input, tx.now(), &mut tx.faults);
+    let expires_at = rules::expiry(input.expires_at.as_ref(), tx.now(), &mut tx.faults);
     tx.valid()?;
     let account = get(tx.db(), &input.account).await?;
     let new = NewKey::generate();

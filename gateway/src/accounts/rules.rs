@@ -1,8 +1,9 @@
-//! What an account and a key must be like. Pure.
+//! What an account, a key and a credential must be like. Pure.
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use proto::accounts::{CreateAccountRequest, CreateKeyRequest};
+use prost_types::Timestamp;
+use proto::accounts::{CreateAccountRequest, CreateKeyRequest, IssueCredentialRequest};
 use proto::api::Fault;
 use proto::{At, Faults};
 use uuid::Uuid;
@@ -57,41 +58,47 @@ fn is_letters(code: &str, length: usize) -> bool {
 
 /// The scopes of a new key: each once, in alphabetical order.
 pub fn key_scopes(input: &CreateKeyRequest, faults: &mut Faults) -> Vec<String> {
+    chosen_scopes(&input.scopes, input.all_scopes, scopes::all(), faults)
+}
+
+/// The scopes of a new credential, which may also be those of internal teams.
+pub fn credential_scopes(input: &IssueCredentialRequest, faults: &mut Faults) -> Vec<String> {
+    chosen_scopes(&input.scopes, input.all_scopes, scopes::of_teams(), faults)
+}
+
+/// `known` is in alphabetical order.
+fn chosen_scopes(sent: &[String], all: bool, known: &[String], faults: &mut Faults) -> Vec<String> {
     let at = At::ROOT.name("scopes");
-    if input.all_scopes {
-        if !input.scopes.is_empty() {
+    let listed = || format!("the scopes are {}", known.join(", "));
+    if all {
+        if !sent.is_empty() {
             faults.add(&at, Fault::NotAllowed, "scopes must be left out together with all_scopes");
         }
-        return scopes::all().to_vec();
+        return known.to_vec();
     }
-    if input.scopes.is_empty() {
-        faults.add(&at, Fault::Required, format!("scopes is needed, or all_scopes; {}", known_scopes()));
+    if sent.is_empty() {
+        faults.add(&at, Fault::Required, format!("scopes is needed, or all_scopes; {}", listed()));
     }
-    for (index, scope) in input.scopes.iter().enumerate() {
-        if !scopes::is_known(scope) {
-            let detail = format!("`{scope}` is not a scope; {}", known_scopes());
+    for (index, scope) in sent.iter().enumerate() {
+        if known.binary_search(scope).is_err() {
+            let detail = format!("`{scope}` is not a scope; {}", listed());
             faults.add(&at.index(index), Fault::NotAllowed, detail);
         }
     }
-    let mut chosen = input.scopes.clone();
+    let mut chosen = sent.to_vec();
     chosen.sort_unstable();
     chosen.dedup();
     chosen
 }
 
-fn known_scopes() -> String {
-    format!("the scopes are {}", scopes::all().join(", "))
-}
-
-/// When a new key ends; in the past is a mistake.
-pub fn key_expiry(
-    input: &CreateKeyRequest,
+/// When a new key or credential ends; in the past is a mistake.
+pub fn expiry(
+    expires_at: Option<&Timestamp>,
     now: DateTime<Utc>,
     faults: &mut Faults,
 ) -> Option<DateTime<Utc>> {
-    let expires_at = input.expires_at.as_ref()?;
     let at = At::ROOT.name("expires_at");
-    let time = chassis::time::from_timestamp(expires_at);
+    let time = chassis::time::from_timestamp(expires_at?);
     match time {
         None => faults.add(&at, Fault::NotATime, "expires_at must be a time that exists"),
         // Also what the database can store.
@@ -141,6 +148,18 @@ mod tests {
         assert_eq!(faults.entries()[0].pointer, "/scopes/1");
         assert!(faults.entries()[0].detail.contains("`relations.destroy`"));
         assert!(faults.entries()[0].detail.contains("webhooks.write"));
+    }
+
+    #[test]
+    fn only_a_credential_has_scopes_of_internal_teams() {
+        let scopes = vec!["crm.internal".to_owned()];
+        let mut faults = Faults::default();
+        let credential =
+            IssueCredentialRequest { scopes: scopes.clone(), ..IssueCredentialRequest::default() };
+        assert_eq!(credential_scopes(&credential, &mut faults), scopes);
+        assert!(faults.is_empty());
+        key_scopes(&CreateKeyRequest { scopes, ..CreateKeyRequest::default() }, &mut faults);
+        assert_eq!(faults.entries()[0].pointer, "/scopes/0");
     }
 
     #[test]

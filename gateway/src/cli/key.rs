@@ -85,7 +85,7 @@ async fn revoke(desk: &Desk, key: String) -> Result<(), String> {
     Ok(())
 }
 
-async fn expiry(desk: &Desk, account: &str, text: &str) -> Result<DateTime<Utc>, String> {
+pub(super) async fn expiry(desk: &Desk, account: &str, text: &str) -> Result<DateTime<Utc>, String> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Ok(time.to_utc());
     }

@@ -1,7 +1,8 @@
-//! The command line: serve, migrate, and the management of accounts and keys. What a script wants (an id, a key, a
+//! The command line: serve, migrate, and the management of accounts, keys and credentials. What a script wants (an id, a key, a
 //! list) is alone on stdout; everything else goes to stderr.
 
 mod account;
+mod credential;
 mod key;
 mod output;
 
@@ -12,6 +13,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tonic::Request;
 
 use crate::accounts::{Accounts, local_request};
+use crate::credentials::Credentials;
 use crate::serve::{self, NAME, Runtime};
 use crate::settings::Settings;
 
@@ -36,6 +38,9 @@ enum Command {
     /// Make, list and revoke keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Issue, list and revoke credentials of internal teams
+    #[command(subcommand)]
+    Credential(credential::Command),
 }
 
 /// The `main` of the gateway.
@@ -65,12 +70,14 @@ async fn run(cli: Cli) -> Result<(), String> {
         Command::Migrate => chassis::service::migrate(&cli.settings.mesh, NAME, &serve::MIGRATIONS).await,
         Command::Account(command) => account::run(command, &Desk::new(&cli.settings)?).await,
         Command::Key(command) => key::run(command, &Desk::new(&cli.settings)?).await,
+        Command::Credential(command) => credential::run(command, &Desk::new(&cli.settings)?).await,
     }
 }
 
 /// Where the commands do their work: the same operations that internal teams have over gRPC.
 struct Desk {
     accounts: Accounts,
+    credentials: Credentials,
     runtime: Runtime,
 }
 
@@ -81,7 +88,8 @@ impl Desk {
             settings.mesh.check()?;
         }
         let runtime = serve::runtime(settings, Clock::system())?;
-        Ok(Self { accounts: Accounts::new(runtime.clone()), runtime })
+        let (accounts, credentials) = (Accounts::new(runtime.clone()), Credentials::new(runtime.clone()));
+        Ok(Self { accounts, credentials, runtime })
     }
 
     fn request<T>(&self, rpc: &'static str, message: T) -> Result<Request<T>, String> {

@@ -1,15 +1,17 @@
-//! The form of a key: `ba_<public id>_<secret>_<checksum>`, all letters and digits.
+//! The form of a key: `ba_<public id>_<secret>_<checksum>`, all letters and digits. The credential of an internal team has
+//! the same form and begins with `bt_`.
 
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
 
-const PREFIX: &str = "ba_";
+const KEY: &str = "ba_";
+const CREDENTIAL: &str = "bt_";
 const PUBLIC_ID_LENGTH: usize = 16;
 /// 43 characters out of 62 hold 256 random bits.
 const SECRET_LENGTH: usize = 43;
 const CHECKSUM_LENGTH: usize = 6;
 /// Everything that the checksum is over.
-const BODY_LENGTH: usize = PREFIX.len() + PUBLIC_ID_LENGTH + 1 + SECRET_LENGTH;
+const BODY_LENGTH: usize = KEY.len() + PUBLIC_ID_LENGTH + 1 + SECRET_LENGTH;
 const LENGTH: usize = BODY_LENGTH + 1 + CHECKSUM_LENGTH;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -24,10 +26,19 @@ pub struct NewKey {
 
 impl NewKey {
     pub fn generate() -> Self {
+        Self::beginning_with(KEY)
+    }
+
+    /// A credential of an internal team.
+    pub fn credential() -> Self {
+        Self::beginning_with(CREDENTIAL)
+    }
+
+    fn beginning_with(prefix: &str) -> Self {
         let mut random = rand::rng();
         let public_id = Alphanumeric.sample_string(&mut random, PUBLIC_ID_LENGTH);
         let secret = Alphanumeric.sample_string(&mut random, SECRET_LENGTH);
-        let mut text = format!("{PREFIX}{public_id}_{secret}");
+        let mut text = format!("{prefix}{public_id}_{secret}");
         let checksum = checksum(text.as_bytes());
         text.push('_');
         text.extend(checksum.map(char::from));
@@ -45,8 +56,17 @@ pub struct PresentedKey<'a> {
 impl<'a> PresentedKey<'a> {
     /// `None` when it cannot be a key: wrong form or checksum. Needs no look-up.
     pub fn parse(text: &'a str) -> Option<Self> {
+        Self::beginning_with(KEY, text)
+    }
+
+    /// The same for the credential of an internal team.
+    pub fn parse_credential(text: &'a str) -> Option<Self> {
+        Self::beginning_with(CREDENTIAL, text)
+    }
+
+    fn beginning_with(prefix: &str, text: &'a str) -> Option<Self> {
         let body = text.get(..BODY_LENGTH).filter(|_| text.len() == LENGTH)?;
-        let (public_id, secret) = body.strip_prefix(PREFIX)?.split_once('_')?;
+        let (public_id, secret) = body.strip_prefix(prefix)?.split_once('_')?;
         let is_word = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if public_id.len() != PUBLIC_ID_LENGTH || !is_word(public_id) || !is_word(secret) {
             return None;
@@ -60,11 +80,13 @@ impl<'a> PresentedKey<'a> {
     }
 }
 
-/// The public id in a text that is either a whole key or a public id.
+/// The public id in a text that is a whole key, a whole credential or a public id.
 pub fn public_id_of(key_or_public_id: &str) -> Option<&str> {
     let text = key_or_public_id.trim();
-    if text.starts_with(PREFIX) {
-        return PresentedKey::parse(text).map(|key| key.public_id);
+    for prefix in [KEY, CREDENTIAL] {
+        if text.starts_with(prefix) {
+            return PresentedKey::beginning_with(prefix, text).map(|key| key.public_id);
+        }
     }
     let is_public_id =
         text.len() == PUBLIC_ID_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -101,6 +123,16 @@ mod tests {
         assert_eq!(public_id_of(&key.text), Some(key.public_id.as_str()));
         assert_eq!(public_id_of(&key.public_id), Some(key.public_id.as_str()));
         assert_ne!(NewKey::generate().text, key.text);
+    }
+
+    #[test]
+    fn a_credential_is_no_key_and_a_key_no_credential() {
+        let (key, credential) = (NewKey::generate(), NewKey::credential());
+        assert!(PresentedKey::parse(&credential.text).is_none());
+        assert!(PresentedKey::parse_credential(&key.text).is_none());
+        let read = PresentedKey::parse_credential(&credential.text).unwrap();
+        assert_eq!(read.secret_hash(), credential.secret_hash);
+        assert_eq!(public_id_of(&credential.text), Some(credential.public_id.as_str()));
     }
 
     #[test]

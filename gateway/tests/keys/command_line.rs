@@ -69,10 +69,33 @@ async fn a_key_can_be_listed_and_revoked_but_never_shown_again() {
 }
 
 #[tokio::test]
+async fn a_credential_can_be_issued_listed_and_revoked_by_a_script() {
+    let world = World::new().await;
+    let (database, bakery) = (&world.database, world.account("Bakery").await);
+    let butcher = world.account("Butcher").await;
+    let issue = ["credential", "issue", "--team", "Reporting", "--account", "Bakery,Butcher", "--scopes"];
+    let issue = [&issue[..], &["relations.read,crm.internal", "--expires", "2099-12-31"]].concat();
+    let credential = line(&gateway(database, &issue).await);
+    let parts: Vec<&str> = credential.split('_').collect();
+    assert_eq!(parts[0], "bt");
+    let shown = line(&gateway(database, &["credential", "list"]).await);
+    let columns: Vec<&str> = shown.split('\t').collect();
+    let mut accounts = [bakery.id, butcher.id];
+    accounts.sort_unstable();
+    assert_eq!(columns[..4], [parts[1], "Reporting", &accounts.join(","), "crm.internal,relations.read"]);
+    assert_eq!(columns[5..], ["2099-12-31T23:00:00.000Z", "-", "-"]);
+    assert!(!shown.contains(parts[2]));
+    let revoked = gateway(database, &["credential", "revoke", &credential]).await;
+    assert!(revoked.status.success() && revoked.stdout.is_empty(), "{}", complaint(&revoked));
+    let shown = line(&gateway(database, &["credential", "list"]).await);
+    assert_ne!(shown.split('\t').next_back(), Some("-"));
+}
+
+#[tokio::test]
 async fn a_failure_says_why_on_stderr_and_prints_nothing() {
     let world = World::new().await;
     world.account("Bakery").await;
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["account", "create", "--name", "bakery"], "already an account with the name `bakery`"),
         (&["account", "create", "--name", "B", "--country", "Belgium"], "country must be"),
         (&["account", "create", "--name", "B", "--timezone", "Mars"], "timezone must be"),
@@ -88,6 +111,8 @@ async fn a_failure_says_why_on_stderr_and_prints_nothing() {
         (&["key", "create", "--account", "Bakery", "--name", "a"], "--scopes <SCOPES>|--all-scopes"),
         (&["key", "revoke", "ba_nonsense"], "typing mistakes"),
         (&["account", "provision", "Butcher"], "no account"),
+        (&["credential", "issue", "--team", "a", "--account", "Butcher", "--all-scopes"], "no account"),
+        (&["credential", "revoke", "bt_nonsense"], "typing mistakes"),
     ];
     for (arguments, reason) in cases {
         let output = gateway(&world.database, arguments).await;

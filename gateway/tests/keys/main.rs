@@ -7,6 +7,8 @@ mod authentication;
 #[cfg(test)]
 mod command_line;
 #[cfg(test)]
+mod credentials;
+#[cfg(test)]
 mod exact_limit;
 #[cfg(test)]
 mod support;

@@ -36,6 +36,8 @@ pub struct World {
     pub runtime: Runtime,
     pub clock: Clock,
     pub client: AccountServiceClient<Channel>,
+    /// The way to the mesh port, for its other services.
+    pub channel: Channel,
     pub database: TestDatabase,
     _stop: watch::Sender<Stage>,
 }
@@ -56,7 +58,8 @@ impl World {
             gateway::serve::serve_mesh(listener, &serving, &settings, stopped).await.unwrap();
         });
         let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
-        Self { runtime, clock, client: AccountServiceClient::new(channel), database, _stop: stop }
+        let client = AccountServiceClient::new(channel.clone());
+        Self { runtime, clock, client, channel, database, _stop: stop }
     }
 
     /// What another replica on the same database works with.
