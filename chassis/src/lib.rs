@@ -2,6 +2,8 @@
 //! transaction, paging, numbering, formats of values, mail, files, workers, clock and errors. Knows no business word.
 
 pub mod account;
+pub mod audit;
+mod backlog;
 pub mod call;
 pub mod clock;
 pub mod config;

@@ -9,8 +9,9 @@ use proto::api::{DeleteMailKeyRequest, Fault, ListMeta, PutMailKeyRequest};
 use proto::support::email_domain_service_server::EmailDomainService;
 use proto::support::{
     AddEmailDomainRequest, AddEmailDomainResponse, DeleteEmailDomainRequest, DeleteEmailDomainResponse,
-    EmailDomain, EmailDomainFilter, EmailDomainType, GetEmailDomainRequest, GetEmailDomainResponse,
-    ListEmailDomainsRequest, ListEmailDomainsResponse, VerifyEmailDomainRequest, VerifyEmailDomainResponse,
+    EmailDomain, EmailDomainDetail, EmailDomainFilter, EmailDomainType, GetEmailDomainRequest,
+    GetEmailDomainResponse, ListEmailDomainsRequest, ListEmailDomainsResponse, VerifyEmailDomainRequest,
+    VerifyEmailDomainResponse,
 };
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
@@ -20,6 +21,8 @@ use crate::Error;
 use crate::address::OwnDomain;
 
 const UNKNOWN: Error = Error::NotFound("email domain");
+/// What the audit log calls it.
+const AUDITED: &str = "email_domain";
 
 #[derive(Clone)]
 pub struct Domains {
@@ -201,7 +204,7 @@ async fn add(
     }
     tx.valid()?;
     if store::insert(tx.db(), account, new).await? {
-        return Ok(AddEmailDomainResponse { data: Some(detail(new.clone(), own)?) });
+        return Ok(AddEmailDomainResponse { data: Some(audited(tx, new.clone(), own)?) });
     }
     let mut record = store::find_locked(tx.db(), account, &new.host).await?.ok_or(UNKNOWN)?;
     if record.receiving != new.receiving {
@@ -215,7 +218,15 @@ async fn add(
         }
         store::update(tx.db(), account, &record).await?;
     }
-    Ok(AddEmailDomainResponse { data: Some(detail(record, own)?) })
+    Ok(AddEmailDomainResponse { data: Some(audited(tx, record, own)?) })
+}
+
+/// A domain that was made or changed, as it is answered and as the audit log keeps it.
+fn audited(tx: &mut Tx<'_>, record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
+    let host = record.host.clone();
+    let shown = detail(record, own)?;
+    tx.changed(AUDITED, host, &shown);
+    Ok(shown)
 }
 
 async fn verify(
@@ -249,7 +260,7 @@ async fn verify(
     } else {
         store::delete_route(tx.db(), account, &record.host).await?;
     }
-    Ok(VerifyEmailDomainResponse { data: Some(detail(record, own)?) })
+    Ok(VerifyEmailDomainResponse { data: Some(audited(tx, record, own)?) })
 }
 
 async fn delete(
@@ -263,5 +274,6 @@ async fn delete(
     store::delete(tx.db(), account, &host).await?;
     store::delete_route(tx.db(), account, &host).await?;
     mail::delete_key(tx, &host).await?;
+    tx.removed(AUDITED, host);
     Ok(DeleteEmailDomainResponse {})
 }
