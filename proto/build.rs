@@ -30,10 +30,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let encoded = compiler.encode_file_descriptor_set();
     fs::write(out.join("descriptor.bin"), &encoded)?;
 
+    // What the audit log keeps says which message it is.
+    let mut config = tonic_prost_build::Config::new();
+    config.enable_type_names();
     tonic_prost_build::configure()
         .bytes(".")
         .include_file("tree.rs")
-        .compile_fds(compiler.file_descriptor_set())?;
+        .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
 
     // Reflection needs no comments, and keeps what it is given in memory.
     let mut bare = protox::Compiler::new(["."])?;

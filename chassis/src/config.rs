@@ -88,6 +88,10 @@ pub struct Settings {
     #[arg(long, env = "GRACE_MS", default_value_t = 15_000, global = true)]
     pub grace_ms: u64,
 
+    /// Days that entries of the audit log are kept; 0: for ever
+    #[arg(long, env = "AUDIT_DAYS", default_value_t = 400, global = true)]
+    pub audit_days: u16,
+
     #[command(flatten)]
     pub tls: TlsSettings,
 }

@@ -3,6 +3,8 @@
 //! business word.
 
 pub mod account;
+pub mod audit;
+mod backlog;
 mod bytes_codec;
 pub mod call;
 pub mod clock;

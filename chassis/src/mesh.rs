@@ -104,6 +104,7 @@ where
         };
         // Held until the answer is there. Not waiting for room is the point: a queue would only add delay.
         let Ok(place) = Arc::clone(&shared.room).try_acquire_owned() else {
+            metrics::counter!("shed_total").increment(1);
             return refuse(unavailable("This service has too much to do. Repeat the request in a moment."));
         };
         let context = match shared.context(rpc, request.headers()) {

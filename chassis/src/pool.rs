@@ -48,7 +48,16 @@ impl Pool {
         Ok((Transaction::begin(trusted.connection, None).await?, place))
     }
 
+    /// Measured, because it is where a database that cannot keep up shows first.
     async fn take(&self) -> Result<(Trusted, OwnedSemaphorePermit), sqlx::Error> {
+        let started = Instant::now();
+        let taken = self.wait().await;
+        let outcome = if taken.is_ok() { "taken" } else { "failed" };
+        metrics::histogram!("pool_wait_seconds", "outcome" => outcome).record(started.elapsed());
+        taken
+    }
+
+    async fn wait(&self) -> Result<(Trusted, OwnedSemaphorePermit), sqlx::Error> {
         let Shared { inner, places, patience, ready } = &*self.0;
         let waiting = tokio::time::timeout(*patience, Arc::clone(places).acquire_owned());
         let place =

@@ -55,5 +55,6 @@ async fn store(tx: &mut Tx<'_>, input: &ProvisionAccountRequest) -> Result<(), E
     .bind(now)
     .execute(tx.db())
     .await?;
+    tx.changed("account", account.id, input);
     Ok(())
 }

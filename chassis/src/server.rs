@@ -13,6 +13,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
+use crate::backlog;
 use crate::clock::Clock;
 use crate::config::{Environment, Settings};
 use crate::db::Db;
@@ -76,7 +77,8 @@ pub async fn serve(
     let operators = bind(settings.metrics_listen).await?;
     tracing::info!(service = service.name, listen = %settings.listen, "serving");
     let db = runtime.db.clone();
-    tokio::spawn(serve_operators(operators, move || ready(db.clone())));
+    tokio::spawn(serve_operators(operators, stop.clone(), move || ready(db.clone())));
+    tokio::spawn(backlog::watch(runtime.db.clone()));
     let working = Workers::start(&runtime.db, workers(service, &runtime), Timing::default());
     let routes = routes(service, &runtime);
     // Both end in the second stage of a stop, at the same time.
@@ -100,8 +102,8 @@ pub async fn bind(address: std::net::SocketAddr) -> Result<TcpListener, String> 
     TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))
 }
 
-async fn ready(db: Db) -> Result<(), String> {
-    db.ping().await.map_err(|error| error.to_string())
+async fn ready(db: Db) -> Result<String, String> {
+    db.ping().await.map(|()| "ready".to_owned()).map_err(|error| error.to_string())
 }
 
 /// Serves gRPC with health, reflection outside production, limits and deadlines.
@@ -139,10 +141,11 @@ pub async fn serve_grpc(
             router.serve_with_incoming_shutdown(incoming, drained).await
         }
     };
-    let grace = settings.grace();
+    // The stages follow each other: however long the first is, what is in progress after it has all of the second.
+    let (drain, grace) = (settings.drain(), settings.grace());
     let overdue = async move {
         asked_to_stop(stop).await;
-        tokio::time::sleep(grace).await;
+        tokio::time::sleep(drain + grace).await;
     };
     tokio::select! {
         ended = serving => ended.map_err(|error| format!("serving failed: {error}")),
@@ -172,23 +175,33 @@ fn add_reflection(routes: &mut RoutesBuilder) -> Result<(), tonic_reflection::se
     Ok(())
 }
 
-/// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can work), for operators only.
-pub async fn serve_operators<F, R>(listener: TcpListener, ready: F)
+/// What `/readyz` answers: nothing new should come as soon as a stop has begun, and before that whatever `ready` says.
+pub async fn readyz(
+    stop: &watch::Receiver<Stage>,
+    ready: impl Future<Output = Result<String, String>>,
+) -> (StatusCode, String) {
+    if *stop.borrow() >= Stage::Draining {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
+    }
+    match ready.await {
+        Ok(said) => (StatusCode::OK, format!("{said}\n")),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+    }
+}
+
+/// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can take more work), for operators only. `ready`
+/// says what it is ready for, or why not.
+pub async fn serve_operators<F, R>(listener: TcpListener, stop: watch::Receiver<Stage>, ready: F)
 where
     F: Fn() -> R + Clone + Send + Sync + 'static,
-    R: Future<Output = Result<(), String>> + Send,
+    R: Future<Output = Result<String, String>> + Send,
 {
     // Installed now, so that the first measurements are not lost.
     let metrics = telemetry::metrics();
     let show = move || async move {
         metrics.map(metrics_exporter_prometheus::PrometheusHandle::render).unwrap_or_default()
     };
-    let readyz = move || async move {
-        match ready().await {
-            Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
-            Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
-        }
-    };
+    let readyz = move || async move { self::readyz(&stop, ready()).await };
     let app = Router::new()
         .route("/metrics", get(show))
         .route("/healthz", get(|| async { "ok\n" }))

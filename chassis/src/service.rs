@@ -9,6 +9,7 @@ use sqlx::migrate::Migrator;
 use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
+use crate::audit;
 use crate::clock::Clock;
 use crate::config::{PeerAddress, ServiceSettings, Settings, with_files};
 use crate::db::{self, Db};
@@ -55,7 +56,7 @@ pub trait Service: Send + Sync + 'static {
     /// Adds its gRPC services.
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder);
 
-    /// Its background work, besides what every service has (events, mail, forgetting idempotency keys).
+    /// Its background work, besides what every service has (events, mail, forgetting idempotency keys and old audit entries).
     fn workers(_runtime: &Runtime) -> Vec<Worker> {
         Vec::new()
     }
@@ -170,6 +171,8 @@ pub struct Runtime {
     /// Where the gateway is reached from outside.
     pub public_url: String,
     pub files: Files,
+    /// For how long the audit log is kept; 0 is for ever.
+    pub audit_days: u16,
     /// The command line as a whole, for the settings of [`Service::options`].
     pub options: Arc<ArgMatches>,
 }
@@ -198,9 +201,9 @@ impl Runtime {
         let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &tls)?;
         let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
         let files = Files::new(name, own)?;
-        let public_url = own.public_url.clone();
+        let (public_url, audit_days) = (own.public_url.clone(), settings.audit_days);
         let options = Arc::new(options);
-        Ok(Self { name, db, clock, tokens, tls, peers, listeners, post, public_url, files, options })
+        Ok(Self { name, db, clock, tokens, tls, peers, listeners, post, public_url, files, audit_days, options })
     }
 
     /// What calls to other services are made with.
@@ -362,6 +365,7 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
     routes.add_service(mail::key_server(runtime.db.clone()));
+    routes.add_service(audit::server(runtime.db.clone()));
     routes.add_service(references::server(service.referables, runtime.db.clone()));
     let scans = (service.scans)(runtime);
     if !scans.is_empty() {
@@ -383,6 +387,7 @@ pub(crate) fn workers(service: Definition, runtime: &Runtime) -> Vec<Worker> {
     if !scans.is_empty() {
         workers.push(scan::worker(scans));
     }
+    workers.extend(audit::worker(runtime.audit_days));
     workers.extend((service.workers)(runtime));
     workers
 }

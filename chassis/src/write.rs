@@ -1,14 +1,15 @@
-//! The write transaction. Every mutating rpc goes through [`Db::write`]: idempotency key, operation, events, list totals
-//! and the stored response commit together or not at all. Background work goes through [`Db::fenced`], which begins
+//! The write transaction. Every mutating rpc goes through [`Db::write`]: idempotency key, operation, events, list totals,
+//! the audit log and the stored response commit together or not at all. Background work goes through [`Db::fenced`], which begins
 //! with the fence of its lease instead of a key, and [`Db::note`] keeps what was found out on the way. Nothing else opens
 //! a write transaction.
 //!
 //! Round trips besides the operation's own statements: begin, claim (keyed calls) or fence (background work), finish
-//! (one statement for events, totals and response; left out when there is nothing to finish), commit.
+//! (one statement for events, totals, audit log and response; left out when there is nothing to finish), commit.
 
+use std::fmt::Display;
 use std::ops::AsyncFn;
 
-use prost::Message;
+use prost::{Message, Name};
 use proto::Faults;
 use proto::api::Problem;
 use sha2::{Digest, Sha256};
@@ -18,6 +19,8 @@ use tonic::{Response, Status};
 use uuid::Uuid;
 
 use crate::account::{Account, AccountId};
+use crate::audit::check::{self, Counts};
+use crate::audit::{Cause, Trail};
 use crate::call::{Call, Context, REPLAY};
 use crate::clock::Clock;
 use crate::db::Db;
@@ -36,7 +39,7 @@ pub struct Tx<'a> {
     // Held as long as the connection is in use.
     _place: OwnedSemaphorePermit,
     account: &'a Account,
-    caller: Option<&'a Context>,
+    cause: Cause<'a>,
     clock: &'a Clock,
     /// What is wrong with the request; a transaction with faults is never committed.
     pub faults: Faults,
@@ -45,6 +48,8 @@ pub struct Tx<'a> {
     event_count: i64,
     totals: Totals,
     listeners: &'a [Listener],
+    trail: Trail,
+    counts: Option<Counts>,
 }
 
 impl<'a> Tx<'a> {
@@ -55,7 +60,7 @@ impl<'a> Tx<'a> {
 
     /// The call that the transaction serves; none in background work.
     pub fn caller(&self) -> Option<&'a Context> {
-        self.caller
+        self.cause.call()
     }
 
     pub fn account(&self) -> AccountId {
@@ -64,7 +69,7 @@ impl<'a> Tx<'a> {
 
     /// How many events in a row led to this transaction; see [`Identity::depth`](crate::token::Identity).
     pub fn depth(&self) -> u32 {
-        self.caller.map_or(0, |caller| caller.identity.depth)
+        self.caller().map_or(0, |caller| caller.identity.depth)
     }
 
     /// The account's time zone, country and currency.
@@ -101,6 +106,27 @@ impl<'a> Tx<'a> {
     /// Counts an entry into (`1`) or out of (`-1`) a list, under the day it was created on.
     pub fn count(&mut self, list: &str, created: chrono::DateTime<chrono::Utc>, by: i64) {
         self.totals.add(list, created.date_naive(), by);
+    }
+
+    /// Keeps in the audit log that this record was made or changed. `message` is the record as it is now; say it last, or
+    /// again, when it changes more than once. An rpc that says nothing has written what it answers with.
+    pub fn changed<M: Message + Name>(&mut self, entity_type: &str, id: impl Display, message: &M) {
+        self.trail.changed(entity_type, &id, message);
+    }
+
+    /// Keeps in the audit log that this record was removed.
+    pub fn removed(&mut self, entity_type: &str, id: impl Display) {
+        self.trail.removed(entity_type, &id);
+    }
+
+    /// Says that what this transaction writes is no change of a record, and why. What is kept all the same is kept.
+    pub fn unaudited(&mut self, why: &'static str) {
+        self.trail.nothing = Some(why);
+    }
+
+    /// For who changes the records of an account that the call is not for: the log is that account's.
+    pub fn file_under(&mut self, account: AccountId) {
+        self.trail.file_under(account);
     }
 }
 
@@ -179,7 +205,7 @@ impl Db {
         let stored = context.idempotency_key.as_ref().map(|_| answer.encode_to_vec());
         let mut attempt = 1;
         loop {
-            let mut tx = self.begin(context.account(), Some(context)).await?;
+            let mut tx = self.begin(context.account(), Cause::Call(context)).await?;
             let outcome = match operation(&mut tx, input).await.map_err(Into::into) {
                 Ok(()) => commit(tx, stored.as_deref()).await,
                 Err(error) => Err(error),
@@ -200,7 +226,7 @@ impl Db {
     {
         let mut attempt = 1;
         loop {
-            let mut tx = self.begin(account, None).await?;
+            let mut tx = self.begin(account, Cause::Note).await?;
             let outcome = match operation(&mut tx, input).await.map_err(Into::into) {
                 Ok(outcome) => commit(tx, None).await.map(|()| outcome),
                 Err(error) => Err(error),
@@ -243,19 +269,20 @@ impl Db {
         }
     }
 
-    async fn begin<'a>(&'a self, account: &'a Account, caller: Option<&'a Context>) -> Result<Tx<'a>, Error> {
-        let is_public = caller.is_some_and(|caller| caller.identity.is_public());
+    async fn begin<'a>(&'a self, account: &'a Account, cause: Cause<'a>) -> Result<Tx<'a>, Error> {
+        let is_public = cause.call().is_some_and(|caller| caller.identity.is_public());
         if is_public && account.id.uuid().is_nil() {
             return Err(Error::Internal(
                 "a write for nobody: the link of a public call was not followed".into(),
             ));
         }
-        let (connection, place) = self.pool.begin().await?;
+        let (mut connection, place) = self.pool.begin().await?;
+        let counts = check::counts(&mut connection).await?;
         Ok(Tx {
             connection,
             _place: place,
             account,
-            caller,
+            cause,
             clock: &self.clock,
             faults: Faults::default(),
             now: self.clock.now(),
@@ -263,6 +290,8 @@ impl Db {
             event_count: 0,
             totals: Totals::default(),
             listeners: &self.listeners,
+            trail: Trail::default(),
+            counts,
         })
     }
 
@@ -279,7 +308,7 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        let mut tx = self.begin(context.account(), Some(context)).await?;
+        let mut tx = self.begin(context.account(), Cause::Call(context)).await?;
         tx.faults = faults.clone();
         if let Some(fingerprint) = fingerprint {
             match idempotency::claim(&mut tx.connection, context, fingerprint, tx.now).await? {
@@ -293,6 +322,7 @@ impl Db {
             }
         }
         let message = operation(&mut tx, input).await.map_err(Into::into)?;
+        tx.trail.answered(context.rpc, &message);
         let stored = fingerprint.map(|_| message.encode_to_vec());
         commit(tx, stored.as_deref()).await?;
         Ok(Response::new(message))
@@ -309,7 +339,7 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        let mut tx = self.begin(account, None).await?;
+        let mut tx = self.begin(account, Cause::Worker(lease.worker())).await?;
         lease.hold(&mut tx.connection, account.id).await?;
         let outcome = operation(&mut tx, input).await.map_err(Into::into)?;
         commit(tx, None).await?;
@@ -335,7 +365,13 @@ async fn commit(mut tx: Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
 
 /// Writes everything that goes with the operation in one statement.
 async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
-    if tx.events.is_empty() && tx.totals.is_empty() && response.is_none() {
+    let unaudited = tx.trail.nothing.is_some();
+    let audit = std::mem::take(&mut tx.trail).rows(tx.clock);
+    let method = tx.cause.method();
+    if audit.is_empty() && !unaudited {
+        check::refuse_unaudited(&mut tx.connection, tx.counts.as_ref(), &method).await?;
+    }
+    if tx.events.is_empty() && tx.totals.is_empty() && audit.is_empty() && response.is_none() {
         return Ok(());
     }
     let account = tx.account();
@@ -353,6 +389,12 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
             from unnest($10::text[], $11::date[], $12::smallint[], $13::bigint[]) as t (list, bucket, slot, entries)
             order by list, bucket, slot
             on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        ), trail as (
+            insert into audit
+                (account_id, id, at, actor, request_id, method, entity_type, entity_id, message, image)
+            select $18, id, $2, $19, $20, $21, entity_type, entity_id, message, image
+            from unnest($22::uuid[], $23::text[], $24::text[], $25::text[], $26::bytea[])
+                as entry (id, entity_type, entity_id, message, image)
         )
         update idempotency set response = $14 where account_id = $1 and route = $15 and key = $16",
     )
@@ -370,9 +412,18 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
     .bind(slots)
     .bind(entries)
     .bind(response)
-    .bind(tx.caller.map(|context| context.rpc))
-    .bind(response.and(tx.caller).and_then(|context| context.idempotency_key.as_deref()))
+    .bind(tx.caller().map(|context| context.rpc))
+    .bind(response.and(tx.caller()).and_then(|context| context.idempotency_key.as_deref()))
     .bind(i32::try_from(tx.depth()).unwrap_or(i32::MAX))
+    .bind(audit.account.unwrap_or(account))
+    .bind(tx.cause.actor())
+    .bind(tx.cause.request_id())
+    .bind(&method)
+    .bind(&audit.ids)
+    .bind(&audit.entity_types)
+    .bind(&audit.entity_ids)
+    .bind(&audit.messages)
+    .bind(&audit.images)
     .execute(&mut *tx.connection)
     .await?;
     Ok(())

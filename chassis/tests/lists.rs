@@ -43,6 +43,7 @@ async fn filled() -> (TestDatabase, Db, AccountId) {
 
 async fn insert(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
+    tx.unaudited("things that nobody has");
     let times: Vec<DateTime<Utc>> = (0..ENTRIES).map(|n| now - TimeDelta::minutes(n / 7 * 11)).collect();
     let ids: Vec<Uuid> = times.iter().map(|_| tx.id()).collect();
     sqlx::query(

@@ -1,4 +1,5 @@
-//! Whether the gateway can do its work: its database and every service answer.
+//! Whether the gateway can do its work. It needs its own database. Without one of the services it still serves the
+//! others' routes, so that one is told and no reason to send requests elsewhere.
 
 use std::time::Duration;
 
@@ -11,15 +12,41 @@ use crate::serve::Runtime;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks all of them at once; the error names who does not answer.
-pub async fn check(runtime: &Runtime) -> Result<(), String> {
+/// Who answers, all of them asked at once.
+struct Answers {
+    database: bool,
+    /// The services that do not.
+    missing: Vec<String>,
+}
+
+async fn ask_all(runtime: &Runtime) -> Answers {
     let peers = futures::future::join_all(runtime.peers.iter().map(ask));
     let (database, peers) = tokio::join!(tokio::time::timeout(PATIENCE, runtime.db.ping()), peers);
-    let mut missing: Vec<String> = peers.into_iter().filter_map(Result::err).collect();
-    if !matches!(database, Ok(Ok(()))) {
+    let missing = peers.into_iter().filter_map(Result::err).collect();
+    Answers { database: matches!(database, Ok(Ok(()))), missing }
+}
+
+/// Whether requests should come here: what does not answer is named either way.
+pub async fn check(runtime: &Runtime) -> Result<String, String> {
+    let Answers { database, missing } = ask_all(runtime).await;
+    match (database, missing.is_empty()) {
+        (true, true) => Ok("ready".to_owned()),
+        (true, false) => Ok(format!("ready; no answer from: {}", missing.join(", "))),
+        (false, _) => Err(refusal(database, missing)),
+    }
+}
+
+/// Whether everything behind the gateway is there too.
+pub async fn check_mesh(runtime: &Runtime) -> Result<String, String> {
+    let Answers { database, missing } = ask_all(runtime).await;
+    if database && missing.is_empty() { Ok("ready".to_owned()) } else { Err(refusal(database, missing)) }
+}
+
+fn refusal(database: bool, mut missing: Vec<String>) -> String {
+    if !database {
         missing.insert(0, "the database".to_owned());
     }
-    if missing.is_empty() { Ok(()) } else { Err(format!("no answer from: {}", missing.join(", "))) }
+    format!("no answer from: {}", missing.join(", "))
 }
 
 async fn ask(peer: &Peer) -> Result<(), String> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chassis::server::{self, Stage};
-use chassis::{Clock, Db, peer::Peers, tls::Tls, token::Tokens};
+use chassis::worker::{Timing, Workers};
+use chassis::{Clock, Db, audit, peer::Peers, tls::Tls, token::Tokens};
 use proto::accounts::account_service_server::AccountServiceServer;
 use proto::accounts::credential_service_server::CredentialServiceServer;
 use proto::accounts::token_service_server::TokenServiceServer;
@@ -45,7 +46,7 @@ pub fn runtime(settings: &Settings, clock: Clock) -> Result<Runtime, String> {
 }
 
 /// What the HTTP side works with, with its clean-up running beside it. Must be called inside the async runtime.
-pub fn app(settings: &Settings, clock: Clock) -> Result<App, String> {
+pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> Result<App, String> {
     let runtime = runtime(settings, clock)?;
     let keys = Authenticator::new(runtime.db.clone(), runtime.tokens.clone());
     tokio::spawn(keys.clone().keep_noting_uses());
@@ -61,6 +62,7 @@ pub fn app(settings: &Settings, clock: Clock) -> Result<App, String> {
         cors: Cors::new(&settings.cors_origins)?,
         public_token: KeptToken::default(),
         trust_forwarded: settings.trust_forwarded,
+        stop,
     })
 }
 
@@ -69,11 +71,11 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let mesh = &settings.mesh;
     mesh.check()?;
     let operations = contract::operations(proto::policy::pool()).map_err(|error| error.to_string())?;
-    let app = Arc::new(app(&settings, Clock::system())?);
     let stop = server::stop_signal()?;
+    let app = Arc::new(app(&settings, Clock::system(), stop.clone())?);
     let operators = server::bind(mesh.metrics_listen).await?;
     let runtime = app.runtime.clone();
-    tokio::spawn(server::serve_operators(operators, move || {
+    tokio::spawn(server::serve_operators(operators, stop.clone(), move || {
         let runtime = runtime.clone();
         async move { readiness::check(&runtime).await }
     }));
@@ -81,11 +83,14 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let public = server::bind(mesh.listen).await?;
     tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
     let router = router(Arc::clone(&app), operations);
+    let forgetting = audit::worker(mesh.audit_days).into_iter().collect();
+    let working = Workers::start(&app.runtime.db, forgetting, Timing::default());
     let ((), internal) = tokio::join!(
         serve_http(public, router, stop.clone(), mesh.drain(), mesh.grace()),
         serve_mesh(internal, &app.runtime, &settings, stop),
     );
     internal?;
+    working.stop(mesh.grace()).await;
     app.keys.note_uses().await.map_err(|error| format!("the last uses of keys are not noted: {error}"))?;
     app.runtime.db.close().await;
     tracing::info!("stopped");
@@ -100,6 +105,7 @@ pub async fn serve_mesh(
     stop: watch::Receiver<Stage>,
 ) -> Result<(), String> {
     let mut routes = RoutesBuilder::default();
+    routes.add_service(audit::server(runtime.db.clone()));
     routes.add_service(AccountServiceServer::new(Accounts::new(runtime.clone())));
     routes.add_service(CredentialServiceServer::new(Credentials::new(runtime.clone())));
     routes.add_service(TokenServiceServer::new(ContextTokens::new(runtime.clone())));

@@ -22,6 +22,10 @@ pub fn number(message: &DynamicMessage, name: &str) -> u32 {
     value(message, name).and_then(|value| value.as_u32()).unwrap_or_default()
 }
 
+pub fn flag(message: &DynamicMessage, name: &str) -> bool {
+    value(message, name).and_then(|value| value.as_bool()).unwrap_or_default()
+}
+
 /// The full name of an enum value, for example `ACCESS_KEY`.
 pub fn enum_name(message: &DynamicMessage, name: &str) -> Option<String> {
     let Kind::Enum(kind) = message.descriptor().get_field_by_name(name)?.kind() else { return None };

@@ -1,15 +1,17 @@
 //! Writes the tables that every process needs at run time, so that a service need not read the descriptor: its rpcs
-//! with who may call them, and the problems of the contract.
+//! with who may call them and what they answer with, the fields that are secret, and the problems of the contract.
 
 use std::fmt::Write;
 
-use prost_reflect::DescriptorPool;
+use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
-use crate::options::{enum_name, extension, number, text};
+use crate::options::{enum_name, extension, flag, number, text};
 
 pub fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
     write_rpcs(&mut code, pool)?;
+    write_answers(&mut code, pool)?;
+    write_secrets(&mut code, pool)?;
     write_problems(&mut code, pool)?;
     Ok(code)
 }
@@ -35,6 +37,75 @@ fn write_rpcs(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
         )?;
     }
     writeln!(code, "];\n")
+}
+
+fn write_answers(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
+    let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
+    let mut answers: Vec<(String, MethodDescriptor)> = methods
+        .map(|method| (format!("/{}/{}", method.parent_service().full_name(), method.name()), method))
+        .collect();
+    answers.sort_by(|one, other| one.0.cmp(&other.0));
+    writeln!(
+        code,
+        "/// The rpcs that answer with a record or several, by their path.\npub static ANSWERS: &[Answer] = &["
+    )?;
+    for (path, method) in answers {
+        let Some((field, record, id)) = record(&method.output()) else { continue };
+        let policy = extension(pool, &record.options(), "admin.api.v1.message");
+        if policy.is_some_and(|policy| flag(&policy, "partial")) {
+            continue;
+        }
+        writeln!(
+            code,
+            "    Answer {{ path: {path:?}, field: {}, message: {:?}, id: {}, entity: {:?} }},",
+            field.number(),
+            record.full_name(),
+            id.number(),
+            snake(record.name()),
+        )?;
+    }
+    writeln!(code, "];\n")
+}
+
+/// The one field of a response that holds a record or several; a record is a message with an id.
+fn record(response: &MessageDescriptor) -> Option<(FieldDescriptor, MessageDescriptor, FieldDescriptor)> {
+    let records = response.fields().filter(|field| !field.is_map()).filter_map(|field| {
+        let Kind::Message(message) = field.kind() else { return None };
+        let id = message.get_field_by_name("id").filter(|id| id.kind() == Kind::String)?;
+        Some((field, message, id))
+    });
+    let mut records: Vec<_> = records.collect();
+    if records.len() == 1 { records.pop() } else { None }
+}
+
+/// What a field that nobody may read again is called.
+const SECRET_NAMES: [&str; 3] = ["secret", "private_key", "password"];
+
+fn write_secrets(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
+    writeln!(
+        code,
+        "/// The fields of messages that are secret.\npub static SECRETS: &[(&str, &[u32])] = &["
+    )?;
+    for message in pool.all_messages() {
+        let secret = message.fields().filter(|field| SECRET_NAMES.contains(&field.name()));
+        let numbers: Vec<u32> = secret.map(|field| field.number()).collect();
+        if !numbers.is_empty() {
+            writeln!(code, "    ({:?}, &{numbers:?}),", message.full_name())?;
+        }
+    }
+    writeln!(code, "];\n")
+}
+
+/// `CustomField` is `custom_field`.
+fn snake(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
 }
 
 fn write_problems(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {

@@ -74,6 +74,21 @@ impl Rpc {
     }
 }
 
+/// An rpc that answers with a record or several of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// `/package.Service/Method`.
+    pub path: &'static str,
+    /// The field of the response that holds them.
+    pub field: u32,
+    /// The full name of the record's message.
+    pub message: &'static str,
+    /// The field of the record that holds its id.
+    pub id: u32,
+    /// What the record is, for example `deal`.
+    pub entity: &'static str,
+}
+
 /// One row of the table of errors.
 #[derive(Clone, Copy, Debug)]
 pub struct ProblemInfo {

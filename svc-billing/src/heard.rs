@@ -43,6 +43,9 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
     let (account, now) = (tx.account(), tx.now());
     let changed = heard::read::<Changed>(tx, input, CLIENT_CHANGED, "a client");
     tx.valid()?;
+    tx.unaudited(
+        "drafts and subscriptions show the names of their client, whose change is kept where it was made",
+    );
     for told in changed {
         let client = Client::from(told.data);
         store::follow_client(tx.db(), account, &client, now).await?;

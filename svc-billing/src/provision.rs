@@ -12,12 +12,27 @@ pub async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let settings = Settings::of_country(country);
     let name = identity::store::find_account_name(tx.db(), account).await?;
     if settings::store::insert(tx.db(), account, &settings, now).await? {
-        tax_rate::store::insert(tx.db(), account, &tax_rate::countries::rates_of(country), now).await?;
-        payment_term::store::insert(tx.db(), account, &payment_term::defaults(country), now).await?;
-        let identity = identity::default_of(&name, country);
-        identity::store::insert_default(tx.db(), account, id, &identity, now).await?;
+        settings::rpc::audit(tx, &settings.into());
+        let rates = tax_rate::countries::rates_of(country);
+        tax_rate::store::insert(tx.db(), account, &rates, now).await?;
+        for rate in rates {
+            tax_rate::rpc::audit(tx, &rate.into());
+        }
+        let terms = payment_term::defaults(country);
+        payment_term::store::insert(tx.db(), account, &terms, now).await?;
+        for term in terms {
+            tx.changed(payment_term::rpc::AUDITED, &term.code, &term);
+        }
+        let values = identity::default_of(&name, country);
+        identity::store::insert_default(tx.db(), account, id, &values, now).await?;
+        let (created_at, updated_at) = (now, now);
+        let identity = identity::Record { id, values, is_default: true, logo: None, created_at, updated_at };
+        identity::rpc::audited(tx, identity);
     } else {
         identity::store::follow_account_name(tx.db(), account, &name, now).await?;
+        for identity in identity::store::list(tx.db(), account).await? {
+            identity::rpc::audited(tx, identity);
+        }
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ async fn a_killed_service_loses_no_number_and_doubles_none() {
     let mut process = Process::start(env!("CARGO_BIN_EXE_svc-billing"), address, &flags);
     let flags = ["--rate-per-minute", "0", "--deadline-ms", "120000"];
     let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
-    while gateway.api_with("").get("/readyz").await.status != 200 {}
+    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
     let account = gateway.account("Bakery").await;
     let scopes = ["relations.write", "invoices.read", "invoices.write"];
     let api = gateway.api(&account, &scopes).await;

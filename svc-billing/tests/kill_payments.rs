@@ -64,7 +64,7 @@ async fn a_killed_service_takes_every_payment_once() {
     let mut process = Process::start(env!("CARGO_BIN_EXE_svc-billing"), address, &flags);
     let flags = ["--rate-per-minute", "0", "--public-rate-per-minute", "0", "--deadline-ms", "120000"];
     let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
-    while gateway.api_with("").get("/readyz").await.status != 200 {}
+    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
     let account = gateway.account("Bakery").await;
     let api = gateway.api(&account, &["relations.write", "invoices.read", "invoices.write"]).await;
     let client = api.post("/v1/clients", json!({"company_name": "C"})).await.expect(201).at("/data/id");

@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use crate::Error;
-use crate::deal::{events, store};
+use crate::deal::{events, operations, store};
 
 const QUOTE_ACCEPTED: &str = "quote.accepted";
 
@@ -61,6 +61,7 @@ async fn accept(tx: &mut Tx<'_>, quote: &Quote) -> Result<(), Error> {
         deal.updated_at = now;
         store::update(tx.db(), account, &deal, Some(quote.id), true).await?;
         events::quote_accepted(tx, &deal, quote);
+        operations::audited(tx, deal);
     }
     Ok(())
 }

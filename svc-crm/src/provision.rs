@@ -1,7 +1,9 @@
 //! What every account starts with: a pipeline with its phases, and sources.
 
 use chassis::Tx;
+use proto::crm::DealSource;
 
+use crate::pipeline::{Phase, Pipeline};
 use crate::{Error, pipeline, source};
 
 /// What a new account has, in the language of its country.
@@ -35,11 +37,15 @@ pub async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let defaults = if matches!(tx.settings().country.as_str(), "NL" | "BE") { DUTCH } else { ENGLISH };
     let (id, phase_ids) = (tx.id(), defaults.phases.map(|_| tx.id()));
     pipeline::store::insert(tx.db(), account, id, defaults.pipeline, true, now).await?;
-    for (phase, phase_id) in defaults.phases.iter().zip(phase_ids) {
+    let mut phases = Vec::new();
+    for ((phase, phase_id), order) in defaults.phases.iter().zip(phase_ids).zip(1..) {
         pipeline::store::insert_phase(tx.db(), account, id, phase_id, phase, now).await?;
+        phases.push(Phase { id: phase_id, name: (*phase).to_owned(), order });
     }
-    for source in defaults.sources {
+    pipeline::rpc::audited(tx, Pipeline { id, name: defaults.pipeline.to_owned(), active: true, phases });
+    for (source, order) in defaults.sources.into_iter().zip(1..) {
         source::store::insert(tx.db(), account, source, now).await?;
+        tx.changed(source::rpc::AUDITED, source, &DealSource { name: source.to_owned(), order });
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ async fn a_killed_service_loses_nothing_and_doubles_nothing() {
     let mut process = Process::start(env!("CARGO_BIN_EXE_svc-relations"), address, &flags);
     let peers = [format!("relations=http://{address}")];
     let gateway = TestGateway::start(&database, &Clock::system(), &peers, &["--rate-per-minute", "0"]).await;
-    while gateway.api_with("").get("/readyz").await.status != 200 {}
+    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
     let account = gateway.account("Bakery").await;
     let api = gateway.api(&account, &["relations.read", "relations.write"]).await;
 

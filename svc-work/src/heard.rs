@@ -94,21 +94,23 @@ fn record(told: Told<'_, Stored>, account: AccountId, at: &At<'_>, faults: &mut 
 }
 
 /// Keeps a file. Of a generated one only the newest version stays; events of different files come in any order.
-async fn keep(tx: &mut Tx<'_>, file: Record) -> Result<(), Error> {
+async fn keep(tx: &mut Tx<'_>, stored: Record) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    if file.source.version.is_some() {
-        let generated = store::list_generated_locked(tx.db(), account, &file.source).await?;
-        if generated.iter().any(|other| other.source.version > file.source.version) {
+    if stored.source.version.is_some() {
+        let generated = store::list_generated_locked(tx.db(), account, &stored.source).await?;
+        if generated.iter().any(|other| other.source.version > stored.source.version) {
             return Ok(());
         }
-        for old in generated.iter().filter(|other| other.source.version < file.source.version) {
+        for old in generated.iter().filter(|other| other.source.version < stored.source.version) {
             if store::delete(tx.db(), account, old.id, now).await?.is_some() {
                 tx.count(LIST, old.created_at, -1);
+                tx.removed(file::AUDITED, old.id);
             }
         }
     }
-    if store::insert(tx.db(), account, &file).await? {
-        tx.count(LIST, file.created_at, 1);
+    if store::insert(tx.db(), account, &stored).await? {
+        tx.count(LIST, stored.created_at, 1);
+        file::audit(tx, &stored);
     }
     Ok(())
 }

@@ -139,6 +139,7 @@ pub async fn put_key(tx: &mut Tx<'_>, input: &PutMailKeyRequest) -> Result<MailK
     .bind(key.created_at)
     .execute(tx.db())
     .await?;
+    tx.changed("mail_key", &key.domain, &message);
     Ok(message)
 }
 
@@ -150,12 +151,15 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteMailKeyRequest) -> Result<DeleteM
 
 /// Forgets the key of a domain in this service, as the rpc does.
 pub async fn delete_key(tx: &mut Tx<'_>, domain: &str) -> Result<(), Error> {
-    let account = tx.account();
-    sqlx::query("delete from mail_key where account_id = $1 and domain = $2")
+    let (account, domain) = (tx.account(), domain.to_ascii_lowercase());
+    let deleted = sqlx::query("delete from mail_key where account_id = $1 and domain = $2")
         .bind(account)
-        .bind(domain.to_ascii_lowercase())
+        .bind(&domain)
         .execute(tx.db())
         .await?;
+    if deleted.rows_affected() > 0 {
+        tx.removed("mail_key", domain);
+    }
     Ok(())
 }
 

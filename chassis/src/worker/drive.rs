@@ -24,6 +24,9 @@ use crate::service::chain;
 const FOUND: i64 = 500;
 /// The least time between two looks, however often the process commits.
 const BREATH: Duration = Duration::from_millis(10);
+/// How often the work that is due is counted, and how far.
+const COUNT_EVERY: Duration = Duration::from_secs(15);
+const COUNT_MOST: i64 = 10_000;
 /// An account whose job failed is left alone for this long at first, and at most.
 const FIRST_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
 const MOST_BACKOFF: TimeDelta = TimeDelta::seconds(30);
@@ -54,6 +57,7 @@ pub(super) struct Driver {
     after: Uuid,
     looked_at: Instant,
     look_at: Instant,
+    count_at: Instant,
 }
 
 impl Driver {
@@ -71,6 +75,7 @@ impl Driver {
             after: Uuid::nil(),
             looked_at: Instant::now(),
             look_at: Instant::now(),
+            count_at: Instant::now(),
         }
     }
 
@@ -89,7 +94,10 @@ impl Driver {
                     woken = Box::pin(Arc::clone(&wake).notified_owned());
                     self.hurry();
                 }
-                _ = beat.tick() => self.keep_leases().await,
+                _ = beat.tick() => {
+                    self.keep_leases().await;
+                    self.count().await;
+                }
                 () = tokio::time::sleep_until(self.look_at) => self.look().await,
             }
         }
@@ -194,6 +202,29 @@ impl Driver {
         let age = self.leases.renewed_at().map_or(TimeDelta::zero(), |renewed| now - renewed);
         metrics::gauge!("worker_lease_age_seconds", "worker" => worker.to_string()).set(age.as_seconds_f64());
         metrics::gauge!("worker_leases", "worker" => worker.to_string()).set(as_f64(self.leases.count()));
+    }
+
+    /// Tells operators how much is due. One replica counts, the others say 0; what is in no hurry is not counted.
+    async fn count(&mut self) {
+        if self.worker.every.is_some() || Instant::now() < self.count_at {
+            return;
+        }
+        self.count_at = Instant::now() + COUNT_EVERY;
+        let worker = &*self.worker.name;
+        let counted = async {
+            if !self.leases.are_first() {
+                return Ok(0);
+            }
+            let mut connection = self.db.read().await?;
+            self.worker.due.count(&mut connection, self.db.clock.now(), COUNT_MOST).await
+        };
+        match counted.await {
+            Ok(due) => {
+                metrics::gauge!("worker_due", "worker" => worker.to_owned())
+                    .set(as_f64(usize::try_from(due).unwrap_or_default()));
+            }
+            Err(error) => tracing::warn!(worker, error = chain(&error), "due work could not be counted"),
+        }
     }
 
     /// Looks for accounts with work due and puts them into the queue.

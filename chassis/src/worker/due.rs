@@ -60,6 +60,29 @@ impl Due {
     }
 }
 
+impl Due {
+    /// How many rows are due at `now`, of all accounts; `most` when there are more.
+    pub(super) async fn count(
+        &self,
+        connection: &mut PgConnection,
+        now: DateTime<Utc>,
+        most: i64,
+    ) -> Result<i64, Error> {
+        let Self { table, live, due, argument } = self;
+        let sql = format!(
+            "select count(*) from (select from {table} work
+             where {live} and {due} and $2::timestamptz is not null and $3::text is not null limit $1) due"
+        );
+        let count = sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(most)
+            .bind(now)
+            .bind(argument)
+            .fetch_one(connection)
+            .await?;
+        Ok(count)
+    }
+}
+
 /// The accounts with their settings; those that this service was not told of have the defaults.
 pub(super) async fn with_settings(
     connection: &mut PgConnection,

@@ -22,6 +22,11 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// The background work that it is for.
+    pub(crate) fn worker(&self) -> &str {
+        &self.worker
+    }
+
     /// Makes sure that the lease is still ours, and that nobody takes it before the transaction has ended.
     pub(crate) async fn hold(&self, connection: &mut PgConnection, account: AccountId) -> Result<(), Error> {
         if account.partition() != self.partition {
@@ -69,6 +74,11 @@ impl Leases {
 
     pub fn covers(&self, account: AccountId) -> bool {
         self.held.contains_key(&account.partition())
+    }
+
+    /// Whether this replica holds the first partition: one does, and does what need be done only once.
+    pub fn are_first(&self) -> bool {
+        self.held.contains_key(&0)
     }
 
     /// How many partitions are held.

@@ -19,13 +19,14 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
+use chassis::server::Stage;
 use http::{HeaderValue, Request, StatusCode, header};
 use proto::api::Problem;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tower::retry::budget::TpsBudget;
 use tracing::Instrument;
 
@@ -33,6 +34,7 @@ use self::problem::Refusal;
 use crate::contract::Operation;
 use crate::keys::{Authenticator, KeptToken};
 use crate::limits::Limits;
+use crate::readiness;
 use crate::serve::Runtime;
 
 pub use cors::Cors;
@@ -53,6 +55,8 @@ pub struct App {
     pub public_token: KeptToken,
     /// Whether `X-Forwarded-For` names the client: only behind a proxy that sets it.
     pub trust_forwarded: bool,
+    /// How far a stop has come.
+    pub stop: watch::Receiver<Stage>,
 }
 
 type Shared = State<Arc<App>>;
@@ -137,6 +141,7 @@ async fn in_progress(
     from: IpAddr,
 ) -> Response {
     let Ok(_place) = app.room.try_acquire() else {
+        metrics::counter!("shed_total").increment(1);
         let detail = "There are too many requests in progress. Repeat the request in a moment.";
         return Refusal::new(Problem::Unavailable, detail).into_response(id);
     };
@@ -212,10 +217,13 @@ async fn method_not_allowed(RequestIdOf(id): RequestIdOf) -> Response {
         .into_response(&id)
 }
 
-/// Whether the database and every service answer.
-async fn readyz(State(app): Shared) -> (StatusCode, String) {
-    match crate::readiness::check(&app.runtime).await {
-        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
-        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
-    }
+/// Whether the gateway can serve; with `?mesh`, whether everything behind it is there too.
+async fn readyz(State(app): Shared, RawQuery(query): RawQuery) -> (StatusCode, String) {
+    let ready = async {
+        match query.as_deref() {
+            Some("mesh") => readiness::check_mesh(&app.runtime).await,
+            _ => readiness::check(&app.runtime).await,
+        }
+    };
+    chassis::server::readyz(&app.stop, ready).await
 }

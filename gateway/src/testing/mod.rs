@@ -55,14 +55,20 @@ impl TestGateway {
         let base =
             ["test", "--database-url", database.url(), "--context-secret", secret(), "--peers", &peers];
         let settings = Flags::parse_from(base.iter().chain(flags)).settings;
-        let app = Arc::new(crate::serve::app(&settings, clock.clone()).expect("usable settings"));
+        let (stop, stopped) = watch::channel(Stage::Running);
+        let app = crate::serve::app(&settings, clock.clone(), stopped.clone()).expect("usable settings");
+        let app = Arc::new(app);
         let router = router(Arc::clone(&app), operations);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound port");
-        let (stop, stopped) = watch::channel(Stage::Running);
-        let none = std::time::Duration::ZERO;
-        tokio::spawn(serve_http(listener, router, stopped, none, none));
+        let (drain, none) = (settings.mesh.drain(), std::time::Duration::ZERO);
+        tokio::spawn(serve_http(listener, router, stopped, drain, none));
         Self { address, app, stop }
+    }
+
+    /// Begins a stop.
+    pub fn drain(&self) {
+        self.stop.send_replace(Stage::Draining);
     }
 
     /// A new account of this name, provisioned in every peer.

@@ -86,11 +86,26 @@ async fn pages_and_probes_need_no_key() {
 }
 
 #[tokio::test]
-async fn a_gateway_without_its_services_is_alive_but_not_ready() {
+async fn a_gateway_without_a_service_is_ready_for_the_others_and_says_who_is_missing() {
     let mesh = Mesh::start().await;
     let nowhere = ["relations=http://127.0.0.1:1".to_owned()];
     let gateway = gateway::testing::TestGateway::start(&mesh.database, &mesh.clock, &nowhere, &[]).await;
     gateway.api_with("").get("/healthz").await.expect(200);
-    let answer = gateway.api_with("").get("/readyz").await.expect(503);
+    let answer = gateway.api_with("").get("/readyz").await.expect(200);
+    assert_eq!(answer.body, "ready; no answer from: relations\n");
+    let answer = gateway.api_with("").get("/readyz?mesh").await.expect(503);
     assert_eq!(answer.body, "no answer from: relations\n");
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_asked_to_stop_is_no_longer_ready() {
+    let mesh = Mesh::start().await;
+    let flags = ["--drain-ms", "60000"];
+    let peers = ["relations=http://127.0.0.1:1".to_owned()];
+    let gateway = gateway::testing::TestGateway::start(&mesh.database, &mesh.clock, &peers, &flags).await;
+    gateway.api_with("").get("/readyz").await.expect(200);
+    gateway.drain();
+    let answer = gateway.api_with("").get("/readyz").await.expect(503);
+    assert_eq!(answer.body, "stopping\n");
+    gateway.api_with("").get("/healthz").await.expect(200);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::Mesh;
 
-fn all_operations() -> Vec<Operation> {
+pub fn all_operations() -> Vec<Operation> {
     gateway::contract::operations(proto::policy::pool()).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn operations() -> Vec<Operation> {
 }
 
 /// The path with every variable replaced.
-fn path_of(operation: &Operation, id: &str) -> String {
+pub fn path_of(operation: &Operation, id: &str) -> String {
     let segment = |segment: &str| if segment.starts_with('{') { id.to_owned() } else { segment.to_owned() };
     operation.path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
@@ -36,7 +36,7 @@ fn body() -> String {
     .to_string()
 }
 
-const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+pub const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
 #[tokio::test]
 async fn every_operation_refuses_a_request_without_a_valid_key() {
@@ -111,7 +111,7 @@ async fn every_public_operation_needs_no_key_and_knows_nothing_that_was_not_made
 }
 
 /// A file cannot be made over REST.
-async fn upload(mesh: &Mesh, account: &chassis::Account) -> String {
+pub async fn upload(mesh: &Mesh, account: &chassis::Account) -> String {
     let caller = chassis::testing::TestCaller::mesh(account, &mesh.clock);
     let file = FileInput { name: "Owner's file".to_owned(), content_type: String::new() };
     let part = UploadFileRequest { file: Some(file), data: "Owner's content".into() };
@@ -126,7 +126,7 @@ fn shown_at(prefix: &str, id: &str) -> String {
 }
 
 /// Something of every kind that has an id in a path, made in the owner's account.
-async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)> {
+pub async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)> {
     let client = owner.post("/v1/clients", json!({"company_name": "Owner's client"})).await.expect(201);
     let supplier = owner.post("/v1/suppliers", json!({"company_name": "Owner's supplier"})).await.expect(201);
     let id = |answer: &gateway::testing::Answer| answer.at("/data/id").as_str().unwrap().to_owned();

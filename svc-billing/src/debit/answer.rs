@@ -41,6 +41,12 @@ impl Known {
     }
 }
 
+/// A mandate as the audit log keeps it.
+pub fn of_debtor(debtor: &Debtor) -> Mandate {
+    let known = Known { client_found: true, debtor: Some(debtor.clone()), verification: None };
+    mandate(&known, &debtor.provider, ActivationStatus::Unspecified)
+}
+
 pub fn mandate(known: &Known, provider: &str, activation: ActivationStatus) -> Mandate {
     let status = known.status();
     let authorized = rules::is_authorized(status);

@@ -10,7 +10,7 @@ pub mod store;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-pub use operations::{collect, follow};
+pub use operations::{collect, follow, set_customer};
 
 /// A mandate as its provider knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,6 +50,7 @@ pub async fn verify(
     let client = client.ok_or(Error::NotFound("client"))?;
     let (account, now, provider) = (tx.account(), tx.now(), asked.provider);
     let debtor = store::lock_or_insert(tx, client, provider).await?;
+    audit(tx, &debtor);
     let canceled = cancel_open(tx, client, provider).await?;
     if debtor.customer_id.is_empty() {
         wish::add(tx, (wish::Kind::Customer, client), provider, Decimal::ZERO, GRACE).await?;
@@ -112,8 +113,29 @@ pub async fn follow(
     let learnt = rules::learn(&known, payment, mandates, now);
     if learnt != known {
         store::update(tx, &learnt).await?;
+        audit(tx, &learnt);
     }
     Ok(Some(learnt))
+}
+
+/// The provider knows a client from now on.
+pub async fn set_customer(
+    tx: &mut Tx<'_>,
+    client: uuid::Uuid,
+    provider: &str,
+    customer: &str,
+) -> Result<(), Error> {
+    let account = tx.account();
+    store::set_customer(tx, client, provider, customer).await?;
+    if let Some(debtor) = store::find(tx.db(), account, client, provider).await? {
+        audit(tx, &debtor);
+    }
+    Ok(())
+}
+
+/// Keeps a mandate in the audit log as it is now.
+fn audit(tx: &mut Tx<'_>, debtor: &Debtor) {
+    tx.changed("mandate", debtor.client_id, &answer::of_debtor(debtor));
 }
 
 /// Has what is open on an invoice collected with the mandate of its client. `None` when the client has no valid one, or

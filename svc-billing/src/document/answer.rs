@@ -72,6 +72,19 @@ pub fn document(account: AccountId, links: &Links, full: &Full) -> Document {
     }
 }
 
+/// A document as the audit log keeps it: without its rows, which never change, and without what shows it to anyone.
+pub fn header(account: AccountId, record: &Record) -> Document {
+    let (rows, credited_by, history) = (Vec::new(), Vec::new(), Vec::new());
+    let full = Full { record: record.clone(), rows, credited_by, history };
+    let shown = document(account, &Links::new(""), &full);
+    Document { web_url: String::new(), pdf_url: String::new(), pdf: None, ..shown }
+}
+
+/// Its rows, which the log keeps once.
+pub fn only_rows(record: &Record, rows: &[Row]) -> Document {
+    Document { id: record.id.to_string(), rows: rows.iter().map(shown_row).collect(), ..Document::default() }
+}
+
 fn generation_mode(record: &Record) -> GenerationMode {
     if record.is_final { GenerationMode::Final } else { GenerationMode::Draft }
 }

@@ -236,6 +236,7 @@ struct Printed {
 
 async fn note_pdf(tx: &mut Tx<'_>, made: &Printed) -> Result<(), Error> {
     let account = tx.account();
+    tx.unaudited("whether its PDF is there is no change of a document");
     store::note_pdf(tx.db(), account, made.id, made.version, made.error).await
 }
 

@@ -5,7 +5,7 @@ use chassis::{AccountId, Db, Tx, id};
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{
-    CreateIdentityRequest, CreateIdentityResponse, DeleteIdentityRequest, DeleteIdentityResponse,
+    CreateIdentityRequest, CreateIdentityResponse, DeleteIdentityRequest, DeleteIdentityResponse, Identity,
     IdentityInput, SetDefaultIdentityRequest, SetDefaultIdentityResponse, SetIdentityLogoRequest,
     SetIdentityLogoResponse, UpdateIdentityRequest, UpdateIdentityResponse,
 };
@@ -14,6 +14,8 @@ use super::{Record, logo, rules, store};
 use crate::settings::rules::check_room;
 use crate::{Error, provision};
 
+/// What the audit log calls it.
+const AUDITED: &str = "identity";
 /// Most identities of an account.
 const MOST: i64 = 50;
 
@@ -37,7 +39,7 @@ pub async fn create(tx: &mut Tx<'_>, input: &CreateIdentityRequest) -> Result<Cr
     check_room(others, MOST, "identity", "identities", &mut tx.faults);
     tx.valid()?;
     let record = Record { id, values, is_default: false, logo: None, created_at: now, updated_at: now };
-    Ok(CreateIdentityResponse { data: Some(record.into()) })
+    Ok(CreateIdentityResponse { data: Some(audited(tx, record)) })
 }
 
 pub async fn update(tx: &mut Tx<'_>, input: &UpdateIdentityRequest) -> Result<UpdateIdentityResponse, Error> {
@@ -55,7 +57,7 @@ pub async fn update(tx: &mut Tx<'_>, input: &UpdateIdentityRequest) -> Result<Up
         record.values = values;
         record.updated_at = now;
     }
-    Ok(UpdateIdentityResponse { data: Some(record.into()) })
+    Ok(UpdateIdentityResponse { data: Some(audited(tx, record)) })
 }
 
 pub async fn delete(tx: &mut Tx<'_>, input: &DeleteIdentityRequest) -> Result<DeleteIdentityResponse, Error> {
@@ -65,6 +67,7 @@ pub async fn delete(tx: &mut Tx<'_>, input: &DeleteIdentityRequest) -> Result<De
     }
     let account = tx.account();
     store::delete(tx.db(), account, record.id).await?;
+    tx.removed(AUDITED, record.id);
     Ok(DeleteIdentityResponse {})
 }
 
@@ -76,10 +79,14 @@ pub async fn set_default(
     if !record.is_default {
         let (account, now) = (tx.account(), tx.now());
         store::set_default(tx.db(), account, record.id, now).await?;
+        // The one that was the default before is none now.
+        for other in store::list(tx.db(), account).await? {
+            audited(tx, other);
+        }
         record.is_default = true;
         record.updated_at = now;
     }
-    Ok(SetDefaultIdentityResponse { data: Some(record.into()) })
+    Ok(SetDefaultIdentityResponse { data: Some(audited(tx, record)) })
 }
 
 pub async fn set_logo(
@@ -103,7 +110,15 @@ pub async fn set_logo(
     store::put_logo(tx.db(), account, record.id, logo, now).await?;
     record.logo = format;
     record.updated_at = now;
-    Ok(SetIdentityLogoResponse { data: Some(record.into()) })
+    Ok(SetIdentityLogoResponse { data: Some(audited(tx, record)) })
+}
+
+/// An identity that was made or changed, as it is answered and as the audit log keeps it.
+pub fn audited(tx: &mut Tx<'_>, record: Record) -> Identity {
+    let id = record.id;
+    let identity = Identity::from(record);
+    tx.changed(AUDITED, id, &identity);
+    identity
 }
 
 /// An identity that is about to be changed. The lock on the settings covers it.

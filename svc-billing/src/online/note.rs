@@ -82,7 +82,7 @@ pub async fn note(tx: &mut Tx<'_>, done: &Done) -> Result<(), Error> {
             wish::postpone(tx, wish, until, &error).await
         }
         Outcome::Customer(provider, id) => {
-            debit::store::set_customer(tx, wish.subject, provider, id).await?;
+            debit::set_customer(tx, wish.subject, provider, id).await?;
             wish::remove(tx, wish.kind, wish.subject).await
         }
         Outcome::Seen(seen) => {

@@ -17,6 +17,8 @@ use crate::document::operations::{Family, log, settle};
 use crate::document::rules::input::number;
 use crate::{Error, online};
 
+/// What the audit log calls it.
+const AUDITED: &str = "payment";
 const PATCHED: [&str; 7] = ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
 
 pub async fn create(tx: &mut Tx<'_>, invoice: &str, given: &PaymentInput) -> Result<PaymentResult, Error> {
@@ -113,6 +115,7 @@ pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Erro
     let before = family.standings();
     let (account, document) = (tx.account(), family.target().id);
     store::delete(tx.db(), account, document, payment.id).await?;
+    tx.removed(AUDITED, payment.id);
     online::withdraw(tx, payment.id).await?;
     follow(tx, &mut family, &before, &payment, "payment_removed").await
 }
@@ -148,7 +151,7 @@ async fn save(
         return Err(Error::ExternalIdTaken { holder: Some(holder) });
     }
     let before = family.standings();
-    store::put(tx.db(), account, document, &payment).await?;
+    put(tx, document, &payment).await?;
     follow(tx, family, &before, &payment, event).await?;
     Ok(result(document, family.target().paid_amount, family.target().total_incl, payment))
 }
@@ -166,8 +169,15 @@ pub async fn take(
         payment.external_id.clear();
     }
     let before = family.standings();
-    store::put(tx.db(), account, document, &payment).await?;
+    put(tx, document, &payment).await?;
     follow(tx, family, &before, &payment, event).await
+}
+
+async fn put(tx: &mut Tx<'_>, document: Uuid, payment: &Payment) -> Result<(), Error> {
+    let account = tx.account();
+    store::put(tx.db(), account, document, payment).await?;
+    tx.changed(AUDITED, payment.id, &proto::billing::Payment::from(payment.clone()));
+    Ok(())
 }
 
 /// The invoice after its payments changed.

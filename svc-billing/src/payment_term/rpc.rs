@@ -12,6 +12,8 @@ use super::store;
 use crate::settings::rules::{check_code, check_room};
 use crate::{Error, provision};
 
+/// What the audit log calls it.
+pub const AUDITED: &str = "payment_term";
 /// Most payment terms of an account.
 const MOST: i64 = 100;
 
@@ -36,6 +38,7 @@ pub async fn put(tx: &mut Tx<'_>, input: &PutPaymentTermRequest) -> Result<PutPa
     let others = store::put(tx.db(), account, &term, now).await?;
     check_room(others, MOST, "term", "payment terms", &mut tx.faults);
     tx.valid()?;
+    tx.changed(AUDITED, &term.code, &term);
     Ok(PutPaymentTermResponse { data: Some(term) })
 }
 
@@ -46,6 +49,9 @@ pub async fn delete(
     tx.valid()?;
     provision::lock(tx).await?;
     let account = tx.account();
-    let existed = store::delete(tx.db(), account, &input.code).await?;
-    if existed { Ok(DeletePaymentTermResponse {}) } else { Err(Error::NotFound("payment term")) }
+    if !store::delete(tx.db(), account, &input.code).await? {
+        return Err(Error::NotFound("payment term"));
+    }
+    tx.removed(AUDITED, &input.code);
+    Ok(DeletePaymentTermResponse {})
 }

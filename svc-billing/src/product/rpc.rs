@@ -121,5 +121,6 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteProductRequest) -> Result<DeleteP
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;
     let created_at = store::delete(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
     tx.count(LIST, created_at, -1);
+    tx.removed("product", id);
     Ok(DeleteProductResponse {})
 }

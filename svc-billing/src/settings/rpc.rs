@@ -6,15 +6,15 @@ use proto::At;
 use proto::api::{Fault, ListMeta};
 use proto::billing::settings_service_server::SettingsService;
 use proto::billing::{
-    CreateIdentityRequest, CreateIdentityResponse, DeleteIdentityRequest, DeleteIdentityResponse,
-    DeletePaymentTermRequest, DeletePaymentTermResponse, DeleteTaxRateRequest, DeleteTaxRateResponse,
-    GetBillingSettingsRequest, GetBillingSettingsResponse, ListCorporateIdentitiesRequest,
-    ListCorporateIdentitiesResponse, ListIdentitiesRequest, ListIdentitiesResponse, ListPaymentTermsRequest,
-    ListPaymentTermsResponse, ListTaxRatesRequest, ListTaxRatesResponse, PutPaymentTermRequest,
-    PutPaymentTermResponse, PutTaxRateRequest, PutTaxRateResponse, SetDefaultIdentityRequest,
-    SetDefaultIdentityResponse, SetIdentityLogoRequest, SetIdentityLogoResponse,
-    UpdateBillingSettingsRequest, UpdateBillingSettingsResponse, UpdateIdentityRequest,
-    UpdateIdentityResponse,
+    BillingSettings, CreateIdentityRequest, CreateIdentityResponse, DeleteIdentityRequest,
+    DeleteIdentityResponse, DeletePaymentTermRequest, DeletePaymentTermResponse, DeleteTaxRateRequest,
+    DeleteTaxRateResponse, GetBillingSettingsRequest, GetBillingSettingsResponse,
+    ListCorporateIdentitiesRequest, ListCorporateIdentitiesResponse, ListIdentitiesRequest,
+    ListIdentitiesResponse, ListPaymentTermsRequest, ListPaymentTermsResponse, ListTaxRatesRequest,
+    ListTaxRatesResponse, PutPaymentTermRequest, PutPaymentTermResponse, PutTaxRateRequest,
+    PutTaxRateResponse, SetDefaultIdentityRequest, SetDefaultIdentityResponse, SetIdentityLogoRequest,
+    SetIdentityLogoResponse, UpdateBillingSettingsRequest, UpdateBillingSettingsResponse,
+    UpdateIdentityRequest, UpdateIdentityResponse,
 };
 use tonic::{Request, Response, Status};
 
@@ -174,5 +174,13 @@ async fn update(
     if next != current {
         store::update(tx.db(), account, &next, now).await?;
     }
-    Ok(UpdateBillingSettingsResponse { data: Some(next.into()) })
+    let next = BillingSettings::from(next);
+    audit(tx, &next);
+    Ok(UpdateBillingSettingsResponse { data: Some(next) })
+}
+
+/// Keeps the settings in the audit log as they are now. An account has one set of them.
+pub fn audit(tx: &mut Tx<'_>, settings: &BillingSettings) {
+    let account = tx.account();
+    tx.changed("billing_settings", account, settings);
 }

@@ -80,6 +80,15 @@ pub fn subscription(full: &Full) -> Subscription {
     }
 }
 
+/// Its lines, which the audit log keeps by themselves.
+pub fn only_lines(record: &Record, lines: &[Row]) -> Subscription {
+    Subscription {
+        id: record.id.to_string(),
+        lines: lines.iter().map(line).collect(),
+        ..Subscription::default()
+    }
+}
+
 pub fn status(status: Status) -> SubscriptionStatus {
     match status {
         Status::Draft => SubscriptionStatus::Draft,

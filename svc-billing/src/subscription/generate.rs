@@ -15,6 +15,7 @@ use proto::billing::{DocumentInput, GenerationMode};
 use proto::relations::Relation;
 use uuid::Uuid;
 
+use super::operations::audit;
 use super::rules::lines;
 use super::rules::plan::{Status, Turn};
 use super::{Full, store};
@@ -97,7 +98,9 @@ async fn take_turn(tx: &mut Tx<'_>, visit: &Visit) -> Result<(), Error> {
     }
     let record = &mut full.record;
     record.updated_at = tx.now();
-    store::update(tx.db(), account, record, record.due_at(zone)).await
+    store::update(tx.db(), account, record, record.due_at(zone)).await?;
+    audit(tx, record);
+    Ok(())
 }
 
 /// Makes the invoice of a period, as a create request would, and has it collected where the client has a mandate.
@@ -148,5 +151,6 @@ struct Failure {
 
 async fn note_failure(tx: &mut Tx<'_>, failure: &Failure) -> Result<(), Error> {
     let account = tx.account();
+    tx.unaudited("an attempt that failed; the subscription is as it was");
     store::fail(tx.db(), account, failure.id, failure.again_at, &failure.reason).await
 }

@@ -10,6 +10,8 @@ use super::{rules, store};
 use crate::settings::rules::check_room;
 use crate::{Error, provision};
 
+/// What the audit log calls it.
+const AUDITED: &str = "tax_rate";
 /// Most tax rates of an account.
 const MOST: i64 = 200;
 
@@ -31,7 +33,9 @@ pub async fn put(tx: &mut Tx<'_>, input: &PutTaxRateRequest) -> Result<PutTaxRat
     let others = store::put(tx.db(), account, &rate, now).await?;
     check_room(others, MOST, "tax_rate", "tax rates", &mut tx.faults);
     tx.valid()?;
-    Ok(PutTaxRateResponse { data: Some(rate.into()) })
+    let rate = TaxRate::from(rate);
+    audit(tx, &rate);
+    Ok(PutTaxRateResponse { data: Some(rate) })
 }
 
 pub async fn delete(tx: &mut Tx<'_>, input: &DeleteTaxRateRequest) -> Result<DeleteTaxRateResponse, Error> {
@@ -41,6 +45,20 @@ pub async fn delete(tx: &mut Tx<'_>, input: &DeleteTaxRateRequest) -> Result<Del
         return Err(Error::InUse("tax rate"));
     }
     let account = tx.account();
-    let existed = store::delete(tx.db(), account, input.context(), &input.code).await?;
-    if existed { Ok(DeleteTaxRateResponse {}) } else { Err(Error::NotFound("tax rate")) }
+    if !store::delete(tx.db(), account, input.context(), &input.code).await? {
+        return Err(Error::NotFound("tax rate"));
+    }
+    tx.removed(AUDITED, audit_id(input.context(), &input.code));
+    Ok(DeleteTaxRateResponse {})
+}
+
+/// Keeps a tax rate in the audit log as it is now.
+pub fn audit(tx: &mut Tx<'_>, rate: &TaxRate) {
+    tx.changed(AUDITED, audit_id(rate.context(), &rate.code), rate);
+}
+
+/// What names a rate in the audit log: sales and purchases have the same codes.
+fn audit_id(context: TaxRateContext, code: &str) -> String {
+    let context = context.as_str_name().trim_start_matches("TAX_RATE_CONTEXT_").to_ascii_lowercase();
+    format!("{context}/{code}")
 }

@@ -31,7 +31,7 @@ async fn killed_processes_lose_no_invoice_and_double_none() {
     let mut one = Process::start(program, first, &flags);
     let peers = [peers.clone(), format!("billing=http://{first}")];
     let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
-    while gateway.api_with("").get("/readyz").await.status != 200 {}
+    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
     let account = gateway.account("Bakery").await;
     let api = gateway.api(&account, &["relations.write", "relations.read", "invoices.read"]).await;
     let client = api.post("/v1/clients", json!({"company_name": "C"})).await.expect(201).at("/data/id");

@@ -2,7 +2,7 @@
 //! their ids are known here.
 
 pub mod events;
-mod operations;
+pub mod operations;
 pub mod rpc;
 mod rules;
 pub mod store;

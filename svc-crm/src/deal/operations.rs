@@ -12,6 +12,8 @@ use crate::pipeline::{self, Pipeline};
 use crate::{Error, provision, source};
 
 const UNKNOWN: Error = Error::NotFound("deal");
+/// What the audit log calls it.
+const AUDITED: &str = "deal";
 
 pub async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
     let at = At::ROOT.name("deal");
@@ -41,7 +43,7 @@ pub async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
     tx.count(LIST, now, 1);
     tx.count(list_of(status), now, 1);
     events::created(tx, &record);
-    Ok(record.into())
+    Ok(audited(tx, record))
 }
 
 /// Changes what the mask names; without a mask, everything. `missing` are the faults of references to other services.
@@ -121,6 +123,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
     let record = store::delete(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
     tx.count(LIST, record.created_at, -1);
     tx.count(list_of(record.values.status), record.created_at, -1);
+    tx.removed(AUDITED, record.id);
     Ok(record.into())
 }
 
@@ -137,7 +140,15 @@ async fn settle(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<D
         tx.count(list_of(record.values.status), record.created_at, 1);
     }
     events::changed(tx, &record, happened);
-    Ok(record.into())
+    Ok(audited(tx, record))
+}
+
+/// A deal that was made or changed, as it is answered and as the audit log keeps it.
+pub fn audited(tx: &mut Tx<'_>, record: Record) -> Deal {
+    let id = record.id;
+    let deal = Deal::from(record);
+    tx.changed(AUDITED, id, &deal);
+    deal
 }
 
 async fn find_locked(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error> {

@@ -159,7 +159,8 @@ async fn create(tx: &mut Tx<'_>, input: &CreatePipelineRequest) -> Result<Create
         store::insert_phase(tx.db(), account, id, phase.id, name, now).await?;
         phases.push(phase);
     }
-    Ok(CreatePipelineResponse { data: Some(Pipeline { id, name: given.name, active, phases }.into()) })
+    let data = audited(tx, Pipeline { id, name: given.name, active, phases });
+    Ok(CreatePipelineResponse { data: Some(data) })
 }
 
 async fn update(tx: &mut Tx<'_>, input: &UpdatePipelineRequest) -> Result<UpdatePipelineResponse, Error> {
@@ -181,7 +182,15 @@ async fn update(tx: &mut Tx<'_>, input: &UpdatePipelineRequest) -> Result<Update
     named.put("active", &active.unwrap_or(pipeline.active), &mut pipeline.active);
     let (account, now) = (tx.account(), tx.now());
     store::update(tx.db(), account, &pipeline, now).await?;
-    Ok(UpdatePipelineResponse { data: Some(pipeline.into()) })
+    Ok(UpdatePipelineResponse { data: Some(audited(tx, pipeline)) })
+}
+
+/// A pipeline that was made or changed, as it is answered and as the audit log keeps it.
+pub fn audited(tx: &mut Tx<'_>, pipeline: Pipeline) -> proto::crm::Pipeline {
+    let id = pipeline.id;
+    let pipeline = proto::crm::Pipeline::from(pipeline);
+    tx.changed(PIPELINE, id, &pipeline);
+    pipeline
 }
 
 async fn delete(tx: &mut Tx<'_>, input: &DeletePipelineRequest) -> Result<DeletePipelineResponse, Error> {
@@ -198,6 +207,7 @@ async fn delete(tx: &mut Tx<'_>, input: &DeletePipelineRequest) -> Result<Delete
         return Err(Error::HasDeals(PIPELINE));
     }
     store::delete(tx.db(), account, pipeline.id).await?;
+    tx.removed(PIPELINE, pipeline.id);
     Ok(DeletePipelineResponse {})
 }
 
@@ -231,7 +241,7 @@ async fn create_phase(tx: &mut Tx<'_>, input: &CreatePhaseRequest) -> Result<Cre
     store::insert_phase(tx.db(), account, pipeline.id, id, &input.name, now).await?;
     let order = i32::try_from(pipeline.phases.len() + 1).unwrap_or(i32::MAX);
     let phase = Phase { id, name: input.name.clone(), order };
-    Ok(CreatePhaseResponse { data: only(&pipeline, phase) })
+    Ok(CreatePhaseResponse { data: audited_phase(tx, &pipeline, phase) })
 }
 
 async fn update_phase(tx: &mut Tx<'_>, input: &UpdatePhaseRequest) -> Result<UpdatePhaseResponse, Error> {
@@ -241,12 +251,15 @@ async fn update_phase(tx: &mut Tx<'_>, input: &UpdatePhaseRequest) -> Result<Upd
     let (account, now) = (tx.account(), tx.now());
     store::rename_phase(tx.db(), account, phase.id, &input.name, now).await?;
     phase.name.clone_from(&input.name);
-    Ok(UpdatePhaseResponse { data: only(&pipeline, phase) })
+    Ok(UpdatePhaseResponse { data: audited_phase(tx, &pipeline, phase) })
 }
 
-/// One phase of a pipeline as it is answered.
-fn only(pipeline: &Pipeline, phase: Phase) -> Option<proto::crm::Phase> {
-    phases_of(Pipeline { phases: vec![phase], ..pipeline.clone() }).next()
+/// One phase of a pipeline that was made or changed, as it is answered and as the audit log keeps it.
+fn audited_phase(tx: &mut Tx<'_>, pipeline: &Pipeline, phase: Phase) -> Option<proto::crm::Phase> {
+    let id = phase.id;
+    let shown = phases_of(Pipeline { phases: vec![phase], ..pipeline.clone() }).next()?;
+    tx.changed(PHASE, id, &shown);
+    Some(shown)
 }
 
 async fn delete_phase(tx: &mut Tx<'_>, input: &DeletePhaseRequest) -> Result<DeletePhaseResponse, Error> {
@@ -261,6 +274,7 @@ async fn delete_phase(tx: &mut Tx<'_>, input: &DeletePhaseRequest) -> Result<Del
         return Err(Error::HasDeals(PHASE));
     }
     store::delete_phase(tx.db(), account, pipeline.id, phase.id).await?;
+    tx.removed(PHASE, phase.id);
     Ok(DeletePhaseResponse {})
 }
 

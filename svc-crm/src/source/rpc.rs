@@ -15,6 +15,8 @@ use super::{MOST, store};
 use crate::{Error, ordering, provision};
 
 const UNKNOWN: Error = Error::NotFound("deal source");
+/// What the audit log calls it.
+pub const AUDITED: &str = "deal_source";
 
 pub struct Sources {
     pub db: Db,
@@ -87,7 +89,9 @@ async fn create(tx: &mut Tx<'_>, input: &CreateDealSourceRequest) -> Result<Crea
     let (account, now) = (tx.account(), tx.now());
     store::insert(tx.db(), account, &input.name, now).await?;
     let order = i32::try_from(sources.len() + 1).unwrap_or(i32::MAX);
-    Ok(CreateDealSourceResponse { data: Some(DealSource { name: input.name.clone(), order }) })
+    let source = DealSource { name: input.name.clone(), order };
+    tx.changed(AUDITED, &source.name, &source);
+    Ok(CreateDealSourceResponse { data: Some(source) })
 }
 
 async fn update(tx: &mut Tx<'_>, input: &UpdateDealSourceRequest) -> Result<UpdateDealSourceResponse, Error> {
@@ -99,6 +103,8 @@ async fn update(tx: &mut Tx<'_>, input: &UpdateDealSourceRequest) -> Result<Upda
         let (account, now) = (tx.account(), tx.now());
         store::rename(tx.db(), account, &input.name, &input.new_name, now).await?;
         source.name.clone_from(&input.new_name);
+        tx.removed(AUDITED, &input.name);
+        tx.changed(AUDITED, &source.name, &source);
     }
     Ok(UpdateDealSourceResponse { data: Some(source) })
 }
@@ -110,6 +116,7 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteDealSourceRequest) -> Result<Dele
     }
     let account = tx.account();
     store::delete(tx.db(), account, &input.name).await?;
+    tx.removed(AUDITED, &input.name);
     Ok(DeleteDealSourceResponse {})
 }
 
@@ -124,5 +131,9 @@ async fn reorder(
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());
     store::reorder(tx.db(), account, &input.names, now).await?;
-    Ok(ReorderDealSourcesResponse { data: store::list(tx.db(), account).await? })
+    let data = store::list(tx.db(), account).await?;
+    for source in &data {
+        tx.changed(AUDITED, &source.name, source);
+    }
+    Ok(ReorderDealSourcesResponse { data })
 }

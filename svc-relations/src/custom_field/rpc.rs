@@ -15,6 +15,8 @@ use super::{rules, store};
 use crate::Error;
 
 const UNKNOWN: Error = Error::NotFound("custom field");
+/// What the audit log calls it.
+const AUDITED: &str = "custom_field";
 
 pub struct CustomFields {
     pub db: Db,
@@ -77,6 +79,7 @@ async fn create(
     };
     let (account, now) = (tx.account(), tx.now());
     store::insert(tx.db(), account, &field, now).await?;
+    tx.changed(AUDITED, audit_id(field.entity(), &field.key), &field);
     Ok(CreateCustomFieldResponse { data: Some(field) })
 }
 
@@ -98,6 +101,7 @@ async fn update(
         options,
     };
     store::update(tx.db(), account, &field, now).await?;
+    tx.changed(AUDITED, audit_id(field.entity(), &field.key), &field);
     Ok(UpdateCustomFieldResponse { data: Some(field) })
 }
 
@@ -107,6 +111,15 @@ async fn delete(
 ) -> Result<DeleteCustomFieldResponse, Error> {
     tx.valid()?;
     let account = tx.account();
-    let existed = store::delete(tx.db(), account, input.entity(), &input.key).await?;
-    if existed { Ok(DeleteCustomFieldResponse {}) } else { Err(UNKNOWN) }
+    if !store::delete(tx.db(), account, input.entity(), &input.key).await? {
+        return Err(UNKNOWN);
+    }
+    tx.removed(AUDITED, audit_id(input.entity(), &input.key));
+    Ok(DeleteCustomFieldResponse {})
+}
+
+/// What names a field in the audit log: the key alone is that of several.
+fn audit_id(entity: CustomFieldEntity, key: &str) -> String {
+    let entity = entity.as_str_name().trim_start_matches("CUSTOM_FIELD_ENTITY_").to_ascii_lowercase();
+    format!("{entity}/{key}")
 }

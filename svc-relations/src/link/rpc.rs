@@ -32,7 +32,9 @@ pub async fn link(tx: &mut Tx<'_>, input: &LinkClientRequest) -> Result<LinkClie
 
     let row = Row { company_id, client_id, function: given.function, department: given.department };
     store::put(tx.db(), account, &row, now).await?;
-    Ok(LinkClientResponse { data: Some(row.into()) })
+    let link = ClientLink::from(row);
+    tx.changed("client_link", format!("{company_id}/{client_id}"), &link);
+    Ok(LinkClientResponse { data: Some(link) })
 }
 
 pub async fn list(db: &Db, account: AccountId, id: &str) -> Result<Vec<ClientLink>, Error> {

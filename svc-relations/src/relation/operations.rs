@@ -58,7 +58,7 @@ pub async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<R
     tx.count(role.list(), now, 1);
     tx.count(role.list_of(record.values.r#type()), now, 1);
     events::created(tx, role, &record);
-    Ok(record.into())
+    Ok(audited(tx, role, record))
 }
 
 /// Changes what the mask names; without a mask, everything. A change of nothing leaves no trace.
@@ -109,7 +109,15 @@ pub async fn update(
         tx.count(role.list_of(record.values.r#type()), record.created_at, 1);
     }
     events::updated(tx, role, &record, &changed);
-    Ok(record.into())
+    Ok(audited(tx, role, record))
+}
+
+/// A record that was made or changed, as it is answered and as the audit log keeps it.
+fn audited(tx: &mut Tx<'_>, role: Role, record: Record) -> Relation {
+    let id = record.id;
+    let relation = Relation::from(record);
+    tx.changed(role.name(), id, &relation);
+    relation
 }
 
 async fn find_locked(tx: &mut Tx<'_>, role: Role, id: &str) -> Result<Option<Record>, Error> {

@@ -17,6 +17,8 @@ use crate::address::OwnDomain;
 use crate::status::rpc::wants_active;
 
 const UNKNOWN: Error = Error::NotFound("ticket channel");
+/// What the audit log calls it.
+pub const AUDITED: &str = "ticket_channel";
 
 pub struct Channels {
     pub db: Db,
@@ -109,5 +111,9 @@ async fn delete(
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-    if store::delete(tx.db(), account, id).await? { Ok(DeleteTicketChannelResponse {}) } else { Err(UNKNOWN) }
+    if !store::delete(tx.db(), account, id).await? {
+        return Err(UNKNOWN);
+    }
+    tx.removed(AUDITED, id);
+    Ok(DeleteTicketChannelResponse {})
 }

@@ -12,6 +12,7 @@ pub use dns::Dns;
 pub use inspect::Inspector;
 pub use recheck::worker;
 
+use chassis::Tx;
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::support::{DnsRecord, EmailDomain, EmailDomainDetail, EmailDomainStatus, EmailDomainType};
@@ -20,6 +21,8 @@ use crate::Error;
 use crate::address::OwnDomain;
 
 const UNKNOWN: Error = Error::NotFound("email domain");
+/// What the audit log calls it.
+const AUDITED: &str = "email_domain";
 
 /// A domain as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -75,4 +78,12 @@ fn detail(record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
         checked_at: record.checked_at.map(timestamp),
         domain: Some(record.into()),
     })
+}
+
+/// A domain that was made or changed, as it is answered and as the audit log keeps it.
+fn audited(tx: &mut Tx<'_>, record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
+    let host = record.host.clone();
+    let shown = detail(record, own)?;
+    tx.changed(AUDITED, host, &shown);
+    Ok(shown)
 }

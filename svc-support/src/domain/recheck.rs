@@ -8,8 +8,9 @@ use chassis::worker::{Due, Job, Next, Worker};
 use chrono::TimeDelta;
 
 use super::inspect::{Inspector, settle};
-use super::{Record, store};
+use super::{Record, audited, store};
 use crate::Error;
+use crate::address::OwnDomain;
 
 /// How long a verified domain may lack what it needs: a DNS is moved and mended by hand, and its mail should not stop for
 /// that.
@@ -39,7 +40,7 @@ async fn run(inspector: &Inspector, job: &Job) -> Result<Next, chassis::Error> {
     for mut record in due {
         match inspect(inspector, job, &record).await {
             Ok(seen) if seen.verified != record.verified => {
-                job.write(&seen, settle).await?;
+                job.write(&(seen, inspector.own.clone()), switch).await?;
             }
             Ok(seen) => job.write(&seen, note).await?,
             // Who does not answer says nothing of the domain.
@@ -80,7 +81,14 @@ async fn is_taken(job: &Job, record: &Record) -> Result<bool, Error> {
     Ok(owner.is_some_and(|owner| owner != job.account_id()))
 }
 
+async fn switch(tx: &mut Tx<'_>, (seen, own): &(Record, OwnDomain)) -> Result<(), Error> {
+    let record = settle(tx, seen).await?;
+    audited(tx, record, own)?;
+    Ok(())
+}
+
 async fn note(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
+    tx.unaudited("a look that found nothing new is no change");
     let account = tx.account();
     store::note(tx.db(), account, record).await
 }

@@ -7,14 +7,15 @@ use proto::api::{Fault, ListMeta};
 use proto::support::email_domain_service_server::EmailDomainService;
 use proto::support::{
     AddEmailDomainRequest, AddEmailDomainResponse, DeleteEmailDomainRequest, DeleteEmailDomainResponse,
-    EmailDomain, EmailDomainFilter, EmailDomainType, GetEmailDomainRequest, GetEmailDomainResponse,
-    ListEmailDomainsRequest, ListEmailDomainsResponse, VerifyEmailDomainRequest, VerifyEmailDomainResponse,
+    EmailDomain, EmailDomainFilter, EmailDomainType, GetEmailDomainRequest,
+    GetEmailDomainResponse, ListEmailDomainsRequest, ListEmailDomainsResponse, VerifyEmailDomainRequest,
+    VerifyEmailDomainResponse,
 };
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
 use super::inspect::{Inspector, settle};
-use super::{Record, UNKNOWN, detail, key, rules, store};
+use super::{AUDITED, Record, UNKNOWN, audited, detail, key, rules, store};
 use crate::Error;
 use crate::address::OwnDomain;
 
@@ -150,7 +151,7 @@ async fn add(
     }
     tx.valid()?;
     if store::insert(tx.db(), account, new).await? {
-        return Ok(AddEmailDomainResponse { data: Some(detail(new.clone(), own)?) });
+        return Ok(AddEmailDomainResponse { data: Some(audited(tx, new.clone(), own)?) });
     }
     let mut record = store::find_locked(tx.db(), account, &new.host).await?.ok_or(UNKNOWN)?;
     if record.receiving != new.receiving {
@@ -165,7 +166,7 @@ async fn add(
         }
         store::update(tx.db(), account, &record).await?;
     }
-    Ok(AddEmailDomainResponse { data: Some(detail(record, own)?) })
+    Ok(AddEmailDomainResponse { data: Some(audited(tx, record, own)?) })
 }
 
 async fn verify(
@@ -174,7 +175,7 @@ async fn verify(
 ) -> Result<VerifyEmailDomainResponse, Error> {
     tx.valid()?;
     let record = settle(tx, seen).await?;
-    Ok(VerifyEmailDomainResponse { data: Some(detail(record, own)?) })
+    Ok(VerifyEmailDomainResponse { data: Some(audited(tx, record, own)?) })
 }
 
 async fn delete(
@@ -188,5 +189,6 @@ async fn delete(
     store::delete(tx.db(), account, &host).await?;
     store::delete_route(tx.db(), account, &host).await?;
     mail::delete_key(tx, &host).await?;
+    tx.removed(AUDITED, host);
     Ok(DeleteEmailDomainResponse {})
 }

@@ -15,6 +15,8 @@ use super::{BUILT_IN, Record, store};
 use crate::Error;
 
 const UNKNOWN: Error = Error::NotFound("ticket status");
+/// What the audit log calls it.
+pub const AUDITED: &str = "ticket_status";
 
 pub struct Statuses {
     pub db: Db,
@@ -112,5 +114,6 @@ async fn delete(
         return Err(Error::StatusInUse);
     }
     store::delete(tx.db(), account, id).await?;
+    tx.removed(AUDITED, id);
     Ok(DeleteTicketStatusResponse {})
 }

@@ -6,7 +6,7 @@ pub mod rpc;
 pub mod rules;
 pub mod store;
 
-pub use operations::{insert, move_to};
+pub use operations::{audit, insert, move_to};
 
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};

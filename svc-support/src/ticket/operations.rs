@@ -2,7 +2,7 @@
 
 use chassis::mask::Named;
 use chassis::{Tx, id, numbering};
-use proto::support::{TicketInput, TicketPatch};
+use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
 
 use super::{LIST, Record, Source, Values, events, rules, store};
@@ -51,6 +51,7 @@ pub async fn insert(
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
     events::created(tx, &record);
+    audit(tx, &record);
     Ok(record)
 }
 
@@ -94,7 +95,13 @@ pub async fn update(
     let from = move_to(&mut record, status);
     store::update(tx.db(), account, &record).await?;
     events::status_changed(tx, &record, &from);
+    audit(tx, &record);
     Ok(record)
+}
+
+/// Keeps a ticket in the audit log as it is now.
+pub fn audit(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed("ticket", record.id, &Ticket::from(record.clone()));
 }
 
 /// Gives a ticket another status, and tells which it had. `updated_at` is the time of the change.

@@ -10,7 +10,7 @@ mod upload;
 
 use chassis::time::timestamp;
 use chassis::token::Tokens;
-use chassis::{AccountId, Pass};
+use chassis::{AccountId, Pass, Tx};
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::work::{File, FileMeta};
 use uuid::Uuid;
@@ -69,19 +69,32 @@ impl Addresses {
 
     /// A file as it is shown, with an address that begins to run now.
     fn show(&self, account: AccountId, record: Record, now: DateTime<Utc>) -> File {
-        let Record { id, name, content_type, size, key: _, source, created_at } = record;
-        File {
-            id: id.to_string(),
-            extension: rules::extension(&name),
-            url: self.url(account, id, now),
-            name,
-            created_at: Some(timestamp(created_at)),
-            meta: Some(FileMeta {
-                content_type,
-                size,
-                source_type: source.kind,
-                source_id: source.id.map(|id| id.to_string()),
-            }),
-        }
+        let url = self.url(account, record.id, now);
+        shown(record, url)
     }
+}
+
+fn shown(record: Record, url: String) -> File {
+    let Record { id, name, content_type, size, key: _, source, created_at } = record;
+    File {
+        id: id.to_string(),
+        extension: rules::extension(&name),
+        url,
+        name,
+        created_at: Some(timestamp(created_at)),
+        meta: Some(FileMeta {
+            content_type,
+            size,
+            source_type: source.kind,
+            source_id: source.id.map(|id| id.to_string()),
+        }),
+    }
+}
+
+/// What the audit log calls it.
+pub const AUDITED: &str = "file";
+
+/// Keeps a file in the audit log, without an address.
+pub fn audit(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed(AUDITED, record.id, &shown(record.clone(), String::new()));
 }

@@ -55,5 +55,6 @@ pub struct Gone(pub Vec<Uuid>);
 
 pub async fn mark_removed(tx: &mut Tx<'_>, Gone(ids): &Gone) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
+    tx.unaudited("the file was deleted before; its bytes are gone now");
     store::mark_removed(tx.db(), account, ids, now).await
 }

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::upload::Intake;
-use super::{Addresses, LIST, Record, removal, store};
+use super::{AUDITED, Addresses, LIST, Record, removal, store};
 use crate::Error;
 
 const UNKNOWN: Error = Error::NotFound("file");
@@ -113,5 +113,6 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteFileRequest) -> Result<DeleteFile
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;
     let record = store::delete(tx.db(), account, id, now).await?.ok_or(UNKNOWN)?;
     tx.count(LIST, record.created_at, -1);
+    tx.removed(AUDITED, id);
     Ok(DeleteFileResponse {})
 }

@@ -8,7 +8,7 @@ use proto::{At, Check, Faults};
 use sha2::{Digest, Sha256};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Addresses, LIST, Record, Source, removal, rules, store};
+use super::{Addresses, LIST, Record, Source, audit, removal, rules, store};
 use crate::Error;
 
 /// The place of uploads among the files of this service.
@@ -95,6 +95,7 @@ async fn create(
     let record = Record { created_at: now, ..record.clone() };
     if store::insert(tx.db(), account, &record).await? {
         tx.count(LIST, now, 1);
+        audit(tx, &record);
     }
     Ok(UploadFileResponse { data: Some(addresses.show(account, record, now)) })
 }

@@ -167,6 +167,7 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteHoursRequest) -> Result<DeleteHou
     let record = find(tx, &input.id).await?.ok_or(UNKNOWN)?;
     rules::check_removable(record.status)?;
     store::delete(tx.db(), account, record.id).await?;
+    tx.removed("hour_entry", record.id);
     Ok(DeleteHoursResponse {})
 }
 

@@ -19,6 +19,8 @@ use crate::refer::{CLIENT, DEAL, INVOICE};
 use crate::{Error, project};
 
 const UNKNOWN: Error = Error::NotFound("note");
+/// What the audit log calls it.
+const AUDITED: &str = "note";
 
 pub struct Notes {
     pub db: Db,
@@ -84,6 +86,7 @@ async fn create(tx: &mut Tx<'_>, input: &CreateNoteRequest) -> Result<CreateNote
     let record = Record { id: tx.id(), body: given.body, about, created_at: now, updated_at: now };
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
+    tx.changed(AUDITED, record.id, &Note::from(record.clone()));
     Ok(CreateNoteResponse { data: Some(record.into()) })
 }
 
@@ -123,5 +126,6 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteNoteRequest) -> Result<DeleteNote
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;
     let created_at = store::delete(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
     tx.count(LIST, created_at, -1);
+    tx.removed(AUDITED, id);
     Ok(DeleteNoteResponse {})
 }

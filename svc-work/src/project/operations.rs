@@ -34,6 +34,7 @@ pub async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Res
     }
     tx.count(LIST, now, 1);
     events::created(tx, &record);
+    tx.changed("project", record.id, &Project::from(record.clone()));
     Ok(record)
 }
 

@@ -19,6 +19,8 @@ use crate::refer::{CLIENT, DEAL};
 use crate::{Error, project};
 
 const UNKNOWN: Error = Error::NotFound("task");
+/// What the audit log calls it.
+const AUDITED: &str = "task";
 
 pub struct Tasks {
     pub db: Db,
@@ -111,6 +113,7 @@ async fn create(tx: &mut Tx<'_>, input: &CreateTaskRequest) -> Result<CreateTask
     let record = Record { id: tx.id(), values, about, completed_at: None, created_at: now, updated_at: now };
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
+    audit(tx, &record);
     Ok(CreateTaskResponse { data: Some(record.into()) })
 }
 
@@ -141,6 +144,7 @@ async fn update(tx: &mut Tx<'_>, input: &UpdateTaskRequest) -> Result<UpdateTask
         record.values = values;
         record.updated_at = tx.now();
         store::update(tx.db(), account, &record).await?;
+        audit(tx, &record);
     }
     Ok(UpdateTaskResponse { data: Some(record.into()) })
 }
@@ -152,6 +156,7 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteTaskRequest) -> Result<DeleteTask
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;
     let created_at = store::delete(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
     tx.count(LIST, created_at, -1);
+    tx.removed(AUDITED, id);
     Ok(DeleteTaskResponse {})
 }
 
@@ -161,5 +166,11 @@ async fn set_completed(tx: &mut Tx<'_>, text: &str, completed: bool) -> Result<T
     let (account, now) = (tx.account(), tx.now());
     let id = id::parse(text).ok_or(UNKNOWN)?;
     let record = store::set_completed(tx.db(), account, id, completed, now).await?.ok_or(UNKNOWN)?;
+    audit(tx, &record);
     Ok(record.into())
+}
+
+/// Keeps a task in the audit log as it is now.
+fn audit(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed(AUDITED, record.id, &Task::from(record.clone()));
 }

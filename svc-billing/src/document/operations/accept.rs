@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::family::Family;
 use super::finalize::make_final;
-use super::{Known, answer, log};
+use super::{Known, answer, audit, log};
 use crate::Error;
 use crate::document::rules::search;
 use crate::document::rules::standing::ACCEPTED;
@@ -32,6 +32,7 @@ pub async fn accept(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document
         let search_text = search::with_number(record);
         store::update_content(tx.db(), account, record, &search_text).await?;
         log(tx, record.id, "accepted", json!({}), None).await?;
+        audit(tx, record);
         events::accepted(tx, record);
         events::status_changed(tx, record, &from).await?;
     }

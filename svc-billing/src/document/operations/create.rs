@@ -7,6 +7,7 @@ use proto::api::Fault;
 use proto::billing::{Document, DocumentInput, GenerationMode};
 use proto::{At, Faults};
 
+use super::audit_new;
 use super::family::apply;
 use crate::clients::{self, Named};
 use crate::document::rules::standing::{self, Claim, DRAFT, OPEN, PAID};
@@ -99,6 +100,7 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
     };
     let numbering = numbering(&record, &known.settings, &given.number);
     record.number = insert(tx, &record, &draft, &numbering).await?;
+    audit_new(tx, &record, &rows);
     tx.count(kind.name(), now, 1);
     events::created(tx, &record);
     let born = if is_final { OPEN } else { DRAFT };

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::create::{after, insert, numbering};
 use super::family::{Family, apply, settle};
-use super::{Known, answer, log};
+use super::{Known, answer, audit_new, log};
 use crate::document::rules::amounts::{Row, amounts, vat_groups};
 use crate::document::rules::search;
 use crate::document::store::{self, Draft, StoredRow};
@@ -121,6 +121,7 @@ async fn make(
     let draft = Draft { rows, parties: parties.as_ref(), search_text: &search_text };
     let numbering = numbering(&record, &settings.settings, "");
     record.number = insert(tx, &record, &draft, &numbering).await?;
+    audit_new(tx, &record, rows);
     tx.count(record.kind.name(), record.created_at, 1);
     events::created(tx, &record);
     answer(tx, known, record.id).await

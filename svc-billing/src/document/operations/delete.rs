@@ -27,5 +27,6 @@ pub async fn delete(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document
     let gone = answer(tx, known, record.id).await?;
     store::delete(tx.db(), account, record).await?;
     tx.count(kind.name(), record.created_at, -1);
+    tx.removed(kind.name(), record.id);
     Ok(gone)
 }

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use chrono_tz::Tz;
 use rust_decimal::Decimal;
 
-use super::at_midnight;
+use super::{at_midnight, audit};
 use crate::Error;
 use crate::document::rules::standing::{self, Claim, Standing};
 use crate::document::{Kind, Record, events, store};
@@ -121,6 +121,7 @@ pub async fn settle(
         record.version += 1;
         record.updated_at = now;
         store::update_standing(tx.db(), account, record, standing).await?;
+        audit(tx, record);
         if record.kind == Kind::Invoice {
             online::follow_invoice(tx, record.id, record.open_amount).await?;
         }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::create::numbering;
 use super::family::{Family, apply, settle};
-use super::{Known, answer, log};
+use super::{Known, answer, audit, log};
 use crate::clients;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::search;
@@ -89,6 +89,7 @@ pub async fn make_final(
             break;
         }
     }
+    audit(tx, record);
     settle_others(tx, family, before).await
 }
 

@@ -30,8 +30,9 @@ use proto::relations::Relation;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::rules::amounts::Row;
 use super::store::{self, NewHistory};
-use super::{Kind, Links, answer};
+use super::{Kind, Links, Record, answer};
 use crate::Error;
 
 /// What an operation on an existing document needs besides the request.
@@ -49,6 +50,18 @@ async fn answer(tx: &mut Tx<'_>, known: &Known, id: Uuid) -> Result<Document, Er
     let found = store::find(tx.db(), account, known.kind, id).await?;
     let full = found.ok_or(Error::NotFound(known.kind.name()))?;
     Ok(answer::document(account, &known.links, &full))
+}
+
+/// Keeps a document in the audit log as it is now.
+fn audit(tx: &mut Tx<'_>, record: &Record) {
+    let image = answer::header(tx.account(), record);
+    tx.changed(record.kind.name(), record.id, &image);
+}
+
+/// The same for a new one, with its rows.
+fn audit_new(tx: &mut Tx<'_>, record: &Record, rows: &[Row]) {
+    audit(tx, record);
+    tx.changed(&format!("{}_rows", record.kind.name()), record.id, &answer::only_rows(record, rows));
 }
 
 /// Keeps what happened to a document.

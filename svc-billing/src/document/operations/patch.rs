@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::create::check_dates;
 use super::family::Family;
-use super::{Known, answer, at_midnight, log};
+use super::{Known, answer, at_midnight, audit, log};
 use crate::document::rules::search;
 use crate::document::rules::standing::{CREDITED, PAID};
 use crate::document::{Kind, Record, events, store};
@@ -51,6 +51,7 @@ pub async fn patch(
         record.updated_at = now;
         store::update_content(tx.db(), account, &record, &search::with_number(&record)).await?;
         log(tx, record.id, "changed", Value::Object(changes), None).await?;
+        audit(tx, &record);
         events::status_changed(tx, &record, &from).await?;
         if record.kind == Kind::Invoice && record.payment_status != from {
             // A status that was set by hand leaves the amounts alone.

@@ -3,7 +3,7 @@
 use chassis::{Tx, id};
 use serde_json::json;
 
-use super::log;
+use super::{audit, log};
 use crate::Error;
 use crate::document::{Kind, store};
 
@@ -14,6 +14,10 @@ pub async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Res
     let (account, now) = (tx.account(), tx.now());
     let id = id::parse(id).ok_or(Error::NotFound(Kind::Quote.name()))?;
     if store::set_project(tx.db(), account, id, project_number, now).await? {
+        let found = store::find(tx.db(), account, Kind::Quote, id).await?;
+        if let Some(quote) = found {
+            audit(tx, &quote.record);
+        }
         return log(tx, id, "converted", json!({"project_number": project_number}), None).await;
     }
     let found = store::find(tx.db(), account, Kind::Quote, id).await?;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::family::Family;
 use super::finalize::make_final;
-use super::{Known, log};
+use super::{Known, audit, log};
 use crate::document::letter::Letter;
 use crate::document::{Kind, Record, attachment, events, store};
 use crate::{Error, identity};
@@ -43,6 +43,7 @@ pub async fn send(
     record.version += 1;
     record.updated_at = now;
     store::mark_sent(tx.db(), account, record).await?;
+    audit(tx, &Record { sent_at: Some(now), ..record.clone() });
     events::status_changed(tx, record, &from).await?;
 
     let addresses: Vec<String> = to.iter().chain(&cc).map(|one| one.email.to_string()).collect();

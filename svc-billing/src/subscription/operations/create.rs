@@ -5,6 +5,7 @@ use proto::At;
 use proto::billing::{SubscriptionInput, SubscriptionItem};
 use rust_decimal::Decimal;
 
+use super::{audit, audit_lines};
 use crate::clients::{self, Named};
 use crate::document::operations::check_client;
 use crate::document::rules::search;
@@ -54,5 +55,7 @@ pub async fn create(
     store::insert(tx.db(), account, &record, record.due_at(zone)).await?;
     store::replace_lines(tx.db(), account, record.id, &lines).await?;
     tx.count(LIST, now, 1);
+    audit(tx, &record);
+    audit_lines(tx, &record, &lines);
     Ok(answer::item(&record))
 }

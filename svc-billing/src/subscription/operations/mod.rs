@@ -13,8 +13,9 @@ pub use patch::patch;
 
 use chassis::Tx;
 
-use super::{Full, Record, store};
+use super::{Full, Record, answer, store};
 use crate::Error;
+use crate::document::rules::amounts::Row;
 
 const UNKNOWN: Error = Error::NotFound("subscription");
 
@@ -34,5 +35,17 @@ async fn save(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
     record.updated_at = tx.now();
     record.failures = 0;
     record.last_error.clear();
-    store::update(tx.db(), account, record, record.due_at(zone)).await
+    store::update(tx.db(), account, record, record.due_at(zone)).await?;
+    audit(tx, record);
+    Ok(())
+}
+
+/// Keeps a subscription in the audit log as it is now.
+pub fn audit(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed("subscription", record.id, &answer::item(record));
+}
+
+/// The same for its lines, which rarely change.
+fn audit_lines(tx: &mut Tx<'_>, record: &Record, lines: &[Row]) {
+    tx.changed("subscription_lines", record.id, &answer::only_lines(record, lines));
 }

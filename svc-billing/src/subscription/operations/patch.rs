@@ -6,7 +6,7 @@ use proto::At;
 use proto::api::Fault;
 use proto::billing::{SubscriptionItem, SubscriptionPatch};
 
-use super::{UNKNOWN, lock, save};
+use super::{UNKNOWN, audit_lines, lock, save};
 use crate::subscription::rules::plan::{Plan, Status};
 use crate::subscription::rules::{lines, terms};
 use crate::subscription::{answer, store};
@@ -60,6 +60,7 @@ pub async fn patch(
     if let Some((lines, amounts)) = &replaced {
         record.set_amounts(lines, amounts);
         store::replace_lines(tx.db(), account, record.id, lines).await?;
+        audit_lines(tx, record, lines);
     }
     save(tx, record).await?;
     Ok(answer::item(record))

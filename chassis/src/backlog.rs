@@ -1,0 +1,61 @@
+//! What waits, measured for operators: how old the oldest undelivered event and mail are, and how many were given up.
+//! Looks at the rows of all accounts, as dead letters do; every replica measures the same.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::db::Db;
+use crate::error::Error;
+use crate::service::chain;
+
+const EVERY: Duration = Duration::from_secs(15);
+
+/// Measures until the process ends.
+pub(crate) async fn watch(db: Db) {
+    let mut beat = tokio::time::interval(EVERY);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        beat.tick().await;
+        if let Err(error) = measure(&db).await {
+            tracing::warn!(error = chain(&error), "what waits could not be measured");
+        }
+    }
+}
+
+async fn measure(db: &Db) -> Result<(), Error> {
+    let now = db.clock.now();
+    let mut connection = db.read().await?;
+    let events: Vec<(String, Option<f64>, i64)> = sqlx::query_as(
+        "select listener, extract(epoch from $1 - min(occurred_at) filter (where dead_at is null))::float8,
+            count(*) filter (where dead_at is not null)
+         from outbox group by listener",
+    )
+    .bind(now)
+    .fetch_all(&mut *connection)
+    .await?;
+    let (mail_age, dead_mails): (Option<f64>, i64) = sqlx::query_as(
+        "select (select extract(epoch from $1 - min(created_at))::float8 from mail where status = 'queued'),
+            (select count(*) from mail where status = 'dead')",
+    )
+    .bind(now)
+    .fetch_one(&mut *connection)
+    .await?;
+    connection.done();
+    // Also those for whom nothing waits: a gauge keeps what it was last told.
+    let mut events: HashMap<String, (f64, i64)> =
+        events.into_iter().map(|(name, age, dead)| (name, (age.unwrap_or_default(), dead))).collect();
+    for listener in db.listeners.iter() {
+        events.entry(listener.name.clone()).or_default();
+    }
+    for (listener, (age, dead)) in events {
+        metrics::gauge!("outbox_age_seconds", "listener" => listener.clone()).set(age);
+        metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(dead));
+    }
+    metrics::gauge!("mail_age_seconds").set(mail_age.unwrap_or_default());
+    metrics::gauge!("mail_dead_letters").set(as_f64(dead_mails));
+    Ok(())
+}
+
+fn as_f64(count: i64) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
+}

@@ -1,0 +1,124 @@
+//! The audit log over the whole path of a request: every operation that changes something is in it.
+
+use chassis::testing::TestCaller;
+use gateway::testing::{Answer, Api};
+use http::Method;
+use proto::api::audit_service_client::AuditServiceClient;
+use proto::api::{AuditEntry, ListAuditRequest};
+use serde_json::{Value, json};
+use tonic::transport::{Channel, Endpoint};
+
+use crate::coverage::{JSON, all_operations, owned_ids, path_of, upload};
+use crate::support::Mesh;
+
+fn relations(mesh: &Mesh) -> Channel {
+    Endpoint::from_shared(format!("http://{}", mesh.relations_address())).unwrap().connect_lazy()
+}
+
+async fn entries(mesh: &Mesh, account: &chassis::Account, wanted: ListAuditRequest) -> Vec<AuditEntry> {
+    let caller = TestCaller::mesh(account, &mesh.clock);
+    let answer = AuditServiceClient::new(relations(mesh)).list_audit(caller.request(wanted)).await.unwrap();
+    answer.into_inner().entries
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_change_is_kept_with_who_asked_for_it_and_what_it_was_before() {
+    let mesh = Mesh::start().await;
+    let (api, account) = mesh.api_of_new_account(&["relations.read", "relations.write"]).await;
+    let created = api.post("/v1/clients", json!({"company_name": "Bakery"})).await.expect(201);
+    let id = created.at("/data/id").as_str().unwrap().to_owned();
+    let path = format!("/v1/clients/{id}");
+    let changed = api.patch(&path, json!({"company_name": "Butcher"})).await.expect(200);
+    api.patch(&path, json!({"company_name": "Butcher"})).await.expect(200);
+
+    let wanted = ListAuditRequest { entity_id: id.clone(), ..ListAuditRequest::default() };
+    let found = entries(&mesh, &account, wanted).await;
+    assert_eq!(found.len(), 2, "a change of nothing is none");
+    let (last, first) = (&found[0], &found[1]);
+    assert_eq!((last.entity_type.as_str(), last.entity_id.as_str()), ("client", id.as_str()));
+    assert_eq!(last.method, "/admin.relations.v1.ClientService/UpdateClient");
+    assert_eq!(last.request_id, changed.header("x-request-id").unwrap());
+    assert!(api.key().contains(&last.actor), "the public part of the key");
+    assert_eq!(json_of(&last.before)["company_name"], "Bakery");
+    assert_eq!(json_of(&last.after)["company_name"], "Butcher");
+    assert_eq!((first.before.as_str(), &json_of(&first.after)["company_name"]), ("", &json!("Bakery")));
+
+    let (_, stranger) = mesh.api_of_new_account(&["relations.read"]).await;
+    let wanted = ListAuditRequest { entity_id: id, ..ListAuditRequest::default() };
+    assert!(entries(&mesh, &stranger, wanted).await.is_empty());
+}
+
+/// What makes each operation succeed, where a body for all does not.
+fn body_for(path: &str, things: &[(&str, String)]) -> Value {
+    let id = |prefix: &str| things.iter().find(|(of, _)| *of == prefix).map_or("", |(_, id)| id.as_str());
+    match path {
+        "/v1/clients/{id}/links" => json!({"client_id": id("person")}),
+        "/v1/deals/{id}/move" => json!({"status": "won"}),
+        "/v1/deals/{id}/lose" | "/v1/deals/{id}/win" => json!({}),
+        "/v1/invoices/{id}/credit" => json!({"credit_all": true}),
+        _ => json!({
+            "company_name": "Changed", "client_id": id("/v1/clients/"), "event": "some.event", "title": "Changed",
+            "name": "Changed", "body": "Changed", "amount": 1, "to": "a@example.com", "subject": "Changed",
+            "message": "M", "rows": [{"name": "Row", "unit_price": 10}], "status": "active",
+        }),
+    }
+}
+
+/// Whether the log of any service has an entry of the request that was answered so.
+async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
+    let request_id = answer.header("x-request-id").unwrap();
+    let mut connection = mesh.database.connect().await;
+    for schema in ["relations", "automation", "billing", "crm", "work", "support"] {
+        let sql = format!("select exists (select from {schema}.audit where request_id = $1 and method = $2)");
+        let found: bool = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .bind(request_id)
+            .bind(method)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        if found {
+            return true;
+        }
+    }
+    false
+}
+
+/// Operations that change no record: an event is heard, and what follows from it is kept where it happens.
+const NO_CHANGE: [&str; 1] = ["/v1/webhooks/trigger"];
+
+async fn things_of(mesh: &Mesh, api: &Api, account: &chassis::Account) -> Vec<(&'static str, String)> {
+    let mut things = owned_ids(api).await;
+    things.push(("/v1/files/", upload(mesh, account).await));
+    let person = api.post("/v1/clients", json!({"firstname": "Sanne"})).await.expect(201);
+    things.push(("person", person.at("/data/id").as_str().unwrap().to_owned()));
+    things
+}
+
+#[tokio::test]
+async fn every_operation_that_changes_something_leaves_an_entry() {
+    let mesh = Mesh::start_with(&["--rate-per-minute", "0"]).await;
+    let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
+    let (api, account) = mesh.api_of_new_account(&all).await;
+    let mut unseen = Vec::new();
+    let operations = all_operations().into_iter().filter(|it| !it.is_public() && it.method != Method::GET);
+    for operation in operations.filter(|operation| !NO_CHANGE.contains(&operation.path.as_str())) {
+        // New ones for each: another operation may have ended them.
+        let things = things_of(&mesh, &api, &account).await;
+        let known = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix));
+        let path = path_of(&operation, known.map_or("", |(_, id)| id));
+        let body = body_for(&operation.path, &things).to_string();
+        let answer = api.send(operation.method.clone(), &path, JSON, body).await;
+        let what = format!("{} {}", operation.method, operation.path);
+        if answer.status.is_success() {
+            assert!(is_kept(&mesh, &answer, operation.grpc_path.as_str()).await, "{what} leaves no entry");
+        } else {
+            unseen.push(format!("{what}: {}", String::from_utf8_lossy(&answer.body)));
+        }
+    }
+    // What needs more than one thing has tests of its own, under the same check of every transaction.
+    assert!(unseen.len() <= 4, "{unseen:#?}");
+}
