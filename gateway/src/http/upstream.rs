@@ -8,6 +8,7 @@ use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
+use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 use tower::retry::budget::{Budget, TpsBudget};
 
@@ -57,7 +58,17 @@ pub async fn call(peer: &Peer, budget: &TpsBudget, outgoing: &Outgoing) -> Resul
 }
 
 async fn attempt(peer: &Peer, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
-    let mut grpc = Grpc::new(peer.channel()).max_decoding_message_size(MAX_ANSWER);
+    let replica = peer.choose();
+    let answer = ask(replica.channel.clone(), outgoing).await;
+    // The next attempt, of this and of every other request, goes elsewhere.
+    if answer.as_ref().is_err_and(is_transport) {
+        replica.failed();
+    }
+    answer
+}
+
+async fn ask(channel: Channel, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_ANSWER);
     grpc.ready().await.map_err(|error| {
         let mut status = Status::unavailable("the service cannot be reached");
         status.set_source(std::sync::Arc::new(error));
