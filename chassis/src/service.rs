@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::config::{PeerAddress, ServiceSettings, Settings, with_files};
 use crate::db::{self, Db};
 use crate::dead_letters;
+use crate::doctor;
 use crate::error::Error;
 use crate::files::Files;
 use crate::idempotency;
@@ -35,6 +36,8 @@ pub trait Service: Send + Sync + 'static {
     const NAME: &'static str;
     /// One line for `--help`.
     const ABOUT: &'static str;
+    /// Whether it uses [`Runtime::files`].
+    const KEEPS_FILES: bool = false;
 
     /// The migrations of its own tables; versions from 1001 on, below are the chassis'.
     fn migrations() -> &'static Migrator;
@@ -83,6 +86,7 @@ pub trait Service: Send + Sync + 'static {
 pub struct Definition {
     pub name: &'static str,
     pub about: &'static str,
+    pub keeps_files: bool,
     pub migrations: &'static Migrator,
     pub options: fn(clap::Command) -> clap::Command,
     pub check: fn(&Runtime) -> Result<(), String>,
@@ -112,6 +116,7 @@ impl Definition {
         Self {
             name: S::NAME,
             about: S::ABOUT,
+            keeps_files: S::KEEPS_FILES,
             migrations: S::migrations(),
             options: S::options,
             check: S::check,
@@ -315,6 +320,7 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
     routes.add_service(mail::key_server(runtime.db.clone()));
     routes.add_service(references::server(service.referables, runtime.db.clone()));
+    routes.add_service(doctor::server(service, runtime.clone()));
     (service.routes)(runtime, &mut routes);
     routes
 }

@@ -23,23 +23,31 @@ pub struct Mesh {
 /// What most tests need: everything that relations asks for.
 pub const RELATIONS: &[&str] = &["relations.read", "relations.write"];
 
+/// The schemas of all services and of the gateway.
+pub async fn database() -> TestDatabase {
+    TestDatabase::new(&[
+        ("gateway", &gateway::MIGRATIONS),
+        ("relations", Relations::migrations()),
+        ("automation", Automation::migrations()),
+        ("billing", Billing::migrations()),
+        ("crm", Crm::migrations()),
+        ("work", Work::migrations()),
+        ("support", Support::migrations()),
+    ])
+    .await
+}
+
 impl Mesh {
     pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
     pub async fn start_with(flags: &[&str]) -> Self {
-        let database = TestDatabase::new(&[
-            ("gateway", &gateway::MIGRATIONS),
-            ("relations", Relations::migrations()),
-            ("automation", Automation::migrations()),
-            ("billing", Billing::migrations()),
-            ("crm", Crm::migrations()),
-            ("work", Work::migrations()),
-            ("support", Support::migrations()),
-        ])
-        .await;
-        let clock = testing::clock();
+        Self::start_at(testing::clock(), flags).await
+    }
+
+    pub async fn start_at(clock: Clock, flags: &[&str]) -> Self {
+        let database = database().await;
         let relations = testing::start::<Relations>(database.url(), &clock).await;
         let automation = testing::start::<Automation>(database.url(), &clock).await;
         let files = tempfile::tempdir().unwrap();
@@ -65,6 +73,11 @@ impl Mesh {
 
     pub fn relations_address(&self) -> std::net::SocketAddr {
         self.services[0].address
+    }
+
+    /// What a gateway is told of the services.
+    pub fn peers(&self) -> &[String] {
+        &self.peers
     }
 
     /// For what internal teams do with work over gRPC.
