@@ -8,16 +8,17 @@ use chrono::TimeDelta;
 use serde_json::Value;
 use svc_relations::Relations;
 use svc_work::Work;
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::support::Mesh;
 
-async fn doctor(mesh: &Mesh, peers: &[String], arguments: &[&str]) -> Output {
+async fn doctor(mesh: &Mesh, peers: &[String], secret: &str, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gateway"))
         .arg("doctor")
         .args(arguments)
         .env("DATABASE_URL", mesh.database.url())
-        .env("CONTEXT_SECRET", testing::secret())
+        .env("CONTEXT_SECRET", secret)
         .env("PEERS", peers.join(","))
         .output()
         .await
@@ -26,7 +27,11 @@ async fn doctor(mesh: &Mesh, peers: &[String], arguments: &[&str]) -> Output {
 
 /// What is not ok: whose, what, how bad, and what was seen. Each says what to do.
 async fn complaints(mesh: &Mesh, peers: &[String]) -> (bool, Vec<[String; 4]>) {
-    let output = doctor(mesh, peers, &["--json"]).await;
+    complaints_with(mesh, peers, testing::secret()).await
+}
+
+async fn complaints_with(mesh: &Mesh, peers: &[String], secret: &str) -> (bool, Vec<[String; 4]>) {
+    let output = doctor(mesh, peers, secret, &["--json"]).await;
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("no report: {}", String::from_utf8_lossy(&output.stderr)));
     assert_eq!(report["ok"], output.status.success());
@@ -53,9 +58,10 @@ fn with(mesh: &Mesh, name: &str, url: &str) -> Vec<String> {
     others.chain([format!("{name}={url}")]).collect()
 }
 
-async fn relations_at(mesh: &Mesh, ahead: TimeDelta) -> Started {
+async fn relations_at(mesh: &Mesh, ahead: TimeDelta, mail: &TempDir) -> Started {
     let clock = Clock::held_at(Clock::system().now() + ahead);
-    testing::start::<Relations>(mesh.database.url(), &clock).await
+    let flags = ["--mail-dir", mail.path().to_str().unwrap()];
+    testing::start_with::<Relations>(mesh.database.url(), &clock, &flags).await
 }
 
 #[tokio::test]
@@ -66,7 +72,7 @@ async fn nothing_is_wrong_with_a_mesh_that_is_well() {
     let known = |complaint: &[String; 4]| ["role", "settings"].contains(&complaint[1].as_str());
     assert!(complaints.iter().all(known), "{complaints:?}");
 
-    let table = doctor(&mesh, mesh.peers(), &[]).await;
+    let table = doctor(&mesh, mesh.peers(), testing::secret(), &[]).await;
     let table = String::from_utf8(table.stdout).unwrap();
     for (who, check) in [
         ("gateway", "database"),
@@ -104,7 +110,8 @@ async fn a_migration_that_is_missing_is_named_with_its_service() {
         sqlx::query(sql).execute(&mut connection).await.unwrap();
     }
     let failures = failures(&mesh, mesh.peers()).await;
-    let seen: Vec<_> = failures.iter().map(|[who, check, _, saw]| (&**who, &**check, &**saw)).collect();
+    let seen: Vec<_> =
+        failures.iter().map(|[who, check, _, saw]| (who.as_str(), check.as_str(), saw.as_str())).collect();
     assert_eq!(seen.len(), 3, "{seen:?}");
     assert_eq!(seen[0], ("billing", "migrations", "not applied: 1003 subscriptions"));
     assert!(seen[1].0 == "crm" && seen[1].2.contains("does not exist"), "{seen:?}");
@@ -114,8 +121,9 @@ async fn a_migration_that_is_missing_is_named_with_its_service() {
 #[tokio::test]
 async fn a_clock_that_is_wrong_is_told_even_if_it_makes_tokens_useless() {
     let mesh = Mesh::start_at(Clock::system(), &[]).await;
+    let mail = tempfile::tempdir().unwrap();
     for (ahead, side) in [(TimeDelta::minutes(10), "ahead"), (TimeDelta::minutes(-10), "behind")] {
-        let relations = relations_at(&mesh, ahead).await;
+        let relations = relations_at(&mesh, ahead, &mail).await;
         let failures = failures(&mesh, &with(&mesh, "relations", &relations.url())).await;
         let clocks: Vec<_> = failures.iter().filter(|[_, check, _, _]| check == "clock").collect();
         assert_eq!(clocks.len(), failures.len(), "nothing else is wrong: {failures:?}");
@@ -127,11 +135,10 @@ async fn a_clock_that_is_wrong_is_told_even_if_it_makes_tokens_useless() {
 #[tokio::test]
 async fn another_secret_is_told_apart_from_a_wrong_clock() {
     let mesh = Mesh::start_at(Clock::system(), &[]).await;
-    let flags = ["--context-secret", "another secret for tests"];
-    let relations = testing::start_with::<Relations>(mesh.database.url(), &Clock::system(), &flags).await;
-    let failures = failures(&mesh, &with(&mesh, "relations", &relations.url())).await;
-    assert_eq!(failures.len(), 1, "{failures:?}");
-    assert_eq!(failures[0][3], "it refuses the context token");
+    let (well, complaints) = complaints_with(&mesh, mesh.peers(), "another secret for tests").await;
+    assert!(!well);
+    let refused = complaints.iter().filter(|complaint| complaint[3] == "it refuses the context token");
+    assert_eq!(refused.count(), mesh.peers().len(), "{complaints:?}");
 }
 
 #[tokio::test]
@@ -142,10 +149,10 @@ async fn a_folder_that_cannot_be_written_to_and_a_mail_server_that_is_away_are_t
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let peers = mesh.peers().iter().filter(|peer| !peer.starts_with("work=")).cloned().collect::<Vec<_>>();
     let (peers, smtp) = (peers.join(","), format!("smtp://{gone}"));
-    let flags = ["--peers", &*peers, "--files-dir", folder.to_str().unwrap(), "--smtp-url", &*smtp];
+    let flags = ["--peers", &peers, "--files-dir", folder.to_str().unwrap(), "--smtp-url", &smtp];
     let work = testing::start_with::<Work>(mesh.database.url(), &Clock::system(), &flags).await;
     let failures = failures(&mesh, &with(&mesh, "work", &work.url())).await;
-    let seen: Vec<_> = failures.iter().map(|[who, check, _, _]| (&**who, &**check)).collect();
+    let seen: Vec<_> = failures.iter().map(|[who, check, _, _]| (who.as_str(), check.as_str())).collect();
     assert_eq!(seen, [("work", "storage"), ("work", "mail")], "{failures:?}");
     assert!(failures[0][3].contains(folder.to_str().unwrap()), "{failures:?}");
 }

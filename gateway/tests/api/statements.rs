@@ -40,6 +40,10 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
+fn kind(path: &Path) -> &str {
+    path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+}
+
 /// Every source of the product, without what tests only.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
@@ -51,7 +55,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
             ["testing", "tests", "target", "examples"].contains(&name.as_str()) || name.ends_with("tests.rs");
         if path.is_dir() && !tests && !name.starts_with('.') {
             sources(&path, found);
-        } else if !tests && (name.ends_with(".rs") || name.ends_with(".sql")) {
+        } else if !tests && ["rs", "sql"].contains(&kind(&path)) {
             found.push(path);
         }
     }
@@ -126,13 +130,15 @@ fn no_statement_asks_for_what_a_distributed_database_refuses() {
     for path in files {
         let name = path.strip_prefix(&root).unwrap().display().to_string();
         let source = std::fs::read_to_string(&path).unwrap();
-        let texts = if name.ends_with(".sql") { vec![source] } else { quoted(&source) };
-        for sql in texts.iter().filter(|text| name.ends_with(".sql") || is_sql(text)).map(|text| plain(text))
-        {
+        let migration = kind(&path) == "sql";
+        let texts = if migration { vec![source] } else { quoted(&source) };
+        for sql in texts.iter().filter(|text| migration || is_sql(text)).map(|text| plain(text)) {
             statements += 1;
             for (word, why) in FORBIDDEN.iter().filter(|(word, _)| sql.contains(word)) {
                 match ALLOWED.iter().position(|(file, allowed, _)| *file == name && allowed == word) {
-                    Some(place) => drop(used.insert(place)),
+                    Some(place) => {
+                        used.insert(place);
+                    }
                     None => wrong.push(format!("{name}: `{word}` ({why}) in: {sql}")),
                 }
             }

@@ -48,18 +48,20 @@ impl Mesh {
 
     pub async fn start_at(clock: Clock, flags: &[&str]) -> Self {
         let database = database().await;
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
-        let automation = testing::start::<Automation>(database.url(), &clock).await;
         let files = tempfile::tempdir().unwrap();
+        let folder = files.path().to_str().unwrap();
+        let alone = ["--mail-dir", folder];
+        let relations = testing::start_with::<Relations>(database.url(), &clock, &alone).await;
+        let automation = testing::start_with::<Automation>(database.url(), &clock, &alone).await;
         let relations_peer = format!("relations={}", relations.url());
-        let own_flags = ["--peers", &relations_peer, "--files-dir", files.path().to_str().unwrap()];
+        let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &relations_peer];
         let billing = testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
         let support = testing::start_with::<Support>(database.url(), &clock, &own_flags).await;
-        let crm = testing::start_with::<Crm>(database.url(), &clock, &["--peers", &relations_peer]).await;
+        let crm = testing::start_with::<Crm>(database.url(), &clock, &own_flags).await;
         let mut peers =
             vec![relations_peer, format!("billing={}", billing.url()), format!("crm={}", crm.url())];
         let known = peers.join(",");
-        let own_flags = ["--peers", &known, "--files-dir", files.path().to_str().unwrap()];
+        let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &known];
         let work = testing::start_with::<Work>(database.url(), &clock, &own_flags).await;
         peers.extend([
             format!("automation={}", automation.url()),
