@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# One copy of the mesh on this machine: its ports, its state folder, its processes. Sourced by up and down.
+# One copy of the mesh on this machine: its ports, its state folder, its processes. Sourced by up, down and those that
+# use what is up. A process is called by its program (`billing`), further replicas by a number too (`billing-2`).
 # shellcheck disable=SC2034 # the names below are for them
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -19,54 +20,97 @@ else
     STATE="$ROOT/.local/up-$PORT_BASE"
 fi
 
-# port_of NAME [OFFSET]: the gateway's is the base, the services follow in their order.
+# Replicas beyond the first have their ports this much higher.
+REPLICA_STEP=30
+# How many of each program run; up --replicas sets it.
+REPLICAS="${REPLICAS:-1}"
+
+# program_of PROCESS: `billing` of `billing-2`.
+program_of() { printf '%s' "${1%%-*}"; }
+
+# replicas_of PROGRAM: the names of its processes.
+replicas_of() {
+    local number
+    printf '%s' "$1"
+    for ((number = 2; number <= REPLICAS; number++)); do printf ' %s-%s' "$1" "$number"; done
+}
+
+# processes: all of them, gateways first.
+processes() {
+    local name
+    for name in gateway $SERVICES; do printf '%s ' "$(replicas_of "$name")"; done
+}
+
+# port_of PROCESS [OFFSET]: the gateway's is the base, the services follow in their order.
 port_of() {
-    local offset=0 name
-    if [ "$1" != gateway ]; then
+    local offset=0 name program number=1
+    program="$(program_of "$1")"
+    case "$1" in *-*) number="${1##*-}" ;; esac
+    if [ "$program" != gateway ]; then
         for name in $SERVICES; do
             offset=$((offset + 1))
-            if [ "$name" = "$1" ]; then break; fi
+            if [ "$name" = "$program" ]; then break; fi
         done
     fi
-    echo $((PORT_BASE + offset + ${2:-0}))
+    echo $((PORT_BASE + offset + ${2:-0} + (number - 1) * REPLICA_STEP))
 }
 
 metrics_port_of() { port_of "$1" 10; }
-MESH_PORT=$((PORT_BASE + 7))
-# Where support takes mail in.
-MAIL_PORT=$((PORT_BASE + 8))
+# mesh_port_of PROCESS: a gateway's own gRPC.
+mesh_port_of() { port_of "$1" 7; }
+MESH_PORT="$(mesh_port_of gateway)"
+# mail_port_of PROCESS: where support, the fourth service, takes mail in.
+mail_port_of() { port_of "$1" 4; }
 POSTGRES_PORT=$((PORT_BASE + 20))
-PORTS_USED=21
+# ports_used: how many in a row one copy needs.
+ports_used() { echo $((21 + (REPLICAS - 1) * REPLICA_STEP)); }
 # A little longer than the time in which a program finishes what is in progress (GRACE_MS).
 STOP_WITHIN=20
 
-binary_of() { if [ "$1" = gateway ]; then echo gateway; else echo "svc-$1"; fi; }
+binary_of() { if [ "$(program_of "$1")" = gateway ]; then echo gateway; else echo "svc-$(program_of "$1")"; fi; }
 role_of() { if [ "$1" = gateway ]; then echo gateway; else echo "svc_$1"; fi; }
 
 pid_of() { cat "$STATE/pids/$1" 2>/dev/null || true; }
 
-# is_up NAME: our process of that name runs.
+# is_up PROCESS: our process of that name runs.
 is_up() {
     local pid
     pid="$(pid_of "$1")"
     [ -n "$pid" ] && runs_as "$pid" "$(binary_of "$1")"
 }
 
-# stop_mesh: gateway first, so that nothing new comes in; then the services, all at once; then the database.
+# stop_mesh: gateways first, so that nothing new comes in; then the services, all at once; then the database.
 stop_mesh() {
-    local name pid waiting=()
-    for name in gateway $SERVICES; do
-        pid="$(pid_of "$name")"
-        if [ -n "$pid" ] && is_up "$name"; then
-            if [ "$name" = gateway ]; then
-                stop_process "$pid" "$STOP_WITHIN"
-            else
-                stop_process "$pid" "$STOP_WITHIN" &
-                waiting+=("$!")
-            fi
-        fi
-    done
-    for pid in ${waiting[@]+"${waiting[@]}"}; do wait "$pid" || true; done
+    stop_processes "$STATE"/pids/gateway*
+    stop_processes "$STATE"/pids/*
     rm -rf "$STATE/pids"
     if [ -d "$STATE/postgres" ]; then "$ROOT/deploy/postgres" stop "$STATE/postgres"; fi
+}
+
+# stop_processes FILE…: those whose numbers are in the files, at the same time.
+stop_processes() {
+    local file name waiting=()
+    for file in "$@"; do
+        name="$(basename "$file")"
+        if [ -f "$file" ] && is_up "$name"; then
+            stop_process "$(pid_of "$name")" "$STOP_WITHIN" &
+            waiting+=("$!")
+        fi
+    done
+    for file in ${waiting[@]+"${waiting[@]}"}; do wait "$file" || true; done
+}
+
+# use_database_url URL: sets PLAIN_URL, which has no password; programs of PostgreSQL get that by environment, because a
+# command line can be read by everyone on the machine.
+use_database_url() {
+    local rest="${1#*://}" user
+    PLAIN_URL="$1"
+    case "$rest" in *@*) user="${rest%%@*}" ;; *) user='' ;; esac
+    case "$user" in
+    *%*) ;;
+    *:*)
+        export PGPASSWORD="${user#*:}"
+        PLAIN_URL="${1%%://*}://${user%%:*}@${rest#*@}"
+        ;;
+    esac
 }

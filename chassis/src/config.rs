@@ -123,11 +123,12 @@ pub struct TlsSettings {
 /// What only services have: listeners of their events, mail and files.
 #[derive(Args, Clone, Debug)]
 pub struct ServiceSettings {
-    /// Who gets the events of this service: name=url, comma-separated; name=url;type;type for some types only
+    /// Who gets the events of this service: name=url, comma-separated; name=url;type;type for some types only;
+    /// name=url|url for one with replicas
     #[arg(long, env = "LISTENERS", value_delimiter = ',', global = true)]
     pub listeners: Vec<Listener>,
 
-    /// Other services: name=url, comma-separated
+    /// Other services: name=url, comma-separated; name=url|url for one with replicas
     #[arg(long, env = "PEERS", value_delimiter = ',', global = true)]
     pub peers: Vec<PeerAddress>,
 
@@ -185,7 +186,7 @@ fn file_size(text: &str) -> Result<usize, String> {
     size.ok_or_else(|| format!("must be a number from 1 to {LARGEST_FILE}"))
 }
 
-/// A service and where to find it.
+/// A service and where to find it; with several replicas, their addresses with `|` between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
     pub name: String,

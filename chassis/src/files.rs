@@ -177,15 +177,45 @@ impl Files {
         }
     }
 
+    /// Where they are, for an operator.
+    pub(crate) fn place(&self) -> String {
+        match &self.place {
+            Place::Bucket(store) => store.to_string(),
+            Place::Folder(folder, _) => format!("the folder {}", folder.display()),
+        }
+    }
+
+    /// Writes, reads and deletes a file of nobody's; says what went wrong.
+    pub(crate) async fn probe(&self, id: Uuid) -> Result<(), String> {
+        let key = Key::new(AccountId::trust(Uuid::nil()), "probes", id);
+        let (store, path) = (self.open().map_err(|error| chain(&*error))?, key.path(self.service));
+        let content = Bytes::copy_from_slice(id.as_bytes());
+        let told = |doing: &str, error: object_store::Error| format!("{doing} failed: {}", chain(&error));
+        let put = store.put_opts(&path, content.clone().into(), PutMode::Create.into()).await;
+        put.map_err(|error| told("writing", error))?;
+        let read = match store.get(&path).await {
+            Ok(found) => found.bytes().await,
+            Err(error) => Err(error),
+        };
+        // Deleted even if it could not be read.
+        store.delete(&path).await.map_err(|error| told("deleting", error))?;
+        let read = read.map_err(|error| told("reading", error))?;
+        if read == content { Ok(()) } else { Err("what was read is not what was written".to_owned()) }
+    }
+
     fn store(&self) -> Result<Arc<dyn ObjectStore>, Error> {
+        self.open().map_err(|error| unreachable(&*error))
+    }
+
+    fn open(&self) -> Result<Arc<dyn ObjectStore>, Box<dyn std::error::Error + Send + Sync>> {
         match &self.place {
             Place::Bucket(store) => Ok(Arc::clone(store)),
             Place::Folder(folder, opened) => {
                 if let Some(store) = opened.get() {
                     return Ok(Arc::clone(store) as Arc<dyn ObjectStore>);
                 }
-                std::fs::create_dir_all(folder).map_err(|error| unreachable(&error))?;
-                let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| unreachable(&error))?;
+                std::fs::create_dir_all(folder)?;
+                let store = LocalFileSystem::new_with_prefix(folder)?;
                 let store = opened.get_or_init(|| Arc::new(store.with_fsync(true)));
                 Ok(Arc::clone(store) as Arc<dyn ObjectStore>)
             }

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod config;
 pub mod db;
 pub mod dead_letters;
+pub mod doctor;
 pub mod error;
 pub mod files;
 pub mod formats;

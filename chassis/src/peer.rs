@@ -1,13 +1,13 @@
-//! Channels to other services: one for each address behind a name, used in turn. Names are looked up again every few
-//! seconds, so that replicas come and go without a restart.
+//! Channels to other services: one for each replica, used in turn. Names are looked up again every few seconds and
+//! replicas asked for their health, so that they come and go without a restart and without a failed call.
+
+mod replicas;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;
@@ -18,9 +18,13 @@ use tonic::{Request, Response, Status};
 use crate::bytes_codec::AsBytes;
 use crate::config::PeerAddress;
 use crate::tls::Tls;
+use replicas::Replicas;
+
+pub use replicas::Choice;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-const LOOK_UP_EVERY: Duration = Duration::from_secs(5);
+/// Stands between the addresses of one service.
+const ALTERNATIVE: char = '|';
 /// Faults of a large body travel among the headers, in both directions.
 pub(crate) const MAX_HEADERS: u32 = 1 << 20;
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -49,40 +53,53 @@ impl Peers {
 #[derive(Clone)]
 pub struct Peer {
     name: Arc<str>,
-    channels: Arc<ArcSwap<Vec<(SocketAddr, Channel)>>>,
+    targets: Arc<[Target]>,
+    replicas: Replicas,
+    /// For as long as no replica is known.
     fallback: Channel,
-    next: Arc<AtomicUsize>,
 }
 
 impl Peer {
-    /// Connections are made when first needed. Must be called inside the runtime.
+    /// `url` may be several, with `|` between them: one for each replica. A name in it stands for all of its
+    /// addresses. Connections are made when first needed. Must be called inside the runtime.
     pub fn new(name: &str, url: &str, tls: &Tls) -> Result<Self, String> {
-        let wrong = |error: String| format!("the address of {name} ({url}): {error}");
-        let target = Target::new(url, tls).map_err(wrong)?;
-        let peer = Self {
-            name: name.into(),
-            channels: Arc::default(),
-            fallback: target.by_name().map_err(wrong)?,
-            next: Arc::default(),
-        };
-        if target.host.parse::<std::net::IpAddr>().is_err() {
-            tokio::spawn(look_up(Arc::downgrade(&peer.channels), target));
-        }
-        Ok(peer)
+        let unusable = |error: String| format!("the address of {name} ({url}): {error}");
+        let targets = url.split(ALTERNATIVE).map(|url| Target::new(url.trim(), tls));
+        let targets: Arc<[Target]> = targets.collect::<Result<_, String>>().map_err(unusable)?;
+        let replicas = Replicas::of(&targets).map_err(unusable)?;
+        let first = targets.first().ok_or_else(|| unusable("is empty".to_owned()))?;
+        let fallback = first.by_name().map_err(unusable)?;
+        Ok(Self { name: name.into(), targets, replicas, fallback })
     }
 
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The next channel in turn.
+    /// The channel of the next replica in turn.
     pub fn channel(&self) -> Channel {
-        let channels = self.channels.load();
-        if channels.is_empty() {
-            return self.fallback.clone();
-        }
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        channels[turn % channels.len()].1.clone()
+        self.choose().channel
+    }
+
+    /// The same for a caller who can say that the call failed, and then try another one.
+    pub fn choose(&self) -> Choice {
+        self.replicas.choose().unwrap_or_else(|| Choice::only(self.fallback.clone()))
+    }
+
+    /// Every replica as it is found now, by its address, in the order of the addresses.
+    pub async fn each(&self) -> Result<Vec<(SocketAddr, Channel)>, String> {
+        let found = replicas::look_up(&self.targets).await.ok_or("the name is not known")?;
+        found.into_iter().map(|(index, address)| Ok((address, self.targets[index].at(address)?))).collect()
+    }
+
+    /// Why a call to a peer failed, for an operator.
+    pub fn reason(status: &tonic::Status) -> String {
+        replicas::reason(status)
+    }
+
+    /// Whether the service says that it serves; if not, why.
+    pub async fn is_serving(&self, patience: Duration) -> Result<(), String> {
+        replicas::is_serving(self.channel(), patience).await
     }
 
     /// Calls an rpc by its path with wire bytes, for those who translate messages and do not know their types.
@@ -94,15 +111,23 @@ impl Peer {
         timeout: Duration,
         most: usize,
     ) -> Result<Response<Bytes>, Status> {
-        let mut grpc = Grpc::new(self.channel()).max_decoding_message_size(most);
-        grpc.ready().await.map_err(|error| {
-            let mut status = Status::unavailable("the service cannot be reached");
-            status.set_source(Arc::new(error));
-            status
-        })?;
+        let replica = self.choose();
+        let mut grpc = Grpc::new(replica.channel.clone()).max_decoding_message_size(most);
         let mut request = Request::from_parts(metadata, tonic::Extensions::default(), message);
         request.set_timeout(timeout);
-        grpc.unary(request, path, AsBytes).await
+        let answer = match grpc.ready().await {
+            Ok(()) => grpc.unary(request, path, AsBytes).await,
+            Err(error) => {
+                let mut status = Status::unavailable("the service cannot be reached");
+                status.set_source(Arc::new(error));
+                Err(status)
+            }
+        };
+        // The next attempt, of this and of every other request, goes elsewhere.
+        if answer.as_ref().is_err_and(is_transport) {
+            replica.failed();
+        }
+        answer
     }
 }
 
@@ -128,6 +153,11 @@ impl Target {
         self.channel(self.uri.authority().ok_or("has no host")?.as_str())
     }
 
+    /// Where it is, if that is no name to be looked up.
+    fn address(&self) -> Option<SocketAddr> {
+        self.host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, self.port))
+    }
+
     fn at(&self, address: SocketAddr) -> Result<Channel, String> {
         self.channel(&address.to_string())
     }
@@ -149,34 +179,7 @@ impl Target {
     }
 }
 
-/// Keeps the channels in step with the addresses behind the name, until the peer is dropped.
-async fn look_up(channels: std::sync::Weak<ArcSwap<Vec<(SocketAddr, Channel)>>>, target: Target) {
-    let mut ticks = tokio::time::interval(LOOK_UP_EVERY);
-    loop {
-        ticks.tick().await;
-        let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
-        let Some(channels) = channels.upgrade() else { return };
-        match found {
-            Ok(addresses) => renew(&channels, &target, addresses.collect()),
-            // The last known addresses are better than none.
-            Err(error) => tracing::warn!(host = target.host, %error, "name not found"),
-        }
-    }
-}
-
-fn renew(channels: &ArcSwap<Vec<(SocketAddr, Channel)>>, target: &Target, mut addresses: Vec<SocketAddr>) {
-    addresses.sort_unstable();
-    addresses.dedup();
-    let known = channels.load();
-    if known.iter().map(|(address, _)| *address).eq(addresses.iter().copied()) {
-        return;
-    }
-    let channel = |address: SocketAddr| {
-        let existing = known.iter().find(|(have, _)| *have == address).map(|(_, channel)| channel.clone());
-        existing.map_or_else(|| target.at(address), Ok).map(|channel| (address, channel))
-    };
-    match addresses.into_iter().map(channel).collect() {
-        Ok(renewed) => channels.store(Arc::new(renewed)),
-        Err(error) => tracing::warn!(host = target.host, error, "addresses not usable"),
-    }
+/// Whether the call failed on its way and not in the service.
+pub fn is_transport(status: &Status) -> bool {
+    status.details().is_empty() && std::error::Error::source(status).is_some()
 }

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::config::{PeerAddress, ServiceSettings, Settings, with_files};
 use crate::db::{self, Db};
 use crate::dead_letters;
+use crate::doctor;
 use crate::error::Error;
 use crate::files::Files;
 use crate::idempotency;
@@ -38,6 +39,8 @@ pub trait Service: Send + Sync + 'static {
     const NAME: &'static str;
     /// One line for `--help`.
     const ABOUT: &'static str;
+    /// Whether it uses [`Runtime::files`].
+    const KEEPS_FILES: bool = false;
 
     /// The migrations of its own tables; versions from 1001 on, below are the chassis'.
     fn migrations() -> &'static Migrator;
@@ -97,6 +100,7 @@ pub trait Service: Send + Sync + 'static {
 pub struct Definition {
     pub name: &'static str,
     pub about: &'static str,
+    pub keeps_files: bool,
     pub migrations: &'static Migrator,
     pub options: fn(clap::Command) -> clap::Command,
     pub check: fn(&Runtime) -> Result<(), String>,
@@ -139,6 +143,7 @@ impl Definition {
         Self {
             name: S::NAME,
             about: S::ABOUT,
+            keeps_files: S::KEEPS_FILES,
             migrations: S::migrations(),
             options: S::options,
             check: S::check,
@@ -371,6 +376,7 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     if !scans.is_empty() {
         routes.add_service(scan::server(scans, runtime.db.clone()));
     }
+    routes.add_service(doctor::server(service, runtime.clone()));
     (service.routes)(runtime, &mut routes);
     routes
 }

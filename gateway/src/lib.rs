@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod cli;
 pub mod contract;
 pub mod credentials;
+pub mod doctor;
 pub mod http;
 pub mod keys;
 pub mod limits;

@@ -4,9 +4,6 @@
 use std::time::Duration;
 
 use chassis::peer::Peer;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_client::HealthClient;
 
 use crate::serve::Runtime;
 
@@ -50,11 +47,5 @@ fn refusal(database: bool, mut missing: Vec<String>) -> String {
 }
 
 async fn ask(peer: &Peer) -> Result<(), String> {
-    let mut client = HealthClient::new(peer.channel());
-    let request = HealthCheckRequest { service: String::new() };
-    let answer = tokio::time::timeout(PATIENCE, client.check(request)).await;
-    match answer {
-        Ok(Ok(answer)) if answer.get_ref().status() == ServingStatus::Serving => Ok(()),
-        _ => Err(peer.name().to_owned()),
-    }
+    peer.is_serving(PATIENCE).await.map_err(|_| peer.name().to_owned())
 }

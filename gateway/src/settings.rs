@@ -16,7 +16,7 @@ pub struct Settings {
     #[arg(long, env = "MESH_LISTEN", default_value = "127.0.0.1:7707", global = true)]
     pub mesh_listen: SocketAddr,
 
-    /// The services: name=url, comma-separated
+    /// The services: name=url, comma-separated; name=url|url for one with replicas
     #[arg(long, env = "PEERS", value_delimiter = ',', global = true)]
     pub peers: Vec<PeerAddress>,
 

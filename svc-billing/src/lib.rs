@@ -61,6 +61,7 @@ pub struct Billing;
 impl Service for Billing {
     const NAME: &'static str = "billing";
     const ABOUT: &'static str = "Documents, payments, products, subscriptions and direct debit";
+    const KEEPS_FILES: bool = true;
 
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");

@@ -46,6 +46,7 @@ pub struct Support;
 impl Service for Support {
     const NAME: &'static str = "support";
     const ABOUT: &'static str = "Tickets, messages, channels, statuses and mail domains";
+    const KEEPS_FILES: bool = true;
 
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");

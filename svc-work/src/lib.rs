@@ -37,6 +37,7 @@ pub struct Work;
 impl Service for Work {
     const NAME: &'static str = "work";
     const ABOUT: &'static str = "Projects, hours, tasks, notes and files";
+    const KEEPS_FILES: bool = true;
 
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");

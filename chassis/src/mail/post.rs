@@ -74,6 +74,27 @@ impl Post {
         Ok(Sender { from: Mailbox::new(name, self.from.clone()), reply_to: wanted })
     }
 
+    /// Whether mail can leave: greets the server, or writes to the folder. Says where it goes, or what went wrong.
+    pub(crate) async fn probe(&self) -> Result<String, String> {
+        match &self.way {
+            Way::Server(server) => match server.test_connection().await {
+                Ok(true) => Ok("the server greets back".to_owned()),
+                Ok(false) => Err("the server does not take commands".to_owned()),
+                Err(error) => Err(chain(&error)),
+            },
+            Way::Files(folder) => {
+                // Services share the folder.
+                let id = Uuid::new_v4();
+                let written = to_file(folder, id, b"").await;
+                let removed = tokio::fs::remove_file(folder.join(format!("{id}.eml"))).await;
+                match written.and(removed) {
+                    Ok(()) => Ok(format!("SMTP_URL is not set: mail goes to files in {}", folder.display())),
+                    Err(error) => Err(format!("{} cannot be written to: {error}", folder.display())),
+                }
+            }
+        }
+    }
+
     pub(super) async fn send(
         &self,
         (id, sender): (Uuid, &str),

@@ -3,6 +3,7 @@
 
 mod account;
 mod credential;
+mod doctor;
 mod key;
 mod output;
 
@@ -32,6 +33,12 @@ enum Command {
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
+    /// See whether database, services, migrations, clocks, files and mail are as they should be, and what to do if not
+    Doctor {
+        /// Print one JSON object instead of a table
+        #[arg(long)]
+        json: bool,
+    },
     /// Make and list accounts
     #[command(subcommand)]
     Account(account::Command),
@@ -68,6 +75,7 @@ async fn run(cli: Cli) -> Result<(), String> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve::serve(cli.settings)).await,
         Command::Migrate => chassis::service::migrate(&cli.settings.mesh, NAME, &serve::MIGRATIONS).await,
+        Command::Doctor { json } => Box::pin(doctor::run(&cli.settings, json)).await,
         Command::Account(command) => account::run(command, &Desk::new(&cli.settings)?).await,
         Command::Key(command) => key::run(command, &Desk::new(&cli.settings)?).await,
         Command::Credential(command) => credential::run(command, &Desk::new(&cli.settings)?).await,

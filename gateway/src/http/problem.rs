@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use chassis::peer::is_transport;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use proto::api::{Fault, Problem};
@@ -193,9 +194,4 @@ fn by_code(status: &Status) -> Problem {
             Problem::Internal
         }
     }
-}
-
-/// Whether the call failed on its way and not in the service.
-pub fn is_transport(status: &Status) -> bool {
-    status.details().is_empty() && std::error::Error::source(status).is_some()
 }

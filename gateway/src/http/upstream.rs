@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chassis::peer::Peer;
+use chassis::peer::{Peer, is_transport};
 use http::uri::PathAndQuery;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Response, Status};
 use tower::retry::budget::{Budget, TpsBudget};
-
-use super::problem::is_transport;
 
 /// Largest answer of a service: a file of 16 MiB fits, with what comes with it; so do 100 large documents.
 const MAX_ANSWER: usize = (16 << 20) + (64 << 10);

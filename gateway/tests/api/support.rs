@@ -23,35 +23,45 @@ pub struct Mesh {
 /// What most tests need: everything that relations asks for.
 pub const RELATIONS: &[&str] = &["relations.read", "relations.write"];
 
+/// The schemas of all services and of the gateway.
+pub async fn database() -> TestDatabase {
+    TestDatabase::new(&[
+        ("gateway", &gateway::MIGRATIONS),
+        ("relations", Relations::migrations()),
+        ("automation", Automation::migrations()),
+        ("billing", Billing::migrations()),
+        ("crm", Crm::migrations()),
+        ("work", Work::migrations()),
+        ("support", Support::migrations()),
+    ])
+    .await
+}
+
 impl Mesh {
     pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
     pub async fn start_with(flags: &[&str]) -> Self {
-        let database = TestDatabase::new(&[
-            ("gateway", &gateway::MIGRATIONS),
-            ("relations", Relations::migrations()),
-            ("automation", Automation::migrations()),
-            ("billing", Billing::migrations()),
-            ("crm", Crm::migrations()),
-            ("work", Work::migrations()),
-            ("support", Support::migrations()),
-        ])
-        .await;
-        let clock = testing::clock();
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
-        let automation = testing::start::<Automation>(database.url(), &clock).await;
+        Self::start_at(testing::clock(), flags).await
+    }
+
+    pub async fn start_at(clock: Clock, flags: &[&str]) -> Self {
+        let database = database().await;
         let files = tempfile::tempdir().unwrap();
+        let folder = files.path().to_str().unwrap();
+        let alone = ["--mail-dir", folder];
+        let relations = testing::start_with::<Relations>(database.url(), &clock, &alone).await;
+        let automation = testing::start_with::<Automation>(database.url(), &clock, &alone).await;
         let relations_peer = format!("relations={}", relations.url());
-        let own_flags = ["--peers", &relations_peer, "--files-dir", files.path().to_str().unwrap()];
+        let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &relations_peer];
         let billing = testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
         let support = testing::start_with::<Support>(database.url(), &clock, &own_flags).await;
-        let crm = testing::start_with::<Crm>(database.url(), &clock, &["--peers", &relations_peer]).await;
+        let crm = testing::start_with::<Crm>(database.url(), &clock, &own_flags).await;
         let mut peers =
             vec![relations_peer, format!("billing={}", billing.url()), format!("crm={}", crm.url())];
         let known = peers.join(",");
-        let own_flags = ["--peers", &known, "--files-dir", files.path().to_str().unwrap()];
+        let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &known];
         let work = testing::start_with::<Work>(database.url(), &clock, &own_flags).await;
         peers.extend([
             format!("automation={}", automation.url()),
@@ -65,6 +75,11 @@ impl Mesh {
 
     pub fn relations_address(&self) -> std::net::SocketAddr {
         self.services[0].address
+    }
+
+    /// What a gateway is told of the services.
+    pub fn peers(&self) -> &[String] {
+        &self.peers
     }
 
     /// For what internal teams do with work over gRPC.

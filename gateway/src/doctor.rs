@@ -1,0 +1,135 @@
+//! Whether the whole mesh is as it should be: the gateway looks at its own database, and asks every replica of every
+//! service what it finds. Only a service can see its own schema, files and peers.
+
+use std::time::Duration;
+
+use chassis::account::{Account, AccountId};
+use chassis::doctor::{Span, VERSION, against, bad, doubtful, examine_database, good};
+use chassis::peer::Peer;
+use chassis::time::from_timestamp;
+use chassis::token;
+use chrono::TimeDelta;
+use proto::api::doctor_service_client::DoctorServiceClient;
+use proto::api::{ExamineRequest, ExamineResponse, Finding, Outcome};
+use tonic::metadata::MetadataValue;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use uuid::Uuid;
+
+use crate::serve::{MIGRATIONS, NAME, Runtime};
+
+/// A service bounds what it looks at; this is more.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A token from so far in the future is good for a service whose clock is fast.
+const FAST: TimeDelta = TimeDelta::days(1);
+const ANSWERS: &str = "answers";
+
+/// Something that was looked at, and whose it is.
+pub struct Line {
+    pub who: String,
+    pub finding: Finding,
+}
+
+/// Looks at everything at the same time; the gateway's own comes first, then the services by name.
+pub async fn examine(runtime: &Runtime) -> Vec<Line> {
+    let mut peers: Vec<&Peer> = runtime.peers.iter().collect();
+    peers.sort_by_key(|peer| peer.name());
+    let services = futures::future::join_all(peers.iter().map(|peer| service(runtime, peer)));
+    let own = examine_database(&runtime.db, "gateway", NAME, &MIGRATIONS);
+    let (own, services) = tokio::join!(own, services);
+    let mut lines: Vec<Line> = of(NAME, own).collect();
+    if peers.is_empty() {
+        let none = bad("services", "none is known", "Set PEERS to the services: name=url, comma-separated.");
+        lines.extend(of(NAME, [none]));
+    }
+    lines.extend(services.into_iter().flatten());
+    lines
+}
+
+/// How many of them are failures.
+pub fn failures(lines: &[Line]) -> usize {
+    lines.iter().filter(|line| line.finding.outcome() == Outcome::Failed).count()
+}
+
+fn of(who: &str, findings: impl IntoIterator<Item = Finding>) -> impl Iterator<Item = Line> {
+    findings.into_iter().map(move |finding| Line { who: who.to_owned(), finding })
+}
+
+/// Every replica of a service.
+async fn service(runtime: &Runtime, peer: &Peer) -> Vec<Line> {
+    let replicas = match peer.each().await {
+        Ok(replicas) if !replicas.is_empty() => replicas,
+        found => {
+            let reason = found.err().unwrap_or_else(|| "the name has no address".to_owned());
+            return of(peer.name(), [bad(ANSWERS, reason, WHERE)]).collect();
+        }
+    };
+    let alone = replicas.len() == 1;
+    let each = replicas.into_iter().map(async |(address, channel)| {
+        let who = if alone { peer.name().to_owned() } else { format!("{} {address}", peer.name()) };
+        of(&who, replica(runtime, channel).await).collect::<Vec<_>>()
+    });
+    futures::future::join_all(each).await.into_iter().flatten().collect()
+}
+
+const WHERE: &str = "See that it runs, what its log says, and that its address in PEERS is right.";
+
+async fn replica(runtime: &Runtime, channel: Channel) -> Vec<Finding> {
+    let span = Span::begin(&runtime.clock);
+    let answer = match ask(runtime, channel.clone(), TimeDelta::zero()).await {
+        // Either the secret is another, or the clock is so fast that the token is over.
+        Err(status) if status.code() == Code::Unauthenticated => ask(runtime, channel, FAST).await,
+        other => other,
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(status) => return vec![refused(&status)],
+    };
+    let now = answer.now.as_ref().and_then(from_timestamp).unwrap_or_default();
+    let clock = against("its clock", span.end(&runtime.clock, now));
+    [version(&answer.version), clock].into_iter().chain(answer.findings).collect()
+}
+
+async fn ask(runtime: &Runtime, channel: Channel, later: TimeDelta) -> Result<ExamineResponse, Status> {
+    let nobody = Account {
+        id: AccountId::trust(Uuid::nil()),
+        timezone: chrono_tz::UTC,
+        country: String::new(),
+        currency: String::new(),
+    };
+    let token = runtime.tokens.mint_mesh(&nobody, "doctor", runtime.clock.now() + later);
+    let token = MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
+    let mut request = Request::new(ExamineRequest {});
+    request.set_timeout(PATIENCE);
+    request.metadata_mut().insert(token::HEADER, token);
+    let mut client = DoctorServiceClient::new(channel);
+    match tokio::time::timeout(PATIENCE, client.examine(request)).await {
+        Ok(answer) => answer.map(tonic::Response::into_inner),
+        Err(_) => Err(Status::deadline_exceeded("it does not answer")),
+    }
+}
+
+fn refused(status: &Status) -> Finding {
+    match status.code() {
+        Code::Unauthenticated => bad(
+            ANSWERS,
+            "it refuses the context token",
+            "Give it and the gateway the same CONTEXT_SECRET, and restart what was changed.",
+        ),
+        Code::Unimplemented => doubtful(
+            ANSWERS,
+            "it cannot be examined",
+            "It is of an older release, or no service of ours: see PEERS and what runs at that address.",
+        ),
+        _ => bad(ANSWERS, Peer::reason(status), WHERE),
+    }
+}
+
+fn version(theirs: &str) -> Finding {
+    if theirs == VERSION {
+        good(ANSWERS, format!("release {theirs}"))
+    } else {
+        let advice = "Fine while a release is rolled out; otherwise bring both to the same release.";
+        doubtful(ANSWERS, format!("release {theirs}, the gateway is {VERSION}"), advice)
+    }
+}
