@@ -30,6 +30,7 @@ mod provisioning;
 pub mod references;
 pub mod relay;
 pub mod row;
+pub mod scan;
 pub mod server;
 pub mod service;
 pub mod telemetry;

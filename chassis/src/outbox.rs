@@ -2,6 +2,10 @@
 
 use uuid::Uuid;
 
+use crate::error::Error;
+use crate::numbering;
+use crate::write::Tx;
+
 /// A service that wants to hear of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
@@ -45,6 +49,12 @@ pub struct Event {
     pub version: i64,
     /// JSON text of an object.
     pub data: String,
+}
+
+/// The next version of an entity that the service tells of and keeps no version of, such as a record of another service.
+pub async fn next_version(tx: &mut Tx<'_>, entity_type: &str, entity_id: Uuid) -> Result<i64, Error> {
+    let account = tx.account();
+    numbering::next(tx.db(), account, &format!("event/{entity_type}/{entity_id}")).await
 }
 
 /// How many events one change of an entity can have.

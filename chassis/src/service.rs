@@ -22,6 +22,7 @@ use crate::peer::Peers;
 use crate::provisioning;
 use crate::references::{self, Referable, References};
 use crate::relay;
+use crate::scan::{self, Scan};
 use crate::server::{self, Stage};
 use crate::telemetry;
 use crate::token::Tokens;
@@ -57,6 +58,11 @@ pub trait Service: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The events that it tells because time passes.
+    fn scans(_runtime: &Runtime) -> Vec<Scan> {
+        Vec::new()
+    }
+
     /// What makes the attachments that its mails only name.
     fn attachments(_runtime: &Runtime) -> Option<Arc<dyn AttachmentSource>> {
         None
@@ -88,6 +94,7 @@ pub struct Definition {
     pub check: fn(&Runtime) -> Result<(), String>,
     pub routes: fn(&Runtime, &mut RoutesBuilder),
     pub workers: fn(&Runtime) -> Vec<Worker>,
+    pub scans: fn(&Runtime) -> Vec<Scan>,
     pub attachments: fn(&Runtime) -> Option<Arc<dyn AttachmentSource>>,
     pub serve_besides: fn(Runtime, watch::Receiver<Stage>) -> Serving,
     pub referables: &'static [Referable],
@@ -117,6 +124,7 @@ impl Definition {
             check: S::check,
             routes: S::routes,
             workers: S::workers,
+            scans: S::scans,
             attachments: S::attachments,
             serve_besides: serve_besides::<S>,
             referables: S::referables(),
@@ -315,6 +323,10 @@ pub(crate) fn routes(service: Definition, runtime: &Runtime) -> RoutesBuilder {
     routes.add_service(provisioning::server(service.provision, runtime.db.clone()));
     routes.add_service(mail::key_server(runtime.db.clone()));
     routes.add_service(references::server(service.referables, runtime.db.clone()));
+    let scans = (service.scans)(runtime);
+    if !scans.is_empty() {
+        routes.add_service(scan::server(scans, runtime.db.clone()));
+    }
     (service.routes)(runtime, &mut routes);
     routes
 }
@@ -327,6 +339,10 @@ pub(crate) fn workers(service: Definition, runtime: &Runtime) -> Vec<Worker> {
     workers.push(mail::worker(runtime.post.clone(), (service.attachments)(runtime)));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());
+    let scans = (service.scans)(runtime);
+    if !scans.is_empty() {
+        workers.push(scan::worker(scans));
+    }
     workers.extend((service.workers)(runtime));
     workers
 }

@@ -14,7 +14,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::lease::Leases;
-use super::{Job, Next, Timing, Worker, backoff, due};
+use super::{Job, Next, Pace, Timing, Worker, backoff, due};
 use crate::account::{Account, AccountId};
 use crate::db::Db;
 use crate::error::Error;
@@ -169,7 +169,7 @@ impl Driver {
     }
 
     fn hurry(&mut self) {
-        if self.worker.every.is_none() {
+        if matches!(self.worker.pace, Pace::Poll) {
             self.look_at = self.look_at.min(self.looked_at + BREATH);
         }
     }
@@ -199,7 +199,7 @@ impl Driver {
     /// Looks for accounts with work due and puts them into the queue.
     async fn look(&mut self) {
         self.looked_at = Instant::now();
-        self.look_at = self.looked_at + self.worker.every.unwrap_or(self.poll);
+        self.look_at = self.looked_at + self.worker.interval(self.poll);
         // While there is plenty to do there is no need to look for more.
         if self.leases.count() == 0 || self.queue.len() > self.worker.concurrency * 2 {
             return;

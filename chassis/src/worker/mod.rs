@@ -101,7 +101,17 @@ pub struct Worker {
     due: Due,
     run: Run,
     concurrency: usize,
-    every: Option<Duration>,
+    pace: Pace,
+}
+
+/// How often a worker looks for work.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// At every poll, and after every commit of the process.
+    Poll,
+    /// At one of so many polls.
+    Polls(u32),
+    Every(Duration),
 }
 
 impl Worker {
@@ -113,7 +123,7 @@ impl Worker {
         R: Future<Output = Result<Next, Error>> + Send + 'static,
     {
         let run: Run = Arc::new(move |job| Box::pin(run(job)));
-        Self { name: name.into(), due, run, concurrency: CONCURRENCY, every: None }
+        Self { name: name.into(), due, run, concurrency: CONCURRENCY, pace: Pace::Poll }
     }
 
     /// How many accounts to work on at once.
@@ -126,8 +136,23 @@ impl Worker {
     /// For work that is in no hurry: looks for it only so often, and not after every commit.
     #[must_use]
     pub fn every(mut self, interval: Duration) -> Self {
-        self.every = Some(interval);
+        self.pace = Pace::Every(interval);
         self
+    }
+
+    /// The same, as a number of polls: for work that a moved clock makes due, and that a test does not want to wait for.
+    #[must_use]
+    pub fn every_polls(mut self, polls: u32) -> Self {
+        self.pace = Pace::Polls(polls);
+        self
+    }
+
+    fn interval(&self, poll: Duration) -> Duration {
+        match self.pace {
+            Pace::Poll => poll,
+            Pace::Polls(polls) => poll * polls,
+            Pace::Every(interval) => interval,
+        }
     }
 }
 

@@ -1,0 +1,146 @@
+//! Looking an account through: one scan after the other, a page of causes at a time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::store::{self, Key, Turn};
+use super::{Cause, Findings, Reach, Scan};
+use crate::error::Error;
+use crate::service::chain;
+use crate::worker::{Due, Job, Next, Worker};
+use crate::write::Tx;
+
+/// How long until the next look, and until the next after one of which a part failed.
+const INTERVAL: TimeDelta = TimeDelta::hours(1);
+const AGAIN: TimeDelta = TimeDelta::minutes(5);
+/// How many causes one transaction tells, and how many pages one turn looks at.
+const PAGE: usize = 200;
+const PAGES: usize = 25;
+/// How many polls lie between two looks for accounts whose hour has passed: that takes a walk over all of them.
+const POLLS: u32 = 20;
+
+pub(crate) fn worker(scans: Vec<Scan>) -> Worker {
+    let scans: Arc<[Scan]> = scans.into();
+    let due = Due {
+        table: "account",
+        live: "true",
+        due: "not exists (select from scan_turn turn where turn.account_id = work.account_id and turn.next_at > $2)",
+        argument: String::new(),
+    };
+    Worker::new("scans", due, move |job| {
+        let scans = Arc::clone(&scans);
+        async move { run(&job, &scans).await }
+    })
+    .every_polls(POLLS)
+}
+
+async fn run(job: &Job, scans: &Arc<[Scan]>) -> Result<Next, Error> {
+    let now = job.now();
+    let mut connection = job.db().read().await?;
+    let mut turn = store::find_turn(&mut connection, job.account_id()).await?;
+    let thresholds = store::list_thresholds(&mut connection, job.account_id()).await?;
+    connection.done();
+    let started_at = *turn.started_at.get_or_insert(now);
+    if look(job, scans, &thresholds, &mut turn).await? {
+        job.write(&turn, go_on).await?;
+        return Ok(Next::Now);
+    }
+    let next_at = started_at + if turn.failed { AGAIN } else { INTERVAL };
+    job.write(&Ended { scans: Arc::clone(scans), turn, next_at }, end).await?;
+    Ok(Next::WhenDue)
+}
+
+/// Goes on where the last turn ended, for so many pages; true when there are more. A scan that fails is left for later
+/// and does not hold up the others.
+async fn look(
+    job: &Job,
+    scans: &[Scan],
+    thresholds: &HashMap<String, i32>,
+    turn: &mut Turn,
+) -> Result<bool, Error> {
+    let mut left = PAGES;
+    let first = scans.iter().position(|scan| scan.event == turn.place.event);
+    if first.is_none() {
+        turn.place = Key::default();
+    }
+    for scan in scans.iter().skip(first.unwrap_or_default()) {
+        if turn.place.event != scan.event {
+            turn.place = Key { event: scan.event.to_owned(), ..Key::default() };
+        }
+        let amount = thresholds.get(scan.event).copied().unwrap_or(scan.threshold.default_amount());
+        loop {
+            if left == 0 {
+                return Ok(true);
+            }
+            left -= 1;
+            match page(job, scan, amount, &turn.place.cause).await {
+                Ok(Some(last)) => turn.place.cause = last,
+                Ok(None) => break,
+                Err(Error::LeaseLost) => return Err(Error::LeaseLost),
+                Err(error) => {
+                    let (event, error) = (scan.event, chain(&error));
+                    tracing::warn!(event, error, "a scan failed and is tried again later");
+                    turn.failed = true;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Tells the next causes after `after`; the last of them when there may be more.
+async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Option<Cause>, Error> {
+    let reach = Reach::of(scan.threshold, amount, job.now(), job.account().timezone);
+    let mut connection = job.db().read().await?;
+    let mut found = store::find_causes(&mut connection, job.account_id(), scan, reach, after, PAGE).await?;
+    connection.done();
+    let last = found.last().filter(|_| found.len() == PAGE).cloned();
+    if let Some(ask) = scan.ask.as_ref().filter(|_| !found.is_empty()) {
+        found = ask(job.account().clone(), found).await?;
+    }
+    if !found.is_empty() {
+        job.write(&Page { scan: scan.clone(), reach, found }, tell).await?;
+    }
+    Ok(last)
+}
+
+struct Page {
+    scan: Scan,
+    reach: Reach,
+    found: Vec<Cause>,
+}
+
+/// Looks again while nothing can change, remembers what still holds, and tells it.
+async fn tell(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
+    let (account, now, scan) = (tx.account(), tx.now(), &page.scan);
+    if !scan.lock.is_empty() {
+        store::lock(tx.db(), account, scan.lock, &page.found).await?;
+    }
+    let causes = store::remember(tx.db(), account, scan, page.reach, &page.found, now).await?;
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let findings = Findings { causes, threshold: scan.threshold, amount: page.reach.amount };
+    (scan.tell)(tx, &findings).await
+}
+
+async fn go_on(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    store::put_turn(tx.db(), account, turn, now).await
+}
+
+struct Ended {
+    scans: Arc<[Scan]>,
+    turn: Turn,
+    next_at: DateTime<Utc>,
+}
+
+async fn end(tx: &mut Tx<'_>, Ended { scans, turn, next_at }: &Ended) -> Result<(), Error> {
+    let account = tx.account();
+    let swept = store::sweep(tx.db(), account, scans, &turn.swept).await?;
+    let rested = Turn { asked: turn.asked, swept, ..Turn::default() };
+    store::put_turn(tx.db(), account, &rested, *next_at).await
+}
