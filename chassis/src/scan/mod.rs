@@ -78,11 +78,13 @@ pub struct Scan {
 
 pub type Ask =
     Arc<dyn Fn(Account, Vec<Cause>) -> BoxFuture<'static, Result<Vec<Cause>, Error>> + Send + Sync>;
-pub type Tell = for<'a, 'b> fn(&'a mut Tx<'b>, &'a Findings) -> BoxFuture<'a, Result<(), Error>>;
+pub type Tell = for<'a, 'b> fn(&'a mut Tx<'b>, &'a Findings) -> Telling<'a>;
+pub type Telling<'a> = BoxFuture<'a, Result<(), Error>>;
 
 /// Causes that are told now.
 #[derive(Clone, Debug)]
 pub struct Findings {
+    pub event: &'static str,
     pub causes: Vec<Cause>,
     threshold: Threshold,
     amount: i32,

@@ -123,7 +123,8 @@ async fn tell(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
     if causes.is_empty() {
         return Ok(());
     }
-    let findings = Findings { causes, threshold: scan.threshold, amount: page.reach.amount };
+    let (event, threshold, amount) = (scan.event, scan.threshold, page.reach.amount);
+    let findings = Findings { event, causes, threshold, amount };
     (scan.tell)(tx, &findings).await
 }
 
