@@ -15,6 +15,7 @@ mod press;
 mod product;
 mod provision;
 mod sandbox;
+mod scans;
 pub mod settings;
 pub mod subscription;
 pub mod tax_rate;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use chassis::mail::AttachmentSource;
 use chassis::references::Referable;
+use chassis::scan::Scan;
 use chassis::{Runtime, Service, Tx, Worker};
 use clap::{Args, FromArgMatches};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
@@ -104,6 +106,10 @@ impl Service for Billing {
             workers.push(sandbox::worker(till));
         }
         workers
+    }
+
+    fn scans(_: &Runtime) -> Vec<Scan> {
+        scans::all()
     }
 
     fn referables() -> &'static [Referable] {

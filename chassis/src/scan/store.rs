@@ -142,12 +142,16 @@ pub async fn find_causes(
     limit: usize,
 ) -> Result<Vec<Cause>, Error> {
     let causes = scan.causes;
+    // Kept apart from the scan's own query, and `offset 0` from becoming a join: the cost follows the number of causes
+    // then, whatever the planner believes of how many were told or how few are wanted.
     let sql = format!(
-        "select found.entity_id, found.cause from ({causes}) as found
+        "with found as materialized ({causes})
+         select found.entity_id, found.cause from found
          where $2::timestamptz is not null and $3::date is not null and $4::integer is not null
             and (found.entity_id, found.cause) > ($6::uuid, $7::text) and not exists (
                 select from scan_told told where told.account_id = $1 and told.event = $5
-                    and told.entity_id = found.entity_id and told.cause = found.cause)
+                    and told.entity_id = found.entity_id and told.cause = found.cause
+                offset 0)
          order by found.entity_id, found.cause limit {limit}"
     );
     let found = sqlx::query_as(AssertSqlSafe(sql))

@@ -1,6 +1,6 @@
 //! What the rest of the product hears of documents.
 
-use chassis::{Event, Tx};
+use chassis::{Event, Tx, outbox};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -62,15 +62,30 @@ async fn first_paid(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
     let Some(client) = record.client.as_ref().map(|client| client.id) else { return Ok(()) };
     let (account, now) = (tx.account(), tx.now());
     if !record.is_credit() && store::first_payment_of(tx.db(), account, client, now).await? {
-        tx.emit(&Event {
-            kind: "customer.first_invoice_paid",
-            entity_type: "client",
-            entity_id: client,
-            version: 1,
-            data: json!({"id": client, "invoice_id": record.id, "number": record.number}).to_string(),
-        });
+        of_client(tx, "customer.first_invoice_paid", client, record, json!({})).await?;
     }
     Ok(())
+}
+
+/// Tells of a client what one of its invoices shows.
+pub async fn of_client(
+    tx: &mut Tx<'_>,
+    kind: &'static str,
+    client: Uuid,
+    invoice: &Record,
+    more: Value,
+) -> Result<(), Error> {
+    // Clients are another service's: their version here counts what billing tells of them.
+    let version = outbox::next_version(tx, "client", client).await?;
+    let mut data = json!({"id": client, "invoice_id": invoice.id, "number": invoice.number});
+    extend(&mut data, more);
+    tx.emit(&Event { kind, entity_type: "client", entity_id: client, version, data: data.to_string() });
+    Ok(())
+}
+
+/// Tells what time alone brought about. The record's version must have been raised for it.
+pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
+    emit(tx, kind, record, more);
 }
 
 fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
@@ -90,9 +105,7 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         "is_draft": !record.is_final,
         "subscription_id": record.origin.map(|origin| origin.subscription),
     });
-    if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
-        data.extend(more);
-    }
+    extend(&mut data, more);
     tx.emit(&Event {
         kind,
         entity_type: record.kind.name(),
@@ -102,9 +115,16 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
     });
 }
 
+/// Adds the entries of an object to another.
+pub fn extend(data: &mut Value, more: Value) {
+    if let (Value::Object(data), Value::Object(more)) = (data, more) {
+        data.extend(more);
+    }
+}
+
 /// An amount as a JSON number, so that conditions can compare it. Amounts have 14 digits at most; those a double writes
 /// exactly as they were.
-fn number(amount: Decimal) -> Value {
+pub fn number(amount: Decimal) -> Value {
     json!(amount.to_f64())
 }
 

@@ -2,7 +2,7 @@
 
 mod answer;
 pub mod attachment;
-mod events;
+pub mod events;
 mod letter;
 pub mod operations;
 pub mod paper;

@@ -2,6 +2,7 @@
 //! documents.
 
 mod answer;
+pub mod events;
 mod generate;
 pub mod operations;
 pub mod rpc;
@@ -13,7 +14,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 pub use generate::worker;
-pub use store::follow_client;
+pub use store::{follow_client, list_by_ids};
 
 use crate::document::rules::amounts::{Amounts, Row};
 use rules::plan::Plan;

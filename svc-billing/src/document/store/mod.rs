@@ -7,11 +7,13 @@ mod write;
 pub use list::{Wanted, list};
 pub use read::{
     Full, History, PackedRow, StoredRow, category_name, find, find_by_external_id, find_by_number,
-    find_by_token, find_original, find_parties, find_state, is_billed, list_rows, lock_family, stored_row,
+    find_by_token, find_original, find_parties, find_state, is_billed, list_by_ids, list_rows, lock_family,
+    stored_row,
 };
 pub use write::{
     Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client,
-    insert, log, mark_sent, note_pdf, note_view, set_project, update_content, update_standing,
+    insert, log, mark_sent, note_pdf, note_view, raise_versions, set_project, update_content,
+    update_standing,
 };
 
 /// In the order in which `Record` is read.

@@ -229,6 +229,20 @@ pub async fn find_by_token(
     Ok(sqlx::query_as(sql).bind(account).bind(token.as_slice()).fetch_optional(connection).await?)
 }
 
+/// Those of the documents that exist, in the order of their ids.
+pub async fn list_by_ids(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from billing.document d where d.account_id = $1 and d.id = any($2) order by d.id"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
+}
+
 /// Whether it is final, and its client: what is to be known before a change begins.
 pub async fn find_state(
     connection: &mut PgConnection,

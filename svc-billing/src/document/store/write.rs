@@ -7,6 +7,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
+use super::columns;
 use super::read::{category_name, language_name};
 use crate::Error;
 use crate::document::rules::amounts::Row;
@@ -268,6 +269,19 @@ pub async fn note_view(
     let sql = "update billing.document set viewed_on = $3, version = version + 1 where account_id = $1 and id = $2 \
                and (viewed_on is null or viewed_on < $3) returning version";
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).bind(day).fetch_optional(connection).await?)
+}
+
+/// Gives documents a new version, for an event that no change stands behind.
+pub async fn raise_versions(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "update billing.document d set version = d.version + 1 where d.account_id = $1 and d.id = any($2) returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
 /// Names the project that was made of a quote, unless the quote names one already; tells whether it did.

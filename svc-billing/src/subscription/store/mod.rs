@@ -5,7 +5,7 @@ mod read;
 mod write;
 
 pub use list::{Wanted, list};
-pub use read::{exists, find, find_due, lock};
+pub use read::{exists, find, find_due, list_by_ids, lock, status_name, term_name};
 pub use write::{fail, follow_client, insert, replace_lines, update};
 
 /// In the order in which `Record` is read.

@@ -114,6 +114,20 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
+/// Those of the subscriptions that exist, in the order of their ids.
+pub async fn list_by_ids(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from billing.subscription where account_id = $1 and id = any($2) order by id"
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
+}
+
 /// A subscription that is about to be changed; others who want to change it wait. Locked by a statement of its own: one
 /// that had to wait would not see lines that were replaced meanwhile.
 pub async fn lock(
