@@ -8,11 +8,13 @@ mod error;
 pub mod intake;
 mod message;
 mod provision;
+mod scans;
 mod settings;
 pub mod smtp;
 mod status;
 mod ticket;
 
+use chassis::scan::Scan;
 use chassis::server::{Stage, bind};
 use chassis::{Runtime, Service, Tx};
 use clap::{Args, Command};
@@ -74,6 +76,10 @@ impl Service for Support {
             .add_service(TicketStatusServiceServer::new(status::rpc::Statuses { db: db() }))
             .add_service(EmailDomainServiceServer::new(domains))
             .add_service(intake.max_decoding_message_size(intake::MOST + AROUND_A_MAIL));
+    }
+
+    fn scans(_runtime: &Runtime) -> Vec<Scan> {
+        scans::all()
     }
 
     async fn serve_besides(runtime: Runtime, stop: watch::Receiver<Stage>) -> Result<(), String> {

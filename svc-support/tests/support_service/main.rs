@@ -11,6 +11,7 @@ mod events;
 mod intake;
 mod messages;
 mod round_trip;
+mod scans;
 mod smtp;
 mod statuses;
 mod tenants;
