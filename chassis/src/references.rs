@@ -1,29 +1,41 @@
 //! References to records of other services: whether what a request names exists in its account. One call to each
 //! service, all of them at the same time. Each service declares which of its records others may refer to, and the same
-//! answer serves them all.
+//! answer serves them all. Background work that goes through all records of another service lists them here too.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use proto::api::reference_service_client::ReferenceServiceClient;
 use proto::api::reference_service_server::{ReferenceService, ReferenceServiceServer};
-use proto::api::{Fault, FindReferencesRequest, FindReferencesResponse, Reference};
+use proto::api::{
+    CreatedReference, Fault, FindReferencesRequest, FindReferencesResponse, ListReferencesRequest,
+    ListReferencesResponse, Reference,
+};
 use proto::{At, Faults};
 use sqlx::AssertSqlSafe;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
+use crate::account::Account;
 use crate::call::{Call, Context};
 use crate::db::Db;
 use crate::error::Error;
 use crate::id;
 use crate::outgoing::{Outgoing, away};
+use crate::time::{from_timestamp, timestamp};
+
+/// How long background work waits for a list.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many records a list has at most; one that has fewer is the last. As the proto file says.
+pub const LISTED: usize = 1000;
 
 /// Records of a service that others may refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Referable {
     pub kind: &'static str,
-    /// With its schema; has the columns `account_id` and `id`.
+    /// With its schema; has the columns `account_id`, `id` and `created_at`.
     pub table: &'static str,
     /// What of the table is of this kind, as SQL; `true` for all of it.
     pub condition: &'static str,
@@ -82,6 +94,23 @@ impl References {
             }
         }
         Ok(faults)
+    }
+
+    /// The next records of a kind, in the order of their ids, and when they were created: up to [`LISTED`]. For
+    /// background work.
+    pub async fn list(
+        &self,
+        account: &Account,
+        kind: Kind,
+        after: Uuid,
+    ) -> Result<Vec<(Uuid, DateTime<Utc>)>, Error> {
+        let request = ListReferencesRequest { kind: kind.name.to_owned(), after: after.to_string() };
+        let request = self.outgoing.request(account, Instant::now() + PATIENCE, request)?;
+        let mut client = ReferenceServiceClient::new(self.outgoing.channel(kind.service)?);
+        let listed = client.list_references(request).await;
+        let listed = listed.map_err(|status| away(kind.service, "Records", &status))?.into_inner().references;
+        let read = |it: CreatedReference| Some((id::parse(&it.id)?, from_timestamp(&it.created_at?)?));
+        Ok(listed.into_iter().filter_map(read).collect())
     }
 
     async fn ask(
@@ -149,6 +178,46 @@ impl ReferenceService for Answers {
         }
         connection.done();
         Ok(Response::new(FindReferencesResponse { references }))
+    }
+
+    async fn list_references(
+        &self,
+        request: Request<ListReferencesRequest>,
+    ) -> Result<Response<ListReferencesResponse>, Status> {
+        let mut call = Call::open(request)?;
+        let known = self.kinds.iter().find(|known| known.kind == call.input.kind);
+        if known.is_none() {
+            let detail = format!("kind must be one of: {}", self.kind_names());
+            call.faults.add(&At::ROOT.name("kind"), Fault::NotAllowed, detail);
+        }
+        let after = id::parse(&call.input.after);
+        if after.is_none() && !call.input.after.is_empty() {
+            let detail = "after must be the id that the last answer ended with";
+            call.faults.add(&At::ROOT.name("after"), Fault::BadFormat, detail);
+        }
+        let (context, _) = call.valid()?;
+        // Without a kind there is a fault.
+        let Some(Referable { table, condition, .. }) = known else {
+            return Ok(Response::new(ListReferencesResponse::default()));
+        };
+        let sql = format!(
+            "select id, created_at from {table} where account_id = $1 and id > $2 and {condition} \
+             order by id limit $3"
+        );
+        let mut connection = self.db.read().await?;
+        let found: Vec<(Uuid, DateTime<Utc>)> = sqlx::query_as(AssertSqlSafe(sql))
+            .bind(context.account_id())
+            .bind(after.unwrap_or_default())
+            .bind(i64::try_from(LISTED).unwrap_or(i64::MAX))
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(Error::from)?;
+        connection.done();
+        let reference = |(id, at): (Uuid, DateTime<Utc>)| CreatedReference {
+            id: id.to_string(),
+            created_at: Some(timestamp(at)),
+        };
+        Ok(Response::new(ListReferencesResponse { references: found.into_iter().map(reference).collect() }))
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod support;
 
-use chassis::references::{Kind, Named, Referable};
+use chassis::references::{Kind, LISTED, Named, Referable};
 use chassis::testing::{self, Started, TestDatabase};
 use chassis::{Clock, Error, Runtime, Service};
 use proto::At;
@@ -40,8 +40,8 @@ const LOAN: Kind = Kind { service: "library", name: "loan" };
 
 async fn library(clock: &Clock) -> (TestDatabase, Started) {
     let database = support::database().await;
-    let sql =
-        "create table bare.book (account_id uuid, id uuid, is_lent boolean, primary key (account_id, id))";
+    let sql = "create table bare.book (account_id uuid, id uuid, is_lent boolean, \
+               created_at timestamptz not null default '2026-11-15T11:00:00Z', primary key (account_id, id))";
     sqlx::query(sql).execute(&mut database.connect().await).await.unwrap();
     let service = testing::start::<Library>(database.url(), clock).await;
     (database, service)
@@ -84,6 +84,32 @@ async fn each_reference_to_what_is_not_there_is_named() {
     ];
     assert_eq!(missing(&all).await, ["/not_lent", "/strange", "/odd", "/unknown"]);
     assert_eq!(missing(&all[..4]).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn all_records_of_a_kind_are_listed_in_order_page_by_page() {
+    let clock = testing::clock();
+    let (database, library) = library(&clock).await;
+    let (account, other) = (testing::account(), testing::account());
+    let sql = "insert into bare.book (account_id, id, is_lent) \
+               select $1, gen_random_uuid(), number <= 3 from generate_series(1, $2) number";
+    for (account, count) in [(&account, 1001), (&other, 1)] {
+        let insert = sqlx::query(sql).bind(account.id).bind(count);
+        insert.execute(&mut database.connect().await).await.unwrap();
+    }
+    let peers = format!("library={}", library.url());
+    let asking = testing::start_with::<Bare>(database.url(), &clock, &["--peers", &peers]).await;
+    let references = asking.runtime.references();
+    let first = references.list(&account, BOOK, Uuid::nil()).await.unwrap();
+    assert_eq!(first.len(), LISTED);
+    let second = references.list(&account, BOOK, first[LISTED - 1].0).await.unwrap();
+    assert_eq!(second.len(), 1);
+    let ids: Vec<Uuid> = first.iter().chain(&second).map(|(id, _)| *id).collect();
+    assert!(ids.is_sorted_by(|one, next| one < next));
+    assert_eq!(first[0].1.to_rfc3339(), "2026-11-15T11:00:00+00:00");
+    assert_eq!(references.list(&account, LOAN, Uuid::nil()).await.unwrap().len(), 3);
+    let unknown = Kind { service: "library", name: "shelf" };
+    references.list(&account, unknown, Uuid::nil()).await.unwrap_err();
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod provision;
 mod source;
 
 use chassis::references::Referable;
+use chassis::scan::Scan;
 use chassis::{Runtime, Service, Tx};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::crm::deal_service_server::DealServiceServer;
@@ -41,8 +42,16 @@ impl Service for Crm {
             .add_service(DealSourceServiceServer::new(source::rpc::Sources { db: db() }));
     }
 
+    fn scans(_runtime: &Runtime) -> Vec<Scan> {
+        deal::scans::all()
+    }
+
     fn referables() -> &'static [Referable] {
-        &[Referable { kind: "deal", table: "crm.deal", condition: "true" }]
+        const TABLE: &str = "crm.deal";
+        &[
+            Referable { kind: "deal", table: TABLE, condition: "true" },
+            Referable { kind: "open_deal", table: TABLE, condition: "status = 'open'" },
+        ]
     }
 
     async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {

@@ -8,11 +8,13 @@ mod error;
 pub mod intake;
 mod message;
 mod provision;
+mod scans;
 mod settings;
 pub mod smtp;
 mod status;
 mod ticket;
 
+use chassis::scan::Scan;
 use chassis::server::{Stage, bind};
 use chassis::worker::Worker;
 use chassis::{Runtime, Service, Tx};
@@ -74,6 +76,10 @@ impl Service for Support {
 
     fn workers(runtime: &Runtime) -> Vec<Worker> {
         vec![domain::worker(inspector(runtime))]
+    }
+
+    fn scans(_runtime: &Runtime) -> Vec<Scan> {
+        scans::all()
     }
 
     async fn serve_besides(runtime: Runtime, stop: watch::Receiver<Stage>) -> Result<(), String> {

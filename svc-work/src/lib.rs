@@ -2,6 +2,7 @@
 
 mod error;
 mod file;
+mod followup;
 mod heard;
 mod hour;
 mod note;
@@ -12,6 +13,7 @@ mod task;
 use std::sync::Arc;
 
 use chassis::references::Referable;
+use chassis::scan::Scan;
 use chassis::{Runtime, Service, Worker};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::work::file_download_service_server::FileDownloadServiceServer;
@@ -69,6 +71,10 @@ impl Service for Work {
 
     fn workers(runtime: &Runtime) -> Vec<Worker> {
         vec![file::removal::worker(runtime.files.clone())]
+    }
+
+    fn scans(runtime: &Runtime) -> Vec<Scan> {
+        followup::scans(runtime)
     }
 
     fn referables() -> &'static [Referable] {

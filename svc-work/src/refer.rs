@@ -5,3 +5,4 @@ use chassis::references::Kind;
 pub const CLIENT: Kind = Kind { service: "relations", name: "client" };
 pub const INVOICE: Kind = Kind { service: "billing", name: "invoice" };
 pub const DEAL: Kind = Kind { service: "crm", name: "deal" };
+pub const OPEN_DEAL: Kind = Kind { service: "crm", name: "open_deal" };

@@ -10,6 +10,7 @@ mod rpc;
 mod run;
 mod store;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -19,6 +20,7 @@ use uuid::Uuid;
 
 use crate::account::Account;
 use crate::error::Error;
+use crate::references::{Kind, References};
 use crate::write::Tx;
 
 pub(crate) use rpc::server;
@@ -69,15 +71,29 @@ pub struct Scan {
     /// A condition on `told`, a remembered cause (`account_id`, `entity_id`, `cause`), that is true as long as it can
     /// hold, now or later, with any threshold.
     pub kept: &'static str,
-    /// What another service has to say about causes before they are told: gives back those that hold. Asked outside any
-    /// transaction; what does not hold is asked about again in an hour.
+    /// Of a scan about records of another service: how they are asked for. Then the query of `causes` has two more
+    /// parameters, `$5` (uuid[]) and `$6` (timestamptz[]): some of these records and when they were created. It gives
+    /// one cause of each at most, and none of others.
     pub ask: Option<Ask>,
     /// Emits an event for each cause. Every event needs a version of its entity that no other event has.
     pub tell: Tell,
 }
 
-pub type Ask =
-    Arc<dyn Fn(Account, Vec<Cause>) -> BoxFuture<'static, Result<Vec<Cause>, Error>> + Send + Sync>;
+/// Records of another service. Asked for outside any transaction; a cause whose record is not among them any more is
+/// forgotten.
+#[derive(Clone)]
+pub struct Ask {
+    pub references: References,
+    pub kind: Kind,
+    pub describe: Arc<dyn Describe>,
+}
+
+#[tonic::async_trait]
+pub trait Describe: Send + Sync {
+    /// What events tell of these records: an object each. What is left out is not told of now.
+    async fn describe(&self, account: &Account, ids: &[Uuid]) -> Result<HashMap<Uuid, Value>, Error>;
+}
+
 pub type Tell = for<'a, 'b> fn(&'a mut Tx<'b>, &'a Findings) -> Telling<'a>;
 pub type Telling<'a> = BoxFuture<'a, Result<(), Error>>;
 
@@ -88,6 +104,7 @@ pub struct Findings {
     pub causes: Vec<Cause>,
     threshold: Threshold,
     amount: i32,
+    about: HashMap<Uuid, Value>,
 }
 
 impl Findings {
@@ -97,6 +114,11 @@ impl Findings {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// What the other service says about its record, when the scan asks one.
+    pub fn about(&self, entity: Uuid) -> Option<&Value> {
+        self.about.get(&entity)
     }
 
     /// An object for the events' data: the threshold as `days` or `hours`.
@@ -109,12 +131,15 @@ impl Findings {
     }
 }
 
-/// The moment of a look, as a scan's query asks for it.
-#[derive(Clone, Copy, Debug)]
+/// The moment of a look, as a scan's query asks for it, and what it is limited to.
+#[derive(Clone, Debug)]
 struct Reach {
     since: DateTime<Utc>,
     today: NaiveDate,
     amount: i32,
+    /// Of a scan about records of another service: some of them, and when they were created.
+    listed: Vec<Uuid>,
+    created: Vec<DateTime<Utc>>,
 }
 
 impl Reach {
@@ -124,6 +149,7 @@ impl Reach {
             Threshold::Days(_) => TimeDelta::days(amount.into()),
             Threshold::Hours(_) => TimeDelta::hours(amount.into()),
         };
-        Self { since: now - waited, today: now.with_timezone(&zone).date_naive(), amount }
+        let (since, today) = (now - waited, now.with_timezone(&zone).date_naive());
+        Self { since, today, amount, listed: Vec::new(), created: Vec::new() }
     }
 }

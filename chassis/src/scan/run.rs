@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use uuid::Uuid;
 
 use super::store::{self, Key, Turn};
-use super::{Cause, Findings, Reach, Scan};
+use super::{Ask, Cause, Findings, Reach, Scan};
 use crate::error::Error;
+use crate::references::LISTED;
 use crate::service::chain;
 use crate::worker::{Due, Job, Next, Worker};
 use crate::write::Tx;
@@ -94,23 +97,67 @@ async fn look(
 /// Tells the next causes after `after`; the last of them when there may be more.
 async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Option<Cause>, Error> {
     let reach = Reach::of(scan.threshold, amount, job.now(), job.account().timezone);
+    if let Some(ask) = &scan.ask {
+        return page_elsewhere(job, scan, ask, reach, after.entity_id).await;
+    }
     let mut connection = job.db().read().await?;
-    let mut found = store::find_causes(&mut connection, job.account_id(), scan, reach, after, PAGE).await?;
+    let found = store::find_causes(&mut connection, job.account_id(), scan, &reach, after, PAGE).await?;
     connection.done();
     let last = found.last().filter(|_| found.len() == PAGE).cloned();
-    if let Some(ask) = scan.ask.as_ref().filter(|_| !found.is_empty()) {
-        found = ask(job.account().clone(), found).await?;
-    }
     if !found.is_empty() {
-        job.write(&Page { scan: scan.clone(), reach, found }, tell).await?;
+        job.write(&Page { scan: scan.clone(), reach, found, about: HashMap::new() }, tell).await?;
     }
     Ok(last)
+}
+
+/// The same for the next records of another service: tells their causes, and forgets those of records that it no longer
+/// has.
+async fn page_elsewhere(
+    job: &Job,
+    scan: &Scan,
+    ask: &Ask,
+    mut reach: Reach,
+    after: Uuid,
+) -> Result<Option<Cause>, Error> {
+    let (account, id) = (job.account(), job.account_id());
+    (reach.listed, reach.created) = ask.references.list(account, ask.kind, after).await?.into_iter().unzip();
+    let last = reach.listed.last().filter(|_| reach.listed.len() >= LISTED).copied();
+    let mut connection = job.db().read().await?;
+    let before_all = Cause::default();
+    let found = store::find_causes(&mut connection, id, scan, &reach, &before_all, LISTED).await?;
+    let gone = store::find_told_of_others(&mut connection, id, scan, (after, last), &reach.listed).await?;
+    connection.done();
+    if !gone.is_empty() {
+        job.write(&Gone { scan: scan.clone(), causes: gone }, forget).await?;
+    }
+    for found in found.chunks(PAGE) {
+        let ids: Vec<Uuid> = found.iter().map(|cause| cause.entity_id).collect();
+        let about = ask.describe.describe(account, &ids).await?;
+        let found = found.iter().filter(|cause| about.contains_key(&cause.entity_id));
+        let found: Vec<Cause> = found.cloned().collect();
+        if !found.is_empty() {
+            job.write(&Page { scan: scan.clone(), reach: reach.clone(), found, about }, tell).await?;
+        }
+    }
+    Ok(last.map(|entity_id| Cause { entity_id, cause: String::new() }))
+}
+
+struct Gone {
+    scan: Scan,
+    causes: Vec<Cause>,
+}
+
+async fn forget(tx: &mut Tx<'_>, gone: &Gone) -> Result<(), Error> {
+    let account = tx.account();
+    store::forget(tx.db(), account, &gone.scan, "false", &gone.causes).await
 }
 
 struct Page {
     scan: Scan,
     reach: Reach,
     found: Vec<Cause>,
+    /// What the events tell of another service's records.
+    about: HashMap<Uuid, Value>,
 }
 
 /// Looks again while nothing can change, remembers what still holds, and tells it.
@@ -119,12 +166,12 @@ async fn tell(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
     if !scan.lock.is_empty() {
         store::lock(tx.db(), account, scan.lock, &page.found).await?;
     }
-    let causes = store::remember(tx.db(), account, scan, page.reach, &page.found, now).await?;
+    let causes = store::remember(tx.db(), account, scan, &page.reach, &page.found, now).await?;
     if causes.is_empty() {
         return Ok(());
     }
     let (event, threshold, amount) = (scan.event, scan.threshold, page.reach.amount);
-    let findings = Findings { event, causes, threshold, amount };
+    let findings = Findings { event, causes, threshold, amount, about: page.about.clone() };
     (scan.tell)(tx, &findings).await
 }
 

@@ -137,7 +137,7 @@ pub async fn find_causes(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
-    reach: Reach,
+    reach: &Reach,
     after: &Cause,
     limit: usize,
 ) -> Result<Vec<Cause>, Error> {
@@ -148,8 +148,9 @@ pub async fn find_causes(
         "with found as materialized ({causes})
          select found.entity_id, found.cause from found
          where $2::timestamptz is not null and $3::date is not null and $4::integer is not null
-            and (found.entity_id, found.cause) > ($6::uuid, $7::text) and not exists (
-                select from scan_told told where told.account_id = $1 and told.event = $5
+            and $5::uuid[] is not null and $6::timestamptz[] is not null
+            and (found.entity_id, found.cause) > ($8::uuid, $9::text) and not exists (
+                select from scan_told told where told.account_id = $1 and told.event = $7
                     and told.entity_id = found.entity_id and told.cause = found.cause
                 offset 0)
          order by found.entity_id, found.cause limit {limit}"
@@ -159,6 +160,8 @@ pub async fn find_causes(
         .bind(reach.since)
         .bind(reach.today)
         .bind(reach.amount)
+        .bind(&reach.listed)
+        .bind(&reach.created)
         .bind(scan.event)
         .bind(after.entity_id)
         .bind(&after.cause)
@@ -184,18 +187,18 @@ pub async fn remember(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
-    reach: Reach,
+    reach: &Reach,
     causes: &[Cause],
     now: DateTime<Utc>,
 ) -> Result<Vec<Cause>, Error> {
     let holding = scan.causes;
     let sql = format!(
         "insert into scan_told (account_id, event, entity_id, cause, told_at)
-         select distinct $1::uuid, $5, found.entity_id, found.cause, $8::timestamptz from ({holding}) as found
-         join unnest($6::uuid[], $7::text[]) as wanted (entity_id, cause)
+         select distinct $1::uuid, $7, found.entity_id, found.cause, $10::timestamptz from ({holding}) as found
+         join unnest($8::uuid[], $9::text[]) as wanted (entity_id, cause)
             on wanted.entity_id = found.entity_id and wanted.cause = found.cause
          where $2::timestamptz is not null and $3::date is not null and $4::integer is not null
-            and found.entity_id = any($6)
+            and $5::uuid[] is not null and $6::timestamptz[] is not null and found.entity_id = any($8)
          order by found.entity_id, found.cause
          on conflict (account_id, event, entity_id, cause) do nothing
          returning entity_id, cause"
@@ -206,6 +209,8 @@ pub async fn remember(
         .bind(reach.since)
         .bind(reach.today)
         .bind(reach.amount)
+        .bind(&reach.listed)
+        .bind(&reach.created)
         .bind(scan.event)
         .bind(entities)
         .bind(causes)
@@ -245,19 +250,45 @@ pub async fn sweep(
     // What an older or a newer version of the program has told is its own affair.
     for scan in scans {
         if let Some(causes) = by_event.remove(scan.event) {
-            forget(connection, account, scan, &causes).await?;
+            forget(connection, account, scan, scan.kept, &causes).await?;
         }
     }
     Ok(if is_full { last } else { Key::default() })
 }
 
-async fn forget(
+/// What was told of records after `after`, up to `last`, that are not among those listed.
+pub async fn find_told_of_others(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
+    (after, last): (Uuid, Option<Uuid>),
+    listed: &[Uuid],
+) -> Result<Vec<Cause>, Error> {
+    let told = sqlx::query_as(
+        "select entity_id, cause from scan_told
+         where account_id = $1 and event = $2 and entity_id > $3 and ($4::uuid is null or entity_id <= $4)
+            and entity_id <> all($5)
+         order by entity_id, cause limit $6",
+    )
+    .bind(account)
+    .bind(scan.event)
+    .bind(after)
+    .bind(last)
+    .bind(listed)
+    .bind(SWEPT)
+    .fetch_all(connection)
+    .await?;
+    Ok(told)
+}
+
+/// Forgets causes, but for those of which `kept` is true: a condition on `told`.
+pub async fn forget(
+    connection: &mut PgConnection,
+    account: AccountId,
+    scan: &Scan,
+    kept: &'static str,
     causes: &[Cause],
 ) -> Result<(), Error> {
-    let kept = scan.kept;
     let sql = format!(
         "delete from scan_told told using unnest($3::uuid[], $4::text[]) as old (entity_id, cause)
          where told.account_id = $1 and told.event = $2 and told.entity_id = old.entity_id and told.cause = old.cause

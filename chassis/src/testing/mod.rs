@@ -4,6 +4,7 @@
 mod database;
 mod process;
 mod running;
+mod scanning;
 mod smtp;
 mod tools;
 mod waiting;
@@ -11,6 +12,7 @@ mod waiting;
 pub use database::TestDatabase;
 pub use process::{Process, quiet_port};
 pub use running::{Started, TestCaller, secret, service_settings, start, start_with, start_working, timing};
+pub use scanning::{look_through, set_threshold};
 pub use smtp::{Received, SmtpServer};
 pub use tools::{S3Server, python_tool};
 pub use waiting::eventually;

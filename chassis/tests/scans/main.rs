@@ -255,13 +255,28 @@ async fn what_another_service_denies_is_asked_again_and_does_not_hide_the_rest()
         .await
         .unwrap();
     world.look(&caller).await;
-    let alone = |thing: Uuid| ("thing.alone".to_owned(), thing, json!({"hours": 2}));
+    let alone = |thing: Uuid| ("thing.alone".to_owned(), thing, json!({"name": "x", "hours": 2}));
     assert_eq!(world.told(&caller).await.last(), Some(&alone(*last)));
     assert!(world.told(&caller).await.iter().all(|told| *told == alone(*last)));
     world.set_company(denied[0], "").await;
     world.clock.advance(TimeDelta::hours(1));
     world.looked(&caller).await;
     assert_eq!(world.told(&caller).await, [alone(*last), alone(denied[0])]);
+}
+
+#[tokio::test]
+async fn what_another_service_no_longer_lists_is_forgotten_and_told_again_when_it_is_back() {
+    let world = World::new(1).await;
+    let caller = world.account().await;
+    let since = world.clock.now() - TimeDelta::hours(3);
+    let things = world.add_many(&caller, "alone", since, 3).await;
+    for (kind, told, remembered) in [("alone", 3, 3), ("gone", 3, 2), ("alone", 4, 3)] {
+        world.set_kind(things[1], kind).await;
+        world.look(&caller).await;
+        let outcome = (world.told(&caller).await.len(), world.remembered(&caller).await);
+        assert_eq!(outcome, (told, remembered), "{kind}");
+    }
+    assert_eq!(world.told(&caller).await[3].1, things[1]);
 }
 
 #[tokio::test]

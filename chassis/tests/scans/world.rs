@@ -1,15 +1,17 @@
 //! A service that tells of things, in as many replicas as a test wants, and short words for what tests do all the time.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use chassis::scan::{Cause, Findings, Scan, Telling, Threshold};
+use chassis::references::{Kind, Referable};
+use chassis::scan::{Ask, Describe, Findings, Scan, Telling, Threshold};
 use chassis::testing::{self, Started, TestCaller, TestDatabase, eventually};
 use chassis::{Account, Clock, Db, Error, Event, Runtime, Service, Tx};
 use chrono::{DateTime, Utc};
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use proto::api::scan_service_client::ScanServiceClient;
 use proto::api::{ProvisionAccountRequest, RunScansRequest, SetThresholdRequest};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::migrate::Migrator;
 use tonic::Status;
 use tonic::service::RoutesBuilder;
@@ -17,8 +19,11 @@ use uuid::Uuid;
 
 static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 
-/// Has things that stand still, things that are alone as far as another service knows, and things with a date.
+/// Has things that stand still, things that are alone as far as another service knows, and things with a date. The other
+/// service is another one of these.
 struct Things;
+
+const LONELY: Kind = Kind { service: "things", name: "lonely" };
 
 #[tonic::async_trait]
 impl Service for Things {
@@ -31,8 +36,12 @@ impl Service for Things {
 
     fn routes(_: &Runtime, _: &mut RoutesBuilder) {}
 
+    fn referables() -> &'static [Referable] {
+        &[Referable { kind: LONELY.name, table: "bare.thing", condition: "kind = 'alone'" }]
+    }
+
     fn scans(runtime: &Runtime) -> Vec<Scan> {
-        let db = runtime.db.clone();
+        let describe = Arc::new(Company { db: runtime.db.clone() });
         let still = Scan {
             event: "thing.still",
             threshold: Threshold::Days(3),
@@ -48,13 +57,10 @@ impl Service for Things {
         let alone = Scan {
             event: "thing.alone",
             threshold: Threshold::Hours(2),
-            causes: "select id as entity_id, '' as cause
-                     from bare.thing where account_id = $1 and kind = 'alone' and since <= $2",
+            causes: "select listed.id as entity_id, '' as cause
+                     from unnest($5::uuid[], $6::timestamptz[]) as listed (id, created_at) where created_at <= $2",
             kept: "true",
-            ask: Some(Arc::new(move |account, causes| {
-                let db = db.clone();
-                Box::pin(async move { confirmed(&db, &account, causes).await })
-            })),
+            ask: Some(Ask { references: runtime.references(), kind: LONELY, describe }),
             ..still.clone()
         };
         let dated = Scan {
@@ -70,19 +76,27 @@ impl Service for Things {
     }
 }
 
-/// What the other service says: a thing with company is not alone, and of a broken one it cannot tell.
-async fn confirmed(db: &Db, account: &Account, causes: Vec<Cause>) -> Result<Vec<Cause>, Error> {
-    let mut connection = db.read().await?;
-    let said: Vec<(Uuid, String)> =
-        sqlx::query_as("select id, company from bare.thing where account_id = $1 and company <> ''")
-            .bind(account.id)
-            .fetch_all(&mut *connection)
-            .await?;
-    if said.iter().any(|(_, company)| company == "broken") {
-        return Err(Error::Peer(Box::new(Status::unavailable("away"))));
+struct Company {
+    db: Db,
+}
+
+#[tonic::async_trait]
+impl Describe for Company {
+    /// What the other service says: a thing with company is not alone, and of a broken one it cannot tell.
+    async fn describe(&self, account: &Account, ids: &[Uuid]) -> Result<HashMap<Uuid, Value>, Error> {
+        let mut connection = self.db.read().await?;
+        let said: Vec<(Uuid, String)> =
+            sqlx::query_as("select id, company from bare.thing where account_id = $1 and id = any($2)")
+                .bind(account.id)
+                .bind(ids)
+                .fetch_all(&mut *connection)
+                .await?;
+        if said.iter().any(|(_, company)| company == "broken") {
+            return Err(Error::Peer(Box::new(Status::unavailable("away"))));
+        }
+        let alone = said.into_iter().filter(|(_, company)| company.is_empty());
+        Ok(alone.map(|(id, _)| (id, json!({"name": "x"}))).collect())
     }
-    let has_company = |cause: &Cause| said.iter().any(|(id, _)| *id == cause.entity_id);
-    Ok(causes.into_iter().filter(|cause| !has_company(cause)).collect())
 }
 
 fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
@@ -96,7 +110,11 @@ fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
         .fetch_all(tx.db())
         .await?;
         for (entity_id, version) in raised {
-            let data = findings.waited().to_string();
+            let mut data = findings.about(entity_id).cloned().unwrap_or(json!({}));
+            if let (Value::Object(data), Value::Object(waited)) = (&mut data, findings.waited()) {
+                data.extend(waited);
+            }
+            let data = data.to_string();
             tx.emit(&Event { kind: findings.event, entity_type: "thing", entity_id, version, data });
         }
         Ok(())
@@ -107,6 +125,7 @@ pub struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub replicas: Vec<Started>,
+    other: Started,
 }
 
 impl World {
@@ -115,12 +134,13 @@ impl World {
         sqlx::raw_sql(
             "create table bare.thing (account_id uuid not null, id uuid not null, kind text not null,
                 since timestamptz not null, company text not null default '', version bigint not null default 1,
-                primary key (account_id, id))",
+                created_at timestamptz not null generated always as (since) stored, primary key (account_id, id))",
         )
         .execute(&mut database.connect().await)
         .await
         .unwrap();
-        let mut world = Self { database, clock, replicas: Vec::new() };
+        let other = testing::start::<Things>(database.url(), &clock).await;
+        let mut world = Self { database, clock, replicas: Vec::new(), other };
         for _ in 0..replicas {
             world.add_replica().await;
         }
@@ -129,7 +149,8 @@ impl World {
 
     pub async fn add_replica(&mut self) {
         // A listener that is never reached, so that its events stay where they can be looked at.
-        let flags = ["--listeners", "x=http://127.0.0.1:1"];
+        let peers = format!("{}={}", LONELY.service, self.other.url());
+        let flags = ["--listeners", "x=http://127.0.0.1:1", "--peers", &peers];
         let replica = testing::start_working::<Things>(self.database.url(), &self.clock, &flags).await;
         self.replicas.push(replica);
     }
@@ -177,6 +198,12 @@ impl World {
         let sql = "update bare.thing set since = $2, version = version + 1 where id = $1";
         let mut connection = self.database.connect().await;
         sqlx::query(sql).bind(thing).bind(since).execute(&mut connection).await.unwrap();
+    }
+
+    pub async fn set_kind(&self, thing: Uuid, kind: &str) {
+        let sql = "update bare.thing set kind = $2 where id = $1";
+        let mut connection = self.database.connect().await;
+        sqlx::query(sql).bind(thing).bind(kind).execute(&mut connection).await.unwrap();
     }
 
     pub async fn set_company(&self, thing: Uuid, company: &str) {

@@ -30,6 +30,11 @@ pub fn quote_accepted(tx: &mut Tx<'_>, record: &Record, quote: &Quote) {
     emit(tx, "deal.quote_accepted", record, json!({"quote": quote}));
 }
 
+/// Tells what came about by itself.
+pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, waited: Value) {
+    emit(tx, kind, record, waited);
+}
+
 fn status(tx: &mut Tx<'_>, record: &Record) {
     match record.values.status {
         DealStatus::Won => emit(tx, "deal.won", record, json!({})),

@@ -5,6 +5,7 @@ pub mod events;
 pub mod operations;
 pub mod rpc;
 mod rules;
+pub mod scans;
 pub mod store;
 
 use chassis::time::timestamp;

@@ -6,10 +6,10 @@ use chassis::references::{self, Kind, References};
 use chassis::{Call, Db, Tx, id};
 use proto::crm::deal_service_server::DealService;
 use proto::crm::{
-    CreateDealRequest, CreateDealResponse, Deal, DealStatus, DeleteDealRequest, DeleteDealResponse,
-    GetDealRequest, GetDealResponse, ListDealsRequest, ListDealsResponse, LoseDealRequest, LoseDealResponse,
-    MoveDealRequest, MoveDealResponse, UpdateDealRequest, UpdateDealResponse, WinDealRequest,
-    WinDealResponse,
+    BatchGetDealsRequest, BatchGetDealsResponse, CreateDealRequest, CreateDealResponse, Deal, DealStatus,
+    DeleteDealRequest, DeleteDealResponse, GetDealRequest, GetDealResponse, ListDealsRequest,
+    ListDealsResponse, LoseDealRequest, LoseDealResponse, MoveDealRequest, MoveDealResponse,
+    UpdateDealRequest, UpdateDealResponse, WinDealRequest, WinDealResponse,
 };
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
@@ -117,6 +117,19 @@ impl DealService for Deals {
         request: Request<LoseDealRequest>,
     ) -> Result<Response<LoseDealResponse>, Status> {
         self.db.write(Call::open(request)?, lose).await
+    }
+
+    async fn batch_get_deals(
+        &self,
+        request: Request<BatchGetDealsRequest>,
+    ) -> Result<Response<BatchGetDealsResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let ids: Vec<Uuid> = input.ids.iter().filter_map(|id| id::parse(id)).collect();
+        let mut connection = self.db.read().await?;
+        let found = store::list_by_ids(&mut connection, context.account_id(), &ids).await?;
+        connection.done();
+        let data = found.into_iter().map(Deal::from).collect();
+        Ok(Response::new(BatchGetDealsResponse { data }))
     }
 }
 

@@ -113,6 +113,16 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
+/// The deals with these ids, in no order.
+pub async fn list_by_ids(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from crm.deal where account_id = $1 and id = any($2)");
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
+}
+
 /// Finds a deal that is about to be changed; others who want to change it wait.
 pub async fn find_locked(
     connection: &mut PgConnection,
@@ -208,6 +218,20 @@ pub async fn update(
     let query = bind(sqlx::query(sql), account, record, rules::search_text(&record.values));
     query.bind(quote).bind(is_step).execute(connection).await?;
     Ok(())
+}
+
+/// Gives deals the next version, so that an event can tell of them while nothing else of them changes. Returns them as
+/// they are then, in no order.
+pub async fn raise_versions(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "update crm.deal set version = version + 1 where account_id = $1 and id = any($2) returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
 /// Binds what insert and update have in common: $1 to $17.

@@ -10,6 +10,7 @@ mod events;
 mod lists;
 mod moving;
 mod pipelines;
+mod scans;
 mod sources;
 mod support;
 mod tenants;

@@ -48,6 +48,12 @@ impl World {
         User { api, account, mesh, crm: self.crm.channel() }
     }
 
+    /// Another crm with its background work, until the value is dropped.
+    pub async fn working(&self) -> Started {
+        let flags = ["--listeners", LISTENER];
+        testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
+    }
+
     /// From now on the service of clients cannot be reached. The user as it goes on.
     pub async fn lose_clients(&mut self, user: &User) -> User {
         (self.crm, self.gateway) = start(&self.database, &self.clock, "http://127.0.0.1:1").await;
@@ -120,6 +126,10 @@ impl User {
     /// As a process of the mesh.
     pub fn request<T>(&self, message: T) -> Request<T> {
         self.mesh.request(message)
+    }
+
+    pub fn caller(&self) -> &TestCaller {
+        &self.mesh
     }
 
     pub fn channel(&self) -> Channel {

@@ -27,19 +27,39 @@ pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str) {
 }
 
 pub fn message(tx: &mut Tx<'_>, ticket: &Record, message: &message::Record) {
-    let told = json!({
+    let more = [("message", told(message))];
+    if message.inbound {
+        emit(tx, "ticket.inbound_message", ticket, &more);
+    }
+    emit(tx, "ticket.message", ticket, &more);
+}
+
+/// Tells what came about by itself: of the ticket, or of one of its messages. `waited` says after how long.
+pub fn time_passed(
+    tx: &mut Tx<'_>,
+    kind: &'static str,
+    ticket: &Record,
+    message: Option<&message::Record>,
+    waited: &Value,
+) {
+    let mut more: Vec<(&str, Value)> =
+        message.map(|message| ("message", told(message))).into_iter().collect();
+    if let Value::Object(waited) = waited {
+        more.extend(waited.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    }
+    emit(tx, kind, ticket, &more);
+}
+
+/// What events tell of a message.
+fn told(message: &message::Record) -> Value {
+    json!({
         "id": message.id,
         "direction": if message.inbound { "in" } else { "out" },
         "type": if message.note { "note" } else { "reply" },
         "author": {"name": message.author_name, "email": message.author_email},
         "excerpt": message.body.chars().take(EXCERPT).collect::<String>(),
         "attachments": message.attachments.len(),
-    });
-    let more = [("message", told)];
-    if message.inbound {
-        emit(tx, "ticket.inbound_message", ticket, &more);
-    }
-    emit(tx, "ticket.message", ticket, &more);
+    })
 }
 
 fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[(&str, Value)]) {

@@ -177,6 +177,20 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
+/// Gives tickets the next version, so that an event can tell of them while nothing else of them changes. Returns them as
+/// they are then, in no order.
+pub async fn raise_versions(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "update support.ticket set version = version + 1 where account_id = $1 and id = any($2) returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
+}
+
 fn priority(record: &Record) -> i16 {
     i16::try_from(i32::from(record.values.priority)).unwrap_or_default()
 }

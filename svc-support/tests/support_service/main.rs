@@ -12,6 +12,7 @@ mod events;
 mod intake;
 mod messages;
 mod round_trip;
+mod scans;
 mod smtp;
 mod statuses;
 mod tenants;

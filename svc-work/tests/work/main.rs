@@ -7,6 +7,7 @@ mod conversion;
 mod downloads;
 mod events;
 mod files;
+mod followup;
 mod heard;
 mod hours;
 mod notes;

@@ -101,6 +101,19 @@ impl World {
         testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
     }
 
+    /// Another work with its background work and all services that it asks, until the value is dropped.
+    pub async fn scanning(&self) -> Started {
+        self.scanning_with(&self.others[2].url()).await
+    }
+
+    /// The same, with crm at an address.
+    pub async fn scanning_with(&self, crm: &str) -> Started {
+        let peers = format!("relations={},crm={crm}", self.others[0].url());
+        let flags = ["--files-dir", self.files().to_str().unwrap(), "--peers", &peers];
+        let flags = [&flags[..], &LISTENER].concat();
+        testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
+    }
+
     /// A second billing, which tells work of the files that it stores.
     pub async fn telling_billing(&mut self) {
         let relations = format!("relations={}", self.others[0].url());

@@ -1,0 +1,89 @@
+//! What deals tell because time passes. Owns when each of these is so; how and how often that is looked at is the
+//! business of chassis. That a deal has no open task is told by the service that has the tasks.
+
+use chassis::Tx;
+use chassis::scan::{Findings, Scan, Telling, Threshold};
+
+use super::{events, store};
+use crate::Error;
+
+const LOCK: &str = "select 1 from crm.deal \
+                    where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update";
+
+/// A time of a deal `d` as a cause.
+macro_rules! moment {
+    ($column:literal) => {
+        concat!("(extract(epoch from d.", $column, ") * 1000)::bigint::text")
+    };
+}
+
+/// Open deals with a cause, under a condition on `d`.
+macro_rules! open {
+    ($cause:expr, $condition:literal) => {
+        concat!(
+            "select d.id as entity_id, ",
+            $cause,
+            " as cause from crm.deal d where d.account_id = $1 and d.status = 'open' and ",
+            $condition
+        )
+    };
+}
+
+/// Whether the deal that was told of still has the same cause. Its status does not matter: it may be opened again.
+macro_rules! same {
+    ($cause:expr) => {
+        concat!(
+            "exists (select from crm.deal d where d.account_id = told.account_id and d.id = told.entity_id and ",
+            $cause,
+            " = told.cause)"
+        )
+    };
+}
+
+/// All of them.
+pub fn all() -> Vec<Scan> {
+    vec![
+        // Once for each silence: every change begins another one.
+        Scan {
+            event: "deal.stalled",
+            threshold: Threshold::Days(14),
+            causes: open!(moment!("updated_at"), "d.updated_at <= $2"),
+            lock: LOCK,
+            kept: same!(moment!("updated_at")),
+            ask: None,
+            tell,
+        },
+        // Once for each stay in a phase.
+        Scan {
+            event: "deal.phase_idle",
+            threshold: Threshold::Days(7),
+            causes: open!(moment!("phase_since"), "d.phase_since <= $2"),
+            lock: LOCK,
+            kept: same!(moment!("phase_since")),
+            ask: None,
+            tell,
+        },
+        // Once for each date.
+        Scan {
+            event: "deal.close_due",
+            threshold: Threshold::None,
+            causes: open!("to_char(d.expected_close_date, 'YYYY-MM-DD')", "d.expected_close_date <= $3"),
+            lock: LOCK,
+            kept: same!("to_char(d.expected_close_date, 'YYYY-MM-DD')"),
+            ask: None,
+            tell,
+        },
+    ]
+}
+
+fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+    Box::pin(async move { Ok(tell_all(tx, findings).await?) })
+}
+
+async fn tell_all(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
+    let account = tx.account();
+    for deal in store::raise_versions(tx.db(), account, &findings.entities()).await? {
+        events::time_passed(tx, findings.event, &deal, findings.waited());
+    }
+    Ok(())
+}

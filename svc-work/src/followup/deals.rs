@@ -1,0 +1,62 @@
+//! Deals, as crm knows them.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use chassis::Account;
+use chassis::outgoing::{Outgoing, away};
+use chassis::scan::Describe;
+use proto::crm::deal_service_client::DealServiceClient;
+use proto::crm::{BatchGetDealsRequest, Deal, DealPriority, DealStatus};
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::PATIENCE;
+use crate::refer::DEAL;
+
+pub struct Deals {
+    pub outgoing: Outgoing,
+}
+
+#[tonic::async_trait]
+impl Describe for Deals {
+    async fn describe(
+        &self,
+        account: &Account,
+        ids: &[Uuid],
+    ) -> Result<HashMap<Uuid, Value>, chassis::Error> {
+        let asked = BatchGetDealsRequest { ids: ids.iter().map(ToString::to_string).collect() };
+        let request = self.outgoing.request(account, Instant::now() + PATIENCE, asked)?;
+        let found = DealServiceClient::new(self.outgoing.channel(DEAL.service)?)
+            .batch_get_deals(request)
+            .await
+            .map_err(|status| away(DEAL.service, "Deals", &status))?;
+        // One may have been won or lost since it was listed.
+        let open = found.into_inner().data.into_iter().filter(|deal| deal.status() == DealStatus::Open);
+        Ok(open.filter_map(|deal| Some((chassis::id::parse(&deal.id)?, told(&deal)))).collect())
+    }
+}
+
+/// As the other events of deals tell of them.
+fn told(deal: &Deal) -> Value {
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let priority = match deal.priority() {
+        DealPriority::Low => "low",
+        DealPriority::Medium | DealPriority::Unspecified => "medium",
+        DealPriority::High => "high",
+    };
+    json!({
+        "id": deal.id,
+        "title": deal.title,
+        "amount": deal.amount.parse::<Decimal>().ok().and_then(|amount| amount.to_f64()),
+        "status": "open",
+        "priority": priority,
+        "pipeline_id": deal.pipeline_id,
+        "phase_id": deal.phase_id,
+        "client_id": deal.client_id,
+        "expected_close_date": text(&deal.expected_close_date),
+        "source": deal.meta.as_ref().and_then(|meta| meta.source.as_ref()),
+    })
+}
