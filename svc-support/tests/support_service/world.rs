@@ -68,6 +68,7 @@ impl World {
         let (folder, smtp) = (files.path().to_str().unwrap(), sink.url());
         let own = ["--peers", &peer, "--files-dir", folder, "--smtp-url", &smtp, "--mail-domain", DOMAIN];
         let own = [&own[..], &["--listeners", LISTENER], flags].concat();
+        let flags = own.iter().map(|flag| (*flag).to_owned()).collect();
         let support = testing::start_working::<Support>(database.url(), &clock, &own).await;
         let (stop, stopped) = watch::channel(Stage::Running);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -75,8 +76,6 @@ impl World {
         tokio::spawn(svc_support::smtp::serve(listener, svc_support::office(&support.runtime), stopped));
         let peers = [peer, format!("support={}", support.url())];
         let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
-        let flags = own.iter().map(ToString::to_string).collect();
-        let successor = None;
         Self {
             database,
             clock,
@@ -84,7 +83,7 @@ impl World {
             door,
             support,
             relations,
-            successor,
+            successor: None,
             flags,
             gateway,
             files,
