@@ -59,7 +59,7 @@ impl Identity {
     pub(crate) fn nobody() -> Self {
         let actor = PUBLIC_SCOPE.to_owned();
         let scopes = vec![actor.clone()];
-        Self { account: no_account(), actor_name: actor.clone(), actor, scopes, expires_at: 0 }
+        Self { account: no_account(), actor_name: actor.clone(), actor, scopes, expires_at: 0, depth: 0 }
     }
 
     /// Whether the call comes from someone without a key. The account is nobody's until the link in the request has

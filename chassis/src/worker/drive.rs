@@ -206,7 +206,7 @@ impl Driver {
 
     /// Tells operators how much is due. One replica counts, the others say 0; what is in no hurry is not counted.
     async fn count(&mut self) {
-        if self.worker.every.is_some() || Instant::now() < self.count_at {
+        if !matches!(self.worker.pace, Pace::Poll) || Instant::now() < self.count_at {
             return;
         }
         self.count_at = Instant::now() + COUNT_EVERY;
