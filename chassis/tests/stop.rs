@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chassis::config::Settings;
 use chassis::server::{Stage, serve_grpc, serve_operators};
 use chassis::testing::{self, TestCaller, eventually};
+use chassis::tls::Tls;
 use chassis::token::Tokens;
 use clap::Parser;
 use proto::api::event_listener_service_client::EventListenerServiceClient;
@@ -57,8 +58,9 @@ async fn a_call_in_progress_outlives_a_first_stage_that_is_longer_than_the_secon
     let mut routes = RoutesBuilder::default();
     routes.add_service(EventListenerServiceServer::new(slow.clone()));
     let serving_clock = clock.clone();
+    let tls = Tls::open(&settings.tls).unwrap();
     let serving = tokio::spawn(async move {
-        serve_grpc(listener, routes, (&tokens, &serving_clock), &settings, stopped).await
+        serve_grpc(listener, routes, (&tokens, &serving_clock, &tls), &settings, stopped).await
     });
     let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
     let request = TestCaller::mesh(&testing::account(), &clock).request(DeliverEventsRequest::default());
