@@ -208,7 +208,20 @@ impl Runtime {
         let files = Files::new(name, own)?;
         let (public_url, audit_days) = (own.public_url.clone(), settings.audit_days);
         let options = Arc::new(options);
-        Ok(Self { name, db, clock, tokens, tls, peers, listeners, post, public_url, files, audit_days, options })
+        Ok(Self {
+            name,
+            db,
+            clock,
+            tokens,
+            tls,
+            peers,
+            listeners,
+            post,
+            public_url,
+            files,
+            audit_days,
+            options,
+        })
     }
 
     /// What calls to other services are made with.

@@ -7,11 +7,9 @@ mod support;
 use chassis::testing::{self, Started, TestCaller, eventually};
 use chassis::{Account, Call, Clock, Db, Error, Tx};
 use chrono::TimeDelta;
-use proto::api::audit_service_client::AuditServiceClient;
-use proto::api::{
-    AuditEntry, ListAuditRequest, ListAuditResponse, MailKey, ProvisionAccountRequest,
-    ProvisionAccountResponse,
-};
+use proto::api::{MailKey, ProvisionAccountRequest, ProvisionAccountResponse};
+use proto::audit::audit_service_client::AuditServiceClient;
+use proto::audit::{AuditEntry, ListAuditRequest, ListAuditResponse};
 use support::{Bare, context, database, open, write};
 
 async fn list(

@@ -22,10 +22,12 @@ pub use generated::{admin, google};
 
 pub use admin::accounts::v1 as accounts;
 pub use admin::api::v1 as api;
+pub use admin::audit::v1 as audit;
 pub use admin::automation::v1 as automation;
 pub use admin::billing::v1 as billing;
 pub use admin::crm::v1 as crm;
 pub use admin::relations::v1 as relations;
+pub use admin::scans::v1 as scans;
 pub use admin::support::v1 as support;
 pub use admin::work::v1 as work;
 

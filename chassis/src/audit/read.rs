@@ -3,8 +3,9 @@
 use chrono::{DateTime, Utc};
 use prost_types::Timestamp;
 use proto::At;
-use proto::api::audit_service_server::{AuditService, AuditServiceServer};
-use proto::api::{AuditEntry, Fault, ListAuditRequest, ListAuditResponse};
+use proto::api::Fault;
+use proto::audit::audit_service_server::{AuditService, AuditServiceServer};
+use proto::audit::{AuditEntry, ListAuditRequest, ListAuditResponse};
 use sqlx::{AssertSqlSafe, PgConnection};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use proto::At;
-use proto::api::scan_service_server::{ScanService, ScanServiceServer};
-use proto::api::{
-    Fault, ListThresholdsRequest, ListThresholdsResponse, RunScansRequest, RunScansResponse,
-    SetThresholdRequest, SetThresholdResponse, Threshold as Message, ThresholdUnit,
+use proto::api::Fault;
+use proto::scans::scan_service_server::{ScanService, ScanServiceServer};
+use proto::scans::{
+    ListThresholdsRequest, ListThresholdsResponse, RunScansRequest, RunScansResponse, SetThresholdRequest,
+    SetThresholdResponse, Threshold as Message, ThresholdUnit,
 };
 use tonic::{Request, Response, Status};
 

@@ -3,8 +3,8 @@
 #![expect(clippy::expect_used, reason = "a test that cannot ask its service has to stop")]
 
 use chrono::{DateTime, Utc};
-use proto::api::scan_service_client::ScanServiceClient;
-use proto::api::{RunScansRequest, SetThresholdRequest};
+use proto::scans::scan_service_client::ScanServiceClient;
+use proto::scans::{RunScansRequest, SetThresholdRequest};
 
 use super::{Started, TestCaller, eventually};
 

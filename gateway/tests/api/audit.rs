@@ -3,8 +3,8 @@
 use chassis::testing::TestCaller;
 use gateway::testing::{Answer, Api};
 use http::Method;
-use proto::api::audit_service_client::AuditServiceClient;
-use proto::api::{AuditEntry, ListAuditRequest};
+use proto::audit::audit_service_client::AuditServiceClient;
+use proto::audit::{AuditEntry, ListAuditRequest};
 use serde_json::{Value, json};
 use tonic::transport::{Channel, Endpoint};
 

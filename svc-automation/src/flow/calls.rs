@@ -13,7 +13,7 @@ use crate::template::is_template;
 
 /// Areas whose rpcs every service has or that are not about an account, and this service itself, since no service calls
 /// itself: not for flows.
-const FOREIGN: [&str; 3] = ["api", "accounts", "automation"];
+const FOREIGN: [&str; 5] = ["accounts", "api", "audit", "automation", "scans"];
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
 /// An rpc that can be called.

@@ -2,10 +2,10 @@
 
 use chassis::testing::{Started, look_through, set_threshold};
 use chrono::TimeDelta;
-use proto::api::ListThresholdsRequest;
-use proto::api::scan_service_client::ScanServiceClient;
 use proto::crm::BatchGetDealsRequest;
 use proto::crm::deal_service_client::DealServiceClient;
+use proto::scans::ListThresholdsRequest;
+use proto::scans::scan_service_client::ScanServiceClient;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -121,7 +121,7 @@ async fn each_account_has_its_own_thresholds_and_hears_of_its_own_deals() {
 
     let mut client = ScanServiceClient::new(crm.channel());
     let listed = client.list_thresholds(user.request(ListThresholdsRequest {})).await.unwrap().into_inner();
-    let shown = |it: &proto::api::Threshold| (it.event.clone(), it.default_value, it.value);
+    let shown = |it: &proto::scans::Threshold| (it.event.clone(), it.default_value, it.value);
     let expected = [("deal.stalled", 14), ("deal.phase_idle", 7), ("deal.close_due", 0)];
     let expected = expected.map(|(event, default)| (event.to_owned(), default, None));
     assert_eq!(listed.thresholds.iter().map(shown).collect::<Vec<_>>(), expected);

@@ -7,9 +7,8 @@ use proto::api::{Fault, ListMeta};
 use proto::support::email_domain_service_server::EmailDomainService;
 use proto::support::{
     AddEmailDomainRequest, AddEmailDomainResponse, DeleteEmailDomainRequest, DeleteEmailDomainResponse,
-    EmailDomain, EmailDomainFilter, EmailDomainType, GetEmailDomainRequest,
-    GetEmailDomainResponse, ListEmailDomainsRequest, ListEmailDomainsResponse, VerifyEmailDomainRequest,
-    VerifyEmailDomainResponse,
+    EmailDomain, EmailDomainFilter, EmailDomainType, GetEmailDomainRequest, GetEmailDomainResponse,
+    ListEmailDomainsRequest, ListEmailDomainsResponse, VerifyEmailDomainRequest, VerifyEmailDomainResponse,
 };
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
