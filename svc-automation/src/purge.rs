@@ -28,7 +28,8 @@ pub(crate) fn workers() -> [Worker; 3] {
             next(job.write(&(), forget_deliveries).await?)
         })
         .every(EVERY),
-        Worker::new("purge:runs", runs, async |job: Job| next(job.write(&(), forget_runs).await?)).every(EVERY),
+        Worker::new("purge:runs", runs, async |job: Job| next(job.write(&(), forget_runs).await?))
+            .every(EVERY),
     ]
 }
 
