@@ -43,12 +43,16 @@ pub(crate) fn read(text: &str, at: &str, faults: &mut Faults) -> Option<Definiti
     Some(definition)
 }
 
-/// JSON is looked for first: it is the stricter of the two.
+/// JSON is looked for first: it is the stricter of the two. YAML may begin like it: `{name: …}`.
 fn parse(text: &str) -> Result<Value, String> {
-    if text.trim_start().starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| error.to_string());
+    if !text.trim_start().starts_with('{') {
+        return serde_norway::from_str(text).map_err(|error| error.to_string());
     }
-    serde_norway::from_str(text).map_err(|error| error.to_string())
+    let error = match serde_json::from_str(text) {
+        Ok(document) => return Ok(document),
+        Err(error) => error.to_string(),
+    };
+    serde_norway::from_str(text).map_err(|_| error)
 }
 
 /// Steps that cannot be read are left out; then there are faults.
@@ -165,6 +169,8 @@ steps:
         assert_eq!(read(&json, "", &mut faults), Some(yaml.clone()));
         let ids: Vec<&str> = yaml.all_steps().iter().map(|step| step.id.as_str()).collect();
         assert_eq!(ids, ["ask", "pause", "boss", "tell"]);
+        let between = read("{name: A, trigger: manual, steps: [{id: a, wait: {for: 1d}}]}", "", &mut faults);
+        assert_eq!(between.map(|flow| flow.steps.len()), Some(1), "{faults:?}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The SQL of runs and their steps, and nothing else.
 
+mod steps;
+
 use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
@@ -10,8 +12,10 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{LIST, Outcome, Record, Status, StepRecord};
+use super::{LIST, Record, Status};
 use crate::Error;
+
+pub(crate) use steps::{list_steps, put_step};
 
 /// How long a run is kept after its end.
 const KEPT: TimeDelta = TimeDelta::days(90);
@@ -61,31 +65,6 @@ fn known<T>(column: &str, name: String, of: impl Fn(&str) -> Option<T>) -> Resul
     of(&name).ok_or_else(|| sqlx::Error::ColumnDecode { index: column.to_owned(), source: unknown() })
 }
 
-const STEP_COLUMNS: &str = "step, ordinal, kind, outcome, attempts, input, answer, error, uncertain, decided_by, \
-                            reason, started_at, ended_at";
-
-/// In the order of `STEP_COLUMNS`.
-impl FromRow<'_, PgRow> for StepRecord {
-    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let mut columns = Columns::of(row);
-        Ok(Self {
-            step: columns.take()?,
-            ordinal: columns.take()?,
-            kind: columns.take()?,
-            outcome: known("outcome", columns.take()?, Outcome::named)?,
-            attempts: columns.take()?,
-            input: columns.take()?,
-            answer: columns.take()?,
-            error: columns.take()?,
-            uncertain: columns.take()?,
-            decided_by: columns.take()?,
-            reason: columns.take()?,
-            started_at: columns.take()?,
-            ended_at: columns.take()?,
-        })
-    }
-}
-
 /// A page, newest first. A status that does not exist, as a flow that does not, matches nothing.
 pub(crate) async fn list(
     connection: &mut PgConnection,
@@ -122,18 +101,6 @@ pub(crate) async fn find_locked(
     let sql =
         concat!("select ", columns!(), " from automation.run where account_id = $1 and id = $2 for update");
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
-}
-
-/// The steps that have begun, in their order.
-pub(crate) async fn list_steps(
-    connection: &mut PgConnection,
-    account: AccountId,
-    run: Uuid,
-) -> Result<Vec<StepRecord>, Error> {
-    let sql = sqlx::AssertSqlSafe(format!(
-        "select {STEP_COLUMNS} from automation.run_step where account_id = $1 and run_id = $2 order by ordinal, step"
-    ));
-    Ok(sqlx::query_as(sql).bind(account).bind(run).fetch_all(connection).await?)
 }
 
 /// Runs that have to be looked at, the longest waiting first, without those in `busy`.
@@ -241,42 +208,6 @@ pub(crate) async fn update(
     .bind(run.updated_at)
     .bind(run.started_at)
     .bind(run.finished_at)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Stores a step, new or changed.
-pub(crate) async fn put_step(
-    connection: &mut PgConnection,
-    account: AccountId,
-    run: Uuid,
-    step: &StepRecord,
-) -> Result<(), Error> {
-    sqlx::query(
-        "insert into automation.run_step
-            (account_id, run_id, step, ordinal, kind, outcome, attempts, input, answer, error, uncertain, decided_by,
-             reason, started_at, ended_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-         on conflict (account_id, run_id, step) do update set
-            outcome = $6, attempts = $7, input = $8, answer = $9, error = $10, uncertain = $11, decided_by = $12,
-            reason = $13, started_at = $14, ended_at = $15",
-    )
-    .bind(account)
-    .bind(run)
-    .bind(&step.step)
-    .bind(step.ordinal)
-    .bind(&step.kind)
-    .bind(step.outcome.name())
-    .bind(step.attempts)
-    .bind(&step.input)
-    .bind(&step.answer)
-    .bind(&step.error)
-    .bind(step.uncertain)
-    .bind(&step.decided_by)
-    .bind(&step.reason)
-    .bind(step.started_at)
-    .bind(step.ended_at)
     .execute(connection)
     .await?;
     Ok(())
