@@ -29,3 +29,5 @@ comment on table counter is 'unaudited: the next numbers';
 comment on table lease is 'unaudited: who works on what';
 comment on table replica is 'unaudited: who works on what';
 comment on table mail is 'unaudited: mails on their way';
+comment on table scan_told is 'unaudited: what was told of time passing';
+comment on table scan_turn is 'unaudited: when an account is looked through';

@@ -53,6 +53,7 @@ async fn a_link_opens_its_account_for_reading_and_writing() {
     assert_eq!((followed, call.context.account()), (link, &account));
     let write = async |tx: &mut Tx<'_>, _: &ProvisionAccountRequest| {
         assert_eq!(tx.account(), account.id);
+        tx.unaudited("a name that nobody has");
         let changed = sqlx::query("update account set name = 'Followed' where account_id = $1")
             .bind(tx.account())
             .execute(tx.db())

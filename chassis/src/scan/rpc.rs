@@ -92,7 +92,11 @@ async fn set(
     let (account, now) = (tx.account(), tx.now());
     store::set_threshold(tx.db(), account, &input.event, input.value, now).await?;
     store::ask_for_turn(tx.db(), account, now).await?;
-    Ok(SetThresholdResponse { threshold: scan.map(|scan| message(scan, input.value)) })
+    let threshold = scan.map(|scan| message(scan, input.value));
+    if let Some(threshold) = &threshold {
+        tx.changed("threshold", &threshold.event, threshold);
+    }
+    Ok(SetThresholdResponse { threshold })
 }
 
 async fn run(tx: &mut Tx<'_>, _: &RunScansRequest) -> Result<RunScansResponse, Error> {

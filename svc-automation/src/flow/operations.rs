@@ -2,6 +2,7 @@
 
 use chassis::Tx;
 use proto::Faults;
+use proto::automation::Flow;
 
 use super::definition::{Definition, Trigger};
 use super::{Record, check, read, schedule, store};
@@ -84,11 +85,12 @@ async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
     let scheduled = flow.active && flow.trigger_type == "schedule";
     flow.next_start_at = scheduled.then(|| schedule::next(&flow.trigger_key, now, zone).ok()).flatten();
     flow.updated_at = now;
-    if store::put(tx.db(), account, flow).await? {
-        return Ok(());
+    if !store::put(tx.db(), account, flow).await? {
+        // Someone else has just made a flow of this name; the next attempt finds it.
+        return Err(chassis::Error::Raced.into());
     }
-    // Someone else has just made a flow of this name; the next attempt finds it.
-    Err(chassis::Error::Raced.into())
+    tx.changed("flow", flow.id, &Flow::from(flow.clone()));
+    Ok(())
 }
 
 fn describe(flow: &mut Record, definition: &Definition) {

@@ -6,6 +6,7 @@ mod rpc;
 mod rules;
 mod store;
 
+use chassis::Tx;
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::automation::{WebhookDelivery, WebhookEndpoint, WebhookEndpointMeta, WebhookEndpointWithSecret};
@@ -16,6 +17,9 @@ use crate::outside::Secret;
 pub(crate) use deliver::{Deliverer, worker};
 pub(crate) use rpc::Webhooks;
 pub(crate) use store::purge;
+
+/// What the audit log calls an endpoint.
+const AUDITED: &str = "webhook_endpoint";
 
 /// An endpoint as it is stored.
 #[derive(Clone, Debug)]
@@ -119,4 +123,9 @@ impl From<Delivery> for WebhookDelivery {
             delivered_at: delivery.delivered_at.map(timestamp),
         }
     }
+}
+
+/// Keeps in the audit log how an endpoint is now.
+fn audited(tx: &mut Tx<'_>, endpoint: &Endpoint) {
+    tx.changed(AUDITED, endpoint.id, &WebhookEndpoint::from(endpoint.clone()));
 }

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::deliver::Deliverer;
 use super::rules::{self, OVERLAP, PENDING};
-use super::{Delivery, operations, store};
+use super::{AUDITED, Delivery, audited, operations, store};
 use crate::Error;
 use crate::event::rfc3339;
 use crate::outside::Secret;
@@ -186,6 +186,7 @@ async fn create(
     rules::apply(Named::All, &given, &mut endpoint, *private, &mut tx.faults);
     tx.valid()?;
     store::put(tx.db(), account, &endpoint).await?;
+    audited(tx, &endpoint);
     Ok(CreateWebhookEndpointResponse { data: Some(endpoint.with_secret()) })
 }
 
@@ -211,6 +212,7 @@ async fn update(
     }
     endpoint.updated_at = now;
     store::put(tx.db(), account, &endpoint).await?;
+    audited(tx, &endpoint);
     Ok(UpdateWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
 
@@ -221,7 +223,11 @@ async fn delete(
     let account = tx.account();
     let id = id_of(tx, &input.id)?;
     let existed = store::delete(tx.db(), account, id).await?;
-    if existed { Ok(DeleteWebhookEndpointResponse {}) } else { Err(UNKNOWN) }
+    if !existed {
+        return Err(UNKNOWN);
+    }
+    tx.removed(AUDITED, id);
+    Ok(DeleteWebhookEndpointResponse {})
 }
 
 /// The id of a path, after everything else that may be wrong.
@@ -242,6 +248,7 @@ async fn rotate(
     endpoint.old_secret_until = Some(now + OVERLAP);
     endpoint.updated_at = now;
     store::put(tx.db(), account, &endpoint).await?;
+    audited(tx, &endpoint);
     Ok(RotateWebhookSecretResponse { data: Some(endpoint.with_secret()) })
 }
 
