@@ -89,7 +89,7 @@ fn write_field(
         Kind::String => {
             writeln!(code, "        text({at}, &mut self.{member}, {}, {wanted}, faults);", policy.text())
         }
-        Kind::Int32 | Kind::Int64 => {
+        Kind::Int32 | Kind::Int64 | Kind::Uint32 => {
             let range = format!("{:?}, {:?}", policy.signed("min"), policy.signed("max"));
             if optional {
                 writeln!(
@@ -100,7 +100,7 @@ fn write_field(
                 writeln!(code, "        whole({at}, self.{member}.into(), {range}, faults);")
             }
         }
-        Kind::Uint32 | Kind::Uint64 => {
+        Kind::Uint64 => {
             let range = format!("{:?}, {:?}", policy.signed("min"), policy.signed("max"));
             let value = if optional { format!("self.{member}") } else { format!("Some(self.{member})") };
             writeln!(

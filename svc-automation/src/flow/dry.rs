@@ -49,7 +49,7 @@ pub(crate) fn run(
         let failed = !error.is_empty();
         let answer = answers.get(&id).cloned().unwrap_or_else(|| json!({}));
         let outcome = if failed { "failed" } else { "done" };
-        known.steps.insert(id.clone(), seen(outcome, answer, &error));
+        known.steps.insert(id.clone(), seen(outcome, &answer, &error));
         steps.push(TestedStep {
             id,
             kind: kind.name().to_owned(),

@@ -94,10 +94,10 @@ async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
 }
 
 fn describe(flow: &mut Record, definition: &Definition) {
-    flow.name = definition.name.trim().to_owned();
+    definition.name.trim().clone_into(&mut flow.name);
     flow.description.clone_from(&definition.description);
-    flow.category = definition.category.trim().to_owned();
-    flow.trigger_type = definition.trigger.type_name().to_owned();
+    definition.category.trim().clone_into(&mut flow.category);
+    definition.trigger.type_name().clone_into(&mut flow.trigger_type);
     flow.trigger_key = match &definition.trigger {
         Trigger::Schedule(line) => line.trim().to_owned(),
         trigger => canonical(trigger.key()).to_owned(),

@@ -119,7 +119,10 @@ fn pointer(at: &str, path: &serde_path_to_error::Path) -> String {
     let mut pointer = at.to_owned();
     for segment in path {
         match segment {
-            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Seq { index } => {
+                pointer.push('/');
+                pointer.push_str(&index.to_string());
+            }
             Segment::Map { key } | Segment::Enum { variant: key } => {
                 pointer.push('/');
                 pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));

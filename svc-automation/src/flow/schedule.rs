@@ -2,7 +2,7 @@
 
 use chassis::Tx;
 use chassis::worker::{Due, Job, Next, Worker};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};
 use serde_json::json;
@@ -62,7 +62,8 @@ pub(crate) fn next(line: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<
     }
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser.parse(line).map_err(|error| error.to_string())?;
-    let local = now.with_timezone(&zone);
+    // What is found would have the same part of a second.
+    let local = now.trunc_subsecs(0).with_timezone(&zone);
     let next = cron.find_next_occurrence(&local, false).map_err(|error| error.to_string())?;
     Ok(next.to_utc())
 }
@@ -80,6 +81,7 @@ mod tests {
     #[test]
     fn a_line_is_read_in_the_accounts_zone() {
         assert_eq!(next_at("0 9 * * 1", "2026-11-15T12:00:00Z").unwrap(), "2026-11-16T08:00:00+00:00");
+        assert_eq!(next_at("0 9 * * 1", "2026-11-16T07:59:59.9Z").unwrap(), "2026-11-16T08:00:00+00:00");
         assert_eq!(next_at("0 9 * * *", "2026-07-01T07:00:00Z").unwrap(), "2026-07-02T07:00:00+00:00");
         assert_eq!(
             next_at("30 2 * * *", "2026-03-28T12:00:00Z").unwrap(),

@@ -45,16 +45,17 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 /// The address of the other kind that this one leads to.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = address.segments();
     let inner = |high: u16, low: u16| {
         let ([one, two], [three, four]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(one, two, three, four)
     };
-    match (a, b, c, d, e, f) {
+    match address.segments() {
         // Mapped, compatible, and translated by the network (64:ff9b::/96).
-        (0, 0, 0, 0, 0, 0xffff | 0) | (0x64, 0xff9b, 0, 0, 0, 0) => Some(inner(g, h)),
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(inner(high, low))
+        }
         // 6to4.
-        (0x2002, ..) => Some(inner(b, c)),
+        [0x2002, high, low, ..] => Some(inner(high, low)),
         _ => None,
     }
 }

@@ -66,12 +66,11 @@ pub(crate) async fn decide(
     let graph = Graph::of(&definition);
     let node = graph.find(&run.step).ok_or_else(|| lost("a run at a step that its flow does not have"))?;
     let next = if approved { graph.after(node) } else { graph.refused(node) };
-    match next {
-        Some(step) => go(&mut run, step, now),
-        None => {
-            let status = final_status(run.failed_steps);
-            finish(&mut run, status, now);
-        }
+    if let Some(step) = next {
+        go(&mut run, step, now);
+    } else {
+        let status = final_status(run.failed_steps);
+        finish(&mut run, status, now);
     }
     store::update(tx.db(), account, &run).await?;
     Ok((run, steps))

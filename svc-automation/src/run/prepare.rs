@@ -87,7 +87,7 @@ impl Known<'_> {
 }
 
 /// How a step that has come to its end is seen by later ones.
-pub(crate) fn seen(outcome: &str, answer: Value, error: &str) -> Value {
+pub(crate) fn seen(outcome: &str, answer: &Value, error: &str) -> Value {
     json!({"outcome": outcome, "answer": answer, "error": error})
 }
 

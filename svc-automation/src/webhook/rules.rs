@@ -136,7 +136,7 @@ pub(super) fn follow(endpoint: &mut Endpoint, failed: bool, now: DateTime<Utc>) 
     let off = is_out_of_patience(endpoint, now);
     if off {
         endpoint.active = false;
-        endpoint.disabled_reason = "Every delivery has failed for 5 days.".to_owned();
+        "Every delivery has failed for 5 days.".clone_into(&mut endpoint.disabled_reason);
     }
     off
 }
@@ -229,8 +229,8 @@ mod tests {
             faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect::<Vec<_>>()
         };
         let kind = ("/endpoint/types/0".to_owned(), Fault::BadFormat);
-        assert_eq!(faults("https://example.com", false), [kind.clone()]);
-        assert_eq!(faults("http://127.0.0.1:1", true), [kind.clone()]);
+        assert_eq!(faults("https://example.com", false), std::slice::from_ref(&kind));
+        assert_eq!(faults("http://127.0.0.1:1", true), std::slice::from_ref(&kind));
         assert_eq!(
             faults("http://127.0.0.1:1", false),
             [("/endpoint/url".to_owned(), Fault::BadUrl), kind.clone()]

@@ -23,18 +23,18 @@ steps:
   - {id: yes, wait: {until: '2020-01-01'}}
 ";
 
-fn decision(step: &str) -> Option<Decision> {
-    Some(Decision { who: "Sanne".into(), why: "Fair".into(), step: step.into() })
+fn decision(step: &str) -> Decision {
+    Decision { who: "Sanne".into(), why: "Fair".into(), step: step.into() }
 }
 
 impl World {
     async fn approve(&self, id: &str, step: &str) -> Result<Run, Status> {
-        let request = ApproveRunRequest { id: id.to_owned(), decision: decision(step) };
+        let request = ApproveRunRequest { id: id.to_owned(), decision: Some(decision(step)) };
         Ok(self.runs().approve_run(self.caller.request(request)).await?.into_inner().data.unwrap())
     }
 
     async fn reject(&self, id: &str) -> Result<Run, Status> {
-        let request = RejectRunRequest { id: id.to_owned(), decision: decision("") };
+        let request = RejectRunRequest { id: id.to_owned(), decision: Some(decision("")) };
         Ok(self.runs().reject_run(self.caller.request(request)).await?.into_inner().data.unwrap())
     }
 }

@@ -156,6 +156,17 @@ async fn an_endpoint_that_is_gone_is_told_nothing() {
 }
 
 #[tokio::test]
+async fn a_delivery_whose_id_has_an_odd_form_is_unknown() {
+    let (world, receiver) = (World::idle().await, Receiver::start().await);
+    let endpoint = world.endpoint(&receiver, &[]).await;
+    for odd in ["x".to_owned(), "x".repeat(300), "a\0b".to_owned(), crate::support::nobody()] {
+        let request = RedeliverWebhookRequest { id: endpoint.id.clone(), delivery_id: odd.clone() };
+        let status = world.webhooks().redeliver_webhook(world.caller.request(request)).await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::NotFound, "{odd:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_endpoint_must_be_a_web_address() {
     let world = World::idle().await;
     let endpoint =

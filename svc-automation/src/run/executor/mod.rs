@@ -137,7 +137,7 @@ impl Loaded {
         let steps: Map<String, Value> = ended
             .map(|step| {
                 let answer = step.answer.as_deref().and_then(|answer| serde_json::from_str(answer).ok());
-                (step.step.clone(), seen(step.outcome.name(), answer.unwrap_or_default(), &step.error))
+                (step.step.clone(), seen(step.outcome.name(), &answer.unwrap_or_default(), &step.error))
             })
             .collect();
         let known = Known {

@@ -44,7 +44,7 @@ impl FromRow<'_, PgRow> for Record {
             event_id: columns.take()?,
             event: columns.take()?,
             depth: columns.take()?,
-            status: known("status", columns.take()?, Status::named)?,
+            status: known("status", &columns.take::<String>()?, Status::named)?,
             step: columns.take()?,
             attempts: columns.take()?,
             max_attempts: columns.take()?,
@@ -60,9 +60,9 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-fn known<T>(column: &str, name: String, of: impl Fn(&str) -> Option<T>) -> Result<T, sqlx::Error> {
+fn known<T>(column: &str, name: &str, of: impl Fn(&str) -> Option<T>) -> Result<T, sqlx::Error> {
     let unknown = || format!("the {column} `{name}` is not known").into();
-    of(&name).ok_or_else(|| sqlx::Error::ColumnDecode { index: column.to_owned(), source: unknown() })
+    of(name).ok_or_else(|| sqlx::Error::ColumnDecode { index: column.to_owned(), source: unknown() })
 }
 
 /// A page, newest first. A status that does not exist, as a flow that does not, matches nothing.

@@ -21,7 +21,7 @@ impl FromRow<'_, PgRow> for StepRecord {
             step: columns.take()?,
             ordinal: columns.take()?,
             kind: columns.take()?,
-            outcome: known("outcome", columns.take()?, Outcome::named)?,
+            outcome: known("outcome", &columns.take::<String>()?, Outcome::named)?,
             attempts: columns.take()?,
             input: columns.take()?,
             answer: columns.take()?,
