@@ -17,8 +17,8 @@ select id, version, title, client_id, pipeline_id, phase_id, amount, priority, s
 select pipeline.id, pipeline.name, pipeline.active, phase.id, phase.name, phase.position from crm.pipeline pipeline join crm.phase phase on phase.account_id = pipeline.account_id and phase.pipeline_id = pipeline.id where pipeline.account_id = :account order by pipeline.position, pipeline.id, phase.position, phase.id;
 with step as (insert into crm.deal_step (account_id, deal_id, version, pipeline_id, phase_id, phase_name, status, at, quote_id) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, :next, :pipeline_id, (:phases::uuid[])[:which], name, :status, now(), null::uuid from crm.phase where account_id = :account and id = (:phases::uuid[])[:which] and :is_step) update crm.deal set version = :next, title = :title, client_id = :client_id, pipeline_id = :pipeline_id, phase_id = (:phases::uuid[])[:which], amount = :amount, priority = :priority, status = :status, expected_close_date = :expected_close_date, source = :source, phase_since = now(), won_at = null::timestamptz, lost_at = null::timestamptz, updated_at = now(), search_text = lower(:title) where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid;
 with events as (
-            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
             from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], array[:sequence]::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[])
                 as event (listener, entity_type, entity_id, sequence, id, type, data)
         ), totals as (
@@ -27,6 +27,11 @@ with events as (
             from unnest(:none::text[], :none::date[], :none::smallint[], :none::bigint[]) as t (list, bucket, slot, entries)
             order by list, bucket, slot
             on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        ), trail as (
+            insert into audit (account_id, id, at, actor, request_id, method, entity_type, entity_id, message, image)
+            select :account, id, now(), :actor, :request_id, :route, entity_type, entity_id, message, image
+            from unnest(array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :entry_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::text[], :entry_messages::text[], array[:response]::bytea[])
+                as entry (id, entity_type, entity_id, message, image)
         )
         update idempotency set response = :response where account_id = :account and route = :route and key = :key;
 commit;

@@ -18,8 +18,8 @@ select (select country from billing.account where account_id = :account) as coun
 select name, primary_color, secondary_color, company_name, address, zipcode, city, country, email, phone, website, company_registration_number, vat_number, iban, bic, bank_account_name, footer, logo.format, logo.bytes from billing.identity left join billing.identity_logo logo on logo.account_id = identity.account_id and logo.identity_id = identity.id where identity.account_id = :account and is_default;
 with taken as (insert into counter (account_id, name, value) select :account, :counter, 1 where ''::text = '' on conflict (account_id, name) do update set value = counter.value + 1 returning value), numbered as (select case when ''::text <> '' then ''::text else (select :prefix || lpad(value::text, greatest(:padding, length(value::text)), '0') from taken) end as number), inserted as (insert into billing.document (account_id, id, kind, version, content_version, is_final, number, number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, vat_amount, total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, payment_status, paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, einvoice_missing, search_text, created_at, updated_at, subscription_id, period_from, period_to) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, :kind, 1, 1, :is_final, number, ''::text <> '', :title, :today, :today, :currency, :language, :total_excl, :vat_rate, :vat_amount, :total_incl, 3::integer, :client, :company_name, :firstname, :lastname, :status_now, null::timestamptz, :open_amount, null::uuid, ''::text, int8send(:id_low) || int8send(:event_low), now(), :seller, :buyer, :missing, :search_text || lower(number), now(), now(), null::uuid, null::date, null::date from numbered on conflict do nothing returning number), stored as (insert into billing.document_row (account_id, document_id, position, name, description, quantity, unit, unit_price, vat_rate, vat_code, category) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, position - 1, name, description, quantity, unit, unit_price, vat_rate, vat_code, category from unnest(:names::text[], :descriptions::text[], :quantities::numeric[], :units::text[], :prices::numeric[], :rates::numeric[], :codes::text[], :categories::text[]) with ordinality as r (name, description, quantity, unit, unit_price, vat_rate, vat_code, category, position) where exists (select from inserted)) select number from inserted;
 with events as (
-            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
             from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[])
                 as event (listener, entity_type, entity_id, sequence, id, type, data)
         ), totals as (
@@ -28,6 +28,11 @@ with events as (
             from unnest(:lists::text[], :buckets::date[], array[:slot, :slot]::smallint[], :entries::bigint[]) as t (list, bucket, slot, entries)
             order by list, bucket, slot
             on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        ), trail as (
+            insert into audit (account_id, id, at, actor, request_id, method, entity_type, entity_id, message, image)
+            select :account, id, now(), :actor, :request_id, :route, entity_type, entity_id, message, image
+            from unnest(array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :entry_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::text[], :entry_messages::text[], array[:response]::bytea[])
+                as entry (id, entity_type, entity_id, message, image)
         )
         update idempotency set response = :response where account_id = :account and route = :route and key = :key;
 commit;
@@ -36,8 +41,8 @@ select name, primary_color, secondary_color, company_name, address, zipcode, cit
 select seller, buyer from billing.document where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid;
 begin;
 with events as (
-            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
             from unnest(:listeners::text[], :file_types::text[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :file_event_types::text[], :file_data::text[])
                 as event (listener, entity_type, entity_id, sequence, id, type, data)
         ), totals as (
@@ -46,14 +51,19 @@ with events as (
             from unnest(:none::text[], :none::date[], :none::smallint[], :none::bigint[]) as t (list, bucket, slot, entries)
             order by list, bucket, slot
             on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        ), trail as (
+            insert into audit (account_id, id, at, actor, request_id, method, entity_type, entity_id, message, image)
+            select :account, id, now(), :actor, :request_id, :route, entity_type, entity_id, message, image
+            from unnest(:none::uuid[], :none::text[], :none::text[], :none::text[], :none::bytea[])
+                as entry (id, entity_type, entity_id, message, image)
         )
         update idempotency set response = null::bytea where account_id = :account and route = null::text and key = null::text;
 commit;
 begin;
 update billing.document set pdf_version = coalesce(1::bigint, pdf_version), pdf_error = ''::text where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid and (1::bigint is null or pdf_version is null or pdf_version <= 1::bigint);
 with events as (
-            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
             from unnest(:none::text[], :none::text[], :none::uuid[], :none::bigint[], :none::uuid[], :none::text[], :none::text[])
                 as event (listener, entity_type, entity_id, sequence, id, type, data)
         ), totals as (
@@ -62,6 +72,11 @@ with events as (
             from unnest(:none::text[], :none::date[], :none::smallint[], :none::bigint[]) as t (list, bucket, slot, entries)
             order by list, bucket, slot
             on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        ), trail as (
+            insert into audit (account_id, id, at, actor, request_id, method, entity_type, entity_id, message, image)
+            select :account, id, now(), :actor, :request_id, :route, entity_type, entity_id, message, image
+            from unnest(:none::uuid[], :none::text[], :none::text[], :none::text[], :none::bytea[])
+                as entry (id, entity_type, entity_id, message, image)
         )
         update idempotency set response = :response where account_id = :account and route = :route and key = :key;
 commit;

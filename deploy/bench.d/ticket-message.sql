@@ -22,8 +22,8 @@ insert into support.message (account_id, id, ticket_id, inbound, note, body, htm
 select name from support.status where account_id = :account and active order by position, name;
 update support.ticket set version = :next, subject = :subject, status = :status, priority = :priority, client_name = :client_name, client_email = :client_email, client_id = :client_id, message_count = :messages, last_message_at = now(), search_text = lower(:number || chr(10) || :subject || chr(10) || :client_name || chr(10)), updated_at = now(), closed_at = null::timestamptz where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid;
 with events as (
-            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, now(), now()
+            insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
             from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], array[:sequence]::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[])
                 as event (listener, entity_type, entity_id, sequence, id, type, data)
         ), totals as (
@@ -32,6 +32,11 @@ with events as (
             from unnest(:none::text[], :none::date[], :none::smallint[], :none::bigint[]) as t (list, bucket, slot, entries)
             order by list, bucket, slot
             on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        ), trail as (
+            insert into audit (account_id, id, at, actor, request_id, method, entity_type, entity_id, message, image)
+            select :account, id, now(), :actor, :request_id, :route, entity_type, entity_id, message, image
+            from unnest(array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :entry_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::text[], :entry_messages::text[], array[:response]::bytea[])
+                as entry (id, entity_type, entity_id, message, image)
         )
         update idempotency set response = :response where account_id = :account and route = :route and key = :key;
 commit;

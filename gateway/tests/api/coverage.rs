@@ -31,7 +31,7 @@ fn body() -> String {
     json!({
         "company_name": "Bakery", "client_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "event": "some.event",
         "title": "Bread", "name": "Bread", "body": "Bread", "amount": 1, "to": "a@example.com", "subject": "S", "message": "M",
-        "phase_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05",
+        "phase_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05", "active": true, "url": "https://example.com/hooks",
     })
     .to_string()
 }

@@ -47,6 +47,7 @@ fn statements(script: &str) -> Vec<String> {
         ("array[:slot, :slot, :slot, :slot]", "?"),
         ("array[:slot, :slot]", "?"),
         ("array[:sequence]", "?"),
+        ("array[:response]", "?"),
         ("(:phases::uuid[])[:which]", "?"),
         ("(:bucket::date + 1)::timestamp at time zone 'UTC'", "?"),
         ("now() - interval '24 hours'", "?"),

@@ -123,28 +123,42 @@ fn hex(bytes: usize) -> String {
 }
 
 /// The part of a create that is the same for everything.
-fn event_variables(entity: &str, event: &str, lists: &str, entries: &str) -> [(&'static str, String); 7] {
-    [
+fn event_variables(entity: &str, event: &str, lists: &str, entries: &str) -> Variables {
+    let mut variables = vec![
         ("listeners", "{bench}".to_owned()),
         ("entity_types", format!("{{{entity}}}")),
         ("sequences", "{1000}".to_owned()),
         ("event_types", format!("{{{event}}}")),
         ("lists", lists.to_owned()),
         ("entries", entries.to_owned()),
+    ];
+    variables.extend(write_variables(entity));
+    variables
+}
+
+/// The part of a write that is the same for everything: of its key, and of its entry in the audit log.
+fn write_variables(entity: &str) -> [(&'static str, String); 6] {
+    [
         ("fingerprint", hex(32)),
+        ("depth", "0".to_owned()),
+        ("actor", "CRpfkUagFtLAv7OZ".to_owned()),
+        ("request_id", "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05".to_owned()),
+        ("entry_types", format!("{{{entity}}}")),
+        ("entry_messages", "{admin.relations.v1.Relation}".to_owned()),
     ]
 }
 
 /// What the completion of a task sends besides numbers; there are so many.
 pub fn task(tasks: usize) -> Variables {
-    vec![
+    let mut variables = vec![
         ("route", "/admin.work.v1.TaskService/CompleteTask".to_owned()),
         ("id_high", ID_HIGH.to_string()),
         ("tasks", tasks.to_string()),
         ("none", "{}".to_owned()),
-        ("fingerprint", hex(32)),
         ("response", hex(TASK_BYTES)),
-    ]
+    ];
+    variables.extend(write_variables("task"));
+    variables
 }
 
 /// What a new client sends besides numbers: texts as long as the ones that REST sends.
