@@ -86,7 +86,7 @@ async fn issue(tx: &mut Tx<'_>, input: &IssueCredentialRequest) -> Result<IssueC
     for row in &rows {
         store::insert(tx.db(), row).await?;
     }
-    Ok(IssueCredentialResponse { secret: new.text, credential: message(&rows) })
+    Ok(IssueCredentialResponse { secret: new.text, credential: audited(tx, &rows) })
 }
 
 async fn revoke(tx: &mut Tx<'_>, input: &RevokeCredentialRequest) -> Result<RevokeCredentialResponse, Error> {
@@ -98,10 +98,19 @@ async fn revoke(tx: &mut Tx<'_>, input: &RevokeCredentialRequest) -> Result<Revo
     let now = tx.now();
     let mut rows = store::revoke(tx.db(), public_id, now).await?;
     rows.sort_unstable_by_key(|row| row.account_id);
-    let credential = message(&rows).ok_or_else(|| {
+    let credential = audited(tx, &rows).ok_or_else(|| {
         Error::problem(Problem::NotFound, format!("There is no credential with the public id `{public_id}`."))
     })?;
     Ok(RevokeCredentialResponse { credential: Some(credential) })
+}
+
+/// A credential that was made or changed, as it is answered. The entry says for which accounts it is, and is in the log of
+/// the first.
+fn audited(tx: &mut Tx<'_>, rows: &[CredentialRow]) -> Option<Credential> {
+    let credential = message(rows)?;
+    tx.file_under(rows.first()?.account_id);
+    tx.changed("credential", &credential.public_id, &credential);
+    Some(credential)
 }
 
 /// A credential from its rows; `None` when there are none.
