@@ -2,9 +2,10 @@
 
 use chassis::Tx;
 use proto::Faults;
+use proto::automation::Flow;
 
 use super::definition::{Definition, Trigger};
-use super::{Record, check, read, schedule, store};
+use super::{AUDITED, Record, check, read, schedule, store};
 use crate::Error;
 use crate::event::rules::canonical;
 
@@ -85,6 +86,7 @@ async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
     flow.next_start_at = scheduled.then(|| schedule::next(&flow.trigger_key, now, zone).ok()).flatten();
     flow.updated_at = now;
     if store::put(tx.db(), account, flow).await? {
+        tx.changed(AUDITED, flow.id, &Flow::from(flow.clone()));
         return Ok(());
     }
     // Someone else has just made a flow of this name; the next attempt finds it.

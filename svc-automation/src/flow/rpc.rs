@@ -12,7 +12,7 @@ use proto::automation::{
 use serde_json::Value;
 use tonic::{Request, Response, Status};
 
-use super::{definition, dry, operations, store, type_name};
+use super::{AUDITED, definition, dry, operations, store, type_name};
 use crate::Error;
 use crate::event::Event;
 use crate::event::rules::or_empty_object;
@@ -149,7 +149,11 @@ async fn apply(tx: &mut Tx<'_>, input: &ApplyFlowRequest) -> Result<ApplyFlowRes
 async fn delete(tx: &mut Tx<'_>, input: &DeleteFlowRequest) -> Result<DeleteFlowResponse, Error> {
     let (account, now) = (tx.account(), tx.now());
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-    if store::delete(tx.db(), account, id, now).await? { Ok(DeleteFlowResponse {}) } else { Err(UNKNOWN) }
+    if !store::delete(tx.db(), account, id, now).await? {
+        return Err(UNKNOWN);
+    }
+    tx.removed(AUDITED, id);
+    Ok(DeleteFlowResponse {})
 }
 
 async fn start_now(tx: &mut Tx<'_>, input: &StartFlowRequest) -> Result<StartFlowResponse, Error> {

@@ -17,6 +17,9 @@ pub(crate) use deliver::{Deliverer, worker};
 pub(crate) use rpc::Webhooks;
 pub(crate) use store::purge;
 
+/// What the audit log calls an endpoint; it never has its secrets.
+pub(crate) const AUDITED: &str = "webhook_endpoint";
+
 /// An endpoint as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
@@ -49,6 +52,11 @@ impl Endpoint {
             disabled_reason: self.disabled_reason.clone(),
             old_secret_until: self.old_secret_until.map(timestamp),
         }
+    }
+
+    /// As everyone may see it, at any time.
+    pub fn shown(&self) -> WebhookEndpoint {
+        self.clone().into()
     }
 
     /// With the secret, which is shown only when it is new.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chassis::mask::Named;
 use chassis::paging::Page;
+use chassis::time::timestamp;
 use chassis::{Call, Db, Tx, id};
 use chrono::TimeDelta;
 use proto::automation::webhook_service_server::WebhookService;
@@ -23,7 +24,7 @@ use uuid::Uuid;
 
 use super::deliver::Deliverer;
 use super::rules::{self, OVERLAP, PENDING};
-use super::{Delivery, operations, store};
+use super::{AUDITED, Delivery, operations, store};
 use crate::Error;
 use crate::event::rfc3339;
 use crate::outside::Secret;
@@ -186,6 +187,7 @@ async fn create(
     rules::apply(Named::All, &given, &mut endpoint, *private, &mut tx.faults);
     tx.valid()?;
     store::put(tx.db(), account, &endpoint).await?;
+    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(CreateWebhookEndpointResponse { data: Some(endpoint.with_secret()) })
 }
 
@@ -211,6 +213,7 @@ async fn update(
     }
     endpoint.updated_at = now;
     store::put(tx.db(), account, &endpoint).await?;
+    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(UpdateWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
 
@@ -220,8 +223,11 @@ async fn delete(
 ) -> Result<DeleteWebhookEndpointResponse, Error> {
     let account = tx.account();
     let id = id_of(tx, &input.id)?;
-    let existed = store::delete(tx.db(), account, id).await?;
-    if existed { Ok(DeleteWebhookEndpointResponse {}) } else { Err(UNKNOWN) }
+    if !store::delete(tx.db(), account, id).await? {
+        return Err(UNKNOWN);
+    }
+    tx.removed(AUDITED, id);
+    Ok(DeleteWebhookEndpointResponse {})
 }
 
 /// The id of a path, after everything else that may be wrong.
@@ -242,6 +248,7 @@ async fn rotate(
     endpoint.old_secret_until = Some(now + OVERLAP);
     endpoint.updated_at = now;
     store::put(tx.db(), account, &endpoint).await?;
+    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(RotateWebhookSecretResponse { data: Some(endpoint.with_secret()) })
 }
 
@@ -286,14 +293,15 @@ async fn signing_secret(
     tx: &mut Tx<'_>,
     _: &GetSigningSecretRequest,
 ) -> Result<GetSigningSecretResponse, Error> {
-    let (secret, ..) = operations::ensure_signing(tx, &()).await?;
-    Ok(GetSigningSecretResponse { secret: Secret::from_bytes(secret).text() })
+    let (secret, _, until) = operations::ensure_signing(tx, &()).await?;
+    let old_secret_until = until.filter(|until| *until > tx.now()).map(timestamp);
+    Ok(GetSigningSecretResponse { secret: Secret::from_bytes(secret).text(), old_secret_until })
 }
 
 async fn rotate_signing(
     tx: &mut Tx<'_>,
     _: &RotateSigningSecretRequest,
 ) -> Result<RotateSigningSecretResponse, Error> {
-    let secret = operations::rotate_signing(tx).await?;
-    Ok(RotateSigningSecretResponse { secret: secret.text() })
+    let (secret, until) = operations::rotate_signing(tx).await?;
+    Ok(RotateSigningSecretResponse { secret: secret.text(), old_secret_until: Some(timestamp(until)) })
 }
