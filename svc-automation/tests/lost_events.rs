@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::error::Error as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use chassis::testing::{self, Process, TestCaller, TestDatabase, eventually, quiet_port};
 use chassis::{Clock, Service};
@@ -19,6 +19,7 @@ use proto::relations::{ClientInput, CreateClientRequest, UpdateClientRequest};
 use svc_automation::Automation;
 use svc_relations::Relations;
 use tokio::sync::watch;
+use tokio::task::LocalSet;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 use uuid::Uuid;
@@ -47,8 +48,8 @@ fn main() -> ExitCode {
     }
     let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-'));
     if filters.all(|filter| NAME.contains(filter.as_str())) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(no_event_is_lost_or_doubled());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(LocalSet::new().run_until(no_event_is_lost_or_doubled()));
     }
     ExitCode::SUCCESS
 }
@@ -128,15 +129,15 @@ async fn no_event_is_lost_or_doubled() {
     let database = TestDatabase::new(&schemas).await;
     let (mut processes, address) = start(&database).await;
     let clock = Clock::system();
-    let callers: Arc<Vec<TestCaller>> =
-        Arc::new((0..ACCOUNTS).map(|_| TestCaller::mesh(&testing::account(), &clock)).collect());
+    let callers: Rc<Vec<TestCaller>> =
+        Rc::new((0..ACCOUNTS).map(|_| TestCaller::mesh(&testing::account(), &clock)).collect());
     let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
     let (done, mut progress) = watch::channel(0);
-    let done = Arc::new(done);
+    let done = Rc::new(done);
     let workers: Vec<_> = (0..AT_ONCE)
         .map(|worker| {
-            let (channel, callers, done) = (channel.clone(), Arc::clone(&callers), Arc::clone(&done));
-            tokio::spawn(async move {
+            let (channel, callers, done) = (channel.clone(), Rc::clone(&callers), Rc::clone(&done));
+            tokio::task::spawn_local(async move {
                 let mut made = Vec::new();
                 for client in (worker..CLIENTS).step_by(AT_ONCE) {
                     let caller = &callers[client % ACCOUNTS];
