@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use clap::{Arg, Args, Command, ValueEnum};
 
 use crate::outbox::Listener;
+use crate::worker::Timing;
 
 /// Where the process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -87,6 +89,11 @@ pub struct Settings {
     /// Second stage of a stop: finish what is in progress within so many milliseconds
     #[arg(long, env = "GRACE_MS", default_value_t = 15_000, global = true)]
     pub grace_ms: u64,
+
+    /// How long the background work of a process stays its own without a sign of life, in milliseconds; then another
+    /// process takes it up
+    #[arg(long, env = "LEASE_MS", default_value_t = 15_000, value_parser = clap::value_parser!(u32).range(1_000..=600_000), global = true)]
+    pub lease_ms: u32,
 
     /// Days that entries of the audit log are kept; 0: for ever
     #[arg(long, env = "AUDIT_DAYS", default_value_t = 400, global = true)]
@@ -214,6 +221,11 @@ impl Settings {
 
     pub fn grace(&self) -> Duration {
         Duration::from_millis(self.grace_ms)
+    }
+
+    /// The times of background work.
+    pub fn timing(&self) -> Timing {
+        Timing { lease: TimeDelta::milliseconds(self.lease_ms.into()), ..Timing::default() }
     }
 
     /// What is wrong with the settings as a whole.

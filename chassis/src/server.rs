@@ -23,7 +23,7 @@ use crate::service::{Definition, Runtime, routes, workers};
 use crate::telemetry;
 use crate::tls::{Callers, Tls};
 use crate::token::Tokens;
-use crate::worker::{Timing, Workers};
+use crate::worker::Workers;
 
 /// Calls in progress on one connection.
 const MAX_STREAMS: u32 = 1024;
@@ -79,7 +79,7 @@ pub async fn serve(
     let db = runtime.db.clone();
     tokio::spawn(serve_operators(operators, stop.clone(), move || ready(db.clone())));
     tokio::spawn(backlog::watch(runtime.db.clone()));
-    let working = Workers::start(&runtime.db, workers(service, &runtime), Timing::default());
+    let working = Workers::start(&runtime.db, workers(service, &runtime), settings.timing());
     let routes = routes(service, &runtime);
     // Both end in the second stage of a stop, at the same time.
     let resting = async {

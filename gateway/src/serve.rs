@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis::server::{self, Stage};
-use chassis::worker::{Timing, Workers};
+use chassis::worker::Workers;
 use chassis::{Clock, Db, audit, peer::Peers, tls::Tls, token::Tokens};
 use proto::accounts::account_service_server::AccountServiceServer;
 use proto::accounts::credential_service_server::CredentialServiceServer;
@@ -84,7 +84,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
     let router = router(Arc::clone(&app), operations);
     let forgetting = audit::worker(mesh.audit_days).into_iter().collect();
-    let working = Workers::start(&app.runtime.db, forgetting, Timing::default());
+    let working = Workers::start(&app.runtime.db, forgetting, mesh.timing());
     let ((), internal) = tokio::join!(
         serve_http(public, router, stop.clone(), mesh.drain(), mesh.grace()),
         serve_mesh(internal, &app.runtime, &settings, stop),

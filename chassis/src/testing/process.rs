@@ -28,6 +28,21 @@ impl Process {
         self.child = spawn(self.binary, self.listen, &self.flags);
     }
 
+    /// SIGSTOP: it does nothing any more, and nobody is told.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// SIGCONT: it goes on as if no time had passed.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
+        assert!(sent.expect("the program kill").success(), "a process of our own");
+    }
+
     /// SIGKILL; without effect on one that was killed before.
     pub fn kill(&mut self) {
         self.child.kill().expect("a process of our own");
@@ -36,9 +51,12 @@ impl Process {
 }
 
 fn spawn(binary: &str, listen: SocketAddr, flags: &Vec<String>) -> Child {
+    // Where they are is of interest to few.
+    let known = flags.iter().any(|flag| flag == "--metrics-listen");
+    let metrics: &[&str] = if known { &[] } else { &["--metrics-listen", "127.0.0.1:0"] };
     Command::new(binary)
-        .args(["serve", "--context-secret", secret(), "--log", "error"])
-        .args(["--listen", &listen.to_string(), "--metrics-listen", "127.0.0.1:0"])
+        .args(["serve", "--context-secret", secret(), "--log", "error", "--listen", &listen.to_string()])
+        .args(metrics)
         .args(flags)
         .stdout(Stdio::null())
         .spawn()

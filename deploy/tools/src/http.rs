@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// No header block of ours comes near this; a longer one is not HTTP.
-const LONGEST_HEAD: usize = 64 * 1024;
+pub(crate) const LONGEST_HEAD: usize = 64 * 1024;
 
 /// The host and port of `http://host:port[/]`.
 pub fn authority(base_url: &str) -> Result<&str, String> {
@@ -225,11 +225,11 @@ fn chunk_size(line: &[u8]) -> io::Result<usize> {
         .ok_or_else(|| broken("a chunk has no size"))
 }
 
-fn find(haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn find(haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
     haystack.get(from..)?.windows(needle.len()).position(|window| window == needle).map(|at| at + from)
 }
 
-fn broken(what: &str) -> io::Error {
+pub(crate) fn broken(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

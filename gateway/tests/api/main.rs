@@ -5,6 +5,7 @@
 mod audit;
 mod automation;
 mod browser;
+mod chain;
 mod clients;
 mod corpus;
 mod coverage;

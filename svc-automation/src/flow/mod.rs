@@ -20,6 +20,9 @@ use uuid::Uuid;
 
 pub(crate) use rpc::Flows;
 
+/// What the audit log calls a flow.
+pub(crate) const AUDITED: &str = "flow";
+
 /// A flow as it is stored, without its definition.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {

@@ -5,7 +5,7 @@ use proto::Faults;
 use proto::automation::Flow;
 
 use super::definition::{Definition, Trigger};
-use super::{Record, check, read, schedule, store};
+use super::{AUDITED, Record, check, read, schedule, store};
 use crate::Error;
 use crate::event::rules::canonical;
 
@@ -85,12 +85,12 @@ async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
     let scheduled = flow.active && flow.trigger_type == "schedule";
     flow.next_start_at = scheduled.then(|| schedule::next(&flow.trigger_key, now, zone).ok()).flatten();
     flow.updated_at = now;
-    if !store::put(tx.db(), account, flow).await? {
-        // Someone else has just made a flow of this name; the next attempt finds it.
-        return Err(chassis::Error::Raced.into());
+    if store::put(tx.db(), account, flow).await? {
+        tx.changed(AUDITED, flow.id, &Flow::from(flow.clone()));
+        return Ok(());
     }
-    tx.changed("flow", flow.id, &Flow::from(flow.clone()));
-    Ok(())
+    // Someone else has just made a flow of this name; the next attempt finds it.
+    Err(chassis::Error::Raced.into())
 }
 
 fn describe(flow: &mut Record, definition: &Definition) {

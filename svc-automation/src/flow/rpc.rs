@@ -12,7 +12,7 @@ use proto::automation::{
 use serde_json::Value;
 use tonic::{Request, Response, Status};
 
-use super::{definition, dry, operations, store, type_name};
+use super::{AUDITED, definition, dry, operations, store, type_name};
 use crate::Error;
 use crate::event::Event;
 use crate::event::rules::or_empty_object;
@@ -152,7 +152,7 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteFlowRequest) -> Result<DeleteFlow
     if !store::delete(tx.db(), account, id, now).await? {
         return Err(UNKNOWN);
     }
-    tx.removed("flow", id);
+    tx.removed(AUDITED, id);
     Ok(DeleteFlowResponse {})
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn worker() -> Worker {
 
 async fn start_due(tx: &mut Tx<'_>, (): &()) -> Result<i64, crate::Error> {
     let (account, now, zone) = (tx.account(), tx.now(), tx.settings().timezone);
-    tx.unaudited("when a flow starts next follows from its schedule");
+    tx.unaudited("when it starts next is no change of a flow");
     let due = store::find_scheduled(tx.db(), account, now, BATCH).await?;
     for (flow, planned) in &due {
         let data = json!({"flow_id": flow.id, "flow_name": flow.name, "scheduled_for": rfc3339(*planned)});

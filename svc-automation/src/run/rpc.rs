@@ -90,6 +90,8 @@ async fn cancel(tx: &mut Tx<'_>, input: &CancelRunRequest) -> Result<CancelRunRe
     let id = id_of(tx, &input.id)?;
     let run = operations::cancel(tx, id).await?;
     let data = CancelledRun { id: run.id.to_string(), status: run.status.name().to_owned() };
+    // As approving and the like are kept by their answers.
+    tx.changed("run", run.id, &shown(run, Vec::new()));
     Ok(CancelRunResponse { data: Some(data) })
 }
 

@@ -16,7 +16,7 @@ use tonic::metadata::MetadataValue;
 use uuid::Uuid;
 
 use super::rules::{follow, give_up, is_out_of_patience, judge, note};
-use super::{Delivery, Endpoint, audited, store};
+use super::{AUDITED, Delivery, Endpoint, store};
 use crate::outside::{Outgoing, Outside};
 use crate::pump::{self, Work};
 
@@ -159,11 +159,11 @@ async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), crate::Error> 
     let off = follow(&mut endpoint, failed, attempt.at);
     store::put(tx.db(), account, &endpoint).await?;
     if off {
-        audited(tx, &endpoint);
+        tx.changed(AUDITED, endpoint.id, &endpoint.shown());
         tracing::warn!(endpoint = %endpoint.id, "a webhook endpoint was switched off");
         queue_notice(tx, &endpoint, attempt.notice.as_ref()).await?;
     } else {
-        tx.unaudited("how deliveries went is no change of their endpoint");
+        tx.unaudited("how deliveries fare is no change of an endpoint");
     }
     Ok(())
 }

@@ -6,7 +6,6 @@ mod rpc;
 mod rules;
 mod store;
 
-use chassis::Tx;
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::automation::{WebhookDelivery, WebhookEndpoint, WebhookEndpointMeta, WebhookEndpointWithSecret};
@@ -18,8 +17,8 @@ pub(crate) use deliver::{Deliverer, worker};
 pub(crate) use rpc::Webhooks;
 pub(crate) use store::purge;
 
-/// What the audit log calls an endpoint.
-const AUDITED: &str = "webhook_endpoint";
+/// What the audit log calls an endpoint; it never has its secrets.
+pub(crate) const AUDITED: &str = "webhook_endpoint";
 
 /// An endpoint as it is stored.
 #[derive(Clone, Debug)]
@@ -53,6 +52,11 @@ impl Endpoint {
             disabled_reason: self.disabled_reason.clone(),
             old_secret_until: self.old_secret_until.map(timestamp),
         }
+    }
+
+    /// As everyone may see it, at any time.
+    pub fn shown(&self) -> WebhookEndpoint {
+        self.clone().into()
     }
 
     /// With the secret, which is shown only when it is new.
@@ -123,9 +127,4 @@ impl From<Delivery> for WebhookDelivery {
             delivered_at: delivery.delivered_at.map(timestamp),
         }
     }
-}
-
-/// Keeps in the audit log how an endpoint is now.
-fn audited(tx: &mut Tx<'_>, endpoint: &Endpoint) {
-    tx.changed(AUDITED, endpoint.id, &WebhookEndpoint::from(endpoint.clone()));
 }

@@ -1,8 +1,10 @@
 //! What is done with webhooks as a whole.
 
 use chassis::Tx;
+use chassis::time::timestamp;
 use chassis::worker::Job;
 use chrono::{DateTime, Utc};
+use proto::automation::GetSigningSecretResponse;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -11,6 +13,9 @@ use super::{Delivery, Endpoint, store};
 use crate::Error;
 use crate::event::{Event, rfc3339};
 use crate::outside::Secret;
+
+/// What the audit log calls the account's secret, of which it never has more than its times.
+const SIGNING: &str = "signing_secret";
 
 /// Queues what the endpoints of the account are told of these events.
 pub(crate) async fn queue(tx: &mut Tx<'_>, events: &[Event]) -> Result<(), Error> {
@@ -99,15 +104,19 @@ fn in_use((secret, old, until): store::Signing, now: DateTime<Utc>) -> Vec<Secre
 /// The account's secret, made if there is none.
 pub(super) async fn ensure_signing(tx: &mut Tx<'_>, (): &()) -> Result<store::Signing, Error> {
     let account = tx.account();
-    store::insert_signing(tx.db(), account, &Secret::random()).await?;
+    if store::insert_signing(tx.db(), account, &Secret::random()).await? {
+        tx.changed(SIGNING, account, &GetSigningSecretResponse::default());
+    }
     let found = store::find_signing(tx.db(), account).await?;
     Ok(found.ok_or_else(|| chassis::Error::Internal("a secret that was not stored".to_owned()))?)
 }
 
-/// A new secret for the account.
-pub(super) async fn rotate_signing(tx: &mut Tx<'_>) -> Result<Secret, Error> {
-    let (account, now, secret) = (tx.account(), tx.now(), Secret::random());
+/// A new secret for the account, and until when the one before it signs along.
+pub(super) async fn rotate_signing(tx: &mut Tx<'_>) -> Result<(Secret, DateTime<Utc>), Error> {
+    let (account, until, secret) = (tx.account(), tx.now() + OVERLAP, Secret::random());
     ensure_signing(tx, &()).await?;
-    store::rotate_signing(tx.db(), account, &secret, now + OVERLAP).await?;
-    Ok(secret)
+    store::rotate_signing(tx.db(), account, &secret, until).await?;
+    let kept = GetSigningSecretResponse { old_secret_until: Some(timestamp(until)), ..Default::default() };
+    tx.changed(SIGNING, account, &kept);
+    Ok((secret, until))
 }

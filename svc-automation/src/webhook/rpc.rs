@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chassis::mask::Named;
 use chassis::paging::Page;
+use chassis::time::timestamp;
 use chassis::{Call, Db, Tx, id};
 use chrono::TimeDelta;
 use proto::automation::webhook_service_server::WebhookService;
@@ -23,7 +24,7 @@ use uuid::Uuid;
 
 use super::deliver::Deliverer;
 use super::rules::{self, OVERLAP, PENDING};
-use super::{AUDITED, Delivery, audited, operations, store};
+use super::{AUDITED, Delivery, operations, store};
 use crate::Error;
 use crate::event::rfc3339;
 use crate::outside::Secret;
@@ -186,7 +187,7 @@ async fn create(
     rules::apply(Named::All, &given, &mut endpoint, *private, &mut tx.faults);
     tx.valid()?;
     store::put(tx.db(), account, &endpoint).await?;
-    audited(tx, &endpoint);
+    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(CreateWebhookEndpointResponse { data: Some(endpoint.with_secret()) })
 }
 
@@ -212,7 +213,7 @@ async fn update(
     }
     endpoint.updated_at = now;
     store::put(tx.db(), account, &endpoint).await?;
-    audited(tx, &endpoint);
+    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(UpdateWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
 
@@ -222,8 +223,7 @@ async fn delete(
 ) -> Result<DeleteWebhookEndpointResponse, Error> {
     let account = tx.account();
     let id = id_of(tx, &input.id)?;
-    let existed = store::delete(tx.db(), account, id).await?;
-    if !existed {
+    if !store::delete(tx.db(), account, id).await? {
         return Err(UNKNOWN);
     }
     tx.removed(AUDITED, id);
@@ -248,7 +248,7 @@ async fn rotate(
     endpoint.old_secret_until = Some(now + OVERLAP);
     endpoint.updated_at = now;
     store::put(tx.db(), account, &endpoint).await?;
-    audited(tx, &endpoint);
+    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(RotateWebhookSecretResponse { data: Some(endpoint.with_secret()) })
 }
 
@@ -293,14 +293,15 @@ async fn signing_secret(
     tx: &mut Tx<'_>,
     _: &GetSigningSecretRequest,
 ) -> Result<GetSigningSecretResponse, Error> {
-    let (secret, ..) = operations::ensure_signing(tx, &()).await?;
-    Ok(GetSigningSecretResponse { secret: Secret::from_bytes(secret).text() })
+    let (secret, _, until) = operations::ensure_signing(tx, &()).await?;
+    let old_secret_until = until.filter(|until| *until > tx.now()).map(timestamp);
+    Ok(GetSigningSecretResponse { secret: Secret::from_bytes(secret).text(), old_secret_until })
 }
 
 async fn rotate_signing(
     tx: &mut Tx<'_>,
     _: &RotateSigningSecretRequest,
 ) -> Result<RotateSigningSecretResponse, Error> {
-    let secret = operations::rotate_signing(tx).await?;
-    Ok(RotateSigningSecretResponse { secret: secret.text() })
+    let (secret, until) = operations::rotate_signing(tx).await?;
+    Ok(RotateSigningSecretResponse { secret: secret.text(), old_secret_until: Some(timestamp(until)) })
 }

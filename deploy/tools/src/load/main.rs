@@ -1,5 +1,6 @@
 //! Measures the API: over REST, next to pgbench with the same statements on the same server, and what both cost the
-//! processes. `compare` does it for each operation, `growth` for lists of a small and a large account.
+//! processes. `compare` does it for each operation, `growth` for lists of a small and a large account,
+//! `events` for how long it takes from a change to what a flow does about it.
 //!
 //! It shares the machine with what it measures: one thread, and little work for each request.
 
@@ -8,6 +9,8 @@ mod compare;
 mod database;
 mod deals;
 mod documents;
+mod events;
+mod events_report;
 mod fill;
 mod growth;
 mod growth_report;
@@ -38,6 +41,7 @@ async fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Compare(options) => compare::run(&options).await,
         Command::Growth(options) => growth::run(&options).await,
+        Command::Events(options) => events::run(&options).await,
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser};
+use uuid::Uuid;
 
 use crate::database::{Database, Databases};
 use crate::operations::{Operation, Resource};
@@ -18,6 +19,8 @@ pub enum Command {
     Compare(Compare),
     /// Lists of a small account against those of a large one
     Growth(Growth),
+    /// From a change to the first effect of the flow that waits for it
+    Events(Events),
 }
 
 /// Where everything is.
@@ -80,7 +83,7 @@ pub struct Place {
     /// File for the report as JSON
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Document whose `<!-- bench -->` or `<!-- growth -->` part gets the tables
+    /// Document whose `<!-- bench -->`, `<!-- growth -->` or `<!-- events -->` part gets the tables
     #[arg(long, value_name = "FILE")]
     pub readme: Option<PathBuf>,
 }
@@ -214,6 +217,48 @@ pub struct Growth {
     pub connections: u32,
 }
 
+#[derive(Args, Debug)]
+pub struct Events {
+    #[command(flatten)]
+    pub place: Place,
+    /// API key with the scopes of clients
+    #[arg(long, env = "API_KEY", hide_env_values = true)]
+    pub key: String,
+    /// Id of its account
+    #[arg(long, value_name = "ID")]
+    pub account: Uuid,
+    /// Where automation's gRPC is, to switch the flow on
+    #[arg(long, env = "AUTOMATION_GRPC", value_name = "HOST:PORT")]
+    pub automation: String,
+    /// Signs the context tokens of the mesh
+    #[arg(long, env = "CONTEXT_SECRET", hide_env_values = true, default_value = "")]
+    pub context_secret: String,
+    /// Database of automation; without it the stages are unknown
+    #[arg(long, env = "AUTOMATION_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
+    pub automation_database_url: String,
+    /// Clients made a second while nothing is in a hurry
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rate: u32,
+    /// Seconds of it
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub seconds: u32,
+    /// Clients made as fast as possible
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub burst: u32,
+    /// Connections
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub connections: u32,
+}
+
+impl Events {
+    /// Automation's database, when it and the programs for it are known.
+    pub fn database(&self) -> Result<Option<Database>, String> {
+        let url = &self.automation_database_url;
+        let programs = self.place.pg_programs.as_ref().filter(|_| !url.is_empty());
+        programs.map(|programs| Database::new(programs, url, "automation")).transpose()
+    }
+}
+
 fn pair(text: &str) -> Result<(&str, &str), String> {
     text.split_once('=')
         .filter(|(name, value)| !name.is_empty() && !value.is_empty())
@@ -239,7 +284,7 @@ mod tests {
             Command::try_parse_from(format!("load compare --key ba_x {arguments}").split_whitespace())?;
         match command {
             Command::Compare(options) => Ok(options),
-            Command::Growth(_) => panic!("compare was asked for"),
+            Command::Growth(_) | Command::Events(_) => panic!("compare was asked for"),
         }
     }
 

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
+use deploy_tools::mesh::{Mesh, said};
 use proto::crm::pipeline_service_client::PipelineServiceClient;
 use proto::crm::{CreatePipelineRequest, PipelineInput};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Api, text};
-use crate::mesh::{Mesh, said};
 use crate::sales::day;
 
 const DATA: &str = include_str!("deals.json");

@@ -1,13 +1,13 @@
 //! Fills an account with sample data, as an integration would: over the public API. Only the seller on the documents,
-//! the collection of an invoice, the pipelines, hours and files go over gRPC, and what clients write comes in there too.
+//! the collection of an invoice, the pipelines, hours, files and flows go over gRPC, and what clients write comes in there too.
 //!
 //! Every request carries an idempotency key made from its entry, and entries have external ids, so that a second run
 //! makes nothing twice.
 
 mod api;
+mod automation;
 mod deals;
 mod debit;
-mod mesh;
 mod relations;
 mod sales;
 mod seller;
@@ -20,14 +20,14 @@ use std::process::ExitCode;
 use chassis::Clock;
 use chrono::NaiveDate;
 use clap::Parser;
+use deploy_tools::mesh::Mesh;
 use uuid::Uuid;
 
 use crate::api::Api;
-use crate::mesh::Mesh;
 use crate::seller::Desk;
 
 /// Fill an account with sample clients, suppliers, products, deals, invoices, quotes, workorders, subscriptions, a
-/// mandate, projects, hours, tasks, notes, files and tickets.
+/// mandate, projects, hours, tasks, notes, files, tickets, and a flow with runs.
 ///
 /// What is there already stays as it is.
 #[derive(Parser)]
@@ -51,6 +51,9 @@ struct Options {
     /// Address of support's gRPC, to let clients write
     #[arg(long, value_name = "URL", requires = "account")]
     support: Option<String>,
+    /// Address of automation's gRPC, to add a flow
+    #[arg(long, value_name = "URL", requires = "account")]
+    automation: Option<String>,
     /// Id of the account
     #[arg(long, value_name = "ID")]
     account: Option<Uuid>,
@@ -75,7 +78,7 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
-    let mesh = options.account.map(|account| Mesh::new(&options.context_secret, account));
+    let mesh = options.account.map(|account| Mesh::new(&options.context_secret, account, "seed"));
     let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
     relations::add(&mut api).await?;
     let deals = deals::data()?;
@@ -91,6 +94,9 @@ async fn run(options: &Options) -> Result<(), String> {
     if let (Some(support), Some(mesh)) = (&options.support, &mesh) {
         let mut clients = support::Clients::open(support, mesh).await?;
         support::add(&mut api, &mut clients).await?;
+    }
+    if let (Some(automation), Some(mesh)) = (&options.automation, &mesh) {
+        automation::add(&mut api, mesh, automation).await?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What billing does over gRPC only: the seller on the documents, and collections.
 
+use deploy_tools::mesh::{Mesh, said};
 use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
 use proto::billing::settings_service_client::SettingsServiceClient;
 use proto::billing::{
@@ -7,8 +8,6 @@ use proto::billing::{
     UpdateIdentityRequest,
 };
 use tonic::transport::Channel;
-
-use crate::mesh::{Mesh, said};
 
 const SERVICE: &str = "billing";
 const LOGO: &[u8] = include_bytes!("logo.svg");

@@ -1,6 +1,7 @@
 //! Tickets with their threads, one for each status. Clients write by mail, which comes in over gRPC; we answer over the
 //! public API.
 
+use deploy_tools::mesh::{Mesh, said};
 use proto::support::ReceiveMailRequest;
 use proto::support::mail_intake_service_client::MailIntakeServiceClient;
 use serde::Deserialize;
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 use tonic::transport::Channel;
 
 use crate::api::{Api, text};
-use crate::mesh::{Mesh, said};
 use crate::relations;
 
 const SERVICE: &str = "support";

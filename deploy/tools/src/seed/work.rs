@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
+use deploy_tools::mesh::{Mesh, said};
 use proto::work::file_service_client::FileServiceClient;
 use proto::work::hour_service_client::HourServiceClient;
 use proto::work::project_service_client::ProjectServiceClient;
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tonic::transport::Channel;
 
 use crate::api::{Api, text};
-use crate::mesh::{Mesh, said};
 use crate::sales::day;
 
 const DATA: &str = include_str!("work.json");

@@ -161,16 +161,16 @@ pub(super) async fn find_signing(
     Ok(sqlx::query_as(sql).bind(account).fetch_optional(connection).await?)
 }
 
-/// Stores a first secret unless there is one.
+/// Stores a first secret unless there is one; tells whether it did.
 pub(super) async fn insert_signing(
     connection: &mut PgConnection,
     account: AccountId,
     secret: &Secret,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let sql =
         "insert into automation.signing_secret (account_id, secret) values ($1, $2) on conflict do nothing";
-    sqlx::query(sql).bind(account).bind(secret.as_bytes()).execute(connection).await?;
-    Ok(())
+    let stored = sqlx::query(sql).bind(account).bind(secret.as_bytes()).execute(connection).await?;
+    Ok(stored.rows_affected() > 0)
 }
 
 /// Puts a new secret in the place of the current one, which signs along until then.

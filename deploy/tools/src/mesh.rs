@@ -10,18 +10,20 @@ use uuid::Uuid;
 pub struct Mesh {
     tokens: Tokens,
     account: Account,
+    actor: &'static str,
     clock: Clock,
 }
 
 impl Mesh {
-    pub fn new(secret: &str, account: Uuid) -> Self {
+    /// `actor` is who calls, for logs and history.
+    pub fn new(secret: &str, account: Uuid, actor: &'static str) -> Self {
         let account = Account {
             id: AccountId::trust(account),
             timezone: chrono_tz::Europe::Amsterdam,
             country: "NL".to_owned(),
             currency: "EUR".to_owned(),
         };
-        Self { tokens: Tokens::new(secret), account, clock: Clock::system() }
+        Self { tokens: Tokens::new(secret), account, actor, clock: Clock::system() }
     }
 
     /// The way to the service with this name.
@@ -33,7 +35,7 @@ impl Mesh {
     }
 
     pub fn request<T>(&self, message: T) -> Result<Request<T>, String> {
-        let token = self.tokens.mint_mesh(&self.account, "seed", self.clock.now());
+        let token = self.tokens.mint_mesh(&self.account, self.actor, self.clock.now());
         let token = token.parse().map_err(|_| "CONTEXT_SECRET is not usable".to_owned())?;
         let mut request = Request::new(message);
         request.metadata_mut().insert(token::HEADER, token);

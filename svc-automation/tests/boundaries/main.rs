@@ -1,0 +1,265 @@
+//! Replicas that are killed at every place where a run can stand: before and after each of its writes, and in the middle
+//! of each of its effects. And one that is not killed but stopped, and comes back too late.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+
+mod receiver;
+mod replicas;
+mod trap;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use chassis::testing::{self, SmtpServer, Started, TestCaller, TestDatabase, eventually};
+use chassis::{Account, Clock, Service};
+use proto::automation::flow_service_client::FlowServiceClient;
+use proto::automation::trigger_service_client::TriggerServiceClient;
+use proto::automation::{ApplyFlowRequest, TriggerInput, TriggerRequest};
+use svc_automation::Automation;
+use svc_relations::Relations;
+
+use receiver::{Hold, Receiver};
+use replicas::Replicas;
+use trap::Trap;
+
+const ACCOUNTS: usize = 4;
+/// Of each account at each place.
+const RUNS: usize = 4;
+const STEPS: i64 = 6;
+
+/// Steps of every kind that goes on by itself.
+const FLOW: &str = "
+name: Everything
+trigger: {custom: go}
+steps:
+  - id: make
+    call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: 'make {{ data.name }}'}}}
+    retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
+  - id: tell
+    http: {url: RECEIVER, body: {name: '{{ data.name }}'}}
+    timeout: 60s
+    retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
+  - {id: letter, mail: {to: '{{ data.name }}@example.com', subject: Done, text: 'It is done.'}}
+  - {id: pause, wait: {for: 1s}}
+  - id: check
+    when: steps.make.answer.data.id
+    then:
+      - id: more
+        call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: 'more {{ data.name }}'}}}
+        retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
+";
+
+/// Where a run stands when its process is killed.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In a transaction, before its commit; see [`trap`].
+    Write(&'static str),
+    /// The receiver has its request.
+    Request(Hold),
+    /// Between two steps, with nothing to do.
+    Wait,
+}
+
+const PLACES: [Place; 15] = [
+    Place::Write("make running"),
+    Place::Write("client make"),
+    Place::Write("make done"),
+    Place::Write("tell running"),
+    Place::Request(Hold::BeforeEffect),
+    Place::Request(Hold::BeforeAnswer),
+    Place::Write("tell done"),
+    Place::Write("letter done"),
+    Place::Write("pause waiting"),
+    Place::Wait,
+    Place::Write("pause done"),
+    Place::Write("check done"),
+    Place::Write("more running"),
+    Place::Write("client more"),
+    Place::Write("more done"),
+];
+
+struct World {
+    database: TestDatabase,
+    accounts: Vec<Account>,
+    clock: Clock,
+    _relations: Started,
+    /// Takes requests only, and is never killed.
+    desk: Started,
+    receiver: Arc<Receiver>,
+    smtp: SmtpServer,
+    flags: Vec<String>,
+}
+
+impl World {
+    async fn new(accounts: usize) -> Self {
+        let schemas = [(Automation::NAME, Automation::migrations()), (Relations::NAME, Relations::migrations())];
+        let (database, clock) = (TestDatabase::new(&schemas).await, Clock::system());
+        // As many as may stand still at once, and some for those who do not.
+        let pool = ["--database-pool", "24"];
+        let relations = testing::start_with::<Relations>(database.url(), &clock, &pool).await;
+        let private = ["--allow-private-networks"];
+        let desk = testing::start_with::<Automation>(database.url(), &clock, &private).await;
+        let (receiver, smtp) = (Receiver::start().await, SmtpServer::start().await);
+        let peers = format!("relations={}", relations.url());
+        let flags = ["--database-url", database.url(), "--peers", &peers, "--smtp-url", &smtp.url()]
+            .into_iter()
+            .chain(["--allow-private-networks", "--lease-ms", "2000"])
+            .chain(pool)
+            .map(str::to_owned)
+            .collect();
+        let accounts: Vec<Account> = (0..accounts).map(|_| testing::account()).collect();
+        let world = Self { database, accounts, clock, _relations: relations, desk, receiver, smtp, flags };
+        for account in &world.accounts {
+            let definition = FLOW.replace("RECEIVER", &format!("'{}'", world.receiver.url));
+            let request = ApplyFlowRequest { definition, active: Some(true) };
+            let request = TestCaller::mesh(account, &world.clock).request(request);
+            FlowServiceClient::new(world.desk.channel()).apply_flow(request).await.unwrap();
+        }
+        world
+    }
+
+    async fn replicas(&self) -> Replicas<'_> {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        Replicas::start(&self.database, &flags).await
+    }
+
+    /// Starts a run of the account; its name begins with the account's number.
+    async fn start(&self, account: usize, name: &str) {
+        let data = serde_json::json!({"name": format!("{account}-{name}")}).to_string();
+        let trigger = TriggerInput { event: "go".into(), data, ..TriggerInput::default() };
+        let caller = TestCaller::mesh(&self.accounts[account], &self.clock);
+        let request = caller.request(TriggerRequest { trigger: Some(trigger) });
+        let answer = TriggerServiceClient::new(self.desk.channel()).trigger(request).await.unwrap();
+        assert_eq!(answer.into_inner().data.unwrap().matched, 1);
+    }
+
+    async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
+    }
+
+    /// Waits until so many runs have succeeded, and no other is there.
+    async fn until_succeeded(&self, runs: i64) {
+        eventually("all runs have succeeded", async || {
+            let sql = "select coalesce(max(error), '') from automation.run where status in ('failed', 'partial')";
+            let error: String =
+                sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap();
+            assert_eq!(error, "", "a run has failed");
+            self.count("select count(*) from automation.run where status = 'success'").await == runs
+        })
+        .await;
+        assert_eq!(self.count("select count(*) from automation.run").await, runs);
+    }
+
+    /// Waits until a run of the account stands at the place.
+    async fn until_there(&self, place: Place, trap: &mut Trap, account: usize) {
+        match place {
+            Place::Write(_) => trap.until_caught(account).await,
+            Place::Request(_) => self.receiver.until_held(&format!("{account}-")).await,
+            Place::Wait => {
+                let sql = "select exists (select from automation.run where account_id = $1 and status = 'waiting')";
+                eventually("a run waits", async || {
+                    let query = sqlx::query_scalar(sql).bind(self.accounts[account].id);
+                    query.fetch_one(&mut self.database.connect().await).await.unwrap()
+                })
+                .await;
+            }
+        }
+    }
+
+    /// Each effect of so many runs, wherever it can be seen, once.
+    async fn check_effects(&self, runs: i64) {
+        let expected = usize::try_from(runs).unwrap();
+        assert_eq!(self.count("select count(*) from relations.relation").await, 2 * runs);
+        let names = "select count(*) from (select distinct account_id, company_name from relations.relation) names";
+        assert_eq!(self.count(names).await, 2 * runs, "each client once");
+        assert_eq!(self.receiver.effects(), expected, "each request has its id");
+        assert_eq!(self.count("select count(*) from automation.mail").await, runs, "each mail once");
+        eventually("all mails have come", async || {
+            let mails = self.smtp.received();
+            mails.iter().flat_map(|mail| &mail.recipients).collect::<HashSet<_>>().len() == expected
+        })
+        .await;
+        // A mail that went out again because nobody had noted it is known by its id.
+        let mut ids: HashMap<Vec<String>, HashSet<String>> = HashMap::new();
+        for mail in self.smtp.received() {
+            let id = mail.message.lines().find(|line| line.starts_with("Message-ID:")).unwrap().to_owned();
+            ids.entry(mail.recipients).or_default().insert(id);
+        }
+        assert!(ids.values().all(|ids| ids.len() == 1), "{ids:?}");
+        let done = "select count(*) from automation.run_step where outcome = 'done' and ended_at is not null";
+        assert_eq!(self.count(done).await, STEPS * runs);
+        assert_eq!(self.count("select count(*) from automation.run_step").await, STEPS * runs);
+        let acted = "select count(*) from automation.run where actions_done = 4";
+        assert_eq!(self.count(acted).await, runs);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_at_any_place_loses_no_run_and_doubles_no_effect() {
+    let world = World::new(ACCOUNTS).await;
+    let mut trap = Trap::new(&world.database, &world.accounts).await;
+    let mut replicas = world.replicas().await;
+    let mut runs = 0;
+    for (round, place) in PLACES.into_iter().enumerate() {
+        let victim = round % ACCOUNTS;
+        match place {
+            Place::Write(point) => trap.set(point).await,
+            Place::Request(hold) => world.receiver.hold(hold),
+            Place::Wait => {}
+        }
+        for number in 0..RUNS {
+            for account in 0..ACCOUNTS {
+                world.start(account, &format!("{round}-{number}")).await;
+                runs += 1;
+            }
+        }
+        world.until_there(place, &mut trap, victim).await;
+        let killed = replicas.at_work_for(&world.accounts[victim]).await;
+        replicas.all[killed].process.kill();
+        trap.open().await;
+        world.receiver.hold(Hold::Nothing);
+        // Now and then the other one has to do it alone.
+        if round % 2 == 0 {
+            replicas.restart(killed).await;
+        }
+        world.until_succeeded(runs).await;
+        if round % 2 == 1 {
+            replicas.restart(killed).await;
+        }
+    }
+    assert!(runs >= 200, "{runs}");
+    world.check_effects(runs).await;
+    let again = world.count("select count(*) from automation.run_step where attempts > 1").await;
+    assert!(again >= 4, "those that were killed in the middle were tried again: {again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_was_stopped_for_longer_than_its_lease_writes_nothing_any_more() {
+    let world = World::new(1).await;
+    let replicas = world.replicas().await;
+    world.receiver.hold(Hold::BeforeAnswer);
+    world.start(0, "late").await;
+    world.receiver.until_held("0-").await;
+    let stopped = replicas.at_work_for(&world.accounts[0]).await;
+    replicas.all[stopped].process.pause();
+    let next = 1 - stopped;
+    eventually("the other one has taken over", async || {
+        replicas.at_work_for(&world.accounts[0]).await == next
+    })
+    .await;
+    // Its answer is there when it comes back.
+    world.receiver.hold(Hold::Nothing);
+    world.until_succeeded(1).await;
+    assert_eq!(world.receiver.requests(), 2, "the other one has asked for itself");
+    let everything = async || -> Vec<String> {
+        let sql = "select run::text from automation.run union all select step::text from automation.run_step step
+                   order by 1";
+        sqlx::query_scalar(sql).fetch_all(&mut world.database.connect().await).await.unwrap()
+    };
+    let before = everything().await;
+    replicas.all[stopped].process.resume();
+    eventually("it was refused", async || replicas.lost(stopped).await > 0.0).await;
+    assert_eq!(everything().await, before);
+    assert_eq!(world.receiver.requests(), 2);
+    world.check_effects(1).await;
+}
