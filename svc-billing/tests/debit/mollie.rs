@@ -39,6 +39,8 @@ async fn an_invoice_is_collected_charged_back_and_collected_again() {
     world.collect(&invoice).await.unwrap();
     let asked_for = async || stand_in.payments().len() == 2;
     chassis::testing::eventually("Mollie has the collection", asked_for).await;
+    // Noted here too: from then on it is asked after, by the clock that is moved below.
+    world.until(&invoice, &["pending"]).await;
     stand_in.pay(&newest(&stand_in)).await;
     world.clock.advance(TimeDelta::days(2));
     world.until(&invoice, &["paid"]).await;
