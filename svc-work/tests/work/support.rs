@@ -62,8 +62,8 @@ impl World {
     pub async fn with(flags: &[&str]) -> Self {
         let (database, clock, files) = Self::ground().await;
         let relations = testing::start::<Relations>(database.url(), &clock).await;
-        let crm = testing::start::<Crm>(database.url(), &clock).await;
         let relations_peer = format!("relations={}", relations.url());
+        let crm = testing::start_with::<Crm>(database.url(), &clock, &["--peers", &relations_peer]).await;
         let folder = files.path().to_str().unwrap();
         let common = ["--files-dir", folder, DEADLINE[0], DEADLINE[1]];
         let billing_flags = [&["--peers", &relations_peer][..], &common, &LISTENER].concat();
