@@ -133,12 +133,12 @@ pub async fn serve_grpc(
     // Set on the accepted sockets: serving an own listener ignores the builder's setting.
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let drained = drain(health, stop.clone(), settings.drain());
-    let router = server.layer(mesh).add_routes(routes.routes());
+    let mounted = server.layer(mesh).add_routes(routes.routes());
     let serving = async {
         if tls.serves() {
-            router.serve_with_incoming_shutdown(tls.accept(incoming), drained).await
+            mounted.serve_with_incoming_shutdown(tls.accept(incoming), drained).await
         } else {
-            router.serve_with_incoming_shutdown(incoming, drained).await
+            mounted.serve_with_incoming_shutdown(incoming, drained).await
         }
     };
     // The stages follow each other: however long the first is, what is in progress after it has all of the second.

@@ -53,12 +53,12 @@ impl Authority {
             tls_callers: vec!["*".to_owned()],
             tls_reload_ms: 10,
         };
-        self.renew(&settings, certificate_for(name));
+        self.renew(&settings, &certificate_for(name));
         settings
     }
 
     /// Puts a new certificate of this authority into the files.
-    fn renew(&self, settings: &TlsSettings, params: CertificateParams) {
+    fn renew(&self, settings: &TlsSettings, params: &CertificateParams) {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         std::fs::write(settings.tls_key.as_ref().unwrap(), key.serialize_pem()).unwrap();
@@ -142,7 +142,7 @@ async fn a_certificate_that_has_ended_or_not_begun_is_refused() {
     for (from, until) in [(day(2001), day(2002)), (day(2901), day(2902))] {
         let mut params = certificate_for("client");
         (params.not_before, params.not_after) = (from, until);
-        ours.renew(&client, params);
+        ours.renew(&client, &params);
         assert!(!answers(&url, &client).await, "{from} to {until}");
     }
 }
@@ -158,7 +158,7 @@ async fn a_renewed_certificate_is_shown_by_the_next_connection_while_calls_go_on
     let mut watching = HealthClient::new(old.clone()).watch(health()).await.unwrap().into_inner();
     watching.message().await.unwrap().expect("the first answer comes at once");
 
-    ours.renew(&server, certificate_for("localhost"));
+    ours.renew(&server, &certificate_for("localhost"));
     eventually("the new certificate is shown", async || shown(&service, &client).await != before).await;
     assert!(watching.message().now_or_never().is_none(), "the call that was in progress still is");
     assert!(is_healthy(&old).await, "the old connection goes on");
@@ -172,7 +172,7 @@ async fn a_caller_uses_its_new_certificate_and_its_new_authorities_without_a_res
     let client = foreign.settings("client", &foreign);
     let channel = channel(&url, &client);
     assert!(!is_healthy(&channel).await, "neither knows the other");
-    ours.renew(&client, certificate_for("client"));
+    ours.renew(&client, &certificate_for("client"));
     std::fs::write(client.tls_ca.as_ref().unwrap(), ours.issuer.pem()).unwrap();
     eventually("the caller is answered", async || is_healthy(&channel).await).await;
 }

@@ -54,7 +54,7 @@ pub fn of_teams() -> &'static [String] {
     OF_TEAMS.get_or_init(|| {
         let mut scopes: BTreeSet<String> = all().iter().cloned().collect();
         let internal = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Mesh);
-        scopes.extend(internal.filter_map(|rpc| rpc.area()).map(chassis::token::internal_scope));
+        scopes.extend(internal.filter_map(proto::policy::Rpc::area).map(chassis::token::internal_scope));
         scopes.into_iter().collect()
     })
 }

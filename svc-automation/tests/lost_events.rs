@@ -84,7 +84,8 @@ async fn answered<T>(what: &str, mut call: impl AsyncFnMut() -> Result<Response<
 
 /// Makes a client and renames it again and again; each operation is acknowledged before the next.
 async fn operate(channel: &Channel, caller: &TestCaller, client: usize, done: &watch::Sender<usize>) -> Uuid {
-    let input = |operation| ClientInput { company_name: name_of(client, operation), ..ClientInput::default() };
+    let input =
+        |operation| ClientInput { company_name: name_of(client, operation), ..ClientInput::default() };
     let key = |operation| format!("{client}-{operation}");
     let mut service = ClientServiceClient::new(channel.clone());
     let created = answered("a client is made", async || {

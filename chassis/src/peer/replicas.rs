@@ -70,7 +70,7 @@ impl Replicas {
             // One process at a known place: nothing to choose from.
             Some(addresses) if addresses.len() == 1 => return Ok(replicas),
             Some(addresses) => {
-                renew(&replicas.list, targets, &addresses.into_iter().enumerate().collect::<Vec<_>>())?
+                renew(&replicas.list, targets, &addresses.into_iter().enumerate().collect::<Vec<_>>())?;
             }
             None => {}
         }

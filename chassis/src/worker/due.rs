@@ -87,7 +87,10 @@ impl Due {
 }
 
 fn is_unsupported(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == UNSUPPORTED)
+    error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code)
+        .is_some_and(|code| code == UNSUPPORTED)
 }
 
 impl Due {

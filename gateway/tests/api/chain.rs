@@ -91,7 +91,8 @@ impl Chain {
         let (database, clock, files) = (database().await, testing::clock(), tempfile::tempdir().unwrap());
         let ((url, got), smtp) = (receiver().await, SmtpServer::start().await);
         let (folder, mail) = (files.path().to_str().unwrap(), smtp.url());
-        let common = ["--files-dir", folder, "--mail-dir", folder, "--smtp-url", &mail, DEADLINE[0], DEADLINE[1]];
+        let common =
+            ["--files-dir", folder, "--mail-dir", folder, "--smtp-url", &mail, DEADLINE[0], DEADLINE[1]];
         let with = |more: [&str; 2]| -> Vec<String> {
             common.iter().copied().chain(more).map(str::to_owned).collect()
         };
@@ -196,17 +197,26 @@ async fn an_invoice_that_becomes_late_is_followed_up_by_itself() {
     chain.clock.advance(TimeDelta::days(3));
     chain.until_runs("success", 2).await;
 
-    let steps = [("patience", "wait"), ("client", "call"), ("remind", "mail"), ("task", "call"), ("tell", "http")];
-    assert_eq!(chain.steps("Late invoice").await, done(&steps));
     let steps =
-        [("patience", "wait"), ("invoice", "call"), ("client", "call"), ("still_open", "when"), ("remind", "call")];
+        [("patience", "wait"), ("client", "call"), ("remind", "mail"), ("task", "call"), ("tell", "http")];
+    assert_eq!(chain.steps("Late invoice").await, done(&steps));
+    let steps = [
+        ("patience", "wait"),
+        ("invoice", "call"),
+        ("client", "call"),
+        ("still_open", "when"),
+        ("remind", "call"),
+    ];
     assert_eq!(chain.steps(READY_MADE).await, done(&steps));
 
     eventually("both mails have come", async || chain.smtp.received().len() == 2).await;
     let mails = chain.smtp.received();
     assert!(mails.iter().all(|mail| mail.recipients == ["sanne@korenbloem.example"]));
     let has = |subject: &str| mails.iter().any(|mail| mail.message.contains(&format!("Subject: {subject}")));
-    assert!(has(&format!("Your invoice {number}")) && has(&format!("Reminder: invoice {number}")), "{mails:?}");
+    assert!(
+        has(&format!("Your invoice {number}")) && has(&format!("Reminder: invoice {number}")),
+        "{mails:?}"
+    );
     let attached = format!("filename=\"{number}.pdf\"");
     assert_eq!(mails.iter().filter(|mail| mail.message.contains(&attached)).count(), 1);
 
@@ -229,7 +239,10 @@ impl Chain {
                 assert_eq!(sent, json!({"number": number, "task": task["id"]}));
             } else {
                 assert!(is_signed(headers, body, endpoint_secret));
-                assert_eq!((&sent["type"], &sent["data"]["number"]), (&json!("invoice.late"), &json!(number)));
+                assert_eq!(
+                    (&sent["type"], &sent["data"]["number"]),
+                    (&json!("invoice.late"), &json!(number))
+                );
             }
         }
         let endpoint = self.api.get("/v1/webhook-endpoints").await.expect(200).at("/data/0/id");

@@ -92,7 +92,8 @@ struct World {
 
 impl World {
     async fn new(accounts: usize) -> Self {
-        let schemas = [(Automation::NAME, Automation::migrations()), (Relations::NAME, Relations::migrations())];
+        let schemas =
+            [(Automation::NAME, Automation::migrations()), (Relations::NAME, Relations::migrations())];
         let (database, clock) = (TestDatabase::new(&schemas).await, Clock::system());
         // As many as may stand still at once, and some for those who do not.
         let pool = ["--database-pool", "24"];
@@ -140,7 +141,8 @@ impl World {
     /// Waits until so many runs have succeeded, and no other is there.
     async fn until_succeeded(&self, runs: i64) {
         eventually("all runs have succeeded", async || {
-            let sql = "select coalesce(max(error), '') from automation.run where status in ('failed', 'partial')";
+            let sql =
+                "select coalesce(max(error), '') from automation.run where status in ('failed', 'partial')";
             let error: String =
                 sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap();
             assert_eq!(error, "", "a run has failed");
@@ -156,7 +158,8 @@ impl World {
             Place::Write(_) => trap.until_caught(account).await,
             Place::Request(_) => self.receiver.until_held(&format!("{account}-")).await,
             Place::Wait => {
-                let sql = "select exists (select from automation.run where account_id = $1 and status = 'waiting')";
+                let sql =
+                    "select exists (select from automation.run where account_id = $1 and status = 'waiting')";
                 eventually("a run waits", async || {
                     let query = sqlx::query_scalar(sql).bind(self.accounts[account].id);
                     query.fetch_one(&mut self.database.connect().await).await.unwrap()
@@ -170,7 +173,8 @@ impl World {
     async fn check_effects(&self, runs: i64) {
         let expected = usize::try_from(runs).unwrap();
         assert_eq!(self.count("select count(*) from relations.relation").await, 2 * runs);
-        let names = "select count(*) from (select distinct account_id, company_name from relations.relation) names";
+        let names =
+            "select count(*) from (select distinct account_id, company_name from relations.relation) names";
         assert_eq!(self.count(names).await, 2 * runs, "each client once");
         assert_eq!(self.receiver.effects(), expected, "each request has its id");
         assert_eq!(self.count("select count(*) from automation.mail").await, runs, "each mail once");
@@ -252,7 +256,8 @@ async fn a_process_that_was_stopped_for_longer_than_its_lease_writes_nothing_any
     world.until_succeeded(1).await;
     assert_eq!(world.receiver.requests(), 2, "the other one has asked for itself");
     let everything = async || -> Vec<String> {
-        let sql = "select run::text from automation.run union all select step::text from automation.run_step step
+        let sql =
+            "select run::text from automation.run union all select step::text from automation.run_step step
                    order by 1";
         sqlx::query_scalar(sql).fetch_all(&mut world.database.connect().await).await.unwrap()
     };

@@ -39,7 +39,8 @@ impl Receiver {
     pub async fn start() -> Arc<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let receiver = Arc::new(Self { url, hold: watch::Sender::new(Hold::Nothing), seen: Mutex::default() });
+        let receiver =
+            Arc::new(Self { url, hold: watch::Sender::new(Hold::Nothing), seen: Mutex::default() });
         let app = Router::new().fallback(receive).with_state(Arc::clone(&receiver));
         tokio::spawn(async move { axum::serve(listener, app).await });
         receiver

@@ -67,7 +67,8 @@ impl Trap {
         let number = i32::try_from(account).unwrap();
         let viewer = &mut self.viewer;
         eventually("a transaction stands still", async || {
-            let sql = "select exists (select from pg_locks join pg_database on pg_database.oid = pg_locks.database
+            let sql =
+                "select exists (select from pg_locks join pg_database on pg_database.oid = pg_locks.database
                 where datname = current_database() and locktype = 'advisory' and not granted
                     and classid = $1::bigint::oid and objid = $2::bigint::oid)";
             sqlx::query_scalar(sql)

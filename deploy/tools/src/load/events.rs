@@ -30,7 +30,7 @@ steps:
   - {id: tell, http: {url: RECEIVER, body: {name: '{{ data.company_name }}'}}}
 ";
 /// So long without a request is too long: something does not work.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How fast clients are made.
 #[derive(Clone, Copy)]
@@ -103,7 +103,8 @@ impl Bench<'_> {
             next: Cell::new(0),
             answered: RefCell::new(vec![None; count]),
         };
-        let connections = (0..self.options.connections).map(|_| make(self.options, self.authority, pace, &progress));
+        let connections =
+            (0..self.options.connections).map(|_| make(self.options, self.authority, pace, &progress));
         let name = match pace {
             Pace::Steady(rate) => format!("{rate} a second"),
             Pace::Fastest => format!("{} connections", self.options.connections),
@@ -112,7 +113,7 @@ impl Bench<'_> {
             join(join_all(connections), hear(&mut self.heard, &progress, (&name, count))).await;
         made.into_iter().collect::<Result<Vec<()>, String>>()?;
         let heard = heard?;
-        let answered = progress.answered.borrow();
+        let answered = progress.answered.take();
         let mut lag = Histogram::default();
         for (number, at) in &heard {
             // The effect may be there before the answer.

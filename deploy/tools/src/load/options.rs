@@ -234,7 +234,13 @@ pub struct Events {
     #[arg(long, env = "CONTEXT_SECRET", hide_env_values = true, default_value = "")]
     pub context_secret: String,
     /// Database of automation; without it the stages are unknown
-    #[arg(long, env = "AUTOMATION_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
+    #[arg(
+        long,
+        env = "AUTOMATION_DATABASE_URL",
+        hide_env_values = true,
+        default_value = "",
+        value_name = "URL"
+    )]
     pub automation_database_url: String,
     /// Clients made a second while nothing is in a hurry
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
