@@ -110,7 +110,9 @@ def test_liveness_never_asks_the_database(build):
 
 
 def test_a_stop_has_time_for_all_of_its_stages(build):
-    looks_up_every = seconds((ROOT / "chassis/src/peer.rs").read_text(), "LOOK_UP_EVERY")
+    replicas = (ROOT / "chassis/src/peer/replicas.rs").read_text()
+    rounds = int(re.search(r"LOOK_UP_EVERY: u64 = (\d+);", replicas)[1])
+    looks_up_every = rounds * seconds(replicas, "ASK_EVERY")
     for program in PROGRAMS:
         template, container = build.pod("Deployment", program)
         environment = build.environment("Deployment", program)
