@@ -51,6 +51,9 @@ impl Drop for TestDatabase {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
                 let mut server = connect_to_server().await;
+                // A database goes when every session of the server has heard of it, and one of the runtime that waits
+                // below may be in the middle of its log-in: it hears when this gives up.
+                execute(&mut server, "set statement_timeout = '5s'".to_owned()).await;
                 execute(&mut server, format!("drop database if exists {name} with (force)")).await;
             });
         });
