@@ -42,7 +42,9 @@ pub fn sanitise(html: &str) -> String {
     let clean = CLEANER.clean(html).to_string();
     // A mark of the order of bytes is white space to readers of HTML, at the start.
     let blank = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
-    let clean = clean.replace('\0', "").trim_matches(blank).to_owned();
+    // A carriage return that was written as a number would be read as a line feed the next time.
+    let clean = clean.replace('\0', "").replace("\r\n", "\n").replace('\r', "\n");
+    let clean = clean.trim_matches(blank).to_owned();
     if clean.chars().nth(MOST).is_some() { String::new() } else { clean }
 }
 
@@ -91,6 +93,11 @@ mod tests {
         assert!(clean.contains("<p>Hello"), "{clean}");
         assert!(clean.contains("href=\"https://b.example/\""), "{clean}");
         assert!(clean.contains("noopener"), "{clean}");
+    }
+
+    #[test]
+    fn a_line_ends_with_a_line_feed_however_it_was_written() {
+        assert_eq!(sanitise("a&#13;b&#13;\nc\r\nd"), "a\nb\nc\nd");
     }
 
     #[test]
