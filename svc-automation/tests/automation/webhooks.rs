@@ -2,11 +2,13 @@
 
 use chassis::testing::eventually;
 use chrono::TimeDelta;
+use proto::audit::ListAuditRequest;
+use proto::audit::audit_service_client::AuditServiceClient;
 use proto::automation::{
     CreateWebhookEndpointRequest, DeleteWebhookEndpointRequest, GetWebhookEndpointRequest,
-    ListWebhookDeliveriesRequest, RedeliverWebhookRequest, RotateWebhookSecretRequest,
-    TestWebhookEndpointRequest, WebhookDelivery, WebhookEndpoint, WebhookEndpointInput,
-    WebhookEndpointWithSecret,
+    ListWebhookDeliveriesRequest, RedeliverWebhookRequest, RotateSigningSecretRequest,
+    RotateWebhookSecretRequest, TestWebhookEndpointRequest, WebhookDelivery, WebhookEndpoint,
+    WebhookEndpointInput, WebhookEndpointWithSecret,
 };
 use serde_json::{Value, json};
 
@@ -119,6 +121,25 @@ async fn a_rotated_secret_signs_beside_the_old_one_for_a_day() {
     let got = receiver.got();
     assert!(is_signed(&got[0], &old.secret) && is_signed(&got[0], &new.secret));
     assert!(!is_signed(&got[1], &old.secret) && is_signed(&got[1], &new.secret));
+}
+
+#[tokio::test]
+async fn no_secret_comes_into_the_audit_log() {
+    let (world, receiver) = (World::idle().await, Receiver::start().await);
+    let old = world.endpoint(&receiver, &[]).await;
+    let request = world.caller.request(RotateWebhookSecretRequest { id: old.id.clone() });
+    let new = world.webhooks().rotate_webhook_secret(request).await.unwrap().into_inner().data.unwrap();
+    let request = world.caller.request(RotateSigningSecretRequest {});
+    let account = world.webhooks().rotate_signing_secret(request).await.unwrap().into_inner();
+    let request = world.caller.request(ListAuditRequest::default());
+    let log =
+        AuditServiceClient::new(world.channel()).list_audit(request).await.unwrap().into_inner().entries;
+    let log: Vec<String> = log.into_iter().map(|entry| entry.before + &entry.after).collect();
+    assert!(log.len() >= 3 && log.iter().all(|entry| !entry.is_empty()), "each change is in it: {log:?}");
+    for secret in [old.secret, new.secret, account.secret] {
+        let bare = secret.strip_prefix("whsec_").expect("a secret of ours");
+        assert!(!log.iter().any(|entry| entry.contains(bare)), "{secret} in {log:?}");
+    }
 }
 
 #[tokio::test]
