@@ -1,14 +1,14 @@
 //! The audit log over the whole path of a request: every operation that changes something is in it.
 
 use chassis::testing::TestCaller;
-use gateway::testing::{Answer, Api};
+use gateway::testing::Answer;
 use http::Method;
 use proto::audit::audit_service_client::AuditServiceClient;
 use proto::audit::{AuditEntry, ListAuditRequest};
 use serde_json::{Value, json};
 use tonic::transport::{Channel, Endpoint};
 
-use crate::coverage::{JSON, all_operations, owned_ids, path_of, upload};
+use crate::coverage::{JSON, all_operations, body_for, path_of, things_of};
 use crate::support::Mesh;
 
 fn relations(mesh: &Mesh) -> Channel {
@@ -52,22 +52,6 @@ async fn a_change_is_kept_with_who_asked_for_it_and_what_it_was_before() {
     assert!(entries(&mesh, &stranger, wanted).await.is_empty());
 }
 
-/// What makes each operation succeed, where a body for all does not.
-fn body_for(path: &str, things: &[(&str, String)]) -> Value {
-    let id = |prefix: &str| things.iter().find(|(of, _)| *of == prefix).map_or("", |(_, id)| id.as_str());
-    match path {
-        "/v1/clients/{id}/links" => json!({"client_id": id("person")}),
-        "/v1/deals/{id}/move" => json!({"status": "won"}),
-        "/v1/deals/{id}/lose" | "/v1/deals/{id}/win" => json!({}),
-        "/v1/invoices/{id}/credit" => json!({"credit_all": true}),
-        _ => json!({
-            "company_name": "Changed", "client_id": id("/v1/clients/"), "event": "some.event", "title": "Changed",
-            "name": "Changed", "body": "Changed", "amount": 1, "to": "a@example.com", "subject": "Changed",
-            "message": "M", "rows": [{"name": "Row", "unit_price": 10}], "active": true, "url": "https://example.com/hooks",
-        }),
-    }
-}
-
 /// Whether the log of any service has an entry of the request that was answered so.
 async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
     let request_id = answer.header("x-request-id").unwrap();
@@ -89,14 +73,6 @@ async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
 
 /// Operations that change no record: an event is heard, and what follows from it is kept where it happens.
 const NO_CHANGE: [&str; 2] = ["/v1/automation/trigger", "/v1/webhooks/trigger"];
-
-async fn things_of(mesh: &Mesh, api: &Api, account: &chassis::Account) -> Vec<(&'static str, String)> {
-    let mut things = owned_ids(api).await;
-    things.push(("/v1/files/", upload(mesh, account).await));
-    let person = api.post("/v1/clients", json!({"firstname": "Sanne"})).await.expect(201);
-    things.push(("person", person.at("/data/id").as_str().unwrap().to_owned()));
-    things
-}
 
 #[tokio::test]
 async fn every_operation_that_changes_something_leaves_an_entry() {

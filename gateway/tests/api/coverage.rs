@@ -4,7 +4,7 @@ use gateway::contract::Operation;
 use http::Method;
 use proto::work::file_service_client::FileServiceClient;
 use proto::work::{FileInput, UploadFileRequest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::Mesh;
 
@@ -165,6 +165,35 @@ pub async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, Stri
     let run = fired.at("/data/runs/0/run_id").as_str().unwrap().to_owned();
     things.extend([("/v1/automation/flows/", flow_id), ("/v1/automation/runs/", run)]);
     things
+}
+
+/// [`owned_ids`], a file, and a person to link.
+pub async fn things_of(
+    mesh: &Mesh,
+    api: &gateway::testing::Api,
+    account: &chassis::Account,
+) -> Vec<(&'static str, String)> {
+    let mut things = owned_ids(api).await;
+    things.push(("/v1/files/", upload(mesh, account).await));
+    let person = api.post("/v1/clients", json!({"firstname": "Sanne"})).await.expect(201);
+    things.push(("person", person.at("/data/id").as_str().unwrap().to_owned()));
+    things
+}
+
+/// What makes each operation succeed, where a body for all does not.
+pub fn body_for(path: &str, things: &[(&str, String)]) -> Value {
+    let id = |prefix: &str| things.iter().find(|(of, _)| *of == prefix).map_or("", |(_, id)| id.as_str());
+    match path {
+        "/v1/clients/{id}/links" => json!({"client_id": id("person")}),
+        "/v1/deals/{id}/move" => json!({"status": "won"}),
+        "/v1/deals/{id}/lose" | "/v1/deals/{id}/win" => json!({}),
+        "/v1/invoices/{id}/credit" => json!({"credit_all": true}),
+        _ => json!({
+            "company_name": "Changed", "client_id": id("/v1/clients/"), "event": "some.event", "title": "Changed",
+            "name": "Changed", "body": "Changed", "amount": 1, "to": "a@example.com", "subject": "Changed",
+            "message": "M", "rows": [{"name": "Row", "unit_price": 10}], "active": true, "url": "https://example.com/hooks",
+        }),
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod coverage;
 mod deals;
 mod doctor;
 mod errors;
+mod guarded;
 mod idempotency;
 mod limits;
 mod lists;

@@ -47,7 +47,10 @@ impl Mesh {
     }
 
     pub async fn start_at(clock: Clock, flags: &[&str]) -> Self {
-        let database = database().await;
+        Self::around(database().await, clock, flags).await
+    }
+
+    pub async fn around(database: TestDatabase, clock: Clock, flags: &[&str]) -> Self {
         let files = tempfile::tempdir().unwrap();
         let folder = files.path().to_str().unwrap();
         let alone = ["--mail-dir", folder];
