@@ -153,6 +153,44 @@ async fn a_stopped_owner_is_replaced_at_once() {
 }
 
 #[tokio::test]
+async fn what_an_owner_of_too_much_gives_back_is_taken_at_once() {
+    let (database, clock) = (database().await, testing::clock());
+    let until = clock.now() + TimeDelta::seconds(15);
+    sqlx::query("insert into bare.replica (worker, owner, until) values ('todo', $1, $2)")
+        .bind(Uuid::max())
+        .bind(until)
+        .execute(&mut database.connect().await)
+        .await
+        .unwrap();
+    sqlx::query(
+        "insert into bare.lease (worker, partition, owner, until, fence)
+         select 'todo', partition, $1, $2, 1 from generate_series(0, 63) as all_of_them (partition)",
+    )
+    .bind(Uuid::max())
+    .bind(until)
+    .execute(&mut database.connect().await)
+    .await
+    .unwrap();
+    let _second = simple(&open(&database, &clock));
+    let replicas = "select count(*) from bare.replica";
+    eventually("the second replica has looked", async || number(&database, replicas).await == 2).await;
+    for given_back in [10, 20, 32] {
+        sqlx::query("update bare.lease set owner = $1, until = $2 where partition < $3 and owner = $4")
+            .bind(Uuid::nil())
+            .bind(clock.now())
+            .bind(given_back)
+            .bind(Uuid::max())
+            .execute(&mut database.connect().await)
+            .await
+            .unwrap();
+        let expected = [given_back, 64 - given_back];
+        // Without any time going by on the clock.
+        eventually("the second replica takes them", async || shares(&database, &clock).await == expected)
+            .await;
+    }
+}
+
+#[tokio::test]
 async fn the_write_of_a_late_owner_fails_by_its_fence() {
     let (database, clock) = (database().await, testing::clock());
     let (one, two) = (open(&database, &clock), open(&database, &clock));

@@ -1,12 +1,14 @@
 //! Leases on partitions: who works on which part, until when, and the fence that keeps a late one out.
 //!
-//! All times are passed in, so that every process of a service judges by the same kind of clock and a test can move it.
+//! The times of leases are passed in, so that every process of a service judges by the same kind of clock and a test can move it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::account::{AccountId, PARTITIONS};
@@ -49,6 +51,15 @@ fn column(partition: u16) -> i16 {
     i16::try_from(partition).unwrap_or(i16::MAX)
 }
 
+/// How long one who is to get more partitions waits before it looks for them again. Real time, as for polls.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// A partition of another process.
+struct Held {
+    owner: Uuid,
+    until: DateTime<Utc>,
+}
+
 /// What one worker of this process holds.
 pub(super) struct Leases {
     worker: Arc<str>,
@@ -58,12 +69,14 @@ pub(super) struct Leases {
     held: BTreeMap<u16, i64>,
     renewed_at: Option<DateTime<Utc>>,
     renew_at: DateTime<Utc>,
+    look_again_at: Option<Instant>,
 }
 
 impl Leases {
     pub fn new(worker: Arc<str>, owner: Uuid, length: TimeDelta) -> Self {
         let renew_at = DateTime::UNIX_EPOCH;
-        Self { worker, owner, length, held: BTreeMap::new(), renewed_at: None, renew_at }
+        let held = BTreeMap::new();
+        Self { worker, owner, length, held, renewed_at: None, renew_at, look_again_at: None }
     }
 
     pub fn of(&self, account: AccountId) -> Option<Lease> {
@@ -91,7 +104,7 @@ impl Leases {
     }
 
     pub fn is_renewal_due(&self, now: DateTime<Utc>) -> bool {
-        now >= self.renew_at
+        now >= self.renew_at || self.look_again_at.is_some_and(|at| Instant::now() >= at)
     }
 
     /// Shows a sign of life, then gives back what is more than a fair share, or takes what is free up to it.
@@ -103,21 +116,33 @@ impl Leases {
         busy: &BTreeSet<u16>,
     ) -> Result<(), Error> {
         self.extend(connection, now).await?;
+        // In this order: whoever is seen to hold something is counted too, as it shows its sign of life first.
+        let others = self.held_by_others(connection, now).await?;
         let share = fair_share(self.live_replicas(connection, now).await?);
         if self.held.len() > share {
             let idle = self.held.keys().copied().filter(|partition| !busy.contains(partition));
             let excess = idle.take(self.held.len() - share).collect::<Vec<_>>();
             self.give_back(connection, now, &excess).await?;
-        }
-        let others = self.held_by_others(connection, now).await?;
-        if self.held.len() < share {
+        } else if self.held.len() < share {
             self.take(connection, now, share - self.held.len(), &others).await?;
         }
         self.renewed_at = Some(now);
         // An owner that shows no more sign of life is replaced at the moment its lease ends.
-        let expiring = others.values().min().copied().unwrap_or(DateTime::<Utc>::MAX_UTC);
+        let expiring = others.values().map(|held| held.until).min().unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.renew_at = expiring.min(now + self.length / 3);
+        self.look_again_at = self.awaits_more(share, &others).then(|| Instant::now() + LOOK_AGAIN);
         Ok(())
+    }
+
+    /// Whether there is something to take soon: free already, or about to be given back by an owner of more than its
+    /// share. Nobody works on it meanwhile, so that is worth a look before the next sign of life is due.
+    fn awaits_more(&self, share: usize, others: &BTreeMap<u16, Held>) -> bool {
+        let mut shares: BTreeMap<Uuid, usize> = BTreeMap::new();
+        for held in others.values() {
+            *shares.entry(held.owner).or_default() += 1;
+        }
+        let given = self.held.len() + others.len() >= usize::from(PARTITIONS);
+        self.held.len() < share && (!given || shares.values().any(|others| *others > share))
     }
 
     /// Renews what is still ours, and so learns what is not.
@@ -159,21 +184,22 @@ impl Leases {
         Ok(live)
     }
 
-    /// The partitions of other owners, and until when they are theirs.
+    /// The partitions of other owners.
     async fn held_by_others(
         &self,
         connection: &mut PgConnection,
         now: DateTime<Utc>,
-    ) -> Result<BTreeMap<u16, DateTime<Utc>>, Error> {
-        let rows: Vec<(i16, DateTime<Utc>)> = sqlx::query_as(
-            "select partition, until from lease where worker = $1 and owner <> $2 and until > $3",
+    ) -> Result<BTreeMap<u16, Held>, Error> {
+        let rows: Vec<(i16, Uuid, DateTime<Utc>)> = sqlx::query_as(
+            "select partition, owner, until from lease where worker = $1 and owner <> $2 and until > $3",
         )
         .bind(&*self.worker)
         .bind(self.owner)
         .bind(now)
         .fetch_all(connection)
         .await?;
-        Ok(partitions(rows).collect())
+        let held = rows.into_iter().map(|(partition, owner, until)| (partition, Held { owner, until }));
+        Ok(partitions(held).collect())
     }
 
     async fn take(
@@ -181,7 +207,7 @@ impl Leases {
         connection: &mut PgConnection,
         now: DateTime<Utc>,
         count: usize,
-        others: &BTreeMap<u16, DateTime<Utc>>,
+        others: &BTreeMap<u16, Held>,
     ) -> Result<(), Error> {
         let free = |partition: &u16| !self.held.contains_key(partition) && !others.contains_key(partition);
         let mut wanted: Vec<u16> = (0..PARTITIONS).filter(free).collect();
@@ -243,7 +269,7 @@ impl Leases {
     }
 }
 
-fn partitions<T>(rows: Vec<(i16, T)>) -> impl Iterator<Item = (u16, T)> {
+fn partitions<T>(rows: impl IntoIterator<Item = (i16, T)>) -> impl Iterator<Item = (u16, T)> {
     rows.into_iter().filter_map(|(partition, value)| Some((u16::try_from(partition).ok()?, value)))
 }
 
