@@ -1,6 +1,7 @@
 //! Leases on partitions: who works on which part, until when, and the fence that keeps a late one out.
 //!
-//! The times of leases are passed in, so that every process of a service judges by the same kind of clock and a test can move it.
+//! The times of leases are passed in, so that every process of a service judges by the same kind of clock and a test
+//! can move it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,6 +14,9 @@ use uuid::Uuid;
 
 use crate::account::{AccountId, PARTITIONS};
 use crate::error::Error;
+
+/// How long one who is to get more partitions waits before it looks for them again. Real time, as for polls.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// A partition that this process works on, as a write can prove it.
 #[derive(Clone, Debug)]
@@ -50,9 +54,6 @@ impl Lease {
 fn column(partition: u16) -> i16 {
     i16::try_from(partition).unwrap_or(i16::MAX)
 }
-
-/// How long one who is to get more partitions waits before it looks for them again. Real time, as for polls.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// A partition of another process.
 struct Held {
