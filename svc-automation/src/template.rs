@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Expression, UndefinedBehavior};
 use serde_json::{Map, Value};
 
 /// Instructions of one template or condition.
@@ -54,7 +54,7 @@ impl Engine {
 
     /// Why a text cannot be a condition, if so.
     pub fn check_condition(&self, text: &str, earlier: &HashSet<&str>) -> Result<(), String> {
-        let expression = self.environment.compile_expression(text).map_err(|error| explain(&error))?;
+        let expression = self.expression(text)?;
         check_names(&expression.undeclared_variables(true), earlier)
     }
 
@@ -110,18 +110,47 @@ impl Engine {
     }
 
     pub fn condition(&self, text: &str, scope: &Value) -> Result<bool, String> {
-        let expression = self.environment.compile_expression(text).map_err(|error| explain(&error))?;
+        let expression = self.expression(text)?;
         Ok(expression.eval(scope).map_err(|error| explain(&error))?.is_true())
     }
 
+    /// The engine panics over what follows a `}}` that closes nothing, so such a text does not come to it.
+    fn expression<'t>(&self, text: &'t str) -> Result<Expression<'_, 't>, String> {
+        if closes_nothing(text) {
+            return Err("`}}` closes nothing here".to_owned());
+        }
+        self.environment.compile_expression(text).map_err(|error| explain(&error))
+    }
+
     fn value(&self, expression: &str, scope: &Value) -> Result<Value, String> {
-        let compiled = self.environment.compile_expression(expression).map_err(|error| explain(&error))?;
+        let compiled = self.expression(expression)?;
         let value = compiled.eval(scope).map_err(|error| explain(&error))?;
         if value.is_undefined() {
             return Err(format!("`{}` is not there", expression.trim()));
         }
         serde_json::to_value(&value).map_err(|error| format!("`{}` is no value: {error}", expression.trim()))
     }
+}
+
+/// Whether an expression has a `}}` outside of texts and brackets.
+fn closes_nothing(expression: &str) -> bool {
+    let (mut depth, mut bytes) = (0_isize, expression.bytes().peekable());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'}' if depth == 0 && bytes.peek() == Some(&b'}') => return true,
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            b'"' | b'\'' => {
+                while let Some(inside) = bytes.next().filter(|inside| *inside != byte) {
+                    if inside == b'\\' {
+                        bytes.next();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether there is anything to render.
@@ -243,6 +272,12 @@ mod tests {
         }
         assert!(engine.check_condition("data.total > 100 and not steps.ask.error", &earlier).is_ok());
         assert!(engine.check_condition("data.total >", &earlier).is_err());
+        for wrong in ["}}A", "1 }} A", "1 -}} A", "'a' }}", "(1) }} (2)", "\"\\\"\" }} b"] {
+            assert!(engine.check_condition(wrong, &earlier).is_err(), "{wrong}");
+        }
+        for right in ["{'a': {'b': 1}} and 1", "data.x == '}} b'", "\"\\\"}}\" == data.x"] {
+            assert_eq!(engine.check_condition(right, &earlier), Ok(()), "{right}");
+        }
     }
 
     proptest! {

@@ -15,6 +15,7 @@ use super::{Payment, rules, store};
 use crate::document::Kind;
 use crate::document::operations::{Family, log, settle};
 use crate::document::rules::input::number;
+use crate::document::rules::standing::Standing;
 use crate::{Error, online};
 
 /// What the audit log calls it.
@@ -117,7 +118,8 @@ pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Erro
     store::delete(tx.db(), account, document, payment.id).await?;
     tx.removed(AUDITED, payment.id);
     online::withdraw(tx, payment.id).await?;
-    follow(tx, &mut family, &before, &payment, "payment_removed").await
+    let target = family.target;
+    follow(tx, &mut family, (&before, &[target]), &payment, "payment_removed").await
 }
 
 async fn lock(tx: &mut Tx<'_>, invoice: &str) -> Result<Family, Error> {
@@ -152,11 +154,13 @@ async fn save(
     }
     let before = family.standings();
     put(tx, document, &payment).await?;
-    follow(tx, family, &before, &payment, event).await?;
+    let target = family.target;
+    follow(tx, family, (&before, &[target]), &payment, event).await?;
     Ok(result(document, family.target().paid_amount, family.target().total_incl, payment))
 }
 
 /// Stores a payment as its provider tells of it, new or changed. A reference that another payment has is left to that.
+/// A status of the invoice that was set by hand stays until money comes or goes.
 pub async fn take(
     tx: &mut Tx<'_>,
     family: &mut Family,
@@ -170,7 +174,7 @@ pub async fn take(
     }
     let before = family.standings();
     put(tx, document, &payment).await?;
-    follow(tx, family, &before, &payment, event).await
+    follow(tx, family, (&before, &[]), &payment, event).await
 }
 
 async fn put(tx: &mut Tx<'_>, document: Uuid, payment: &Payment) -> Result<(), Error> {
@@ -180,17 +184,17 @@ async fn put(tx: &mut Tx<'_>, document: Uuid, payment: &Payment) -> Result<(), E
     Ok(())
 }
 
-/// The invoice after its payments changed.
+/// The invoice after its payments changed. Given are the standings before, and the members that are brought up to date
+/// even if they stand as they did.
 async fn follow(
     tx: &mut Tx<'_>,
     family: &mut Family,
-    before: &[crate::document::rules::standing::Standing],
+    (before, changed): (&[Standing], &[usize]),
     payment: &Payment,
     event: &'static str,
 ) -> Result<(), Error> {
     family.load_payments(tx).await?;
-    let target = family.target;
-    settle(tx, family, before, &[target]).await?;
+    settle(tx, family, before, changed).await?;
     let data = json!({
         "payment_id": payment.id,
         "amount": payment.amount,

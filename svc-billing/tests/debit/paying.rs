@@ -109,6 +109,7 @@ async fn an_invoice_paid_otherwise_has_its_checkout_canceled() {
         let gone = async || world.page(&leads).await.contains("Geannuleerd");
         chassis::testing::eventually("the checkout is canceled", gone).await;
         world.until(&invoice, if how == "payment" { &["canceled", "paid"] } else { &["canceled"] }).await;
+        says(&world.page(&invoice.page).await, &["Betaald"]);
     }
 }
 
