@@ -45,8 +45,8 @@ steps:
 ";
 /// The flow that every account has for the same occasion.
 const READY_MADE: &str = "Reminder for a late invoice";
-/// Making a PDF takes long without optimisation, and longer beside other tests; and a test that waits asks often.
-const PATIENCE: [&str; 4] = ["--deadline-ms", "120000", "--rate-per-minute", "0"];
+/// Making a PDF takes long without optimisation, and longer beside other tests.
+const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
 
 /// What came to the server outside: path, headers and body.
 type Got = Arc<Mutex<Vec<(String, HeaderMap, String)>>>;
@@ -92,7 +92,7 @@ impl Chain {
         let ((url, got), smtp) = (receiver().await, SmtpServer::start().await);
         let (folder, mail) = (files.path().to_str().unwrap(), smtp.url());
         let common =
-            ["--files-dir", folder, "--mail-dir", folder, "--smtp-url", &mail, PATIENCE[0], PATIENCE[1]];
+            ["--files-dir", folder, "--mail-dir", folder, "--smtp-url", &mail, DEADLINE[0], DEADLINE[1]];
         let with = |more: [&str; 2]| -> Vec<String> {
             common.iter().copied().chain(more).map(str::to_owned).collect()
         };
@@ -115,7 +115,9 @@ impl Chain {
         let automation = testing::start_working::<Automation>(database.url(), &clock, &flags).await;
         peers = format!("{peers},automation={}", automation.url());
         let peers: Vec<String> = peers.split(',').map(str::to_owned).collect();
-        let gateway = TestGateway::start(&database, &clock, &peers, &PATIENCE).await;
+        // Who waits asks often.
+        let gateway_flags = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();
+        let gateway = TestGateway::start(&database, &clock, &peers, &gateway_flags).await;
         let account = gateway.account("Bakery").await;
         let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
         let api = gateway.api(&account, &all).await;

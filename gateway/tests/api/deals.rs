@@ -31,7 +31,9 @@ async fn an_accepted_quote_reaches_the_only_open_deal_of_its_client() {
     let flags = [&flags[..], &DEADLINE].concat();
     let billing = testing::start_working::<Billing>(database.url(), &clock, &flags).await;
     let peers = [peer.clone(), format!("billing={}", billing.url()), format!("crm={}", crm.url())];
-    let gateway = TestGateway::start(&database, &clock, &peers, &DEADLINE).await;
+    // Who waits asks often.
+    let gateway_flags = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();
+    let gateway = TestGateway::start(&database, &clock, &peers, &gateway_flags).await;
     let account = gateway.account("Bakery").await;
     let api = gateway.api(&account, &SCOPES).await;
 
