@@ -15,9 +15,10 @@ use crate::worker::Timing;
 /// Where the process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Environment {
-    /// Reflection is on.
+    /// One machine, no real business: what helps a developer is on.
     Development,
-    /// Reflection is off.
+    /// Nothing is on that would be a danger to a business: no reflection, no payment sandbox by itself, no requests to
+    /// private networks, no mail into files.
     Production,
 }
 
@@ -28,6 +29,9 @@ pub enum LogFormat {
     /// One JSON object a line.
     Json,
 }
+
+/// Characters of a secret: keys are derived from it.
+const MIN_SECRET: usize = 32;
 
 /// What every process of the mesh can be told.
 #[derive(Args, Clone, Debug)]
@@ -58,8 +62,8 @@ pub struct Settings {
     #[arg(long, env = "CONTEXT_SECRET", default_value = "", hide_env_values = true, global = true)]
     pub context_secret: String,
 
-    /// Where this runs; outside production the gRPC services can be explored by reflection
-    #[arg(long, env = "ENVIRONMENT", default_value = "development", global = true)]
+    /// Where this runs; in development the gRPC services can be explored by reflection, and mail can go to files
+    #[arg(long, env = "ENVIRONMENT", default_value = "production", global = true)]
     pub environment: Environment,
 
     /// What to log: a level (error, warn, info, debug, trace) or a filter such as info,gateway=debug
@@ -140,7 +144,7 @@ pub struct ServiceSettings {
     pub peers: Vec<PeerAddress>,
 
     /// Server that mail is sent through, for example smtps://user:password@host:465 (TLS) or
-    /// smtp://user:password@host:587?tls=required (STARTTLS); empty: mail goes to files
+    /// smtp://user:password@host:587?tls=required (STARTTLS); empty: mail waits, in development it goes to files
     #[arg(long, env = "SMTP_URL", default_value = "", hide_env_values = true, global = true)]
     pub smtp_url: String,
 
@@ -148,7 +152,7 @@ pub struct ServiceSettings {
     #[arg(long, env = "PUBLIC_URL", default_value = "http://127.0.0.1:7700", global = true)]
     pub public_url: String,
 
-    /// Folder for mail while there is no server
+    /// Folder for mail while there is no server, in development
     #[arg(long, env = "MAIL_DIR", default_value = ".local/mail", global = true)]
     pub mail_dir: PathBuf,
 
@@ -230,10 +234,11 @@ impl Settings {
 
     /// What is wrong with the settings as a whole.
     pub fn check(&self) -> Result<(), String> {
-        if self.context_secret.split(',').any(|secret| secret.trim().len() < 16) {
-            return Err("CONTEXT_SECRET must be set to a random text of at least 16 characters, \
-                        the same for every process of the mesh"
-                .to_owned());
+        if self.context_secret.split(',').any(|secret| secret.trim().len() < MIN_SECRET) {
+            return Err(format!(
+                "CONTEXT_SECRET must be set to a random text of at least {MIN_SECRET} characters, the same for every \
+                 process of the mesh: openssl rand -hex 32 makes one"
+            ));
         }
         Ok(())
     }
@@ -310,6 +315,29 @@ mod tests {
         let variable = |name: &OsStr| (name == "CONTEXT_SECRET_FILE").then(|| OsString::from(file));
         let help = with_files_of(command(), variable).unwrap().render_long_help().to_string();
         assert!(!help.contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn what_is_not_said_is_production() {
+        let settings = |arguments: &[&str]| {
+            let arguments = ["test"].iter().chain(arguments);
+            Cli::from_arg_matches(&command().get_matches_from(arguments)).unwrap().settings
+        };
+        assert_eq!(settings(&[]).environment, Environment::Production);
+        assert_eq!(settings(&["--environment", "development"]).environment, Environment::Development);
+    }
+
+    #[test]
+    fn a_secret_is_long_enough_to_derive_keys_from() {
+        let check = |secret: &str| {
+            let arguments = ["test", "--context-secret", secret];
+            Cli::from_arg_matches(&command().get_matches_from(arguments)).unwrap().settings.check()
+        };
+        let (short, long) = ("a".repeat(31), "b".repeat(32));
+        assert!(check(&long).is_ok() && check(&format!("{long},{long}")).is_ok());
+        for wrong in ["", &short, &format!("{long},{short}"), &format!("{short} "), &format!("{long},")] {
+            assert!(check(wrong).unwrap_err().contains("32 characters"), "{wrong}");
+        }
     }
 
     #[test]

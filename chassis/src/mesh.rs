@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_public_context_reaches_public_rpcs_and_nothing_else() {
         let (tokens, now) = (Tokens::new("secret"), chrono::DateTime::UNIX_EPOCH);
-        let public = tokens.verify(&tokens.mint_public(now), now).unwrap();
+        let public = tokens.verify(&tokens.to_self().mint_public(now), now).unwrap();
         let allowed = |access, scope| allow(&Rpc { path: "/a.S/M", access, scope }, &public);
         assert!(allowed(Access::Public, "").is_ok());
         for (access, scope) in [
@@ -283,7 +283,7 @@ mod tests {
             crate::account::Account::unknown(crate::account::AccountId::trust(uuid::Uuid::from_u128(7)));
         let scopes =
             ["crm.internal", "relations.read", "api.internal", "accounts.internal"].map(str::to_owned);
-        let token = tokens.mint(&account, "id", "Reporting", &scopes, now);
+        let token = tokens.to_self().mint(&account, "id", "Reporting", &scopes, now);
         let team = tokens.verify(&token, now).unwrap();
         let mut internal = 0;
         for rpc in RPCS {

@@ -33,11 +33,17 @@ impl Outgoing {
         Ok(peer.channel())
     }
 
-    /// A request for the account that ends with the call it is made for.
-    pub fn request<T>(&self, account: &Account, deadline: Instant, message: T) -> Result<Request<T>, Error> {
+    /// A request to a service for the account that ends with the call it is made for.
+    pub fn request<T>(
+        &self,
+        service: &str,
+        account: &Account,
+        deadline: Instant,
+        message: T,
+    ) -> Result<Request<T>, Error> {
         let mut request = Request::new(message);
         request.set_timeout(deadline.saturating_duration_since(Instant::now()).min(TIMEOUT));
-        let token = self.tokens.mint_mesh(account, self.caller, self.clock.now());
+        let token = self.tokens.to(service).mint_mesh(account, self.caller, self.clock.now());
         let token = MetadataValue::try_from(token)
             .map_err(|_| Error::Internal("a token that is no text".to_owned()))?;
         request.metadata_mut().insert(token::HEADER, token);

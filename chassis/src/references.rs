@@ -105,7 +105,7 @@ impl References {
         after: Uuid,
     ) -> Result<Vec<(Uuid, DateTime<Utc>)>, Error> {
         let request = ListReferencesRequest { kind: kind.name.to_owned(), after: after.to_string() };
-        let request = self.outgoing.request(account, Instant::now() + PATIENCE, request)?;
+        let request = self.outgoing.request(kind.service, account, Instant::now() + PATIENCE, request)?;
         let mut client = ReferenceServiceClient::new(self.outgoing.channel(kind.service)?);
         let listed = client.list_references(request).await;
         let listed = listed.map_err(|status| away(kind.service, "Records", &status))?.into_inner().references;
@@ -120,6 +120,7 @@ impl References {
         references: Vec<Reference>,
     ) -> Result<Vec<(&'static str, String, Uuid)>, Error> {
         let request = self.outgoing.request(
+            service,
             context.account(),
             context.deadline,
             FindReferencesRequest { references },

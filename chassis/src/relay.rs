@@ -177,7 +177,12 @@ impl Relay {
         let mut request = Request::new(DeliverEventsRequest { events: events.iter().map(event).collect() });
         request.set_timeout(TIMEOUT);
         let depth = events.first().map_or(0, depth);
-        let token = self.tokens.mint_caused(job.account(), (self.service, self.service), depth, job.now());
+        let token = self.tokens.to(self.peer.name()).mint_caused(
+            job.account(),
+            (self.service, self.service),
+            depth,
+            job.now(),
+        );
         let token =
             MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
         request.metadata_mut().insert(token::HEADER, token);

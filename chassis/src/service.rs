@@ -11,7 +11,7 @@ use tonic::service::RoutesBuilder;
 
 use crate::audit;
 use crate::clock::Clock;
-use crate::config::{PeerAddress, ServiceSettings, Settings, with_files};
+use crate::config::{Environment, PeerAddress, ServiceSettings, Settings, with_files};
 use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::doctor;
@@ -176,6 +176,8 @@ pub struct Runtime {
     /// Where the gateway is reached from outside.
     pub public_url: String,
     pub files: Files,
+    /// Where the process runs.
+    pub environment: Environment,
     /// For how long the audit log is kept; 0 is for ever.
     pub audit_days: u16,
     /// The command line as a whole, for the settings of [`Service::options`].
@@ -204,7 +206,8 @@ impl Runtime {
         let listeners =
             listeners.map(|listener| PeerAddress { name: listener.name.clone(), url: listener.url.clone() });
         let listeners = Peers::new(&listeners.collect::<Vec<_>>(), &tls)?;
-        let (tokens, post) = (Tokens::new(&settings.context_secret), Post::new(own)?);
+        let (tokens, post) =
+            (Tokens::new(&settings.context_secret).of(name), Post::new(own, settings.environment)?);
         let files = Files::new(name, own)?;
         let (public_url, audit_days) = (own.public_url.clone(), settings.audit_days);
         let options = Arc::new(options);
@@ -219,6 +222,7 @@ impl Runtime {
             post,
             public_url,
             files,
+            environment: settings.environment,
             audit_days,
             options,
         })

@@ -1,5 +1,5 @@
-//! The signed context token: says for which account and with which scopes a call is made. Minted per key and minute,
-//! verified once and remembered, so that signatures cost per key and not per request.
+//! The signed context token: says for which account, with which scopes and to which process a call is made. Minted per
+//! key, process and minute, verified once and remembered, so that signatures cost per key and not per request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use prost::Message;
 use proto::api::Context;
+use ring::hkdf;
 use sha2::Sha256;
 use uuid::Uuid;
 
@@ -27,6 +28,8 @@ const INTERNAL: &str = ".internal";
 pub const LIFETIME_SECONDS: i64 = 60;
 /// A bound on remembered tokens; far more than keys that are active in one minute.
 const MAX_REMEMBERED: usize = 10_000;
+/// What the key for links is derived for.
+const LINK_KEY: &[u8] = b"administration link v1";
 
 /// For whom a call is made.
 #[derive(Clone, Debug)]
@@ -38,6 +41,8 @@ pub struct Identity {
     pub scopes: Vec<String>,
     /// How many times in a row an event has led to a call; 0 when a person or an integration calls.
     pub depth: u32,
+    /// The process that the token is for; empty: any.
+    audience: String,
     expires_at: i64,
 }
 
@@ -59,7 +64,15 @@ impl Identity {
     pub(crate) fn nobody() -> Self {
         let actor = PUBLIC_SCOPE.to_owned();
         let scopes = vec![actor.clone()];
-        Self { account: no_account(), actor_name: actor.clone(), actor, scopes, expires_at: 0, depth: 0 }
+        Self {
+            account: no_account(),
+            actor_name: actor.clone(),
+            actor,
+            scopes,
+            audience: String::new(),
+            expires_at: 0,
+            depth: 0,
+        }
     }
 
     /// Whether the call comes from someone without a key. The account is nobody's until the link in the request has
@@ -91,17 +104,123 @@ fn no_account() -> Account {
 /// Mints and verifies tokens. The first secret signs, all of them verify, so that secrets can be rotated.
 #[derive(Clone)]
 pub struct Tokens {
-    secrets: Arc<Vec<Vec<u8>>>,
+    secrets: Arc<Vec<Secret>>,
+    /// The process that verifies; empty: a tool, which takes what is for anyone.
+    own: &'static str,
     verified: Arc<RwLock<HashMap<String, Arc<Identity>>>>,
+}
+
+/// One secret of the mesh, and what is derived from it.
+struct Secret {
+    /// Signs context tokens.
+    context: Vec<u8>,
+    /// Signs links: whoever gets hold of it cannot make a token.
+    link: [u8; 32],
+}
+
+impl Secret {
+    fn new(text: &str) -> Self {
+        let context = text.trim().as_bytes().to_vec();
+        let mut link = [0; 32];
+        let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&context);
+        let expanded = extracted.expand(&[LINK_KEY], hkdf::HKDF_SHA256);
+        // Fails only for more than 255 blocks; this is one.
+        if expanded.and_then(|key| key.fill(&mut link)).is_err() {
+            tracing::error!("no key for links can be derived");
+        }
+        Self { context, link }
+    }
+}
+
+/// A way to mint tokens for one process of the mesh.
+pub struct Minter<'a> {
+    tokens: &'a Tokens,
+    audience: &'a str,
 }
 
 impl Tokens {
     /// `secrets` is a comma-separated list, the current one first.
     pub fn new(secrets: &str) -> Self {
-        let secrets = secrets.split(',').map(|secret| secret.trim().as_bytes().to_vec()).collect();
-        Self { secrets: Arc::new(secrets), verified: Arc::default() }
+        let secrets = secrets.split(',').map(Secret::new).collect();
+        Self { secrets: Arc::new(secrets), own: "", verified: Arc::default() }
     }
 
+    /// Those of the process with this name: tokens that are for another are refused.
+    #[must_use]
+    pub fn of(mut self, own: &'static str) -> Self {
+        self.own = own;
+        self
+    }
+
+    /// For calls to the process `audience`, which is the only one that takes these tokens. An empty name is any.
+    pub fn to<'a>(&'a self, audience: &'a str) -> Minter<'a> {
+        Minter { tokens: self, audience }
+    }
+
+    /// For calls inside this process.
+    pub fn to_self(&self) -> Minter<'_> {
+        self.to(self.own)
+    }
+
+    /// Signs what is no context token, with the key for links. `purpose` keeps signatures of one kind from being taken
+    /// for another.
+    pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> Vec<u8> {
+        let text = sealed_text(purpose, content);
+        self.secrets.first().map(|secret| sign(&secret.link, &text)).unwrap_or_default()
+    }
+
+    /// Whether `tag`, which may be cut to its first bytes, is the seal of this content.
+    pub(crate) fn is_seal(&self, purpose: &str, content: &[u8], tag: &[u8]) -> bool {
+        let text = sealed_text(purpose, content);
+        // Until the next release also those of the one before, which signed links with the secret itself.
+        self.secrets
+            .iter()
+            .any(|secret| begins(&secret.link, &text, tag) || begins(&secret.context, &text, tag))
+    }
+
+    /// The identity in a genuine token for this process that has not expired.
+    pub fn verify(&self, token: &str, now: DateTime<Utc>) -> Option<Arc<Identity>> {
+        let known = self.verified.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned();
+        let identity = match known {
+            Some(identity) => identity,
+            None => self.verify_anew(token)?,
+        };
+        // A token of the release before names nobody.
+        let for_us = identity.audience.is_empty() || identity.audience == self.own;
+        (for_us && now.timestamp() <= identity.expires_at).then_some(identity)
+    }
+
+    fn verify_anew(&self, token: &str) -> Option<Arc<Identity>> {
+        let (payload, tag) = token.split_once('.')?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+        if !self.secrets.iter().any(|secret| verifies(&secret.context, payload, &tag)) {
+            return None;
+        }
+        let context = Context::decode(URL_SAFE_NO_PAD.decode(payload).ok()?.as_slice()).ok()?;
+        let identity = Arc::new(Identity {
+            account: Account {
+                id: AccountId::trust(Uuid::from_slice(&context.account_id).ok()?),
+                timezone: context.timezone.parse().ok()?,
+                country: context.country,
+                currency: context.currency,
+            },
+            actor: context.actor,
+            actor_name: context.actor_name,
+            scopes: context.scopes,
+            depth: context.depth,
+            audience: context.audience,
+            expires_at: context.expires_at,
+        });
+        let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
+        if verified.len() >= MAX_REMEMBERED {
+            verified.clear();
+        }
+        verified.insert(token.to_owned(), Arc::clone(&identity));
+        Some(identity)
+    }
+}
+
+impl Minter<'_> {
     pub fn mint(
         &self,
         account: &Account,
@@ -142,9 +261,11 @@ impl Tokens {
             currency: account.currency.clone(),
             expires_at: now.timestamp() + LIFETIME_SECONDS,
             depth,
+            audience: self.audience.to_owned(),
         };
         let payload = URL_SAFE_NO_PAD.encode(context.encode_to_vec());
-        let tag = self.secrets.first().map(|secret| sign(secret, &payload)).unwrap_or_default();
+        let secret = self.tokens.secrets.first();
+        let tag = secret.map(|secret| sign(&secret.context, &payload)).unwrap_or_default();
         format!("{payload}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
 
@@ -156,56 +277,6 @@ impl Tokens {
     /// A token for requests without a key: of no account, good for public rpcs only.
     pub fn mint_public(&self, now: DateTime<Utc>) -> String {
         self.mint(&no_account(), PUBLIC_SCOPE, PUBLIC_SCOPE, &[PUBLIC_SCOPE.to_owned()], now)
-    }
-
-    /// Signs what is no context token. `purpose` keeps signatures of one kind from being taken for another.
-    pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> Vec<u8> {
-        let text = sealed_text(purpose, content);
-        self.secrets.first().map(|secret| sign(secret, &text)).unwrap_or_default()
-    }
-
-    /// Whether `tag`, which may be cut to its first bytes, is the seal of this content.
-    pub(crate) fn is_seal(&self, purpose: &str, content: &[u8], tag: &[u8]) -> bool {
-        let text = sealed_text(purpose, content);
-        self.secrets.iter().any(|secret| begins(secret, &text, tag))
-    }
-
-    /// The identity in a genuine token that has not expired.
-    pub fn verify(&self, token: &str, now: DateTime<Utc>) -> Option<Arc<Identity>> {
-        let known = self.verified.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned();
-        let identity = match known {
-            Some(identity) => identity,
-            None => self.verify_anew(token)?,
-        };
-        (now.timestamp() <= identity.expires_at).then_some(identity)
-    }
-
-    fn verify_anew(&self, token: &str) -> Option<Arc<Identity>> {
-        let (payload, tag) = token.split_once('.')?;
-        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
-        if !self.secrets.iter().any(|secret| verifies(secret, payload, &tag)) {
-            return None;
-        }
-        let context = Context::decode(URL_SAFE_NO_PAD.decode(payload).ok()?.as_slice()).ok()?;
-        let identity = Arc::new(Identity {
-            account: Account {
-                id: AccountId::trust(Uuid::from_slice(&context.account_id).ok()?),
-                timezone: context.timezone.parse().ok()?,
-                country: context.country,
-                currency: context.currency,
-            },
-            actor: context.actor,
-            actor_name: context.actor_name,
-            scopes: context.scopes,
-            depth: context.depth,
-            expires_at: context.expires_at,
-        });
-        let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
-        if verified.len() >= MAX_REMEMBERED {
-            verified.clear();
-        }
-        verified.insert(token.to_owned(), Arc::clone(&identity));
-        Some(identity)
     }
 }
 
@@ -251,7 +322,7 @@ mod tests {
     fn a_token_is_valid_for_its_lifetime_only() {
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
         let tokens = Tokens::new("secret");
-        let token = tokens.mint(&account(), "pub", "name", &["a.read".into()], now);
+        let token = tokens.to_self().mint(&account(), "pub", "name", &["a.read".into()], now);
         let identity = tokens.verify(&token, now).unwrap();
         assert_eq!(identity.account, account());
         assert!(identity.has_scope("a.read") && !identity.has_scope("a.write"));
@@ -262,26 +333,56 @@ mod tests {
     #[test]
     fn a_token_tells_how_many_events_led_to_the_call() {
         let (now, tokens) = (DateTime::UNIX_EPOCH, Tokens::new("secret"));
-        let caused = tokens.verify(&tokens.mint_caused(&account(), ("a", "A"), 3, now), now).unwrap();
+        let caused =
+            tokens.verify(&tokens.to_self().mint_caused(&account(), ("a", "A"), 3, now), now).unwrap();
         assert!(caused.depth == 3 && caused.is_mesh());
-        assert_eq!(tokens.verify(&tokens.mint_mesh(&account(), "a", now), now).unwrap().depth, 0);
+        assert_eq!(tokens.verify(&tokens.to_self().mint_mesh(&account(), "a", now), now).unwrap().depth, 0);
+    }
+
+    #[test]
+    fn a_token_is_for_one_process_of_the_mesh() {
+        let (now, tokens) = (DateTime::UNIX_EPOCH, Tokens::new("secret"));
+        let (billing, crm) = (tokens.clone().of("billing"), tokens.clone().of("crm"));
+        let token = crm.to("billing").mint_mesh(&account(), "crm", now);
+        assert!(billing.verify(&token, now).is_some());
+        assert!(crm.verify(&token, now).is_none(), "also when the other's check is remembered");
+        assert!(Tokens::new("secret").of("work").verify(&token, now).is_none());
+        let own = billing.to_self().mint_mesh(&account(), "billing", now);
+        assert!(billing.verify(&own, now).is_some() && crm.verify(&own, now).is_none());
+        let any = tokens.to("").mint(&account(), "team", "Team", &[], now);
+        assert!(billing.verify(&any, now).is_some() && crm.verify(&any, now).is_some());
+    }
+
+    #[test]
+    fn a_link_is_signed_with_another_key_than_a_token() {
+        let tokens = Tokens::new("secret");
+        let sealed = tokens.seal("file", b"content");
+        assert_ne!(sealed, sign(b"secret", &sealed_text("file", b"content")));
+        assert!(tokens.is_seal("file", b"content", &sealed));
+        assert!(
+            !tokens.is_seal("file", b"other", &sealed)
+                && !Tokens::new("b").is_seal("file", b"content", &sealed)
+        );
+        // RFC 5869 with SHA-256, no salt: computed with another implementation.
+        let hex: String = tokens.secrets[0].link.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "b5d0fbe173be75be17108504c582598944164064495445ec8bdf6f5b5cb1fb67");
     }
 
     #[test]
     fn a_public_token_has_no_account_and_no_other_scope() {
         let tokens = Tokens::new("secret");
         let now = DateTime::UNIX_EPOCH;
-        let identity = tokens.verify(&tokens.mint_public(now), now).unwrap();
+        let identity = tokens.verify(&tokens.to_self().mint_public(now), now).unwrap();
         assert!(identity.is_public() && !identity.is_mesh() && !identity.has_scope("a.read"));
         assert!(identity.account.id.uuid().is_nil());
-        let keyed = tokens.mint(&account(), "pub", "name", &["a.read".into()], now);
+        let keyed = tokens.to_self().mint(&account(), "pub", "name", &["a.read".into()], now);
         assert!(!tokens.verify(&keyed, now).unwrap().is_public());
     }
 
     #[test]
     fn a_changed_or_foreign_token_is_refused() {
         let now = DateTime::UNIX_EPOCH;
-        let token = Tokens::new("old").mint(&account(), "pub", "name", &[], now);
+        let token = Tokens::new("old").to_self().mint(&account(), "pub", "name", &[], now);
         assert!(Tokens::new("new,old").verify(&token, now).is_some(), "the previous secret still verifies");
         assert!(Tokens::new("new").verify(&token, now).is_none());
         for index in 0..token.len() {

@@ -21,7 +21,7 @@ fn public_call(db: &Db, text: &str) -> Call<ProvisionAccountRequest> {
     let tokens = Tokens::new(testing::secret());
     let now = db.clock().now();
     let context = support::context(&testing::account(), db.clock());
-    let identity = tokens.verify(&tokens.mint_public(now), now).unwrap();
+    let identity = tokens.verify(&tokens.to_self().mint_public(now), now).unwrap();
     call(Context { identity, ..context }, text)
 }
 
@@ -98,7 +98,7 @@ async fn someone_without_a_key_cannot_call_the_mesh() {
     let clock = testing::clock();
     let service = testing::start::<Bare>(database.url(), &clock).await;
     let mut request = Request::new(ProvisionAccountRequest { name: "Bakery".into() });
-    let token = Tokens::new(testing::secret()).mint_public(clock.now());
+    let token = Tokens::new(testing::secret()).to_self().mint_public(clock.now());
     request.metadata_mut().insert(token::HEADER, token.parse().unwrap());
     let refused = ProvisioningServiceClient::new(service.channel()).provision_account(request).await;
     assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);

@@ -72,6 +72,24 @@ fn header(message: &str, name: &str) -> String {
 }
 
 #[tokio::test]
+async fn in_production_a_mail_without_a_server_waits_and_is_not_written_to_a_file() {
+    let (database, clock, folder) = (database().await, testing::clock(), tempfile::tempdir().unwrap());
+    let kept = folder.path().join("mail");
+    let flags = ["--environment", "production", "--mail-dir", kept.to_str().unwrap()];
+    let service = testing::start_working::<Bare>(database.url(), &clock, &flags).await;
+    queue(&service, &testing::account(), &sample()).await;
+    eventually("it was tried", async || states(&database).await == [("queued".to_owned(), 1)]).await;
+    eventually("the reason is kept", async || {
+        let mut connection = database.connect().await;
+        let said: Option<String> =
+            sqlx::query_scalar("select last_error from bare.mail").fetch_one(&mut connection).await.unwrap();
+        said.is_some_and(|said| said.contains("SMTP_URL is not set"))
+    })
+    .await;
+    assert!(!kept.exists());
+}
+
+#[tokio::test]
 async fn a_mail_arrives_as_it_was_meant_and_once() {
     let (database, clock, server) = (database().await, testing::clock(), SmtpServer::start().await);
     let service = working(&database, &clock, &server).await;

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use chassis::config::Environment;
 use chassis::mail::{Mail, Sender, mailbox};
 use chassis::testing::{self, SmtpServer, Started, TestCaller, eventually, python_tool};
 use proto::api::mail_key_service_client::MailKeyServiceClient;
@@ -127,7 +128,7 @@ async fn only_a_domain_with_a_key_is_sent_from() {
         assert_eq!(sender.reply_to, reply_to.map(|reply_to| mailbox("Bakery", reply_to).unwrap()));
     }
     let wrong = testing::service_settings(&["--mail-from", "nobody"]);
-    assert!(chassis::mail::Post::new(&wrong).err().unwrap().contains("MAIL_FROM"));
+    assert!(chassis::mail::Post::new(&wrong, Environment::Development).err().unwrap().contains("MAIL_FROM"));
 }
 
 /// Asks dkimpy, which has the record from the argument instead of the DNS.

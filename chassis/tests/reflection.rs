@@ -47,7 +47,7 @@ async fn services_can_be_explored_outside_production_only() {
 async fn whoever_explores_needs_no_token_and_may_send_one() {
     let (database, clock) = (database().await, testing::clock());
     let service = testing::start::<Bare>(database.url(), &clock).await;
-    let token = chassis::token::Tokens::new(testing::secret()).mint_public(clock.now());
+    let token = chassis::token::Tokens::new(testing::secret()).to_self().mint_public(clock.now());
     let open = services(&service).await.unwrap();
     assert_eq!(services_with(&service, Some(&token)).await, Some(open.clone()));
     assert_eq!(services_with(&service, Some("an old one")).await, Some(open));

@@ -67,18 +67,18 @@ async fn service(runtime: &Runtime, peer: &Peer) -> Vec<Line> {
     let alone = replicas.len() == 1;
     let each = replicas.into_iter().map(async |(address, channel)| {
         let who = if alone { peer.name().to_owned() } else { format!("{} {address}", peer.name()) };
-        of(&who, replica(runtime, channel).await).collect::<Vec<_>>()
+        of(&who, replica(runtime, peer.name(), channel).await).collect::<Vec<_>>()
     });
     futures::future::join_all(each).await.into_iter().flatten().collect()
 }
 
 const WHERE: &str = "See that it runs, what its log says, and that its address in PEERS is right.";
 
-async fn replica(runtime: &Runtime, channel: Channel) -> Vec<Finding> {
+async fn replica(runtime: &Runtime, service: &str, channel: Channel) -> Vec<Finding> {
     let span = Span::begin(&runtime.clock);
-    let answer = match ask(runtime, channel.clone(), TimeDelta::zero()).await {
+    let answer = match ask(runtime, service, channel.clone(), TimeDelta::zero()).await {
         // Either the secret is another, or the clock is so fast that the token is over.
-        Err(status) if status.code() == Code::Unauthenticated => ask(runtime, channel, FAST).await,
+        Err(status) if status.code() == Code::Unauthenticated => ask(runtime, service, channel, FAST).await,
         other => other,
     };
     let answer = match answer {
@@ -90,14 +90,19 @@ async fn replica(runtime: &Runtime, channel: Channel) -> Vec<Finding> {
     [version(&answer.version), clock].into_iter().chain(answer.findings).collect()
 }
 
-async fn ask(runtime: &Runtime, channel: Channel, later: TimeDelta) -> Result<ExamineResponse, Status> {
+async fn ask(
+    runtime: &Runtime,
+    service: &str,
+    channel: Channel,
+    later: TimeDelta,
+) -> Result<ExamineResponse, Status> {
     let nobody = Account {
         id: AccountId::trust(Uuid::nil()),
         timezone: chrono_tz::UTC,
         country: String::new(),
         currency: String::new(),
     };
-    let token = runtime.tokens.mint_mesh(&nobody, "doctor", runtime.clock.now() + later);
+    let token = runtime.tokens.to(service).mint_mesh(&nobody, "doctor", runtime.clock.now() + later);
     let token = MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
     let mut request = Request::new(ExamineRequest {});
     request.set_timeout(PATIENCE);

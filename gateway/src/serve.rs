@@ -15,7 +15,7 @@ use tonic::service::RoutesBuilder;
 use crate::accounts::Accounts;
 use crate::credentials::{ContextTokens, Credentials};
 use crate::http::{App, Cors, retry_budget, router, serve_http};
-use crate::keys::{Authenticator, KeptToken};
+use crate::keys::{Authenticator, KeptTokens};
 use crate::limits::Limits;
 use crate::settings::Settings;
 use crate::{contract, readiness};
@@ -42,7 +42,7 @@ pub fn runtime(settings: &Settings, clock: Clock) -> Result<Runtime, String> {
     let db = Db::open(&mesh.database_url, NAME, mesh.database_pool, clock.clone(), Vec::new())?;
     let tls = Tls::open(&mesh.tls)?;
     let peers = Peers::new(&settings.peers, &tls)?;
-    Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret), tls, peers })
+    Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret).of(NAME), tls, peers })
 }
 
 /// What the HTTP side works with, with its clean-up running beside it. Must be called inside the async runtime.
@@ -60,7 +60,7 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
         deadline: settings.mesh.deadline(),
         room: Semaphore::new(settings.mesh.max_in_flight),
         cors: Cors::new(&settings.cors_origins)?,
-        public_token: KeptToken::default(),
+        public_tokens: KeptTokens::default(),
         trust_forwarded: settings.trust_forwarded,
         stop,
     })

@@ -16,6 +16,7 @@ mod webhook;
 
 use std::sync::Arc;
 
+use chassis::config::Environment;
 use chassis::{Runtime, Service, Tx, Worker};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
@@ -53,8 +54,19 @@ impl Service for Automation {
             .env("ALLOW_PRIVATE_NETWORKS")
             .action(ArgAction::SetTrue)
             .global(true)
-            .help("Let flows and webhooks reach this machine and private networks; for development only");
+            .help("Let flows and webhooks reach this machine and private networks; in development only");
         command.arg(private).subcommand(flow::cli::command())
+    }
+
+    fn check(runtime: &Runtime) -> Result<(), String> {
+        if runtime.options.get_flag(PRIVATE) && runtime.environment != Environment::Development {
+            return Err(
+                "ALLOW_PRIVATE_NETWORKS is for development only, as an account could reach what is not its \
+                        own: unset it, or set ENVIRONMENT=development"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {

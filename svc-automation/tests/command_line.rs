@@ -99,3 +99,17 @@ fn the_published_schema_is_the_one_of_the_program() {
     }
     assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), schema, "UPDATE_SCHEMA=1 writes it anew");
 }
+
+#[test]
+fn private_networks_are_not_reached_outside_development() {
+    let output = Command::new(env!("CARGO_BIN_EXE_svc-automation"))
+        .args(["--context-secret", testing::secret(), "--allow-private-networks", "--listen", "127.0.0.1:0"])
+        .args(["--metrics-listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("ALLOW_PRIVATE_NETWORKS is for development only"),
+        "{said}"
+    );
+}

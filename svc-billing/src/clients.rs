@@ -72,8 +72,12 @@ impl Clients {
         id: Uuid,
         deadline: Instant,
     ) -> Result<Option<Relation>, Error> {
-        let request =
-            self.outgoing.request(account, deadline, BatchGetClientsRequest { ids: vec![id.to_string()] })?;
+        let request = self.outgoing.request(
+            RELATIONS,
+            account,
+            deadline,
+            BatchGetClientsRequest { ids: vec![id.to_string()] },
+        )?;
         let found = self.client()?.batch_get_clients(request).await.map_err(|status| away(&status))?;
         Ok(found.into_inner().data.into_iter().next())
     }
@@ -84,7 +88,7 @@ impl Clients {
         external_id: &str,
     ) -> Result<Option<Relation>, Error> {
         let asked = GetClientByExternalIdRequest { external_id: external_id.to_owned() };
-        let request = self.outgoing.request(context.account(), context.deadline, asked)?;
+        let request = self.outgoing.request(RELATIONS, context.account(), context.deadline, asked)?;
         match self.client()?.get_client_by_external_id(request).await {
             Ok(found) => Ok(found.into_inner().data),
             // What cannot be an external id at all belongs to nobody either.

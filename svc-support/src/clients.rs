@@ -38,7 +38,7 @@ impl Clients {
         }
         let Some(id) = chassis::id::parse(id) else { return Ok(Named::Unknown) };
         let asked = BatchGetClientsRequest { ids: vec![id.to_string()] };
-        let request = self.outgoing.request(context.account(), context.deadline, asked)?;
+        let request = self.outgoing.request("relations", context.account(), context.deadline, asked)?;
         let found = ClientServiceClient::new(self.outgoing.channel("relations")?)
             .batch_get_clients(request)
             .await
@@ -62,7 +62,7 @@ impl Clients {
 
     async fn list_with_address(&self, context: &Context, address: &str) -> Result<Option<Client>, Error> {
         let asked = ListClientsRequest { search: address.to_owned(), ..ListClientsRequest::default() };
-        let request = self.outgoing.request(context.account(), context.deadline, asked)?;
+        let request = self.outgoing.request("relations", context.account(), context.deadline, asked)?;
         let found = ClientServiceClient::new(self.outgoing.channel("relations")?)
             .list_clients(request)
             .await

@@ -1,4 +1,4 @@
-//! Where mail goes, over SMTP or into files while there is no server, and whom it comes from.
+//! Where mail goes, over SMTP or in development into files while there is no server, and whom it comes from.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,12 +11,14 @@ use uuid::Uuid;
 
 use super::{keys, mailbox, one_line};
 use crate::account::AccountId;
-use crate::config::ServiceSettings;
+use crate::config::{Environment, ServiceSettings};
 use crate::error::Error;
 use crate::service::chain;
 
 /// For each step of the conversation with the server.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+const NO_SERVER: &str = "SMTP_URL is not set, so mail waits until it is";
 
 /// Where mail goes.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ pub struct Post {
 enum Way {
     Server(AsyncSmtpTransport<Tokio1Executor>),
     Files(PathBuf),
+    /// There is no server, and files are for development only: mail waits.
+    Nowhere,
 }
 
 /// Whom a mail comes from, for [`Mail`](super::Mail).
@@ -40,13 +44,17 @@ pub struct Sender {
 }
 
 impl Post {
-    pub fn new(settings: &ServiceSettings) -> Result<Self, String> {
+    pub fn new(settings: &ServiceSettings, environment: Environment) -> Result<Self, String> {
         let from = settings
             .mail_from
             .parse()
             .map_err(|error| format!("MAIL_FROM must be an address such as no-reply@example.com: {error}"))?;
         if settings.smtp_url.is_empty() {
-            return Ok(Self { way: Way::Files(settings.mail_dir.clone()), from });
+            let way = match environment {
+                Environment::Development => Way::Files(settings.mail_dir.clone()),
+                Environment::Production => Way::Nowhere,
+            };
+            return Ok(Self { way, from });
         }
         // The address may hold a password, so the cause says enough.
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&settings.smtp_url)
@@ -82,6 +90,7 @@ impl Post {
                 Ok(false) => Err("the server does not take commands".to_owned()),
                 Err(error) => Err(chain(&error)),
             },
+            Way::Nowhere => Err(NO_SERVER.to_owned()),
             Way::Files(folder) => {
                 // Services share the folder.
                 let id = Uuid::new_v4();
@@ -106,6 +115,7 @@ impl Post {
                 let envelope = envelope(sender, recipients).map_err(Failure::Permanent)?;
                 server.send_raw(&envelope, message).await.map(|_| ()).map_err(|error| failure(&error))
             }
+            Way::Nowhere => Err(Failure::Unreachable(NO_SERVER.to_owned())),
             Way::Files(folder) => {
                 to_file(folder, id, message).await.map_err(|error| Failure::Unreachable(error.to_string()))
             }

@@ -11,7 +11,9 @@ mod waiting;
 
 pub use database::TestDatabase;
 pub use process::{Process, quiet_port};
-pub use running::{Started, TestCaller, secret, service_settings, start, start_with, start_working, timing};
+pub use running::{
+    Started, TestCaller, environment, secret, service_settings, start, start_with, start_working, timing,
+};
 pub use scanning::{look_through, set_threshold};
 pub use smtp::{Received, SmtpServer};
 pub use tools::{S3Server, python_tool};

@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
-use super::secret;
+use super::{environment, secret};
 
 /// A running service; dropped, it is killed.
 pub struct Process {
@@ -57,6 +57,7 @@ fn spawn(binary: &str, listen: SocketAddr, flags: &Vec<String>) -> Child {
     Command::new(binary)
         .args(["serve", "--context-secret", secret(), "--log", "error", "--listen", &listen.to_string()])
         .args(metrics)
+        .args(environment(flags))
         .args(flags)
         .stdout(Stdio::null())
         .spawn()

@@ -22,7 +22,7 @@ use crate::worker::{Timing, Workers};
 
 /// The secret that signs context tokens in tests.
 pub fn secret() -> &'static str {
-    "a secret for tests only"
+    "a secret for tests only, of enough characters"
 }
 
 #[derive(Parser)]
@@ -82,7 +82,8 @@ pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[
 
 async fn start_defined(service: Definition, database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
     let base = ["test", "--database-url", database_url, "--context-secret", secret(), "--grace-ms", "0"];
-    let options = (service.options)(Both::command()).get_matches_from(base.iter().chain(flags));
+    let base = base.iter().chain(environment(flags)).chain(flags);
+    let options = (service.options)(Both::command()).get_matches_from(base);
     let both = Both::from_arg_matches(&options).expect("usable settings");
     let runtime = Runtime::new(service.name, &both.settings, &both.own, options, clock.clone())
         .expect("usable settings");
@@ -97,6 +98,12 @@ async fn start_defined(service: Definition, database_url: &str, clock: &Clock, f
         serve_grpc(listener, routes, parts, &both.settings, stopped).await.expect("serving");
     });
     Started { address, runtime, stop, workers: None }
+}
+
+/// Tests run in development, unless one says otherwise.
+pub fn environment(flags: &[impl AsRef<str>]) -> &'static [&'static str] {
+    let said = flags.iter().any(|flag| flag.as_ref() == "--environment");
+    if said { &[] } else { &["--environment", "development"] }
 }
 
 /// Starts a service with its background work. Leases and times to wait follow the test's clock; the look for work is in
@@ -129,7 +136,13 @@ impl TestCaller {
     }
 
     pub fn request<T>(&self, message: T) -> Request<T> {
-        let token = Tokens::new(secret()).mint(&self.account, "test", "Test", &self.scopes, self.clock.now());
+        let token = Tokens::new(secret()).to_self().mint(
+            &self.account,
+            "test",
+            "Test",
+            &self.scopes,
+            self.clock.now(),
+        );
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();
         metadata.insert(token::HEADER, MetadataValue::try_from(token).expect("ASCII"));

@@ -63,7 +63,7 @@ pub async fn emit(db: &Db, account: &Account, entity_id: Uuid, number: i64, data
 /// A call of the mesh for the account.
 pub fn context(account: &Account, clock: &Clock) -> Context {
     let tokens = chassis::token::Tokens::new(testing::secret());
-    let token = tokens.mint_mesh(account, "test", clock.now());
+    let token = tokens.to_self().mint_mesh(account, "test", clock.now());
     Context {
         identity: tokens.verify(&token, clock.now()).unwrap(),
         request_id: "test".into(),

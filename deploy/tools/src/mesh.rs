@@ -35,7 +35,7 @@ impl Mesh {
     }
 
     pub fn request<T>(&self, message: T) -> Result<Request<T>, String> {
-        let token = self.tokens.mint_mesh(&self.account, self.actor, self.clock.now());
+        let token = self.tokens.to_self().mint_mesh(&self.account, self.actor, self.clock.now());
         let token = token.parse().map_err(|_| "CONTEXT_SECRET is not usable".to_owned())?;
         let mut request = Request::new(message);
         request.metadata_mut().insert(token::HEADER, token);

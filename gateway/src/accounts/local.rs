@@ -19,7 +19,7 @@ pub fn local_request<T>(runtime: &Runtime, rpc: &'static str, message: T) -> Opt
         country: String::new(),
         currency: String::new(),
     };
-    let token = tokens.mint_mesh(&nobody, "command line", clock.now());
+    let token = tokens.to_self().mint_mesh(&nobody, "command line", clock.now());
     let mut request = Request::new(message);
     request.extensions_mut().insert(Context {
         identity: tokens.verify(&token, clock.now())?,

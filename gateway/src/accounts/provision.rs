@@ -32,7 +32,7 @@ pub async fn provision(
     let context = account.account()?;
     let mut calls = tokio::task::JoinSet::new();
     for peer in runtime.peers.iter() {
-        let token = runtime.tokens.mint_mesh(&context, ACTOR, runtime.clock.now());
+        let token = runtime.tokens.to(peer.name()).mint_mesh(&context, ACTOR, runtime.clock.now());
         calls.spawn(tell(peer.clone(), token, account.name.clone()));
     }
     let mut failed: Vec<Unprovisioned> = calls.join_all().await.into_iter().flatten().collect();

@@ -63,8 +63,9 @@ impl TokenService for ContextTokens {
         let Runtime { tokens, clock, .. } = &self.runtime;
         let now = clock.now();
         let (row, account) = self.accept(&input, now).await?;
+        let audience = input.audience;
         let scopes = chosen(&row.scopes, input.scopes)?;
-        let token = tokens.mint(&account, &row.public_id, &row.team, &scopes, now);
+        let token = tokens.to(&audience).mint(&account, &row.public_id, &row.team, &scopes, now);
         tracing::info!(credential = row.public_id, team = row.team, account = %account.id, "a token was made");
         Ok(Response::new(CreateTokenResponse {
             token,

@@ -23,12 +23,13 @@ pub enum Admitted {
 
 impl Admitted {
     /// The context token for the call to the service.
-    pub fn context_token(&self, app: &App) -> HeaderValue {
+    pub fn context_token(&self, app: &App, service: &str) -> HeaderValue {
         match self {
-            Self::Key(caller) => caller.context_token(),
+            Self::Key(caller) => caller.context_token(service),
             Self::Public => {
                 let now = app.runtime.clock.now();
-                app.public_token.header(now, || app.runtime.tokens.mint_public(now))
+                let mint = || app.runtime.tokens.to(service).mint_public(now);
+                app.public_tokens.header(service, now, mint)
             }
         }
     }

@@ -32,7 +32,7 @@ use tracing::Instrument;
 
 use self::problem::Refusal;
 use crate::contract::Operation;
-use crate::keys::{Authenticator, KeptToken};
+use crate::keys::{Authenticator, KeptTokens};
 use crate::limits::Limits;
 use crate::readiness;
 use crate::serve::Runtime;
@@ -51,8 +51,8 @@ pub struct App {
     /// Requests that may be in progress at once.
     pub room: Semaphore,
     pub cors: Cors,
-    /// The context token of requests without a key.
-    pub public_token: KeptToken,
+    /// The context tokens of requests without a key.
+    pub public_tokens: KeptTokens,
     /// Whether `X-Forwarded-For` names the client: only behind a proxy that sets it.
     pub trust_forwarded: bool,
     /// How far a stop has come.

@@ -106,7 +106,7 @@ impl Incoming<'_> {
 
     fn outgoing(&self, bound: &Bound, key: Option<&HeaderValue>) -> Result<Outgoing, Refusal> {
         let mut headers = HeaderMap::with_capacity(7);
-        headers.insert(token::HEADER, self.admitted.context_token(self.app));
+        headers.insert(token::HEADER, self.admitted.context_token(self.app, &self.operation.peer));
         // Made or checked by the request-id layer.
         if let Ok(id) = HeaderValue::try_from(self.id) {
             headers.insert(REQUEST_ID, id);

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use http::HeaderValue;
 use std::sync::Arc;
 
-use super::kept_token::KeptToken;
+use super::kept_token::KeptTokens;
 
 /// The holder of a valid key.
 pub struct Caller {
@@ -20,7 +20,7 @@ pub struct Caller {
     pub expires_at: Option<DateTime<Utc>>,
     tokens: Tokens,
     clock: Clock,
-    token: KeptToken,
+    kept: KeptTokens,
     /// In Unix milliseconds; 0: not since the last time it was written down.
     used_at: AtomicI64,
 }
@@ -35,7 +35,7 @@ impl Caller {
             expires_at: row.expires_at,
             tokens,
             clock,
-            token: KeptToken::default(),
+            kept: KeptTokens::default(),
             used_at: AtomicI64::new(0),
         }
     }
@@ -45,12 +45,13 @@ impl Caller {
         scope == "any" || self.scopes.iter().any(|have| have == scope)
     }
 
-    /// The signed context token for calls on behalf of this caller, for the metadata entry `chassis::token::HEADER`.
-    /// Minted about once a minute; otherwise a cheap copy.
-    pub fn context_token(&self) -> HeaderValue {
+    /// The signed context token for calls to a service on behalf of this caller, for the metadata entry
+    /// `chassis::token::HEADER`. Minted about once a minute; otherwise a cheap copy.
+    pub fn context_token(&self, service: &str) -> HeaderValue {
         let now = self.clock.now();
-        let mint = || self.tokens.mint(&self.account, &self.public_id, &self.name, &self.scopes, now);
-        self.token.header(now, mint)
+        let minter = self.tokens.to(service);
+        let mint = || minter.mint(&self.account, &self.public_id, &self.name, &self.scopes, now);
+        self.kept.header(service, now, mint)
     }
 
     pub(super) fn has_expired(&self, now: DateTime<Utc>) -> bool {

@@ -10,4 +10,4 @@ pub(crate) mod store;
 pub use authenticator::{AuthError, Authenticator};
 pub use caller::Caller;
 pub use format::{NewKey, PresentedKey, public_id_of};
-pub use kept_token::KeptToken;
+pub use kept_token::KeptTokens;

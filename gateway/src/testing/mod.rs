@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chassis::server::Stage;
-use chassis::testing::{TestDatabase, secret};
+use chassis::testing::{TestDatabase, environment, secret};
 use chassis::{Account, Clock};
 use clap::Parser;
 use prost_reflect::DescriptorPool;
@@ -54,7 +54,7 @@ impl TestGateway {
         let peers = peers.join(",");
         let base =
             ["test", "--database-url", database.url(), "--context-secret", secret(), "--peers", &peers];
-        let settings = Flags::parse_from(base.iter().chain(flags)).settings;
+        let settings = Flags::parse_from(base.iter().chain(environment(flags)).chain(flags)).settings;
         let (stop, stopped) = watch::channel(Stage::Running);
         let app = crate::serve::app(&settings, clock.clone(), stopped.clone()).expect("usable settings");
         let app = Arc::new(app);

@@ -157,13 +157,13 @@ async fn a_caller_and_its_token_outlive_a_look_up_that_finds_no_change() {
     let (key, _) = world.caller().await;
     let authenticator = world.authenticator();
     let first = authenticator.authenticate(&key).await.unwrap();
-    let token = first.context_token();
+    let token = first.context_token("billing");
     world.clock.advance(TimeDelta::seconds(44));
     let again = authenticator.authenticate(&key).await.unwrap();
     assert!(std::sync::Arc::ptr_eq(&first, &again));
-    assert_eq!(again.context_token(), token);
+    assert_eq!(again.context_token("billing"), token);
     world.clock.advance(TimeDelta::seconds(1));
-    let renewed = again.context_token();
+    let renewed = again.context_token("billing");
     assert_ne!(renewed, token, "a token with 15 seconds left is renewed");
     let identity = world.runtime.tokens.verify(renewed.to_str().unwrap(), world.clock.now()).unwrap();
     assert_eq!(identity.account, again.account);

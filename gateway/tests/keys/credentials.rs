@@ -59,7 +59,12 @@ async fn trade(
         credential: credential.to_owned(),
         account: account.to_owned(),
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+        ..CreateTokenRequest::default()
     };
+    trade_for(world, input).await
+}
+
+async fn trade_for(world: &World, input: CreateTokenRequest) -> Result<CreateTokenResponse, Status> {
     let mut client = TokenServiceClient::new(world.channel.clone());
     client.create_token(Request::new(input)).await.map(tonic::Response::into_inner)
 }
@@ -118,6 +123,22 @@ async fn a_token_can_do_what_its_scopes_say_and_nothing_else() {
     let more = trade(&world, &secret, "Bakery", &["deals.read", "deals.write"]).await.unwrap_err();
     assert_eq!(more.code(), Code::PermissionDenied);
     assert!(more.message().contains("deals.write"), "{}", more.message());
+}
+
+#[tokio::test]
+async fn a_token_for_one_service_is_refused_by_the_others() {
+    let (world, crm) = mesh().await;
+    let secret = credential(&world, &["Bakery"], &["deals.read"]).await;
+    let input = |audience: &str| CreateTokenRequest {
+        credential: secret.clone(),
+        account: "Bakery".to_owned(),
+        audience: audience.to_owned(),
+        ..CreateTokenRequest::default()
+    };
+    let ours = trade_for(&world, input("crm")).await.unwrap().token;
+    sources(&crm, &ours).await.unwrap();
+    let theirs = trade_for(&world, input("billing")).await.unwrap().token;
+    assert_eq!(sources(&crm, &theirs).await.unwrap_err().code(), Code::Unauthenticated);
 }
 
 #[tokio::test]

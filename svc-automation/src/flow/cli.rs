@@ -260,7 +260,7 @@ impl<'r> Desk<'r> {
 
     fn request<T>(&self, message: T) -> Request<T> {
         let Runtime { tokens, clock, .. } = self.runtime;
-        let token = tokens.mint_mesh(&self.account, "command line", clock.now());
+        let token = tokens.to_self().mint_mesh(&self.account, "command line", clock.now());
         let mut request = Request::new(message);
         // Just minted, so it is valid; without it the operation is refused.
         if let Some(identity) = tokens.verify(&token, clock.now()) {

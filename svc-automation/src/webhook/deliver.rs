@@ -126,7 +126,7 @@ impl Deliverer {
         let peer = self.peers.get("billing")?;
         let mut request = Request::new(ListIdentitiesRequest {});
         request.set_timeout(TIMEOUT);
-        let token = self.tokens.mint_mesh(account, "automation", now);
+        let token = self.tokens.to(peer.name()).mint_mesh(account, "automation", now);
         request.metadata_mut().insert(token::HEADER, MetadataValue::try_from(token).ok()?);
         let identities = SettingsServiceClient::new(peer.channel()).list_identities(request).await;
         let identities = identities.inspect_err(|status| {

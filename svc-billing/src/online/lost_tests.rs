@@ -162,7 +162,7 @@ impl World {
     async fn press(&self) -> Result<Option<String>, tonic::Status> {
         let runtime = &self.billing.runtime;
         let now = self.clock.now();
-        let token = runtime.tokens.mint_mesh(&self.account, "test", now);
+        let token = runtime.tokens.to_self().mint_mesh(&self.account, "test", now);
         let context = Context {
             identity: runtime.tokens.verify(&token, now).unwrap(),
             request_id: "test".into(),

@@ -82,7 +82,7 @@ impl Sandbox {
     {
         let clock = self.db.clock().clone();
         let now = clock.now();
-        let token = self.tokens.mint_mesh(&account, NAME, now);
+        let token = self.tokens.to_self().mint_mesh(&account, NAME, now);
         let identity = self.tokens.verify(&token, now).ok_or_else(|| refused("It is not trusted."))?;
         let context = Context {
             identity,

@@ -54,7 +54,7 @@ async fn a_key_cannot_manage_pipelines() {
     let mut keyed = user.request(DeletePhaseRequest { id: phase(&board[0], 3) });
     let tokens = chassis::token::Tokens::new(chassis::testing::secret());
     let scopes = ["deals.read".to_owned(), "deals.write".to_owned()];
-    let token = tokens.mint(&user.account, "key", "Key", &scopes, world.clock.now());
+    let token = tokens.to_self().mint(&user.account, "key", "Key", &scopes, world.clock.now());
     keyed.metadata_mut().insert(chassis::token::HEADER, token.parse().unwrap());
     assert_eq!(user.pipelines().delete_phase(keyed).await.unwrap_err().code(), Code::PermissionDenied);
 }

@@ -42,7 +42,7 @@ impl Inspector {
 
     pub async fn give_key(&self, account: &Account, deadline: Instant, record: &Record) -> Result<(), Error> {
         for sender in &self.senders {
-            let request = self.outgoing.request(account, deadline, put_request(record))?;
+            let request = self.outgoing.request(sender, account, deadline, put_request(record))?;
             MailKeyServiceClient::new(self.outgoing.channel(sender)?)
                 .put_mail_key(request)
                 .await
@@ -54,7 +54,7 @@ impl Inspector {
     pub async fn take_key(&self, account: &Account, deadline: Instant, host: &str) -> Result<(), Error> {
         for sender in &self.senders {
             let asked = DeleteMailKeyRequest { domain: host.to_owned() };
-            let request = self.outgoing.request(account, deadline, asked)?;
+            let request = self.outgoing.request(sender, account, deadline, asked)?;
             MailKeyServiceClient::new(self.outgoing.channel(sender)?)
                 .delete_mail_key(request)
                 .await

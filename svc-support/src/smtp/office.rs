@@ -139,7 +139,7 @@ impl Office {
     /// A call inside this process, on behalf of the account that the address named.
     fn request(&self, account: &Account, message: ReceiveMailRequest) -> Option<Request<ReceiveMailRequest>> {
         let now = self.clock.now();
-        let identity = self.tokens.verify(&self.tokens.mint_mesh(account, RPC, now), now)?;
+        let identity = self.tokens.verify(&self.tokens.to_self().mint_mesh(account, RPC, now), now)?;
         let mut request = Request::new(message);
         request.extensions_mut().insert(Context {
             identity,

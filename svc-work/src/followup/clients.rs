@@ -26,7 +26,7 @@ impl Describe for Clients {
         ids: &[Uuid],
     ) -> Result<HashMap<Uuid, Value>, chassis::Error> {
         let asked = BatchGetClientsRequest { ids: ids.iter().map(ToString::to_string).collect() };
-        let request = self.outgoing.request(account, Instant::now() + PATIENCE, asked)?;
+        let request = self.outgoing.request(CLIENT.service, account, Instant::now() + PATIENCE, asked)?;
         let found = ClientServiceClient::new(self.outgoing.channel(CLIENT.service)?)
             .batch_get_clients(request)
             .await

@@ -28,7 +28,7 @@ impl Describe for Deals {
         ids: &[Uuid],
     ) -> Result<HashMap<Uuid, Value>, chassis::Error> {
         let asked = BatchGetDealsRequest { ids: ids.iter().map(ToString::to_string).collect() };
-        let request = self.outgoing.request(account, Instant::now() + PATIENCE, asked)?;
+        let request = self.outgoing.request(DEAL.service, account, Instant::now() + PATIENCE, asked)?;
         let found = DealServiceClient::new(self.outgoing.channel(DEAL.service)?)
             .batch_get_deals(request)
             .await

@@ -35,7 +35,7 @@ pub async fn convert(
 async fn find_quote(outgoing: &Outgoing, context: &Context, id: &str) -> Result<Option<Document>, Error> {
     let Some(id) = id::parse(id) else { return Ok(None) };
     let asked = GetDocumentRequest { id: id.to_string() };
-    let request = outgoing.request(context.account(), context.deadline, asked)?;
+    let request = outgoing.request("billing", context.account(), context.deadline, asked)?;
     match QuoteServiceClient::new(outgoing.channel("billing")?).get_quote(request).await {
         Ok(found) => Ok(found.into_inner().data),
         Err(status) if status.code() == Code::NotFound => Ok(None),
@@ -46,7 +46,7 @@ async fn find_quote(outgoing: &Outgoing, context: &Context, id: &str) -> Result<
 /// Keeps the project's number with its quote.
 async fn mark(outgoing: &Outgoing, context: &Context, id: &str, number: &str) -> Result<(), Error> {
     let told = SetQuoteProjectRequest { id: id.to_owned(), project_number: number.to_owned() };
-    let request = outgoing.request(context.account(), context.deadline, told)?;
+    let request = outgoing.request("billing", context.account(), context.deadline, told)?;
     let marked = QuoteServiceClient::new(outgoing.channel("billing")?).set_quote_project(request).await;
     match marked {
         Ok(_) => Ok(()),

@@ -38,7 +38,12 @@ impl Executor {
             Failure::passing(format!("the service {} is not there", method.peer))
         })?;
         let depth = run.depth.unsigned_abs();
-        let token = self.tokens.mint_caused(job.account(), (ACTOR, &run.flow_name), depth, job.now());
+        let token = self.tokens.to(&method.peer).mint_caused(
+            job.account(),
+            (ACTOR, &run.flow_name),
+            depth,
+            job.now(),
+        );
         let mut metadata = MetadataMap::new();
         for (name, value) in [
             (token::HEADER, token),
