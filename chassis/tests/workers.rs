@@ -285,3 +285,33 @@ async fn idempotency_keys_are_forgotten_after_their_window() {
     let count = "select count(*) from bare.idempotency";
     eventually("the old keys are gone", async || number(&database, count).await == 7).await;
 }
+
+#[tokio::test]
+async fn a_job_that_steps_aside_lets_another_account_work() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    let [slow, quick] = [testing::account(), testing::account()];
+    let (waits, answer) = (Arc::new(AtomicBool::new(false)), Arc::new(tokio::sync::Notify::new()));
+    let (waiting, answered, slow_id) = (Arc::clone(&waits), Arc::clone(&answer), slow.id);
+    let work = Worker::new("work", todo(), move |job: Job| {
+        let (waiting, answered) = (Arc::clone(&waiting), Arc::clone(&answered));
+        async move {
+            if job.account_id() == slow_id {
+                job.step_aside();
+                waiting.store(true, Ordering::SeqCst);
+                answered.notified().await;
+                job.step_in().await;
+            }
+            job.write(&(), do_one).await?;
+            Ok(Next::WhenDue)
+        }
+    });
+    let workers = Workers::start(&db, vec![work.concurrency(1)], testing::timing());
+    assign(&db, &slow, 1).await;
+    eventually("the slow one waits", async || waits.load(Ordering::SeqCst)).await;
+    assign(&db, &quick, 1).await;
+    eventually("the quick one is done", async || left(&database).await == 1).await;
+    answer.notify_one();
+    eventually("both are done", async || left(&database).await == 0).await;
+    drop(workers);
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -14,6 +15,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::lease::Leases;
+use super::seat::{Seat, Seats};
 use super::{Job, Next, Pace, Timing, Worker, backoff, due};
 use crate::account::{Account, AccountId};
 use crate::db::Db;
@@ -49,6 +51,9 @@ pub(super) struct Driver {
     leases: Leases,
     poll: Duration,
     queue: VecDeque<Arc<Account>>,
+    seats: Seats,
+    /// The seat of the next job, while one is waited for.
+    next: Option<BoxFuture<'static, Seat>>,
     /// Accounts in the queue or at work.
     taken: HashSet<AccountId>,
     jobs: JoinSet<(AccountId, Outcome)>,
@@ -67,6 +72,8 @@ impl Driver {
             db,
             poll: timing.poll,
             leases,
+            seats: Seats::new(worker.concurrency),
+            next: None,
             worker,
             queue: VecDeque::new(),
             taken: HashSet::new(),
@@ -85,9 +92,16 @@ impl Driver {
         let mut beat = tokio::time::interval(self.poll);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            self.fill();
+            // Kept from one turn of the loop to the next, as its place in the line is lost with it. Without anybody to sit
+            // on it, a seat is not held.
+            let seats = (!self.queue.is_empty()).then(|| self.seats.clone());
+            self.next = seats.map(|seats| self.next.take().unwrap_or_else(|| Box::pin(seats.free())));
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
+                seat = free(&mut self.next) => {
+                    self.next = None;
+                    self.begin(seat);
+                }
                 Some(ended) = self.jobs.join_next() => self.ended(ended),
                 () = &mut woken => {
                     // Armed again before the look, so that a commit during it is not missed.
@@ -105,29 +119,29 @@ impl Driver {
         self.end(grace).await;
     }
 
-    /// Starts jobs while there is room.
-    fn fill(&mut self) {
-        while self.jobs.len() < self.worker.concurrency {
-            let Some(account) = self.queue.pop_front() else { return };
-            let Some(lease) = self.leases.of(account.id) else {
-                self.taken.remove(&account.id);
-                continue;
+    /// Starts the job of the account that has waited longest.
+    fn begin(&mut self, seat: Seat) {
+        let Some(account) = self.queue.pop_front() else { return };
+        let Some(lease) = self.leases.of(account.id) else {
+            self.taken.remove(&account.id);
+            return;
+        };
+        let span = tracing::info_span!("job", worker = &*self.worker.name, account = %account.id);
+        let (id, seat) = (account.id, Arc::new(seat));
+        let job = Job { db: self.db.clone(), account, lease, seat: Arc::clone(&seat) };
+        // Inside the guard from its first statement on: also making the future may panic.
+        let run = Arc::clone(&self.worker.run);
+        let guarded = AssertUnwindSafe(async move { run(job).await }).catch_unwind();
+        let outcome = async move {
+            let outcome = match guarded.await {
+                Ok(Ok(next)) => Outcome::Ended(next),
+                Ok(Err(error)) => Outcome::Failed(error),
+                Err(_) => Outcome::Panicked,
             };
-            let span = tracing::info_span!("job", worker = &*self.worker.name, account = %account.id);
-            let id = account.id;
-            let job = Job { db: self.db.clone(), account, lease };
-            // Inside the guard from its first statement on: also making the future may panic.
-            let run = Arc::clone(&self.worker.run);
-            let guarded = AssertUnwindSafe(async move { run(job).await }).catch_unwind();
-            let outcome = async move {
-                match guarded.await {
-                    Ok(Ok(next)) => Outcome::Ended(next),
-                    Ok(Err(error)) => Outcome::Failed(error),
-                    Err(_) => Outcome::Panicked,
-                }
-            };
-            self.jobs.spawn(async move { (id, outcome.await) }.instrument(span));
-        }
+            seat.leave();
+            outcome
+        };
+        self.jobs.spawn(async move { (id, outcome.await) }.instrument(span));
     }
 
     fn ended(&mut self, ended: Result<(AccountId, Outcome), tokio::task::JoinError>) {
@@ -198,6 +212,7 @@ impl Driver {
             if self.leases.count() > before {
                 self.look_at = Instant::now();
             }
+            self.seats.end_jobs(self.leases.are_excessive());
         }
         let age = self.leases.renewed_at().map_or(TimeDelta::zero(), |renewed| now - renewed);
         metrics::gauge!("worker_lease_age_seconds", "worker" => worker.to_string()).set(age.as_seconds_f64());
@@ -268,6 +283,8 @@ impl Driver {
 
     async fn end(mut self, grace: Duration) {
         self.queue.clear();
+        self.next = None;
+        self.seats.end_jobs(true);
         let drained = async { while self.jobs.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, drained).await.is_err() {
             tracing::warn!(worker = &*self.worker.name, "stopped with jobs still in progress");
@@ -281,6 +298,14 @@ impl Driver {
         if let Err(error) = released.await {
             tracing::warn!(worker = &*self.worker.name, error = chain(&error), "leases were not given back");
         }
+    }
+}
+
+/// The seat that is waited for; for ever when none is.
+async fn free(next: &mut Option<BoxFuture<'static, Seat>>) -> Seat {
+    match next {
+        Some(next) => next.await,
+        None => std::future::pending().await,
     }
 }
 

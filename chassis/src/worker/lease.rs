@@ -71,13 +71,15 @@ pub(super) struct Leases {
     renewed_at: Option<DateTime<Utc>>,
     renew_at: DateTime<Utc>,
     look_again_at: Option<Instant>,
+    /// More than the fair share, because jobs were at work in them.
+    excess: usize,
 }
 
 impl Leases {
     pub fn new(worker: Arc<str>, owner: Uuid, length: TimeDelta) -> Self {
         let renew_at = DateTime::UNIX_EPOCH;
         let held = BTreeMap::new();
-        Self { worker, owner, length, held, renewed_at: None, renew_at, look_again_at: None }
+        Self { worker, owner, length, held, renewed_at: None, renew_at, look_again_at: None, excess: 0 }
     }
 
     pub fn of(&self, account: AccountId) -> Option<Lease> {
@@ -98,6 +100,11 @@ impl Leases {
     /// How many partitions are held.
     pub fn count(&self) -> usize {
         self.held.len()
+    }
+
+    /// Whether another replica waits for some of them.
+    pub fn are_excessive(&self) -> bool {
+        self.excess > 0
     }
 
     pub fn renewed_at(&self) -> Option<DateTime<Utc>> {
@@ -128,10 +135,12 @@ impl Leases {
             self.take(connection, now, share - self.held.len(), &others).await?;
         }
         self.renewed_at = Some(now);
+        self.excess = self.held.len().saturating_sub(share);
         // An owner that shows no more sign of life is replaced at the moment its lease ends.
         let expiring = others.values().map(|held| held.until).min().unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.renew_at = expiring.min(now + self.length / 3);
-        self.look_again_at = self.awaits_more(share, &others).then(|| Instant::now() + LOOK_AGAIN);
+        let soon = self.excess > 0 || self.awaits_more(share, &others);
+        self.look_again_at = soon.then(|| Instant::now() + LOOK_AGAIN);
         Ok(())
     }
 

@@ -1,13 +1,14 @@
 //! Background work: the one mechanism for everything that no caller waits for.
 //!
 //! Accounts hash into partitions, a process leases partitions ([`lease`]) and works through the accounts in them that
-//! have work due ([`due`]), several at once but never one account twice at the same time ([`drive`]). Knows nothing of
-//! what the work is.
+//! have work due ([`due`]), several at once but never one account twice at the same time ([`drive`]). A job that only waits
+//! for somebody outside leaves its [`seat`] to another account's. Knows nothing of what the work is.
 
 mod backoff;
 mod drive;
 mod due;
 mod lease;
+mod seat;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,8 @@ use crate::write::Tx;
 pub use backoff::backoff;
 pub use due::Due;
 pub use lease::Lease;
+
+use seat::Seat;
 
 /// How many accounts a worker works on at once, unless it says otherwise. Small: they share the pool with the requests.
 const CONCURRENCY: usize = 4;
@@ -61,6 +64,7 @@ pub struct Job {
     db: Db,
     account: Arc<Account>,
     lease: Lease,
+    seat: Arc<Seat>,
 }
 
 impl Job {
@@ -79,6 +83,23 @@ impl Job {
 
     pub fn now(&self) -> DateTime<Utc> {
         self.db.clock.now()
+    }
+
+    /// Lets another account's job run in its place: for a job that only waits for somebody outside, who may take long.
+    /// It is still the account's only job.
+    pub fn step_aside(&self) {
+        self.seat.leave();
+    }
+
+    /// Takes its place again, as soon as there is one.
+    pub async fn step_in(&self) {
+        self.seat.take().await;
+    }
+
+    /// Whether a job that could go on for ever has to come to its end: the process stops, or another one waits for its
+    /// share of the accounts.
+    pub fn has_to_end(&self) -> bool {
+        self.seat.has_to_end()
     }
 
     /// A write transaction that fails with [`Error::LeaseLost`] once another process has taken the work over. What

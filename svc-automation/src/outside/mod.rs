@@ -15,6 +15,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url, redirect};
 
+use crate::pump;
+
 pub(crate) use sign::Secret;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -116,10 +118,13 @@ impl Outside {
             request = request.header(name, value);
         }
         request = request.header(CONTENT_TYPE, "application/json").body(outgoing.body.clone());
-        let mut answer = request.send().await.map_err(trouble)?;
-        let status = answer.status().as_u16();
-        let body = content(&mut answer).await?;
-        Ok(Answer { status, body })
+        pump::outside(async move {
+            let mut answer = request.send().await.map_err(trouble)?;
+            let status = answer.status().as_u16();
+            let body = content(&mut answer).await?;
+            Ok(Answer { status, body })
+        })
+        .await
     }
 }
 

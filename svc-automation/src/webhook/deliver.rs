@@ -1,4 +1,5 @@
-//! Delivers: makes the attempts that are due, and switches off an endpoint that does not answer for days.
+//! Delivers: makes the attempts that are due, each endpoint for itself. One that does not answer in time is left alone for a
+//! while with its whole queue and then tried with one delivery; one that fails for days is switched off.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,21 +9,24 @@ use chassis::peer::Peers;
 use chassis::token::{self, Tokens};
 use chassis::worker::{Due, Job, Worker};
 use chassis::{Account, Error, Runtime, Tx};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use proto::billing::ListIdentitiesRequest;
 use proto::billing::settings_service_client::SettingsServiceClient;
 use tonic::Request;
+use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
 use uuid::Uuid;
 
-use super::rules::{follow, give_up, is_out_of_patience, judge, note};
+use super::rules::{Answered, follow, give_up, is_out_of_patience, judge, note};
 use super::{AUDITED, Delivery, Endpoint, store};
 use crate::outside::{Outgoing, Outside};
-use crate::pump::{self, Work};
+use crate::pump::{self, Begun, Limits, SLOW_AFTER, Thing, Work};
 
-/// Deliveries of one account at the same time.
-const AT_ONCE: usize = 8;
+/// Deliveries of one account, and to one endpoint, at the same time.
+const LIMITS: Limits = Limits { at_once: 16, per_group: 8 };
 const TIMEOUT: Duration = Duration::from_secs(15);
+/// How long an endpoint waits that was to be tried when too many others were.
+const NO_PLACE: TimeDelta = TimeDelta::seconds(15);
 
 /// The worker that delivers what is due.
 pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
@@ -38,7 +42,7 @@ pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
         peers: runtime.peers.clone(),
         tokens: runtime.tokens.clone(),
     };
-    pump::worker("webhooks", due, AT_ONCE, Arc::new(deliverer))
+    pump::worker("webhooks", due, LIMITS, Arc::new(deliverer))
 }
 
 pub(crate) struct Deliverer {
@@ -54,6 +58,7 @@ struct Attempt {
     /// How many attempts there were before: whoever has made one since has noted it.
     before: i32,
     outcome: (Option<i32>, Option<String>),
+    answered: Answered,
     /// When it ended: whether the endpoint is switched off is judged by one clock.
     at: DateTime<Utc>,
     /// Who is told should the endpoint be switched off, and how mail goes.
@@ -62,11 +67,21 @@ struct Attempt {
 
 #[tonic::async_trait]
 impl Work for Deliverer {
-    async fn due(&self, job: &Job, busy: &[Uuid], most: i64) -> Result<Vec<Uuid>, Error> {
+    async fn due(&self, job: &Job, begun: &Begun, most: i64) -> Result<Vec<Thing>, Error> {
+        let per_endpoint = i64::try_from(LIMITS.per_group).unwrap_or(i64::MAX);
         let mut connection = job.db().read().await?;
-        let due = store::find_due(&mut connection, job.account_id(), job.now(), (busy, most)).await?;
+        let limits = (per_endpoint, most);
+        let due = store::find_due(&mut connection, job.account_id(), job.now(), begun, limits).await?;
         connection.done();
         Ok(due)
+    }
+
+    async fn put_off(&self, job: &Job, endpoint: Uuid) -> Result<(), Error> {
+        job.write(&endpoint, put_off).await
+    }
+
+    async fn tidy(&self, job: &Job) -> Result<(), Error> {
+        job.write(&(), tidy).await
     }
 
     async fn perform(&self, job: &Job, id: Uuid) -> Result<(), Error> {
@@ -82,15 +97,21 @@ impl Work for Deliverer {
         if !endpoint.active {
             return job.write(&id, drop_delivery).await;
         }
+        let begun = Instant::now();
         let outcome = self.attempt(&delivery, &endpoint, job.now()).await;
         let (failed, at) = (outcome.1.is_some(), job.now());
+        let answered = match failed {
+            false => Answered::WithSuccess,
+            true if begun.elapsed() >= SLOW_AFTER => Answered::Late,
+            true => Answered::WithFailure,
+        };
         // Looked up before the transaction that switches it off, so that the mail is queued in it.
         let notice = if failed && is_out_of_patience(&endpoint, at) {
             self.address(job, &endpoint).await.map(|to| (to, self.post.clone()))
         } else {
             None
         };
-        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome, at, notice };
+        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome, answered, at, notice };
         job.write(&attempt, settle).await
     }
 }
@@ -150,14 +171,21 @@ async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), crate::Error> 
     metrics::counter!("webhook_attempts_total", "outcome" => label).increment(1);
     // A success after a success changes nothing, and deliveries come in great numbers: they need not wait in line.
     let known = store::find(tx.db(), account, delivery.endpoint_id).await?;
-    if known.is_none_or(|endpoint| !failed && endpoint.failing_since.is_none()) {
+    let is_well = |endpoint: &Endpoint| endpoint.failing_since.is_none() && endpoint.unanswered == 0;
+    if known.is_none_or(|endpoint| !failed && is_well(&endpoint)) {
         return Ok(());
     }
     let Some(mut endpoint) = store::find_locked(tx.db(), account, delivery.endpoint_id).await? else {
         return Ok(());
     };
-    let off = follow(&mut endpoint, failed, attempt.at);
+    let waited = endpoint.retry_at;
+    let off = follow(&mut endpoint, attempt.answered, attempt.at);
     store::put(tx.db(), account, &endpoint).await?;
+    match (endpoint.retry_at, waited) {
+        (Some(until), _) => store::put_off(tx.db(), account, endpoint.id, until).await?,
+        (None, Some(waited)) => store::resume(tx.db(), account, endpoint.id, (waited, now)).await?,
+        (None, None) => {}
+    }
     if off {
         tx.changed(AUDITED, endpoint.id, &endpoint.shown());
         tracing::warn!(endpoint = %endpoint.id, "a webhook endpoint was switched off");
@@ -166,6 +194,19 @@ async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), crate::Error> 
         tx.unaudited("how deliveries fare is no change of an endpoint");
     }
     Ok(())
+}
+
+/// Lets an endpoint wait with everything that it is still to be told.
+async fn put_off(tx: &mut Tx<'_>, endpoint: &Uuid) -> Result<(), crate::Error> {
+    let (account, until) = (tx.account(), tx.now() + NO_PLACE);
+    store::put_off(tx.db(), account, *endpoint, until).await
+}
+
+/// Puts off what is due to endpoints that are left alone, and gives up what is for none.
+async fn tidy(tx: &mut Tx<'_>, (): &()) -> Result<(), crate::Error> {
+    let (account, now) = (tx.account(), tx.now());
+    store::put_off_silent(tx.db(), account, now).await?;
+    store::abandon_orphans(tx.db(), account, now).await
 }
 
 /// What an endpoint that is switched off has not been told, it will not be.

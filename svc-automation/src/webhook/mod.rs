@@ -34,6 +34,10 @@ pub(crate) struct Endpoint {
     pub old_secret: Option<Secret>,
     pub old_secret_until: Option<DateTime<Utc>>,
     pub failing_since: Option<DateTime<Utc>>,
+    /// Attempts in a row that had no answer in time.
+    pub unanswered: i32,
+    /// Until when it is left alone for that, with everything that it is still to be told.
+    pub retry_at: Option<DateTime<Utc>>,
     pub disabled_reason: String,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,

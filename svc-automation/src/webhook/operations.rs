@@ -23,9 +23,13 @@ pub(crate) async fn queue(tx: &mut Tx<'_>, events: &[Event]) -> Result<(), Error
     let endpoints = store::list_active(tx.db(), account).await?;
     let mut deliveries = Vec::new();
     for event in events {
-        let wanting = endpoints.iter().filter(|(_, types)| types.is_empty() || types.contains(&event.kind));
-        for (endpoint, _) in wanting {
-            deliveries.push(delivery(tx.id(), *endpoint, Some(event.id), (&event.kind, payload(event)), now));
+        let wanting = endpoints.iter().filter(|one| one.types.is_empty() || one.types.contains(&event.kind));
+        for endpoint in wanting {
+            let told = (event.kind.as_str(), payload(event));
+            let mut delivery = delivery(tx.id(), endpoint.id, Some(event.id), told, now);
+            // Behind what waits already for an endpoint that is left alone.
+            delivery.next_at = delivery.next_at.max(endpoint.retry_at);
+            deliveries.push(delivery);
         }
     }
     if !deliveries.is_empty() {
@@ -77,6 +81,8 @@ pub(super) fn endpoint(id: Uuid, now: DateTime<Utc>) -> Endpoint {
         old_secret: None,
         old_secret_until: None,
         failing_since: None,
+        unanswered: 0,
+        retry_at: None,
         disabled_reason: String::new(),
         created_at: now,
         updated_at: now,

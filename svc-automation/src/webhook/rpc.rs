@@ -205,6 +205,7 @@ async fn update(
     };
     let known = found.is_some();
     let mut endpoint = found.unwrap_or_else(|| operations::endpoint(Uuid::nil(), now));
+    let waited = endpoint.retry_at;
     rules::apply(named, &given, &mut endpoint, *private, &mut tx.faults);
     // The faults of the body come before an unknown id.
     tx.valid()?;
@@ -213,6 +214,9 @@ async fn update(
     }
     endpoint.updated_at = now;
     store::put(tx.db(), account, &endpoint).await?;
+    if let (Some(waited), None) = (waited, endpoint.retry_at) {
+        store::resume(tx.db(), account, endpoint.id, (waited, now)).await?;
+    }
     tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(UpdateWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
@@ -279,7 +283,14 @@ async fn redeliver(
     // There is nothing but ids, and one of an odd form is unknown.
     tx.faults = proto::Faults::default();
     let endpoint = id_of(tx, &input.id)?;
-    store::find(tx.db(), account, endpoint).await?.ok_or(UNKNOWN)?;
+    let mut known = store::find_locked(tx.db(), account, endpoint).await?.ok_or(UNKNOWN)?;
+    if let Some(waited) = known.retry_at {
+        // Whoever delivers again wants it now.
+        rules::answered(&mut known);
+        store::put(tx.db(), account, &known).await?;
+        store::resume(tx.db(), account, endpoint, (waited, now)).await?;
+        tx.unaudited("how deliveries fare is no change of an endpoint");
+    }
     let id = id::parse(&input.delivery_id).ok_or(UNKNOWN_DELIVERY)?;
     let found = store::find_delivery_locked(tx.db(), account, id).await?;
     let mut delivery = found.filter(|delivery| delivery.endpoint_id == endpoint).ok_or(UNKNOWN_DELIVERY)?;

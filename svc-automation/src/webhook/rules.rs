@@ -2,6 +2,7 @@
 
 use chassis::formats::email;
 use chassis::mask::Named;
+use chassis::worker::backoff;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::Fault;
 use proto::automation::WebhookEndpointInput;
@@ -25,6 +26,9 @@ pub(super) const SCHEDULE: [TimeDelta; 7] = [
     TimeDelta::hours(10),
     TimeDelta::hours(10),
 ];
+/// An endpoint that has not answered in time is left alone for this long at first, and at most.
+const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(5);
+const MAX_BACKOFF: TimeDelta = TimeDelta::minutes(5);
 /// An endpoint that has failed for so long is switched off.
 pub(super) const PATIENCE: TimeDelta = TimeDelta::days(5);
 /// How long the old secret signs along.
@@ -71,6 +75,9 @@ pub(super) fn apply(
     if named.has("active") && active.is_none() {
         faults.add(&at.name("active"), Fault::NotNullable, "active must be true or false");
     }
+    if named.has("url") && endpoint.url != given.url {
+        answered(endpoint);
+    }
     named.put("url", &given.url, &mut endpoint.url);
     named.put("description", &given.description, &mut endpoint.description);
     let types = given.types.iter().map(|kind| canonical(kind).to_owned()).collect();
@@ -81,6 +88,7 @@ pub(super) fn apply(
             // Whoever switches it on again gives it all its patience.
             endpoint.failing_since = None;
             endpoint.disabled_reason.clear();
+            answered(endpoint);
         }
         endpoint.active = active;
     }
@@ -126,9 +134,31 @@ pub(super) fn is_out_of_patience(endpoint: &Endpoint, now: DateTime<Utc>) -> boo
     endpoint.active && endpoint.failing_since.is_some_and(|since| now - since >= PATIENCE)
 }
 
-/// Notes in the endpoint whether an attempt succeeded; tells whether it has to be switched off.
-pub(super) fn follow(endpoint: &mut Endpoint, failed: bool, now: DateTime<Utc>) -> bool {
-    if !failed {
+/// Nothing is held against the endpoint any more.
+pub(super) fn answered(endpoint: &mut Endpoint) {
+    (endpoint.unanswered, endpoint.retry_at) = (0, None);
+}
+
+/// How an attempt went for its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    WithSuccess,
+    WithFailure,
+    /// Not in time, or only after a while that others would have waited too.
+    Late,
+}
+
+/// Notes in the endpoint how an attempt went; tells whether it has to be switched off.
+pub(super) fn follow(endpoint: &mut Endpoint, answer: Answered, now: DateTime<Utc>) -> bool {
+    if answer == Answered::Late {
+        endpoint.unanswered = endpoint.unanswered.saturating_add(1);
+        let wait = backoff(endpoint.unanswered.unsigned_abs(), INITIAL_BACKOFF, MAX_BACKOFF);
+        // Those that were under way together count one after the other, but wait from the last on only.
+        endpoint.retry_at = endpoint.retry_at.max(Some(now + wait));
+    } else {
+        answered(endpoint);
+    }
+    if answer == Answered::WithSuccess {
         endpoint.failing_since = None;
         return false;
     }
@@ -143,6 +173,7 @@ pub(super) fn follow(endpoint: &mut Endpoint, failed: bool, now: DateTime<Utc>) 
 
 #[cfg(test)]
 mod tests {
+    use super::Answered::{Late, WithFailure, WithSuccess};
     use super::*;
     use crate::outside::Secret;
     use uuid::Uuid;
@@ -176,6 +207,8 @@ mod tests {
             old_secret: None,
             old_secret_until: None,
             failing_since: None,
+            unanswered: 0,
+            retry_at: None,
             disabled_reason: String::new(),
             created_at: DateTime::UNIX_EPOCH,
             updated_at: DateTime::UNIX_EPOCH,
@@ -207,13 +240,29 @@ mod tests {
     #[test]
     fn an_endpoint_is_switched_off_after_five_days_without_any_success() {
         let (mut endpoint, start) = (endpoint(), DateTime::UNIX_EPOCH);
-        assert!(!follow(&mut endpoint, true, start));
-        assert!(!follow(&mut endpoint, true, start + PATIENCE - TimeDelta::seconds(1)));
-        assert!(!follow(&mut endpoint, false, start + PATIENCE), "one success is enough");
-        assert!(!follow(&mut endpoint, true, start + PATIENCE));
-        assert!(follow(&mut endpoint, true, start + PATIENCE + PATIENCE));
+        assert!(!follow(&mut endpoint, WithFailure, start));
+        assert!(!follow(&mut endpoint, WithFailure, start + PATIENCE - TimeDelta::seconds(1)));
+        assert!(!follow(&mut endpoint, WithSuccess, start + PATIENCE), "one success is enough");
+        assert!(!follow(&mut endpoint, WithFailure, start + PATIENCE));
+        assert!(follow(&mut endpoint, WithFailure, start + PATIENCE + PATIENCE));
         assert!(!endpoint.active && !endpoint.disabled_reason.is_empty());
-        assert!(!follow(&mut endpoint, true, start + PATIENCE * 3), "told once");
+        assert!(!follow(&mut endpoint, WithFailure, start + PATIENCE * 3), "told once");
+    }
+
+    #[test]
+    fn an_endpoint_that_answers_late_is_left_alone_for_longer_and_longer_until_it_answers() {
+        let (mut endpoint, now) = (endpoint(), DateTime::UNIX_EPOCH);
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            endpoint.retry_at = None;
+            follow(&mut endpoint, Late, now);
+            waits.push((endpoint.retry_at.unwrap() - now).num_milliseconds());
+        }
+        assert!((2500..=5000).contains(&waits[0]), "{waits:?}");
+        assert!(waits.iter().skip(7).all(|wait| (150_000..=300_000).contains(wait)), "{waits:?}");
+        follow(&mut endpoint, WithFailure, now);
+        assert_eq!((endpoint.retry_at, endpoint.unanswered), (None, 0), "a refusal is an answer");
+        assert!(endpoint.failing_since.is_some());
     }
 
     #[test]

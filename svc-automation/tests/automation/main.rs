@@ -6,6 +6,7 @@ mod approvals;
 mod calls;
 mod events;
 mod flows;
+mod hanging;
 mod purges;
 mod restarts;
 mod schedules;

@@ -13,6 +13,7 @@ use tonic::{Code, Status};
 use super::Executor;
 use crate::flow::calls;
 use crate::flow::definition::Call;
+use crate::pump;
 use crate::run::Record;
 use crate::run::rules::Failure;
 
@@ -55,7 +56,7 @@ impl Executor {
             metadata.insert(name, value);
         }
         let answer = peer.call(method.path.clone(), message, metadata, timeout, MAX_ANSWER);
-        match tokio::time::timeout(timeout, answer).await {
+        match pump::outside(tokio::time::timeout(timeout, answer)).await {
             Ok(Ok(answer)) => method.show(answer.get_ref()).map_err(Failure::lasting),
             Ok(Err(status)) => Err(failure(&status)),
             Err(_) => Err(Failure::uncertain("no answer in time")),

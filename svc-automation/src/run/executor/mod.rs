@@ -24,12 +24,12 @@ use crate::flow::definition::{Definition, Kind};
 use crate::flow::graph::{Graph, Node};
 use crate::flow::store as flows;
 use crate::outside::Outside;
-use crate::pump::{self, Work};
+use crate::pump::{self, Begun, Limits, Thing, Work};
 use crate::template::Engine;
 use writes::{Begin, Settle};
 
-/// Runs of one account at the same time.
-const AT_ONCE: usize = 16;
+/// Runs of one account at the same time, of one flow or several.
+const LIMITS: Limits = Limits { at_once: 16, per_group: 16 };
 
 /// The worker that takes the steps of all runs.
 pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
@@ -46,7 +46,7 @@ pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
         outside,
         engine: Engine::default(),
     };
-    pump::worker("runs", due, AT_ONCE, Arc::new(executor))
+    pump::worker("runs", due, LIMITS, Arc::new(executor))
 }
 
 pub(crate) struct Executor {
@@ -59,11 +59,11 @@ pub(crate) struct Executor {
 
 #[tonic::async_trait]
 impl Work for Executor {
-    async fn due(&self, job: &Job, busy: &[Uuid], most: i64) -> Result<Vec<Uuid>, Error> {
+    async fn due(&self, job: &Job, begun: &Begun, most: i64) -> Result<Vec<Thing>, Error> {
         let mut connection = job.db().read().await?;
-        let due = store::find_due(&mut connection, job.account_id(), job.now(), (busy, most)).await?;
+        let due = store::find_due(&mut connection, job.account_id(), job.now(), (begun, most)).await?;
         connection.done();
-        Ok(due)
+        Ok(due.into_iter().map(|(id, flow)| Thing { id, group: flow, probe: false }).collect())
     }
 
     /// Goes from step to step until the run waits or has come to its end.

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{LIST, Record, Status};
 use crate::Error;
+use crate::pump::Begun;
 
 pub(crate) use steps::{list_steps, put_step};
 
@@ -103,20 +104,22 @@ pub(crate) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Runs that have to be looked at, the longest waiting first, without those in `busy`.
+/// Runs that have to be looked at, the longest waiting first, without what has begun; each with its flow.
 pub(crate) async fn find_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    (busy, most): (&[Uuid], i64),
-) -> Result<Vec<Uuid>, Error> {
-    let due = sqlx::query_scalar(
-        "select id from automation.run where account_id = $1 and next_at <= $2 and not id = any($3)
-         order by next_at, id limit $4",
+    (begun, most): (&Begun, i64),
+) -> Result<Vec<(Uuid, Uuid)>, Error> {
+    let due = sqlx::query_as(
+        "select id, flow_id from automation.run
+         where account_id = $1 and next_at <= $2 and not id = any($3) and not flow_id = any($4)
+         order by next_at, id limit $5",
     )
     .bind(account)
     .bind(now)
-    .bind(busy)
+    .bind(&begun.ids)
+    .bind(&begun.groups)
     .bind(most)
     .fetch_all(connection)
     .await?;

@@ -11,10 +11,13 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use crate::Error;
+use crate::pump::{Begun, Thing};
 use crate::webhook::Delivery;
 
 /// How long a delivery is shown and kept.
 const KEPT: TimeDelta = TimeDelta::days(30);
+/// Deliveries that one statement puts off.
+const BATCH: i64 = 5000;
 
 macro_rules! delivery_columns {
     () => {
@@ -81,24 +84,119 @@ pub(in crate::webhook) async fn find_delivery_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Deliveries that are due, the longest waiting first, without those in `busy`.
+/// Deliveries that are due, the longest waiting first, at most `per_endpoint` of each endpoint that is not left alone, and
+/// without what has begun. From endpoint to endpoint, so that a long queue of one costs nothing when others are looked for.
 pub(in crate::webhook) async fn find_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    (busy, most): (&[Uuid], i64),
-) -> Result<Vec<Uuid>, Error> {
-    let due = sqlx::query_scalar(
-        "select id from automation.webhook_delivery where account_id = $1 and next_at <= $2 and not id = any($3)
-         order by next_at, id limit $4",
+    begun: &Begun,
+    (per_endpoint, most): (i64, i64),
+) -> Result<Vec<Thing>, Error> {
+    let due: Vec<(Uuid, Uuid, bool)> = sqlx::query_as(
+        "select due.id, endpoint.id, endpoint.unanswered > 0
+         from automation.webhook_endpoint endpoint
+         cross join lateral (
+            select delivery.id, delivery.next_at from automation.webhook_delivery delivery
+            where delivery.account_id = $1 and delivery.endpoint_id = endpoint.id and delivery.next_at <= $2
+                and not delivery.id = any($3)
+            order by delivery.next_at, delivery.id limit $5) due
+         where endpoint.account_id = $1 and not endpoint.id = any($4)
+            and (endpoint.retry_at is null or endpoint.retry_at <= $2)
+         order by due.next_at, due.id limit $6",
     )
     .bind(account)
     .bind(now)
-    .bind(busy)
+    .bind(&begun.ids)
+    .bind(&begun.groups)
+    .bind(per_endpoint)
     .bind(most)
     .fetch_all(connection)
     .await?;
-    Ok(due)
+    Ok(due.into_iter().map(|(id, group, probe)| Thing { id, group, probe }).collect())
+}
+
+/// Lets what an endpoint is still to be told wait until then, at most [`BATCH`] of it.
+pub(in crate::webhook) async fn put_off(
+    connection: &mut PgConnection,
+    account: AccountId,
+    endpoint: Uuid,
+    until: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "update automation.webhook_delivery set next_at = $3 where account_id = $1 and id in (
+            select id from automation.webhook_delivery
+            where account_id = $1 and endpoint_id = $2 and next_at < $3 order by next_at limit $4)",
+    )
+    .bind(account)
+    .bind(endpoint)
+    .bind(until)
+    .bind(BATCH)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The same for every endpoint that is left alone now.
+pub(in crate::webhook) async fn put_off_silent(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let silent: Vec<(Uuid, DateTime<Utc>)> = sqlx::query_as(
+        "select id, retry_at from automation.webhook_endpoint where account_id = $1 and retry_at > $2 order by id",
+    )
+    .bind(account)
+    .bind(now)
+    .fetch_all(&mut *connection)
+    .await?;
+    for (endpoint, until) in silent {
+        put_off(connection, account, endpoint, until).await?;
+    }
+    Ok(())
+}
+
+/// Makes due what has waited until then with its endpoint.
+pub(in crate::webhook) async fn resume(
+    connection: &mut PgConnection,
+    account: AccountId,
+    endpoint: Uuid,
+    (until, now): (DateTime<Utc>, DateTime<Utc>),
+) -> Result<(), Error> {
+    sqlx::query(
+        "update automation.webhook_delivery set next_at = $4
+         where account_id = $1 and endpoint_id = $2 and next_at = $3 and next_at > $4",
+    )
+    .bind(account)
+    .bind(endpoint)
+    .bind(until)
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Gives up deliveries that came about while their endpoint was deleted.
+pub(in crate::webhook) async fn abandon_orphans(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "update automation.webhook_delivery set next_at = null, status = 'failed', error = 'The endpoint is gone.'
+         where account_id = $1 and id in (
+            select delivery.id from automation.webhook_delivery delivery
+            where delivery.account_id = $1 and delivery.next_at <= $2 and not exists (
+                select from automation.webhook_endpoint endpoint
+                where endpoint.account_id = $1 and endpoint.id = delivery.endpoint_id)
+            limit $3)",
+    )
+    .bind(account)
+    .bind(now)
+    .bind(BATCH)
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Stores new deliveries.

@@ -18,13 +18,14 @@ use crate::outside::Secret;
 
 pub(crate) use deliveries::purge;
 pub(super) use deliveries::{
-    find_delivery, find_delivery_locked, find_due, insert_deliveries, list_deliveries, update_delivery,
+    abandon_orphans, find_delivery, find_delivery_locked, find_due, insert_deliveries, list_deliveries, put_off,
+    put_off_silent, resume, update_delivery,
 };
 
 macro_rules! endpoint_columns {
     () => {
         "id, url, description, types, active, notify_email, secret, old_secret, old_secret_until, failing_since, \
-         disabled_reason, created_at, updated_at"
+         unanswered, retry_at, disabled_reason, created_at, updated_at"
     };
 }
 
@@ -43,6 +44,8 @@ impl FromRow<'_, PgRow> for Endpoint {
             old_secret: columns.take::<Option<Vec<u8>>>()?.map(Secret::from_bytes),
             old_secret_until: columns.take()?,
             failing_since: columns.take()?,
+            unanswered: columns.take()?,
+            retry_at: columns.take()?,
             disabled_reason: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
@@ -86,13 +89,22 @@ pub(super) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Active endpoints with the events that each wants.
+/// What decides whether and when an endpoint is told of an event.
+#[derive(FromRow)]
+pub(super) struct Active {
+    pub id: Uuid,
+    /// Empty: all events.
+    pub types: Vec<String>,
+    pub retry_at: Option<DateTime<Utc>>,
+}
+
+/// Active endpoints.
 pub(super) async fn list_active(
     connection: &mut PgConnection,
     account: AccountId,
-) -> Result<Vec<(Uuid, Vec<String>)>, Error> {
-    let sql =
-        "select id, types from automation.webhook_endpoint where account_id = $1 and active order by id";
+) -> Result<Vec<Active>, Error> {
+    let sql = "select id, types, retry_at from automation.webhook_endpoint
+               where account_id = $1 and active order by id";
     Ok(sqlx::query_as(sql).bind(account).fetch_all(connection).await?)
 }
 
@@ -105,11 +117,12 @@ pub(super) async fn put(
     sqlx::query(
         "insert into automation.webhook_endpoint
             (account_id, id, url, description, types, active, notify_email, secret, old_secret, old_secret_until,
-             failing_since, disabled_reason, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+             failing_since, disabled_reason, created_at, updated_at, unanswered, retry_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
          on conflict (account_id, id) do update set
             url = $3, description = $4, types = $5, active = $6, notify_email = $7, secret = $8, old_secret = $9,
-            old_secret_until = $10, failing_since = $11, disabled_reason = $12, updated_at = $14",
+            old_secret_until = $10, failing_since = $11, disabled_reason = $12, updated_at = $14,
+            unanswered = $15, retry_at = $16",
     )
     .bind(account)
     .bind(endpoint.id)
@@ -125,6 +138,8 @@ pub(super) async fn put(
     .bind(&endpoint.disabled_reason)
     .bind(endpoint.created_at)
     .bind(endpoint.updated_at)
+    .bind(endpoint.unanswered)
+    .bind(endpoint.retry_at)
     .execute(connection)
     .await?;
     Ok(())
