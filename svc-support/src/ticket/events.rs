@@ -50,12 +50,15 @@ pub fn time_passed(
     emit(tx, kind, ticket, &more);
 }
 
-/// What events tell of a message.
+/// What events tell of a message. Of a note, which is for colleagues only, that there is one.
 fn told(message: &message::Record) -> Value {
+    if message.note {
+        return json!({"id": message.id, "direction": "out", "type": "note"});
+    }
     json!({
         "id": message.id,
         "direction": if message.inbound { "in" } else { "out" },
-        "type": if message.note { "note" } else { "reply" },
+        "type": "reply",
         "author": {"name": message.author_name, "email": message.author_email},
         "excerpt": message.body.chars().take(EXCERPT).collect::<String>(),
         "attachments": message.attachments.len(),

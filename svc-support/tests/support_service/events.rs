@@ -26,7 +26,7 @@ async fn a_ticket_tells_its_life_in_order() {
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
     user.reply(&id, "Hello").await;
-    user.write(&id, json!({"body": "n", "type": "note"})).await.expect(201);
+    user.write(&id, json!({"body": "between us", "type": "note"})).await.expect(201);
     user.patch(&id, json!({"status": "closed"})).await.expect(200);
     user.patch(&id, json!({"status": "closed", "subject": "Bread"})).await.expect(200);
     let events = events(&world, &user).await;
@@ -43,6 +43,7 @@ async fn a_ticket_tells_its_life_in_order() {
     );
     assert_eq!((&events[2].2["from"], &events[2].2["to"]), (&json!("new"), &json!("waiting")));
     assert_eq!(events[3].2["message"]["type"], "note");
+    assert!(!events.iter().any(|(.., data)| data.to_string().contains("between us")), "a note stays inside");
     let expected = json!({
         "id": id, "number": "T-00001", "subject": "Bread", "status": "new", "priority": "normal", "client_id": null,
         "client_name": "Ann", "client_email": "ann@client.example", "source": "api",
