@@ -1,7 +1,9 @@
-//! Idempotency keys: the first use of a key runs, every repeat gets its answer, for 24 hours.
+//! Idempotency keys: the first use of a key runs, every repeat gets its answer, for 24 hours. An answer with a secret is not
+//! kept: a repeat is told which record it was about.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::Problem;
+use proto::policy::SECRET_ANSWERS;
 use sqlx::PgConnection;
 
 use crate::account::AccountId;
@@ -23,6 +25,26 @@ pub(crate) enum Claim {
     Done(Vec<u8>),
     /// The key belongs to another request.
     Reused,
+}
+
+/// Stands in the place of an answer that is not kept, before the id of its record. No message begins with it.
+const NOT_KEPT: u8 = 0;
+
+/// What is stored of an answer for repeats of the call. `record` is what the call has changed.
+pub(crate) fn kept(rpc: &str, answer: Vec<u8>, record: Option<&str>) -> Vec<u8> {
+    if !SECRET_ANSWERS.contains(&rpc) {
+        return answer;
+    }
+    std::iter::once(NOT_KEPT).chain(record.unwrap_or_default().bytes()).collect()
+}
+
+/// Refuses the repeat of a call whose answer was not kept.
+fn refuse_secret(stored: &[u8]) -> Result<(), Error> {
+    let Some((&NOT_KEPT, record)) = stored.split_first() else { return Ok(()) };
+    let detail = "The first answer to this Idempotency-Key had a secret, which is shown once. What it made exists; make \
+                  a new secret if that answer was lost.";
+    let problem = Error::problem(Problem::SecretAlreadyShown, detail);
+    Err(if record.is_empty() { problem } else { problem.with("id", String::from_utf8_lossy(record)) })
 }
 
 /// Inserts the key. A twin that is still running makes this wait until it has committed or failed.
@@ -62,6 +84,9 @@ pub(crate) async fn claim(
     .await?;
     if stored != fingerprint {
         return Ok(Claim::Reused);
+    }
+    if let Some(response) = &response {
+        refuse_secret(response)?;
     }
     response.map(Claim::Done).ok_or_else(|| Error::Internal("an idempotency key without a response".into()))
 }

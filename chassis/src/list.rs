@@ -125,6 +125,14 @@ impl<'a> List<'a> {
         self
     }
 
+    /// Narrows the list to rows that meet a condition of the program's own, which binds its values.
+    pub fn matching(&mut self, condition: impl FnOnce(&mut Values) -> String) -> &mut Self {
+        let condition = condition(&mut self.values);
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and ({condition})");
+        self.narrow()
+    }
+
     fn narrow(&mut self) -> &mut Self {
         self.total = Total::Matching;
         self
@@ -253,12 +261,13 @@ impl<'a> List<'a> {
 
 /// The values of a statement, each known by its placeholder.
 #[derive(Default)]
-struct Values {
+pub struct Values {
     arguments: PgArguments,
 }
 
 impl Values {
-    fn bind<'q>(&mut self, value: impl Encode<'q, Postgres> + Type<Postgres>) -> String {
+    /// The placeholder of a value.
+    pub fn bind<'q>(&mut self, value: impl Encode<'q, Postgres> + Type<Postgres>) -> String {
         // A value that cannot be encoded leaves its placeholder without a value; the statement then fails as a whole.
         let _ = self.arguments.add(value);
         format!("${}", self.arguments.len())

@@ -323,7 +323,8 @@ impl Db {
         }
         let message = operation(&mut tx, input).await.map_err(Into::into)?;
         tx.trail.answered(context.rpc, &message);
-        let stored = fingerprint.map(|_| message.encode_to_vec());
+        let record = tx.trail.first();
+        let stored = fingerprint.map(|_| idempotency::kept(context.rpc, message.encode_to_vec(), record));
         commit(tx, stored.as_deref()).await?;
         Ok(Response::new(message))
     }

@@ -15,7 +15,7 @@ use tonic::service::RoutesBuilder;
 use crate::accounts::Accounts;
 use crate::credentials::{ContextTokens, Credentials};
 use crate::http::{App, Cors, retry_budget, router, serve_http};
-use crate::keys::{Authenticator, KeptTokens};
+use crate::keys::{Authenticator, KeptTokens, teller};
 use crate::limits::Limits;
 use crate::settings::Settings;
 use crate::{contract, readiness};
@@ -83,8 +83,9 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let public = server::bind(mesh.listen).await?;
     tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
     let router = router(Arc::clone(&app), operations);
-    let forgetting = audit::worker(mesh.audit_days).into_iter().collect();
-    let working = Workers::start(&app.runtime.db, forgetting, mesh.timing());
+    let mut workers: Vec<_> = audit::worker(mesh.audit_days).into_iter().collect();
+    workers.extend(teller::workers(&app.runtime));
+    let working = Workers::start(&app.runtime.db, workers, mesh.timing());
     let ((), internal) = tokio::join!(
         serve_http(public, router, stop.clone(), mesh.drain(), mesh.grace()),
         serve_mesh(internal, &app.runtime, &settings, stop),

@@ -12,6 +12,7 @@ pub fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     write_rpcs(&mut code, pool)?;
     write_answers(&mut code, pool)?;
     write_secrets(&mut code, pool)?;
+    write_secret_answers(&mut code, pool)?;
     write_problems(&mut code, pool)?;
     Ok(code)
 }
@@ -91,6 +92,26 @@ fn write_secrets(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
         let numbers: Vec<u32> = secret.map(|field| field.number()).collect();
         if !numbers.is_empty() {
             writeln!(code, "    ({:?}, &{numbers:?}),", message.full_name())?;
+        }
+    }
+    writeln!(code, "];\n")
+}
+
+fn write_secret_answers(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
+    let has_secret =
+        |message: &MessageDescriptor| message.fields().any(|field| SECRET_NAMES.contains(&field.name()));
+    let record = |field: FieldDescriptor| match field.kind() {
+        Kind::Message(message) => has_secret(&message),
+        _ => false,
+    };
+    writeln!(
+        code,
+        "/// The rpcs whose answers have a secret, themselves or in a record.\npub static SECRET_ANSWERS: &[&str] = &["
+    )?;
+    for method in pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()) {
+        let answer = method.output();
+        if has_secret(&answer) || answer.fields().any(record) {
+            writeln!(code, "    \"/{}/{}\",", method.parent_service().full_name(), method.name())?;
         }
     }
     writeln!(code, "];\n")

@@ -11,6 +11,8 @@ pub enum Error {
     /// `needed` says which state the operation asks for.
     #[error("the run is {status}, not {needed}")]
     RunState { status: String, needed: &'static str },
+    #[error("the account has too many webhook endpoints")]
+    TooManyEndpoints,
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -38,6 +40,11 @@ impl From<Error> for chassis::Error {
             Error::RunState { status, needed } => {
                 let detail = format!("The run is {status}. This needs one that is {needed}.");
                 Self::problem(Problem::RunState, detail).with("status", status)
+            }
+            Error::TooManyEndpoints => {
+                let detail =
+                    "The account has as many webhook endpoints as it can have. Delete one that is not used.";
+                Self::problem(Problem::LimitReached, detail)
             }
             Error::Chassis(error) => error,
         }

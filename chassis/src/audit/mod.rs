@@ -73,6 +73,11 @@ impl Trail {
         }
     }
 
+    /// The id of the record that was changed first.
+    pub fn first(&self) -> Option<&str> {
+        self.changes.first().map(|change| change.entity_id.as_str())
+    }
+
     /// The entries, a column at a time, as the insert takes them.
     pub fn rows(self, clock: &Clock) -> Rows {
         let mut rows = Rows { account: self.account, ..Rows::default() };

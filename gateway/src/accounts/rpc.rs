@@ -2,16 +2,19 @@
 
 use chassis::error::{unavailable, violated_constraint};
 use chassis::time::timestamp;
-use chassis::{AccountId, Call, Error, Tx};
+use chassis::{AccountId, Call, Error, Tx, token};
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{
     Account, CreateAccountRequest, CreateAccountResponse, CreateKeyRequest, CreateKeyResponse, Key,
-    ListAccountsRequest, ListAccountsResponse, ListKeysRequest, ListKeysResponse, RevokeKeyRequest,
-    RevokeKeyResponse,
+    ListAccountsRequest, ListAccountsResponse, ListKeysRequest, ListKeysResponse, NarrowKeyRequest,
+    NarrowKeyResponse, RevokeKeyRequest, RevokeKeyResponse,
 };
 use proto::api::{Fault, Problem};
+use proto::automation::AssignWebhookEndpointRequest;
+use proto::automation::webhook_service_client::WebhookServiceClient;
 use proto::{At, Faults};
 use sqlx::PgConnection;
+use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status};
 
 use super::provision::{Unprovisioned, provision};
@@ -36,6 +39,27 @@ impl Accounts {
     pub async fn get(&self, id_or_name: &str) -> Result<AccountRow, Error> {
         let mut connection = self.runtime.db.read().await?;
         get(&mut connection, id_or_name).await
+    }
+
+    /// Hands a webhook endpoint to a key: from then on it gets what that key may read.
+    pub async fn assign_endpoint(&self, key: &str, endpoint: &str) -> Result<(), Status> {
+        let public_id = public_id_of(key).unwrap_or(key);
+        let mut connection = self.runtime.db.read().await?;
+        let found = key_store::find_for_authentication(&mut connection, public_id).await;
+        connection.done();
+        let key = found.map_err(Error::from)?.map(|known| known.key).ok_or_else(|| no_key(public_id))?;
+        let account = self.get(&key.account_id.to_string()).await?.account()?;
+        let automation =
+            self.runtime.peers.get("automation").ok_or_else(|| unavailable("PEERS names no automation"))?;
+        let request =
+            AssignWebhookEndpointRequest { id: endpoint.to_owned(), key: key.public_id, scopes: key.scopes };
+        let mut request = Request::new(request);
+        let Runtime { tokens, clock, .. } = &self.runtime;
+        let token = tokens.to(automation.name()).mint_mesh(&account, "command line", clock.now());
+        let token =
+            MetadataValue::try_from(token).map_err(|_| unavailable("CONTEXT_SECRET is not usable"))?;
+        request.metadata_mut().insert(token::HEADER, token);
+        WebhookServiceClient::new(automation.channel()).assign_webhook_endpoint(request).await.map(|_| ())
     }
 
     /// Makes an account and tells the services of it. The account exists also when some of them could not be told.
@@ -89,10 +113,7 @@ impl AccountService for Accounts {
         &self,
         request: Request<CreateKeyRequest>,
     ) -> Result<Response<CreateKeyResponse>, Status> {
-        let mut call = Call::open(request)?;
-        // A stored response would hold the secret, which is kept nowhere.
-        call.context.idempotency_key = None;
-        self.runtime.db.write(call, create_key).await
+        self.runtime.db.write(Call::open(request)?, create_key).await
     }
 
     async fn list_keys(
@@ -104,6 +125,13 @@ impl AccountService for Accounts {
         let account = get(&mut connection, &input.account).await?;
         let rows = key_store::list(&mut connection, account.account_id).await.map_err(Error::from)?;
         Ok(Response::new(ListKeysResponse { keys: rows.into_iter().map(key_message).collect() }))
+    }
+
+    async fn narrow_key(
+        &self,
+        request: Request<NarrowKeyRequest>,
+    ) -> Result<Response<NarrowKeyResponse>, Status> {
+        self.runtime.db.write(Call::open(request)?, narrow_key).await
     }
 
     async fn revoke_key(
@@ -172,18 +200,30 @@ async fn create_key(tx: &mut Tx<'_>, input: &CreateKeyRequest) -> Result<CreateK
     Ok(CreateKeyResponse { secret: new.text, key: Some(audited(tx, row)) })
 }
 
+async fn narrow_key(tx: &mut Tx<'_>, input: &NarrowKeyRequest) -> Result<NarrowKeyResponse, Error> {
+    let (public_id, now) = (public_id(tx, &input.key)?, tx.now());
+    let row = key_store::narrow(tx.db(), public_id, &input.scopes, now).await?;
+    let row = row.ok_or_else(|| no_key(public_id))?;
+    Ok(NarrowKeyResponse { key: Some(audited(tx, row)) })
+}
+
 async fn revoke_key(tx: &mut Tx<'_>, input: &RevokeKeyRequest) -> Result<RevokeKeyResponse, Error> {
-    let Some(public_id) = public_id_of(&input.key) else {
+    let (public_id, now) = (public_id(tx, &input.key)?, tx.now());
+    let row = key_store::revoke(tx.db(), public_id, now).await?;
+    let row = row.ok_or_else(|| no_key(public_id))?;
+    Ok(RevokeKeyResponse { key: Some(audited(tx, row)) })
+}
+
+fn public_id<'a>(tx: &mut Tx<'_>, key: &'a str) -> Result<&'a str, Error> {
+    public_id_of(key).ok_or_else(|| {
         let detail = "key must be a whole key or its public id; check it for typing mistakes";
         tx.faults.add(&At::ROOT.name("key"), Fault::BadFormat, detail);
-        return Err(std::mem::take(&mut tx.faults).into());
-    };
-    let now = tx.now();
-    let row = key_store::revoke(tx.db(), public_id, now).await?;
-    let row = row.ok_or_else(|| {
-        Error::problem(Problem::NotFound, format!("There is no key with the public id `{public_id}`."))
-    })?;
-    Ok(RevokeKeyResponse { key: Some(audited(tx, row)) })
+        std::mem::take(&mut tx.faults).into()
+    })
+}
+
+fn no_key(public_id: &str) -> Error {
+    Error::problem(Problem::NotFound, format!("There is no key with the public id `{public_id}`."))
 }
 
 /// A key that was made or changed, as it is answered. The log is its account's: whoever manages keys has none.

@@ -4,7 +4,7 @@ use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone, Utc};
 use chrono_tz::Tz;
 use clap::{ArgGroup, Subcommand};
 use proto::accounts::account_service_server::AccountService;
-use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, RevokeKeyRequest};
+use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, NarrowKeyRequest, RevokeKeyRequest};
 use tonic::Status;
 
 use super::Desk;
@@ -37,6 +37,22 @@ pub enum Command {
         #[arg(long)]
         account: String,
     },
+    /// Take scopes from a key, within 5 seconds everywhere, its webhook endpoints included
+    Narrow {
+        /// The whole key or its public id
+        key: String,
+        /// Those of its scopes that it keeps, comma-separated
+        #[arg(long, value_delimiter = ',', required = true)]
+        scopes: Vec<String>,
+    },
+    /// Hand a webhook endpoint to a key: from then on it gets what that key may read
+    Assign {
+        /// The whole key or its public id
+        key: String,
+        /// Id of the endpoint
+        #[arg(long)]
+        endpoint: String,
+    },
     /// End a key, within 5 seconds everywhere
     Revoke {
         /// The whole key or its public id
@@ -55,6 +71,10 @@ pub async fn run(command: Command, desk: &Desk) -> Result<(), String> {
             create(desk, CreateKeyRequest { account, name, scopes, all_scopes, expires_at }).await
         }
         Command::List { account } => list(desk, account).await,
+        Command::Narrow { key, scopes } => narrow(desk, key, scopes).await,
+        Command::Assign { key, endpoint } => {
+            desk.accounts.assign_endpoint(&key, &endpoint).await.map_err(|status| reason(&status))
+        }
         Command::Revoke { key } => revoke(desk, key).await,
     }
 }
@@ -75,6 +95,16 @@ fn columns(key: Key) -> [String; 7] {
     let times = [key.created_at, key.expires_at, key.last_used_at, key.revoked_at].map(time);
     let [created, expires, last_used, revoked] = times;
     [key.public_id, key.name, key.scopes.join(","), created, expires, last_used, revoked]
+}
+
+async fn narrow(desk: &Desk, key: String, scopes: Vec<String>) -> Result<(), String> {
+    let scopes = scopes.iter().map(|scope| scope.trim().to_owned()).collect();
+    let request =
+        desk.request("admin.accounts.v1.AccountService/NarrowKey", NarrowKeyRequest { key, scopes })?;
+    let response = desk.accounts.narrow_key(request).await.map_err(|status| reason(&status))?;
+    let key = response.into_inner().key.unwrap_or_default();
+    tracing::info!(public_id = key.public_id, name = key.name, scopes = key.scopes.join(","), "narrowed");
+    Ok(())
 }
 
 async fn revoke(desk: &Desk, key: String) -> Result<(), String> {

@@ -34,10 +34,7 @@ impl CredentialService for Credentials {
         &self,
         request: Request<IssueCredentialRequest>,
     ) -> Result<Response<IssueCredentialResponse>, Status> {
-        let mut call = Call::open(request)?;
-        // A stored response would hold the secret, which is kept nowhere.
-        call.context.idempotency_key = None;
-        self.runtime.db.write(call, issue).await
+        self.runtime.db.write(Call::open(request)?, issue).await
     }
 
     async fn list_credentials(

@@ -20,8 +20,8 @@ pub struct CredentialRow {
 
 pub async fn insert(connection: &mut PgConnection, row: &CredentialRow) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "insert into credential (account_id, public_id, team, secret_hash, scopes, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7)",
+        "insert into credential (account_id, public_id, team, secret_hash, scopes, created_at, expires_at, tell_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $7)",
     )
     .bind(row.account_id)
     .bind(&row.public_id)
@@ -68,7 +68,7 @@ pub async fn revoke(
     now: DateTime<Utc>,
 ) -> Result<Vec<CredentialRow>, sqlx::Error> {
     sqlx::query_as(
-        "update credential set revoked_at = coalesce(revoked_at, $2) where public_id = $1
+        "update credential set revoked_at = coalesce(revoked_at, $2), tell_at = $2 where public_id = $1
          returning account_id, public_id, team, secret_hash, scopes, created_at, expires_at, last_used_at, revoked_at",
     )
     .bind(public_id)

@@ -6,6 +6,7 @@ mod caller;
 mod format;
 mod kept_token;
 pub(crate) mod store;
+pub(crate) mod teller;
 
 pub use authenticator::{AuthError, Authenticator};
 pub use caller::Caller;

@@ -51,8 +51,8 @@ pub async fn insert(
     secret_hash: &[u8; 32],
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "insert into api_key (account_id, public_id, name, secret_hash, scopes, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7)",
+        "insert into api_key (account_id, public_id, name, secret_hash, scopes, created_at, expires_at, tell_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $7)",
     )
     .bind(row.account_id)
     .bind(&row.public_id)
@@ -83,10 +83,30 @@ pub async fn revoke(
     now: DateTime<Utc>,
 ) -> Result<Option<KeyRow>, sqlx::Error> {
     sqlx::query_as(
-        "update api_key set revoked_at = coalesce(revoked_at, $2) where public_id = $1
+        "update api_key set revoked_at = coalesce(revoked_at, $2), tell_at = $2 where public_id = $1
          returning account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at",
     )
     .bind(public_id)
+    .bind(now)
+    .fetch_optional(connection)
+    .await
+}
+
+/// Takes scopes from a key: those that are not among these. `None` when there is no such key.
+pub async fn narrow(
+    connection: &mut PgConnection,
+    public_id: &str,
+    scopes: &[String],
+    now: DateTime<Utc>,
+) -> Result<Option<KeyRow>, sqlx::Error> {
+    sqlx::query_as(
+        "update api_key set tell_at = $3,
+            scopes = array(select scope from unnest(scopes) as scope where scope = any($2) order by scope)
+         where public_id = $1
+         returning account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at",
+    )
+    .bind(public_id)
+    .bind(scopes)
     .bind(now)
     .fetch_optional(connection)
     .await

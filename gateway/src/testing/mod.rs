@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use chassis::server::Stage;
 use chassis::testing::{TestDatabase, environment, secret};
+use chassis::worker::Workers;
 use chassis::{Account, Clock};
 use clap::Parser;
 use prost_reflect::DescriptorPool;
@@ -64,6 +65,12 @@ impl TestGateway {
         let (drain, none) = (settings.mesh.drain(), std::time::Duration::ZERO);
         tokio::spawn(serve_http(listener, router, stopped, drain, none));
         Self { address, app, stop }
+    }
+
+    /// Starts the gateway's background work, which ends when the value is dropped.
+    pub fn working(&self) -> Workers {
+        let workers = crate::keys::teller::workers(&self.app.runtime);
+        Workers::start(&self.app.runtime.db, workers, chassis::testing::timing())
     }
 
     /// Begins a stop.

@@ -1,5 +1,8 @@
 //! Automation as an integration sees it: the shapes of flows, runs and triggers, events and webhook endpoints.
 
+use chassis::testing::eventually;
+use proto::accounts::account_service_server::AccountService;
+use proto::accounts::{NarrowKeyRequest, RevokeKeyRequest};
 use serde_json::{Value, json};
 
 use crate::support::Mesh;
@@ -138,4 +141,40 @@ async fn a_webhook_endpoint_shows_its_secret_once() {
     assert_eq!(private.faults(), [("/url".to_owned(), "bad_url".to_owned())]);
     api.send(http::Method::DELETE, &path, &[], "").await.expect(204);
     api.get(&path).await.expect(404);
+}
+
+#[tokio::test]
+async fn automation_hears_that_a_key_was_narrowed_or_revoked_however_late_it_comes_up() {
+    let mesh = Mesh::start().await;
+    let (api, account) = mesh.api_of_new_account(&["webhooks.write", "tickets.read", "deals.read"]).await;
+    api.post("/v1/webhook-endpoints", json!({"url": "https://example.com/hooks"})).await.expect(201);
+    let key: String = sqlx::query_scalar("select public_id from gateway.api_key where account_id = $1")
+        .bind(account.id)
+        .fetch_one(&mut mesh.database.connect().await)
+        .await
+        .unwrap();
+    let accounts = gateway::accounts::Accounts::new(mesh.gateway.app.runtime.clone());
+    let runtime = &mesh.gateway.app.runtime;
+    let scopes = vec!["webhooks.write".to_owned(), "deals.read".to_owned(), "notes.read".to_owned()];
+    let narrow = NarrowKeyRequest { key: key.clone(), scopes };
+    accounts.narrow_key(gateway::accounts::local_request(runtime, "test", narrow).unwrap()).await.unwrap();
+    let told = async |expected: &[&str]| {
+        eventually("automation knows", async || {
+            let sql = "select scopes from automation.key_scopes where account_id = $1 and key_id = $2";
+            let scopes: Option<Vec<String>> = sqlx::query_scalar(sql)
+                .bind(account.id)
+                .bind(&key)
+                .fetch_optional(&mut mesh.database.connect().await)
+                .await
+                .unwrap();
+            scopes.is_some_and(|scopes| scopes == expected)
+        })
+        .await;
+    };
+    // Nobody told it at the time: the gateway's background work begins only now.
+    let _working = mesh.gateway.working();
+    told(&["deals.read", "webhooks.write"]).await;
+    let revoke = RevokeKeyRequest { key: key.clone() };
+    accounts.revoke_key(gateway::accounts::local_request(runtime, "test", revoke).unwrap()).await.unwrap();
+    told(&[]).await;
 }

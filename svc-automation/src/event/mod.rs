@@ -2,6 +2,7 @@
 //! the flows and endpoints that wait for them.
 
 pub(crate) mod operations;
+pub(crate) mod readers;
 mod rpc;
 mod rpc_list;
 pub(crate) mod rules;
@@ -28,6 +29,8 @@ pub(crate) struct Event {
     pub occurred_at: DateTime<Utc>,
     /// How many runs in a row led to it.
     pub depth: u32,
+    /// The key that fired it; empty for one of a service.
+    pub actor: String,
 }
 
 impl Event {

@@ -7,6 +7,7 @@ use proto::automation::event_service_server::EventService;
 use proto::automation::{ListEventsRequest, ListEventsResponse, RecordedEvent};
 use tonic::{Request, Response, Status};
 
+use super::readers::Reader;
 use super::store::{self, Filter};
 
 pub(crate) struct Events {
@@ -31,7 +32,8 @@ impl EventService for Events {
         };
         let page = Page::new(input.page, input.per_page);
         let mut connection = self.db.read().await?;
-        let (rows, meta) = store::list(&mut connection, context.account_id(), &filter, page).await?;
+        let reader = Reader::of_caller(&context.identity);
+        let (rows, meta) = store::list(&mut connection, context.account_id(), &reader, &filter, page).await?;
         connection.done();
         let data = rows.into_iter().map(|row| RecordedEvent {
             id: row.id.to_string(),

@@ -92,6 +92,7 @@ pub(crate) fn accept(
         data: or_empty_object(&event.data),
         occurred_at: occurred_at?,
         depth: event.depth,
+        actor: String::new(),
     })
 }
 

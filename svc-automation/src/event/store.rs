@@ -13,6 +13,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::Event;
+use super::readers::Reader;
 use crate::Error;
 
 /// How long an event is kept.
@@ -30,11 +31,11 @@ pub(crate) async fn insert_new(
     events.sort_unstable_by_key(|event| event.id);
     let new: Vec<Uuid> = sqlx::query_scalar(
         "insert into automation.event
-            (account_id, id, type, entity_type, entity_id, sequence, data, occurred_at, received_at, depth)
-         select $1, id, type, entity_type, entity_id, sequence, data, occurred_at, $9, depth
+            (account_id, id, type, entity_type, entity_id, sequence, data, occurred_at, received_at, depth, actor)
+         select $1, id, type, entity_type, entity_id, sequence, data, occurred_at, $9, depth, actor
          from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::timestamptz[],
-                     $10::integer[])
-            as event (id, type, entity_type, entity_id, sequence, data, occurred_at, depth)
+                     $10::integer[], $11::text[])
+            as event (id, type, entity_type, entity_id, sequence, data, occurred_at, depth, actor)
          on conflict (account_id, id) do nothing
          returning id",
     )
@@ -48,6 +49,7 @@ pub(crate) async fn insert_new(
     .bind(column(&events, |event| event.occurred_at))
     .bind(now)
     .bind(column(&events, |event| i32::try_from(event.depth).unwrap_or(i32::MAX)))
+    .bind(column(&events, |event| event.actor.as_str()))
     .fetch_all(connection)
     .await?;
     Ok(new.into_iter().collect())
@@ -55,6 +57,34 @@ pub(crate) async fn insert_new(
 
 fn column<'a, T>(events: &[&'a Event], of: impl Fn(&'a Event) -> T) -> Vec<T> {
     events.iter().map(|event| of(event)).collect()
+}
+
+/// What decides who may read an event.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Event>, Error> {
+    let found: Option<(String, String, Option<i64>, DateTime<Utc>, String)> = sqlx::query_as(
+        "select type, entity_type, sequence, occurred_at, actor from automation.event
+         where account_id = $1 and id = $2",
+    )
+    .bind(account)
+    .bind(id)
+    .fetch_optional(connection)
+    .await?;
+    let event = |(kind, entity_type, sequence, occurred_at, actor)| Event {
+        id,
+        kind,
+        entity_type,
+        entity_id: String::new(),
+        sequence,
+        data: String::new(),
+        occurred_at,
+        depth: 0,
+        actor,
+    };
+    Ok(found.map(event))
 }
 
 /// Which events a list shows; empty texts ask for nothing.
@@ -95,14 +125,16 @@ impl FromRow<'_, PgRow> for Row {
     }
 }
 
-/// A page, newest first.
+/// A page of what somebody may read, newest first.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    reader: &Reader,
     filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Row>, PageMeta), Error> {
     let mut list = List::new(account, "automation.event", COLUMNS, Total::Matching);
+    list.matching(|values| reader.condition(values));
     list.between("received_at", Some(filter.from), filter.to);
     for (column, value) in
         [("type", filter.kind), ("entity_type", filter.entity_type), ("entity_id", filter.entity_id)]

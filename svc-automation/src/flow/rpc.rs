@@ -172,6 +172,7 @@ async fn start_now(tx: &mut Tx<'_>, input: &StartFlowRequest) -> Result<StartFlo
         data: or_empty_object(&input.data),
         occurred_at: tx.now(),
         depth: tx.depth(),
+        actor: String::new(),
     };
     let started = start::of_flow(tx, &flow, &event).await?;
     Ok(StartFlowResponse { run_id: started.run_id.to_string(), status: started.status.to_owned() })

@@ -45,6 +45,7 @@ async fn start_due(tx: &mut Tx<'_>, (): &()) -> Result<i64, crate::Error> {
             data: data.to_string(),
             occurred_at: now,
             depth: 0,
+            actor: String::new(),
         };
         start::of_flow(tx, flow, &event).await?;
         event::operations::take(tx, &[event]).await?;

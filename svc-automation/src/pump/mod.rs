@@ -18,8 +18,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-pub(crate) use places::{SLOW_AFTER, outside};
 use places::{Place, Places};
+pub(crate) use places::{SLOW_AFTER, outside};
 
 /// How often to look for more while something is being done; and while all of it takes long.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);

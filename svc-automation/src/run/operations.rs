@@ -139,5 +139,6 @@ fn event_of(tx: &Tx<'_>, run: &Record) -> Event {
         occurred_at: occurred_at.map_or(run.created_at, |time| time.to_utc()),
         // A person starts it anew, so the chain does, too.
         depth: tx.depth(),
+        actor: String::new(),
     }
 }

@@ -93,6 +93,7 @@ async fn fire(
         data: or_empty_object(data),
         occurred_at: tx.now(),
         depth: tx.depth(),
+        actor: tx.caller().map(|caller| caller.identity.actor.clone()).unwrap_or_default(),
     };
     operations::take(tx, &[event]).await
 }

@@ -12,19 +12,23 @@ use chassis::{Account, Error, Runtime, Tx};
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::billing::ListIdentitiesRequest;
 use proto::billing::settings_service_client::SettingsServiceClient;
-use tonic::Request;
 use tokio::time::Instant;
+use tonic::Request;
 use tonic::metadata::MetadataValue;
 use uuid::Uuid;
 
 use super::rules::{Answered, follow, give_up, is_out_of_patience, judge, note};
 use super::{AUDITED, Delivery, Endpoint, store};
+use crate::event::store as events;
 use crate::outside::{Outgoing, Outside};
 use crate::pump::{self, Begun, Limits, SLOW_AFTER, Thing, Work};
 
 /// Deliveries of one account, and to one endpoint, at the same time.
 const LIMITS: Limits = Limits { at_once: 16, per_group: 8 };
 const TIMEOUT: Duration = Duration::from_secs(15);
+/// Why a delivery is not made.
+const SWITCHED_OFF: &str = "The endpoint is switched off.";
+const NOT_READABLE: &str = "The key of the endpoint may not read this.";
 /// How long an endpoint waits that was to be tried when too many others were.
 const NO_PLACE: TimeDelta = TimeDelta::seconds(15);
 
@@ -59,10 +63,17 @@ struct Attempt {
     before: i32,
     outcome: (Option<i32>, Option<String>),
     answered: Answered,
+    begun_at: DateTime<Utc>,
     /// When it ended: whether the endpoint is switched off is judged by one clock.
     at: DateTime<Utc>,
     /// Who is told should the endpoint be switched off, and how mail goes.
     notice: Option<(String, Post)>,
+}
+
+/// A delivery that is not made.
+struct Dropped {
+    id: Uuid,
+    why: &'static str,
 }
 
 #[tonic::async_trait]
@@ -91,13 +102,24 @@ impl Work for Deliverer {
             Some(delivery) => store::find(&mut connection, job.account_id(), delivery.endpoint_id).await?,
             None => None,
         };
+        // Looked at when it goes out: the key may have lost what it had when the event was heard.
+        let is_readable = match (delivery.as_ref().and_then(|one| one.event_id), &endpoint) {
+            (Some(event), Some(endpoint)) => {
+                let event = events::find(&mut connection, job.account_id(), event).await?;
+                event.is_some_and(|event| endpoint.binding.reader().may_read(&event))
+            }
+            _ => true,
+        };
         connection.done();
         // Deleted since it was found.
         let (Some(delivery), Some(endpoint)) = (delivery, endpoint) else { return Ok(()) };
         if !endpoint.active {
-            return job.write(&id, drop_delivery).await;
+            return job.write(&Dropped { id, why: SWITCHED_OFF }, drop_delivery).await;
         }
-        let begun = Instant::now();
+        if !is_readable {
+            return job.write(&Dropped { id, why: NOT_READABLE }, drop_delivery).await;
+        }
+        let (begun_at, begun) = (job.now(), Instant::now());
         let outcome = self.attempt(&delivery, &endpoint, job.now()).await;
         let (failed, at) = (outcome.1.is_some(), job.now());
         let answered = match failed {
@@ -111,7 +133,8 @@ impl Work for Deliverer {
         } else {
             None
         };
-        let attempt = Attempt { delivery: id, before: delivery.attempts, outcome, answered, at, notice };
+        let attempt =
+            Attempt { delivery: id, before: delivery.attempts, outcome, answered, begun_at, at, notice };
         job.write(&attempt, settle).await
     }
 }
@@ -179,7 +202,7 @@ async fn settle(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), crate::Error> 
         return Ok(());
     };
     let waited = endpoint.retry_at;
-    let off = follow(&mut endpoint, attempt.answered, attempt.at);
+    let off = follow(&mut endpoint, attempt.answered, (attempt.begun_at, attempt.at));
     store::put(tx.db(), account, &endpoint).await?;
     match (endpoint.retry_at, waited) {
         (Some(until), _) => store::put_off(tx.db(), account, endpoint.id, until).await?,
@@ -209,12 +232,12 @@ async fn tidy(tx: &mut Tx<'_>, (): &()) -> Result<(), crate::Error> {
     store::abandon_orphans(tx.db(), account, now).await
 }
 
-/// What an endpoint that is switched off has not been told, it will not be.
-async fn drop_delivery(tx: &mut Tx<'_>, id: &Uuid) -> Result<(), crate::Error> {
+/// What an endpoint that is switched off or may not read it has not been told, it will not be.
+async fn drop_delivery(tx: &mut Tx<'_>, dropped: &Dropped) -> Result<(), crate::Error> {
     let account = tx.account();
-    if let Some(mut delivery) = store::find_delivery_locked(tx.db(), account, *id).await? {
+    if let Some(mut delivery) = store::find_delivery_locked(tx.db(), account, dropped.id).await? {
         give_up(&mut delivery);
-        "The endpoint is switched off.".clone_into(&mut delivery.error);
+        dropped.why.clone_into(&mut delivery.error);
         store::update_delivery(tx.db(), account, &delivery).await?;
     }
     Ok(())

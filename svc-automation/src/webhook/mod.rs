@@ -7,10 +7,12 @@ mod rules;
 mod store;
 
 use chassis::time::timestamp;
+use chassis::token::Identity;
 use chrono::{DateTime, Utc};
 use proto::automation::{WebhookDelivery, WebhookEndpoint, WebhookEndpointMeta, WebhookEndpointWithSecret};
 use uuid::Uuid;
 
+use crate::event::readers::Reader;
 use crate::outside::Secret;
 
 pub(crate) use deliver::{Deliverer, worker};
@@ -39,8 +41,56 @@ pub(crate) struct Endpoint {
     /// Until when it is left alone for that, with everything that it is still to be told.
     pub retry_at: Option<DateTime<Utc>>,
     pub disabled_reason: String,
+    pub binding: Binding,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+}
+
+/// Whose an endpoint is, and so what it may be told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Binding {
+    /// The public id of the key; empty for none.
+    pub key: String,
+    /// What it may read at most. `None`: not known, or everything.
+    pub scopes: Option<Vec<String>>,
+    /// What the gateway told that the key may do. `None`: nothing was told, it has its scopes still.
+    pub told: Option<Vec<String>>,
+}
+
+impl Binding {
+    pub fn of_caller(caller: &Identity) -> Self {
+        if caller.is_mesh() {
+            return Self::default();
+        }
+        Self { key: caller.actor.clone(), scopes: Some(caller.scopes.clone()), told: None }
+    }
+
+    /// What it may read: what it was made with, as far as its key still has that.
+    pub fn scopes(&self) -> Option<Vec<String>> {
+        match (&self.scopes, &self.told) {
+            (Some(made), Some(told)) => {
+                Some(made.iter().filter(|scope| told.contains(scope)).cloned().collect())
+            }
+            (made, told) => made.clone().or_else(|| told.clone()),
+        }
+    }
+
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.key.clone(), self.scopes())
+    }
+
+    /// The same for whoever leads an endpoint elsewhere: it gets nothing that they may not read.
+    pub fn taken_over(&self, caller: &Identity) -> Self {
+        if caller.is_mesh() || caller.actor == self.key {
+            return self.clone();
+        }
+        let theirs = caller.scopes.clone();
+        let scopes = match self.scopes() {
+            Some(have) => theirs.into_iter().filter(|scope| have.contains(scope)).collect(),
+            None => theirs,
+        };
+        Self { key: caller.actor.clone(), scopes: Some(scopes), told: None }
+    }
 }
 
 impl Endpoint {

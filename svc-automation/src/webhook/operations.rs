@@ -8,8 +8,8 @@ use proto::automation::GetSigningSecretResponse;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::rules::{OVERLAP, PENDING};
-use super::{Delivery, Endpoint, store};
+use super::rules::{CUSTOM, OVERLAP, PENDING};
+use super::{Binding, Delivery, Endpoint, store};
 use crate::Error;
 use crate::event::{Event, rfc3339};
 use crate::outside::Secret;
@@ -23,8 +23,9 @@ pub(crate) async fn queue(tx: &mut Tx<'_>, events: &[Event]) -> Result<(), Error
     let endpoints = store::list_active(tx.db(), account).await?;
     let mut deliveries = Vec::new();
     for event in events {
-        let wanting = endpoints.iter().filter(|one| one.types.is_empty() || one.types.contains(&event.kind));
-        for endpoint in wanting {
+        for endpoint in
+            endpoints.iter().filter(|one| wants(&one.types, event) && one.reader().may_read(event))
+        {
             let told = (event.kind.as_str(), payload(event));
             let mut delivery = delivery(tx.id(), endpoint.id, Some(event.id), told, now);
             // Behind what waits already for an endpoint that is left alone.
@@ -36,6 +37,13 @@ pub(crate) async fn queue(tx: &mut Tx<'_>, events: &[Event]) -> Result<(), Error
         store::insert_deliveries(tx.db(), account, &deliveries).await?;
     }
     Ok(())
+}
+
+/// Whether an endpoint asks for an event. One that an integration fired may be asked for as `custom.NAME` too.
+fn wants(types: &[String], event: &Event) -> bool {
+    let is_custom =
+        |kind: &String| kind.strip_prefix(CUSTOM) == Some(event.kind.as_str()) && event.sequence.is_none();
+    types.is_empty() || types.iter().any(|kind| *kind == event.kind || is_custom(kind))
 }
 
 fn payload(event: &Event) -> String {
@@ -84,6 +92,7 @@ pub(super) fn endpoint(id: Uuid, now: DateTime<Utc>) -> Endpoint {
         unanswered: 0,
         retry_at: None,
         disabled_reason: String::new(),
+        binding: Binding::default(),
         created_at: now,
         updated_at: now,
     }

@@ -9,23 +9,25 @@ use chassis::{Call, Db, Tx, id};
 use chrono::TimeDelta;
 use proto::automation::webhook_service_server::WebhookService;
 use proto::automation::{
-    CreateWebhookEndpointRequest, CreateWebhookEndpointResponse, DeleteWebhookEndpointRequest,
-    DeleteWebhookEndpointResponse, GetSigningSecretRequest, GetSigningSecretResponse,
-    GetWebhookEndpointRequest, GetWebhookEndpointResponse, ListWebhookDeliveriesRequest,
-    ListWebhookDeliveriesResponse, ListWebhookEndpointsRequest, ListWebhookEndpointsResponse,
-    RedeliverWebhookRequest, RedeliverWebhookResponse, RotateSigningSecretRequest,
-    RotateSigningSecretResponse, RotateWebhookSecretRequest, RotateWebhookSecretResponse,
-    TestWebhookEndpointRequest, TestWebhookEndpointResponse, UpdateWebhookEndpointRequest,
-    UpdateWebhookEndpointResponse, WebhookDelivery, WebhookEndpoint,
+    AssignWebhookEndpointRequest, AssignWebhookEndpointResponse, CreateWebhookEndpointRequest,
+    CreateWebhookEndpointResponse, DeleteWebhookEndpointRequest, DeleteWebhookEndpointResponse,
+    GetSigningSecretRequest, GetSigningSecretResponse, GetWebhookEndpointRequest, GetWebhookEndpointResponse,
+    ListWebhookDeliveriesRequest, ListWebhookDeliveriesResponse, ListWebhookEndpointsRequest,
+    ListWebhookEndpointsResponse, RedeliverWebhookRequest, RedeliverWebhookResponse,
+    RotateSigningSecretRequest, RotateSigningSecretResponse, RotateWebhookSecretRequest,
+    RotateWebhookSecretResponse, SetKeyScopesRequest, SetKeyScopesResponse, TestWebhookEndpointRequest,
+    TestWebhookEndpointResponse, UpdateWebhookEndpointRequest, UpdateWebhookEndpointResponse,
+    WebhookDelivery, WebhookEndpoint,
 };
 use serde_json::json;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use super::deliver::Deliverer;
-use super::rules::{self, OVERLAP, PENDING};
-use super::{AUDITED, Delivery, operations, store};
+use super::rules::{self, MAX_ENDPOINTS, OVERLAP, PENDING};
+use super::{AUDITED, Binding, Delivery, operations, store};
 use crate::Error;
+use crate::event::readers::Reader;
 use crate::event::rfc3339;
 use crate::outside::Secret;
 
@@ -149,7 +151,8 @@ impl WebhookService for Webhooks {
         let page = Page::new(input.page, input.per_page);
         let mut connection = self.db.read().await?;
         store::find(&mut connection, account, endpoint).await?.ok_or(UNKNOWN)?;
-        let (rows, meta) = store::list_deliveries(&mut connection, account, endpoint, (now, page)).await?;
+        let (reader, page) = (Reader::of_caller(&context.identity), (now, page));
+        let (rows, meta) = store::list_deliveries(&mut connection, account, endpoint, &reader, page).await?;
         connection.done();
         let data = rows.into_iter().map(WebhookDelivery::from).collect();
         Ok(Response::new(ListWebhookDeliveriesResponse { data, meta: Some(meta) }))
@@ -160,6 +163,20 @@ impl WebhookService for Webhooks {
         request: Request<RedeliverWebhookRequest>,
     ) -> Result<Response<RedeliverWebhookResponse>, Status> {
         self.db.write(Call::open(request)?, redeliver).await
+    }
+
+    async fn set_key_scopes(
+        &self,
+        request: Request<SetKeyScopesRequest>,
+    ) -> Result<Response<SetKeyScopesResponse>, Status> {
+        self.db.write(Call::open(request)?, set_key_scopes).await
+    }
+
+    async fn assign_webhook_endpoint(
+        &self,
+        request: Request<AssignWebhookEndpointRequest>,
+    ) -> Result<Response<AssignWebhookEndpointResponse>, Status> {
+        self.db.write(Call::open(request)?, assign).await
     }
 
     async fn get_signing_secret(
@@ -186,6 +203,10 @@ async fn create(
     let mut endpoint = operations::endpoint(tx.id(), now);
     rules::apply(Named::All, &given, &mut endpoint, *private, &mut tx.faults);
     tx.valid()?;
+    if store::count(tx.db(), account).await? >= MAX_ENDPOINTS {
+        return Err(Error::TooManyEndpoints);
+    }
+    endpoint.binding = tx.caller().map(|caller| Binding::of_caller(&caller.identity)).unwrap_or_default();
     store::put(tx.db(), account, &endpoint).await?;
     tx.changed(AUDITED, endpoint.id, &endpoint.shown());
     Ok(CreateWebhookEndpointResponse { data: Some(endpoint.with_secret()) })
@@ -205,7 +226,7 @@ async fn update(
     };
     let known = found.is_some();
     let mut endpoint = found.unwrap_or_else(|| operations::endpoint(Uuid::nil(), now));
-    let waited = endpoint.retry_at;
+    let (waited, url) = (endpoint.retry_at, endpoint.url.clone());
     rules::apply(named, &given, &mut endpoint, *private, &mut tx.faults);
     // The faults of the body come before an unknown id.
     tx.valid()?;
@@ -213,6 +234,9 @@ async fn update(
         return Err(UNKNOWN);
     }
     endpoint.updated_at = now;
+    if let Some(caller) = tx.caller().filter(|_| endpoint.url != url) {
+        endpoint.binding = endpoint.binding.taken_over(&caller.identity);
+    }
     store::put(tx.db(), account, &endpoint).await?;
     if let (Some(waited), None) = (waited, endpoint.retry_at) {
         store::resume(tx.db(), account, endpoint.id, (waited, now)).await?;
@@ -298,6 +322,27 @@ async fn redeliver(
     (delivery.attempts, delivery.next_at, delivery.delivered_at) = (0, Some(now), None);
     store::update_delivery(tx.db(), account, &delivery).await?;
     Ok(RedeliverWebhookResponse { data: Some(delivery.into()) })
+}
+
+async fn set_key_scopes(tx: &mut Tx<'_>, input: &SetKeyScopesRequest) -> Result<SetKeyScopesResponse, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    tx.valid()?;
+    store::put_key_scopes(tx.db(), account, (&input.key, &input.scopes), now).await?;
+    Ok(SetKeyScopesResponse {})
+}
+
+async fn assign(
+    tx: &mut Tx<'_>,
+    input: &AssignWebhookEndpointRequest,
+) -> Result<AssignWebhookEndpointResponse, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let id = id_of(tx, &input.id)?;
+    let mut endpoint = store::find_locked(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
+    endpoint.binding = Binding { key: input.key.clone(), scopes: Some(input.scopes.clone()), told: None };
+    endpoint.updated_at = now;
+    store::put(tx.db(), account, &endpoint).await?;
+    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
+    Ok(AssignWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
 
 async fn signing_secret(

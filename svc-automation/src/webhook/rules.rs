@@ -9,7 +9,7 @@ use proto::automation::WebhookEndpointInput;
 use proto::{At, Faults};
 
 use super::{Delivery, Endpoint};
-use crate::event::rules::canonical;
+use crate::event::rules::{BUILT_IN, canonical};
 use crate::outside::{self, Answer, Trouble};
 use crate::run::rules::clean;
 use crate::trigger::rules::is_event_name;
@@ -31,6 +31,10 @@ const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(5);
 const MAX_BACKOFF: TimeDelta = TimeDelta::minutes(5);
 /// An endpoint that has failed for so long is switched off.
 pub(super) const PATIENCE: TimeDelta = TimeDelta::days(5);
+/// Endpoints of an account.
+pub(super) const MAX_ENDPOINTS: i64 = 50;
+/// Before the name of an event that integrations fire.
+pub(super) const CUSTOM: &str = "custom.";
 /// How long the old secret signs along.
 pub(super) const OVERLAP: TimeDelta = TimeDelta::hours(24);
 
@@ -62,6 +66,12 @@ pub(super) fn apply(
         if kind.is_empty() || !is_event_name(kind) {
             let detail = "an event must have only the characters a-z 0-9 _ . : -";
             faults.add(&at.name("types").index(index), Fault::BadFormat, detail);
+        } else if let Some(area) = misnamed(kind) {
+            let detail = format!(
+                "there is no event {kind}; those about a {area} are {}, and one of your own is custom.NAME",
+                built_in_of(area).collect::<Vec<_>>().join(", ")
+            );
+            faults.add(&at.name("types").index(index), Fault::NotAllowed, detail);
         }
     }
     if !given.notify_email.is_empty() && email::normalise(&given.notify_email).is_none() {
@@ -92,6 +102,17 @@ pub(super) fn apply(
         }
         endpoint.active = active;
     }
+}
+
+/// The area of a name that looks like a built-in event and is none.
+fn misnamed(kind: &str) -> Option<&str> {
+    let (area, _) = kind.split_once('.')?;
+    let is_built_in = built_in_of(area).any(|known| known == canonical(kind));
+    (!is_built_in && built_in_of(area).next().is_some()).then_some(area)
+}
+
+fn built_in_of(area: &str) -> impl Iterator<Item = &'static str> {
+    BUILT_IN.into_iter().filter(move |known| known.split_once('.').is_some_and(|(first, _)| first == area))
 }
 
 /// What an attempt came to: the HTTP status, if there was one, and why it failed, if it did.
@@ -148,13 +169,19 @@ pub(super) enum Answered {
     Late,
 }
 
-/// Notes in the endpoint how an attempt went; tells whether it has to be switched off.
-pub(super) fn follow(endpoint: &mut Endpoint, answer: Answered, now: DateTime<Utc>) -> bool {
+/// Notes in the endpoint how an attempt went that was made from `begun` to `now`; tells whether it has to be switched off.
+pub(super) fn follow(
+    endpoint: &mut Endpoint,
+    answer: Answered,
+    (begun, now): (DateTime<Utc>, DateTime<Utc>),
+) -> bool {
     if answer == Answered::Late {
-        endpoint.unanswered = endpoint.unanswered.saturating_add(1);
-        let wait = backoff(endpoint.unanswered.unsigned_abs(), INITIAL_BACKOFF, MAX_BACKOFF);
-        // Those that were under way together count one after the other, but wait from the last on only.
-        endpoint.retry_at = endpoint.retry_at.max(Some(now + wait));
+        // Those that were under way together are one.
+        if endpoint.retry_at.is_none_or(|at| at <= begun) {
+            endpoint.unanswered = endpoint.unanswered.saturating_add(1);
+            let wait = backoff(endpoint.unanswered.unsigned_abs(), INITIAL_BACKOFF, MAX_BACKOFF);
+            endpoint.retry_at = Some(now + wait);
+        }
     } else {
         answered(endpoint);
     }
@@ -173,6 +200,7 @@ pub(super) fn follow(endpoint: &mut Endpoint, answer: Answered, now: DateTime<Ut
 
 #[cfg(test)]
 mod tests {
+    use super::super::Binding;
     use super::Answered::{Late, WithFailure, WithSuccess};
     use super::*;
     use crate::outside::Secret;
@@ -210,6 +238,7 @@ mod tests {
             unanswered: 0,
             retry_at: None,
             disabled_reason: String::new(),
+            binding: Binding::default(),
             created_at: DateTime::UNIX_EPOCH,
             updated_at: DateTime::UNIX_EPOCH,
         }
@@ -240,13 +269,14 @@ mod tests {
     #[test]
     fn an_endpoint_is_switched_off_after_five_days_without_any_success() {
         let (mut endpoint, start) = (endpoint(), DateTime::UNIX_EPOCH);
-        assert!(!follow(&mut endpoint, WithFailure, start));
-        assert!(!follow(&mut endpoint, WithFailure, start + PATIENCE - TimeDelta::seconds(1)));
-        assert!(!follow(&mut endpoint, WithSuccess, start + PATIENCE), "one success is enough");
-        assert!(!follow(&mut endpoint, WithFailure, start + PATIENCE));
-        assert!(follow(&mut endpoint, WithFailure, start + PATIENCE + PATIENCE));
+        let at = |now| (now, now);
+        assert!(!follow(&mut endpoint, WithFailure, at(start)));
+        assert!(!follow(&mut endpoint, WithFailure, at(start + PATIENCE - TimeDelta::seconds(1))));
+        assert!(!follow(&mut endpoint, WithSuccess, at(start + PATIENCE)), "one success is enough");
+        assert!(!follow(&mut endpoint, WithFailure, at(start + PATIENCE)));
+        assert!(follow(&mut endpoint, WithFailure, at(start + PATIENCE + PATIENCE)));
         assert!(!endpoint.active && !endpoint.disabled_reason.is_empty());
-        assert!(!follow(&mut endpoint, WithFailure, start + PATIENCE * 3), "told once");
+        assert!(!follow(&mut endpoint, WithFailure, at(start + PATIENCE * 3)), "told once");
     }
 
     #[test]
@@ -255,12 +285,15 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..10 {
             endpoint.retry_at = None;
-            follow(&mut endpoint, Late, now);
+            follow(&mut endpoint, Late, (now, now));
             waits.push((endpoint.retry_at.unwrap() - now).num_milliseconds());
+            let before = (endpoint.unanswered, endpoint.retry_at);
+            follow(&mut endpoint, Late, (now, now));
+            assert_eq!((endpoint.unanswered, endpoint.retry_at), before, "two under way together are one");
         }
         assert!((2500..=5000).contains(&waits[0]), "{waits:?}");
         assert!(waits.iter().skip(7).all(|wait| (150_000..=300_000).contains(wait)), "{waits:?}");
-        follow(&mut endpoint, WithFailure, now);
+        follow(&mut endpoint, WithFailure, (now, now));
         assert_eq!((endpoint.retry_at, endpoint.unanswered), (None, 0), "a refusal is an answer");
         assert!(endpoint.failing_since.is_some());
     }
@@ -285,6 +318,25 @@ mod tests {
             [("/endpoint/url".to_owned(), Fault::BadUrl), kind.clone()]
         );
         assert_eq!(faults("", false), [("/endpoint/url".to_owned(), Fault::Required), kind]);
+    }
+
+    #[test]
+    fn a_name_that_is_almost_a_built_in_event_is_refused() {
+        assert_eq!(misnamed("invoice.payed"), Some("invoice"));
+        for fine in ["invoice.paid", "quote.fase_changed", "order.shipped", "custom.invoice", "paid"] {
+            assert_eq!(misnamed(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_reads_what_it_was_made_with_as_far_as_its_key_has_that() {
+        let some = |scopes: &[&str]| Some(scopes.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let scopes = |made, told| Binding { key: "k".into(), scopes: made, told }.scopes();
+        assert_eq!(scopes(None, None), None);
+        assert_eq!(scopes(some(&["a", "b"]), None), some(&["a", "b"]));
+        assert_eq!(scopes(some(&["a", "b"]), some(&["b", "c"])), some(&["b"]));
+        assert_eq!(scopes(None, some(&["b"])), some(&["b"]), "one of before, whose key is known since");
+        assert_eq!(scopes(some(&["a"]), some(&[])), some(&[]), "revoked");
     }
 
     #[test]

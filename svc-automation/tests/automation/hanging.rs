@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chassis::testing::{self, TestCaller, eventually};
 use chrono::TimeDelta;
-use proto::automation::{
-    CreateWebhookEndpointRequest, TriggerInput, TriggerRequest, WebhookEndpointInput,
-};
+use proto::automation::{CreateWebhookEndpointRequest, TriggerInput, TriggerRequest, WebhookEndpointInput};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -117,7 +115,8 @@ async fn what_waits_with_its_endpoint_goes_when_that_is_tried_again() {
     world.fire("a.b", &json!({"order": "after"})).await;
     world.service = Some(world.another().await);
     eventually("both wait until then", async || {
-        let sql = "select count(*) from automation.webhook_delivery delivery, automation.webhook_endpoint endpoint
+        let sql =
+            "select count(*) from automation.webhook_delivery delivery, automation.webhook_endpoint endpoint
                    where delivery.next_at = endpoint.retry_at";
         world.count(sql).await == 2
     })

@@ -8,6 +8,7 @@ mod events;
 mod flows;
 mod hanging;
 mod purges;
+mod readers;
 mod restarts;
 mod schedules;
 mod steps;

@@ -11,6 +11,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use crate::Error;
+use crate::event::readers::Reader;
 use crate::pump::{Begun, Thing};
 use crate::webhook::Delivery;
 
@@ -51,10 +52,18 @@ pub(in crate::webhook) async fn list_deliveries(
     connection: &mut PgConnection,
     account: AccountId,
     endpoint: Uuid,
+    reader: &Reader,
     (now, page): (DateTime<Utc>, Page),
 ) -> Result<(Vec<Delivery>, PageMeta), Error> {
     let mut list = List::new(account, "automation.webhook_delivery", delivery_columns!(), Total::Matching);
     list.equals("endpoint_id", endpoint).between("created_at", Some(now - KEPT), None);
+    list.matching(|values| {
+        let (account, readable) = (values.bind(account), reader.condition(values));
+        format!(
+            "event_id is null or exists (select from automation.event event \
+             where event.account_id = {account} and event.id = event_id and ({readable}))"
+        )
+    });
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -12,20 +12,32 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::Endpoint;
+use super::{Binding, Endpoint};
 use crate::Error;
+use crate::event::readers::Reader;
 use crate::outside::Secret;
 
 pub(crate) use deliveries::purge;
 pub(super) use deliveries::{
-    abandon_orphans, find_delivery, find_delivery_locked, find_due, insert_deliveries, list_deliveries, put_off,
-    put_off_silent, resume, update_delivery,
+    abandon_orphans, find_delivery, find_delivery_locked, find_due, insert_deliveries, list_deliveries,
+    put_off, put_off_silent, resume, update_delivery,
 };
+
+/// The last one: what the gateway has told of the key.
+macro_rules! binding_columns {
+    () => {
+        "key_id, scopes, (select told.scopes from automation.key_scopes told \
+         where told.account_id = webhook_endpoint.account_id and told.key_id = webhook_endpoint.key_id) as told"
+    };
+}
 
 macro_rules! endpoint_columns {
     () => {
-        "id, url, description, types, active, notify_email, secret, old_secret, old_secret_until, failing_since, \
-         unanswered, retry_at, disabled_reason, created_at, updated_at"
+        concat!(
+            "id, url, description, types, active, notify_email, secret, old_secret, old_secret_until, failing_since, \
+         unanswered, retry_at, disabled_reason, created_at, updated_at, ",
+            binding_columns!()
+        )
     };
 }
 
@@ -49,6 +61,7 @@ impl FromRow<'_, PgRow> for Endpoint {
             disabled_reason: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
+            binding: Binding { key: columns.take()?, scopes: columns.take()?, told: columns.take()? },
         })
     }
 }
@@ -90,12 +103,30 @@ pub(super) async fn find_locked(
 }
 
 /// What decides whether and when an endpoint is told of an event.
-#[derive(FromRow)]
 pub(super) struct Active {
     pub id: Uuid,
     /// Empty: all events.
     pub types: Vec<String>,
     pub retry_at: Option<DateTime<Utc>>,
+    binding: Binding,
+}
+
+impl Active {
+    pub fn reader(&self) -> Reader {
+        self.binding.reader()
+    }
+}
+
+impl FromRow<'_, PgRow> for Active {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            id: columns.take()?,
+            types: columns.take()?,
+            retry_at: columns.take()?,
+            binding: Binding { key: columns.take()?, scopes: columns.take()?, told: columns.take()? },
+        })
+    }
 }
 
 /// Active endpoints.
@@ -103,8 +134,11 @@ pub(super) async fn list_active(
     connection: &mut PgConnection,
     account: AccountId,
 ) -> Result<Vec<Active>, Error> {
-    let sql = "select id, types, retry_at from automation.webhook_endpoint
-               where account_id = $1 and active order by id";
+    let sql = concat!(
+        "select id, types, retry_at, ",
+        binding_columns!(),
+        " from automation.webhook_endpoint where account_id = $1 and active order by id"
+    );
     Ok(sqlx::query_as(sql).bind(account).fetch_all(connection).await?)
 }
 
@@ -117,12 +151,12 @@ pub(super) async fn put(
     sqlx::query(
         "insert into automation.webhook_endpoint
             (account_id, id, url, description, types, active, notify_email, secret, old_secret, old_secret_until,
-             failing_since, disabled_reason, created_at, updated_at, unanswered, retry_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+             failing_since, disabled_reason, created_at, updated_at, unanswered, retry_at, key_id, scopes)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
          on conflict (account_id, id) do update set
             url = $3, description = $4, types = $5, active = $6, notify_email = $7, secret = $8, old_secret = $9,
             old_secret_until = $10, failing_since = $11, disabled_reason = $12, updated_at = $14,
-            unanswered = $15, retry_at = $16",
+            unanswered = $15, retry_at = $16, key_id = $17, scopes = $18",
     )
     .bind(account)
     .bind(endpoint.id)
@@ -140,6 +174,34 @@ pub(super) async fn put(
     .bind(endpoint.updated_at)
     .bind(endpoint.unanswered)
     .bind(endpoint.retry_at)
+    .bind(&endpoint.binding.key)
+    .bind(&endpoint.binding.scopes)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// How many endpoints an account has.
+pub(super) async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
+    let sql = "select count(*) from automation.webhook_endpoint where account_id = $1";
+    Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
+}
+
+/// Keeps what a key may do.
+pub(super) async fn put_key_scopes(
+    connection: &mut PgConnection,
+    account: AccountId,
+    (key, scopes): (&str, &[String]),
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into automation.key_scopes (account_id, key_id, scopes, updated_at) values ($1, $2, $3, $4)
+         on conflict (account_id, key_id) do update set scopes = $3, updated_at = $4",
+    )
+    .bind(account)
+    .bind(key)
+    .bind(scopes)
+    .bind(now)
     .execute(connection)
     .await?;
     Ok(())
