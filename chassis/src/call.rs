@@ -20,6 +20,8 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub const CARRIED_FAULTS: &str = "x-faults-bin";
 /// Set on a read of which nobody gets more than the headers.
 pub const HEAD_ONLY: &str = "x-head-only";
+/// Set by a caller who takes an answer as a stream; see `admin.api.v1.HttpBody`.
+pub const BODY_STREAM: &str = "x-body-stream";
 /// Set on the response of a repeated write.
 pub const REPLAY: &str = "x-idempotent-replay";
 
@@ -27,6 +29,11 @@ pub const REPLAY: &str = "x-idempotent-replay";
 /// looked at what it answers.
 pub fn is_head_only(metadata: &MetadataMap) -> bool {
     metadata.contains_key(HEAD_ONLY)
+}
+
+/// Whether the caller takes an answer as a stream. Whoever was built when there were none gets it in one message.
+pub fn takes_stream(metadata: &MetadataMap) -> bool {
+    metadata.contains_key(BODY_STREAM)
 }
 
 /// What the server knows about a call; put into the request's extensions before the handler runs.

@@ -4,6 +4,8 @@
 //! the service's name, the account and what a [`Key`] can hold, so that no input ever becomes part of one. What kind
 //! of file it is, and how it is called, is for the service's own tables.
 
+mod reading;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -17,12 +19,15 @@ use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
 use proto::api::Problem;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::account::AccountId;
 use crate::config::ServiceSettings;
 use crate::error::Error;
 use crate::service::chain;
+
+pub use reading::{HttpBodies, Reading};
 
 /// For connecting to S3, for one request, and for a request with its repeats.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -103,6 +108,8 @@ pub struct Files {
     service: &'static str,
     place: Place,
     max_bytes: usize,
+    /// Files that are being read piece by piece.
+    readings: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
@@ -122,7 +129,8 @@ impl Files {
         } else {
             Place::Bucket(bucket(settings)?)
         };
-        Ok(Self { service, place, max_bytes: settings.files_max_bytes })
+        let readings = Arc::new(Semaphore::new(reading::MAX_READINGS));
+        Ok(Self { service, place, max_bytes: settings.files_max_bytes, readings })
     }
 
     /// The largest file that is taken in from outside.
@@ -164,6 +172,17 @@ impl Files {
         };
         match content {
             Ok(content) => Ok(Some(content)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+
+    /// The same piece by piece, for what is passed on.
+    pub async fn open_file(&self, key: &Key) -> Result<Option<Reading>, Error> {
+        let place = Arc::clone(&self.readings).try_acquire_owned().map_err(|_| busy())?;
+        let (store, path) = (self.store()?, key.path(self.service));
+        match store.head(&path).await {
+            Ok(found) => Reading::begin(store, path, found.size, place).await.map(Some),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(unreachable(&error)),
         }
@@ -253,6 +272,10 @@ fn unreachable(error: &(dyn std::error::Error + 'static)) -> Error {
     away()
 }
 
+fn busy() -> Error {
+    Error::problem(Problem::Unavailable, "Too many files are on their way. Repeat the request in a moment.")
+}
+
 fn away() -> Error {
     Error::problem(
         Problem::Unavailable,
@@ -269,7 +292,8 @@ mod tests {
     }
 
     fn files(service: &'static str) -> Files {
-        Files { service, place: Place::Folder(PathBuf::new(), Arc::default()), max_bytes: 1 }
+        let (place, readings) = (Place::Folder(PathBuf::new(), Arc::default()), Arc::new(Semaphore::new(1)));
+        Files { service, place, max_bytes: 1, readings }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use chrono::{DateTime, NaiveDate, Utc};
+use futures::TryStreamExt;
 use proto::api::{Fault, PageMeta};
 use proto::{At, Faults};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -13,7 +14,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Ro
 
 use crate::account::AccountId;
 use crate::error::Error;
-use crate::paging::Page;
+use crate::paging::{MAX_PAGE_BYTES, Page};
 use crate::totals;
 
 /// From this offset on, a page of the default order starts at the day that the counters point to.
@@ -177,7 +178,8 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Fetches a page. One round trip; a second one, before it, for pages deep in a counted list.
+    /// Fetches a page, cut where its entries become too long for one answer. One round trip; a second one, before it, for
+    /// pages deep in a counted list.
     pub async fn fetch<R>(
         mut self,
         connection: &mut PgConnection,
@@ -195,12 +197,26 @@ impl<'a> List<'a> {
             offset -= start.skipped;
         }
         let (sql, values) = self.statement(page.size(), offset);
-        let rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(connection).await?;
-        let total = rows.first().map_or(Ok(0), |row| row.try_get("total"))?;
-        let found =
-            rows.iter().filter(|row| row.try_get::<Option<bool>, _>("found").ok().flatten() == Some(true));
-        let entries = found.map(R::from_row).collect::<Result<_, _>>()?;
-        Ok((entries, page.meta(total)))
+        let mut rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch(connection);
+        let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, 0, None);
+        while let Some(row) = rows.try_next().await? {
+            total = row.try_get("total")?;
+            if fit.is_some() || row.try_get::<Option<bool>, _>("found")? != Some(true) {
+                continue;
+            }
+            bytes += size(&row);
+            if bytes > MAX_PAGE_BYTES && !entries.is_empty() {
+                fit = Some(entries.len());
+            } else {
+                entries.push(R::from_row(&row)?);
+            }
+        }
+        let mut meta = page.meta(total);
+        meta.cut = fit.map(|fit| page.cut(i64::try_from(fit).unwrap_or(i64::MAX)));
+        if let Some(cut) = &meta.cut {
+            entries.truncate(usize::try_from(cut.per_page).unwrap_or(usize::MAX));
+        }
+        Ok((entries, meta))
     }
 
     fn counted_newest(&self) -> Option<&'a str> {
@@ -257,6 +273,12 @@ impl<'a> List<'a> {
         );
         (sql, values.arguments)
     }
+}
+
+/// What a row has in bytes.
+fn size(row: &PgRow) -> usize {
+    let columns = (0..row.len()).filter_map(|index| row.try_get_raw(index).ok());
+    columns.map(|value| value.as_bytes().map_or(0, <[u8]>::len)).sum()
 }
 
 /// The values of a statement, each known by its placeholder.

@@ -1,9 +1,11 @@
 //! Pages of a list: which one is asked for, and what its `meta` says.
 
-use proto::api::PageMeta;
+use proto::api::{PageCut, PageMeta};
 
 const DEFAULT_SIZE: i64 = 25;
 const MAX_SIZE: i64 = 100;
+/// What the entries of a page may have together, as they are stored. As JSON it can be six times as much.
+pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
 /// A page that was asked for. Numbers below 1 never get here: the contract's checks refuse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,17 @@ impl Page {
             per_page: self.size,
             total,
             pages: total / self.size + i64::from(total % self.size > 0),
+            cut: None,
         }
+    }
+
+    /// Where a page ends of whose entries only the first `fit` fit: so that whoever reads on in steps of that size comes
+    /// by every entry once.
+    pub fn cut(self, fit: i64) -> PageCut {
+        let divides = |size: &i64| self.size % size == 0;
+        let per_page = (1..=fit.clamp(1, MAX_SIZE)).rev().find(divides).unwrap_or(1);
+        let steps = (self.number - 1).saturating_mul(self.size / per_page);
+        PageCut { per_page, page: steps.saturating_add(2) }
     }
 }
 
@@ -50,6 +62,21 @@ mod tests {
         assert_eq!((meta.page, meta.per_page, meta.total, meta.pages), (3, 10, 21, 3));
         assert_eq!(Page::new(None, None).meta(0).pages, 0);
         assert_eq!(Page::new(None, None).meta(50).pages, 2);
+    }
+
+    #[test]
+    fn a_cut_page_ends_where_a_page_of_a_smaller_size_ends() {
+        let cut = |page, size, fit| {
+            let cut = Page::new(Some(page), Some(size)).cut(fit);
+            (cut.per_page, cut.page)
+        };
+        assert_eq!(cut(1, 100, 70), (50, 2));
+        assert_eq!(cut(3, 100, 15), (10, 22), "200 entries before it are 20 pages of 10");
+        assert_eq!(cut(2, 97, 96), (1, 99));
+        assert_eq!(cut(1, 25, 0), (1, 2), "one entry is always shown");
+        assert_eq!(cut(i64::MAX, 100, 1), (1, i64::MAX));
+        let whole = Page::whole(10_000).cut(7_000);
+        assert_eq!((whole.per_page, whole.page), (100, 2), "no larger than what can be asked for");
     }
 
     #[test]

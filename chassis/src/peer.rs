@@ -13,7 +13,7 @@ use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use crate::bytes_codec::AsBytes;
 use crate::config::PeerAddress;
@@ -28,6 +28,11 @@ const ALTERNATIVE: char = '|';
 /// Faults of a large body travel among the headers, in both directions.
 pub(crate) const MAX_HEADERS: u32 = 1 << 20;
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// What a replica may send of one answer before we have read it: an answer that nobody reads costs no more than this.
+const STREAM_WINDOW: u32 = 64 << 10;
+/// The same of all answers on one connection together: large enough that answers which are not read never keep others
+/// from coming.
+const CONNECTION_WINDOW: u32 = 1024 * STREAM_WINDOW;
 
 /// The services this process can call, by name.
 #[derive(Clone, Default)]
@@ -112,23 +117,48 @@ impl Peer {
         most: usize,
     ) -> Result<Response<Bytes>, Status> {
         let replica = self.choose();
-        let mut grpc = Grpc::new(replica.channel.clone()).max_decoding_message_size(most);
-        let mut request = Request::from_parts(metadata, tonic::Extensions::default(), message);
-        request.set_timeout(timeout);
-        let answer = match grpc.ready().await {
-            Ok(()) => grpc.unary(request, path, AsBytes).await,
-            Err(error) => {
-                let mut status = Status::unavailable("the service cannot be reached");
-                status.set_source(Arc::new(error));
-                Err(status)
-            }
+        let answer = async {
+            let (mut grpc, request) = prepare(&replica, message, metadata, timeout, most).await?;
+            grpc.unary(request, path, AsBytes).await
         };
-        // The next attempt, of this and of every other request, goes elsewhere.
-        if answer.as_ref().is_err_and(is_transport) {
-            replica.failed();
-        }
-        answer
+        replica.judge(answer.await)
     }
+
+    /// The same for an rpc that answers with a stream. `timeout` is for its beginning, not for all of it; `most` is the
+    /// size of one message.
+    pub async fn stream(
+        &self,
+        path: PathAndQuery,
+        message: Bytes,
+        metadata: MetadataMap,
+        timeout: Duration,
+        most: usize,
+    ) -> Result<Response<Streaming<Bytes>>, Status> {
+        let replica = self.choose();
+        let answer = async {
+            let (mut grpc, request) = prepare(&replica, message, metadata, timeout, most).await?;
+            grpc.server_streaming(request, path, AsBytes).await
+        };
+        replica.judge(answer.await)
+    }
+}
+
+async fn prepare(
+    replica: &Choice,
+    message: Bytes,
+    metadata: MetadataMap,
+    timeout: Duration,
+    most: usize,
+) -> Result<(Grpc<Channel>, Request<Bytes>), Status> {
+    let mut grpc = Grpc::new(replica.channel.clone()).max_decoding_message_size(most);
+    let mut request = Request::from_parts(metadata, tonic::Extensions::default(), message);
+    request.set_timeout(timeout);
+    grpc.ready().await.map_err(|error| {
+        let mut status = Status::unavailable("the service cannot be reached");
+        status.set_source(Arc::new(error));
+        status
+    })?;
+    Ok((grpc, request))
 }
 
 struct Target {
@@ -170,6 +200,8 @@ impl Target {
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
             .http2_max_header_list_size(MAX_HEADERS)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_while_idle(true);
         match &self.tls {

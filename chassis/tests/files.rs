@@ -5,7 +5,8 @@
 use chassis::files::{Files, Key};
 use chassis::testing::{self, S3Server, service_settings};
 use chassis::{AccountId, Error};
-use proto::api::Problem;
+use futures::TryStreamExt;
+use proto::api::{HttpBody, Problem};
 use uuid::Uuid;
 
 fn on_disk(folder: &std::path::Path) -> Files {
@@ -14,6 +15,19 @@ fn on_disk(folder: &std::path::Path) -> Files {
 
 fn is_unavailable<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Problem { problem: Problem::Unavailable, .. }))
+}
+
+/// The same bytes in small messages, or in one.
+async fn reads_it_in_parts(files: &Files, key: &Key, content: &[u8]) {
+    for streamed in [true, false] {
+        let reading = files.open_file(key).await.unwrap().unwrap();
+        let answer = reading.answer(HttpBody::default(), streamed).await.unwrap();
+        let messages: Vec<HttpBody> = answer.into_inner().try_collect().await.unwrap();
+        assert_eq!(messages[0].length, content.len() as u64);
+        assert!(messages.iter().all(|message| !streamed || message.data.len() <= 64 << 10));
+        let parts: Vec<&[u8]> = messages.iter().map(|message| &message.data[..]).collect();
+        assert!(parts.concat() == content && (streamed || parts.len() == 1));
+    }
 }
 
 /// The facts that hold wherever the files are.
@@ -38,7 +52,15 @@ async fn keeps_what_it_is_given(files: &Files) {
     for (number, other) in others.iter().enumerate() {
         assert_eq!(files.get(other).await.unwrap().unwrap()[..2], [u8::try_from(number).unwrap(); 2]);
     }
-    files.put(&Key::of_content(account, "empty", b""), "").await.unwrap();
+    let empty = Key::of_content(account, "empty", b"");
+    files.put(&empty, "").await.unwrap();
+    reads_it_in_parts(files, &empty, b"").await;
+    // More than one piece of what is read at once, and not a whole number of them.
+    let long: Vec<u8> = (0..600_001_u32).map(|place| u8::try_from(place / 999 % 251).unwrap()).collect();
+    let long_key = Key::of_content(account, "long", &long);
+    files.put(&long_key, long.clone()).await.unwrap();
+    reads_it_in_parts(files, &long_key, &long).await;
+    assert!(files.open_file(&key.clone().number(99)).await.unwrap().is_none());
     files.delete(&key).await.unwrap();
     files.delete(&key).await.unwrap();
     assert_eq!(files.get(&key).await.unwrap(), None);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use http::uri::PathAndQuery;
 use http::{HeaderName, Method};
-use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{DescriptorPool, MethodDescriptor};
 use proto::api::{Access, MethodPolicy, RateClass};
 use proto::google::api::HttpRule;
 use proto::google::api::http_rule::Pattern;
@@ -51,8 +51,10 @@ pub struct Operation {
 pub enum Answer {
     /// As `{"data": …, "meta": …}`.
     Envelope(ResponsePlan),
-    /// The service's `admin.api.v1.HttpBody` as it is: a page, a file, a redirect.
+    /// The service's `admin.api.v1.HttpBody` as it is: a page, a redirect.
     HttpBody,
+    /// The same as a stream: a file.
+    Stream,
 }
 
 impl Operation {
@@ -64,7 +66,7 @@ impl Operation {
     pub fn envelope(&self) -> Option<&ResponsePlan> {
         match &self.response {
             Answer::Envelope(plan) => Some(plan),
-            Answer::HttpBody => None,
+            Answer::HttpBody | Answer::Stream => None,
         }
     }
 
@@ -131,8 +133,8 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
         (None, _) => return Err("is public but has no route; add option (google.api.http)".to_owned()),
         (Some(rule), Access::Key | Access::Public) => rule,
     };
-    if method.is_client_streaming() || method.is_server_streaming() {
-        return Err("a public rpc cannot stream; answer with one message".to_owned());
+    if method.is_client_streaming() {
+        return Err("a public rpc takes no stream; take one message".to_owned());
     }
     if !matches!(policy.success, 200 | 201 | 204) {
         return Err("its policy needs `success`: 200, 201 or 204".to_owned());
@@ -148,7 +150,7 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
     let request = RequestPlan::of(&method.input(), &variables, &rule.body, policy.needs_a_field)
         .map_err(|refusal| refusal.to_string())?;
     let signature = signature(&policy, &request)?;
-    let response = answer(&method.output(), &policy)?;
+    let response = answer(method, &policy)?;
     let grpc_path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     Ok(Some(Operation {
         name: method.full_name().to_owned(),
@@ -189,17 +191,21 @@ fn signature(policy: &MethodPolicy, request: &RequestPlan) -> Result<Option<Head
     }
 }
 
-fn answer(output: &MessageDescriptor, policy: &MethodPolicy) -> Result<Answer, String> {
-    let has_type = !policy.media_type.is_empty();
+fn answer(method: &MethodDescriptor, policy: &MethodPolicy) -> Result<Answer, String> {
+    let (output, has_type) = (method.output(), !policy.media_type.is_empty());
     match (output.full_name() == HTTP_BODY, has_type) {
         (true, false) => Err("answers with HttpBody; its policy needs `media_type`".to_owned()),
         (true, true) if policy.success == 204 => {
             Err("answers with HttpBody; its policy needs `success` 200 or 201".to_owned())
         }
+        (true, true) if method.is_server_streaming() => Ok(Answer::Stream),
         (true, true) => Ok(Answer::HttpBody),
         (false, true) => Err("its policy has `media_type`; answer with HttpBody or remove it".to_owned()),
+        (false, false) if method.is_server_streaming() => {
+            Err("a public rpc streams nothing but HttpBody; answer with one message".to_owned())
+        }
         (false, false) => {
-            let plan = ResponsePlan::of(output, policy.success).map_err(|refusal| refusal.to_string())?;
+            let plan = ResponsePlan::of(&output, policy.success).map_err(|refusal| refusal.to_string())?;
             Ok(Answer::Envelope(plan))
         }
     }

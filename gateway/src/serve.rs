@@ -14,7 +14,7 @@ use tonic::service::RoutesBuilder;
 
 use crate::accounts::Accounts;
 use crate::credentials::{ContextTokens, Credentials};
-use crate::http::{App, Cors, retry_budget, router, serve_http};
+use crate::http::{App, Budgets, Bulkhead, Cors, Upstreams, router, serve_http};
 use crate::keys::{Authenticator, KeptTokens, teller};
 use crate::limits::Limits;
 use crate::settings::Settings;
@@ -52,13 +52,17 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
     tokio::spawn(keys.clone().keep_noting_uses());
     let limits = Arc::new(Limits::new(settings));
     tokio::spawn(Arc::clone(&limits).keep_clean(runtime.clock.clone()));
+    let upstreams = Upstreams::new(&runtime.peers);
+    let max_in_flight = settings.mesh.max_in_flight;
     Ok(App {
         runtime,
         keys,
         limits,
-        retry_budget: retry_budget(),
+        places: Bulkhead::new(max_in_flight, upstreams.count()),
+        upstreams,
         deadline: settings.mesh.deadline(),
-        room: Semaphore::new(settings.mesh.max_in_flight),
+        admissions: Semaphore::new(max_in_flight),
+        budgets: Budgets::new(settings.max_bytes_in, settings.max_bytes_out),
         cors: Cors::new(&settings.cors_origins)?,
         public_tokens: KeptTokens::default(),
         trust_forwarded: settings.trust_forwarded,

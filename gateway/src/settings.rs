@@ -40,6 +40,15 @@ pub struct Settings {
     #[arg(long, env = "FAILED_AUTH_PER_MINUTE", default_value_t = 120, global = true)]
     pub failed_auth_per_minute: u32,
 
+    /// Bytes of request bodies that may be held at once; a quarter of it for each client address
+    #[arg(long, env = "MAX_BYTES_IN", default_value_t = 64 << 20, value_parser = bytes, global = true)]
+    pub max_bytes_in: usize,
+
+    /// Bytes of answers that may be held unwritten at once: a quarter for lists and the like, three quarters for
+    /// downloads (256 KiB each); of both a quarter for each client address
+    #[arg(long, env = "MAX_BYTES_OUT", default_value_t = 64 << 20, value_parser = bytes, global = true)]
+    pub max_bytes_out: usize,
+
     /// Web pages that may call the API: origins, comma-separated, or * for any
     #[arg(long, env = "CORS_ORIGINS", value_delimiter = ',', default_value = "*", global = true)]
     pub cors_origins: Vec<String>,
@@ -47,4 +56,12 @@ pub struct Settings {
     /// Take the client's address from X-Forwarded-For; only behind a proxy that sets it
     #[arg(long, env = "TRUST_FORWARDED", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true, global = true)]
     pub trust_forwarded: bool,
+}
+
+/// At least what one download takes.
+fn bytes(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(bytes) if bytes >= 1 << 20 => Ok(bytes),
+        _ => Err("must be a number of bytes, at least 1048576".to_owned()),
+    }
 }

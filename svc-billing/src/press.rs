@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chassis::files::{Files, Key};
+use chassis::files::{Files, Key, Reading};
 use chassis::{Account, AccountId, Db, Event, Tx, error};
 use chrono::SecondsFormat;
 use render::text::file_name;
@@ -55,6 +55,16 @@ impl Press {
         self.db.note(account, &self.stored(&key, full, made.len()), tell).await?;
         self.files.put(&key, made.clone()).await?;
         Ok(made)
+    }
+
+    /// The same for whoever passes it on: read from the store as it is taken, where it is kept.
+    pub async fn open_pdf(&self, account: &Account, full: &Full) -> Result<Reading, Error> {
+        if full.record.is_final
+            && let Some(kept) = self.files.open_file(&key(account.id, full)).await?
+        {
+            return Ok(kept);
+        }
+        Ok(Reading::of(self.pdf(account, full).await?))
     }
 
     fn stored(&self, key: &Key, full: &Full, size: usize) -> Stored {

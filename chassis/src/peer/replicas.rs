@@ -14,7 +14,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::Target;
+use super::{Target, is_transport};
 use crate::service::chain;
 
 /// A replica that is to stop must drain for longer than this (`DRAIN_MS`) for all callers to have left it.
@@ -50,6 +50,15 @@ impl Choice {
     /// The only one there is.
     pub(super) fn only(channel: Channel) -> Self {
         Self { channel, away: None }
+    }
+
+    /// Hands on the answer of a call. Where it failed on its way, the next attempt, of this and of every other request,
+    /// goes elsewhere.
+    pub(super) fn judge<T>(&self, answer: Result<T, Status>) -> Result<T, Status> {
+        if answer.as_ref().is_err_and(is_transport) {
+            self.failed();
+        }
+        answer
     }
 
     /// The call failed on its way: until this replica is known to be back, the others are asked.

@@ -51,6 +51,8 @@ pub struct Field {
     pub json_key: Vec<u8>,
     /// What the JSON of a response shows when the field is absent.
     pub absent: Vec<u8>,
+    /// Shows nothing then, not even its name.
+    pub left_out: bool,
 }
 
 #[derive(Debug)]
@@ -146,7 +148,7 @@ impl Shape {
     /// The JSON of the message when all its fields are absent.
     pub fn empty_json(&self) -> Vec<u8> {
         let mut json = Vec::new();
-        for field in &self.fields {
+        for field in self.fields.iter().filter(|field| !field.left_out) {
             json.extend_from_slice(&field.json_key);
             json.extend_from_slice(&field.absent);
         }
@@ -192,6 +194,9 @@ impl Field {
             Kind::Text | Kind::Percentage | Kind::Bytes | Kind::Enum(_) | Kind::Timestamp => b"\"\"".to_vec(),
             Kind::Message(shape) => shape.empty_json(),
         };
+        if policy.left_out && index == 0 {
+            return refuse("the first field is never left out; declare it later");
+        }
         let mut json_key = vec![if index == 0 { b'{' } else { b',' }];
         put_string(field.name(), &mut json_key);
         json_key.push(b':');
@@ -203,6 +208,7 @@ impl Field {
             optional,
             json_key,
             absent,
+            left_out: policy.left_out,
         })
     }
 

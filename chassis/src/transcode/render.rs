@@ -163,8 +163,12 @@ impl<'a> Renderer<'a, '_> {
             part = next.map(|next| self.link(next));
         }
         for (index, field) in shape.fields.iter().enumerate() {
+            let slot = self.slots[base + index];
+            if field.left_out && matches!(slot, Slot::Absent) {
+                continue;
+            }
             self.out.extend_from_slice(&field.json_key);
-            self.field(field, self.slots[base + index])?;
+            self.field(field, slot)?;
         }
         if shape.fields.is_empty() {
             self.out.push(b'{');

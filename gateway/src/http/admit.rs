@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 use proto::api::{Problem, RateClass};
 
+use super::bulkhead::Party;
 use super::problem::Refusal;
 use super::{App, public};
 use crate::contract::Operation;
@@ -22,6 +23,14 @@ pub enum Admitted {
 }
 
 impl Admitted {
+    /// Whose places in the service its request takes.
+    pub fn party(&self, from: IpAddr) -> Party {
+        match self {
+            Self::Key(caller) => Party::Account(caller.account.id),
+            Self::Public => Party::Address(from),
+        }
+    }
+
     /// The context token for the call to the service.
     pub fn context_token(&self, app: &App, service: &str) -> HeaderValue {
         match self {

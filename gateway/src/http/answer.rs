@@ -8,30 +8,49 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use proto::api::{HttpBody, Problem};
 
+use super::budget::{Budget, Owner, Reserved, SMALL};
+use super::download::{self, Download};
 use super::problem::Refusal;
 use crate::contract::Operation;
 use crate::pages::NO_CONTENT_POLICY;
 use crate::transcode::ResponsePlan;
 
+/// Counts what goes out, for whoever it goes to.
+#[derive(Clone, Copy)]
+pub struct Counted<'a>(pub &'a Budget, pub Owner);
+
+impl Counted<'_> {
+    /// Room for so many bytes; none is needed for a few.
+    async fn room(&self, bytes: usize) -> Result<Option<Reserved>, Refusal> {
+        if bytes < SMALL {
+            return Ok(None);
+        }
+        Ok(Some(self.0.wait_for(self.1, bytes).await?))
+    }
+}
+
 /// `{"data": …, "meta": …}`. `path` has the raw values of the path's variables.
-pub fn envelope(
+pub async fn envelope(
     operation: &Operation,
     plan: &ResponsePlan,
     answer: &tonic::Response<Bytes>,
     path: &[(&str, &str)],
+    counted: Counted<'_>,
 ) -> Result<Response, Refusal> {
     let wire = answer.get_ref();
-    let mut json = Vec::with_capacity(wire.len() * 2 + 256);
+    // For both forms of it at first, and then for what is left.
+    let reserved = counted.room(wire.len() * 2).await?;
+    let mut json = Vec::with_capacity(wire.len() + wire.len() / 4 + 256);
     plan.render(wire, &mut json).map_err(|error| unusable(operation, &error))?;
     let has_body = plan.has_body();
-    let mut response =
-        if has_body { Body::from(json).into_response() } else { Body::empty().into_response() };
+    let body = if has_body { Body::from(held(reserved, json)) } else { Body::empty() };
+    let mut response = body.into_response();
     *response.status_mut() = success(operation);
     let headers = response.headers_mut();
     if has_body {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    mark_replay(answer, headers);
+    mark_replay(is_replay(answer), headers);
     let location = plan.data_id(wire).and_then(|id| operation.location_of(path, id));
     if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
         headers.insert(header::LOCATION, location);
@@ -39,20 +58,73 @@ pub fn envelope(
     Ok(response)
 }
 
-/// A page, a file or a redirect, as the service made it. What it leaves open is answered on the safe side.
-pub fn http_body(operation: &Operation, answer: tonic::Response<Bytes>) -> Result<Response, Refusal> {
-    let mut headers = HeaderMap::with_capacity(8);
-    mark_replay(&answer, &mut headers);
-    let body = HttpBody::decode(answer.into_inner()).map_err(|error| unusable(operation, &error))?;
+/// The content, counted until it is written.
+fn held(reserved: Option<Reserved>, content: Vec<u8>) -> Bytes {
+    let Some(mut reserved) = reserved else { return content.into() };
+    reserved.set(content.capacity());
+    reserved.attach(content)
+}
+
+/// A page or a redirect, as the service made it.
+pub async fn http_body(
+    operation: &Operation,
+    answer: tonic::Response<Bytes>,
+    counted: Counted<'_>,
+) -> Result<Response, Refusal> {
+    let reserved = counted.room(answer.get_ref().len()).await?;
+    let replay = is_replay(&answer);
+    let mut body = HttpBody::decode(answer.into_inner()).map_err(|error| unusable(operation, &error))?;
+    let data = std::mem::take(&mut body.data);
+    let (status, headers) = head(operation, body, data.is_empty(), replay)?;
+    let data = match reserved {
+        Some(reserved) => reserved.attach(data),
+        None => data,
+    };
+    let content = if carries(status) { Body::from(data) } else { Body::empty() };
+    Ok((status, headers, content).into_response())
+}
+
+/// A file, passed on as it comes.
+pub fn download(
+    operation: &Operation,
+    answer: tonic::Response<Download>,
+    reserved: Reserved,
+) -> Result<Response, Refusal> {
+    let replay = is_replay(&answer);
+    let Download { head: mut body, rest } = answer.into_inner();
+    let (data, length) = (std::mem::take(&mut body.data), body.length);
+    let (status, mut headers) = head(operation, body, data.is_empty() && length == 0, replay)?;
+    if !carries(status) {
+        return Ok((status, headers).into_response());
+    }
+    // A service that does not stream yet tells no length.
+    if length > 0 || data.is_empty() {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    Ok((status, headers, download::body(data, length, rest, reserved)).into_response())
+}
+
+/// Not every status has content.
+fn carries(status: StatusCode) -> bool {
+    !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// Status and headers as the service set them. What it leaves open is answered on the safe side.
+fn head(
+    operation: &Operation,
+    body: HttpBody,
+    is_empty: bool,
+    replay: bool,
+) -> Result<(StatusCode, HeaderMap), Refusal> {
+    let mut headers = HeaderMap::with_capacity(10);
+    mark_replay(replay, &mut headers);
     let status = match u16::try_from(body.status) {
         Ok(0) => success(operation),
         // An interim status (1xx) is none of an answer.
         Ok(code @ 200..=599) => StatusCode::from_u16(code).map_err(|error| unusable(operation, &error))?,
         _ => return Err(unusable(operation, &format_args!("the status {}", body.status))),
     };
-    let carries =
-        !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED);
-    let fallback = if body.data.is_empty() || !carries { "" } else { "application/octet-stream" };
+    let fallback = if is_empty || !carries(status) { "" } else { "application/octet-stream" };
     for (name, value, otherwise) in [
         (header::CONTENT_TYPE, body.content_type, fallback),
         (header::CONTENT_DISPOSITION, body.disposition, ""),
@@ -64,8 +136,7 @@ pub fn http_body(operation: &Operation, answer: tonic::Response<Bytes>) -> Resul
     ] {
         insert(&mut headers, name, value, otherwise).map_err(|error| unusable(operation, &error))?;
     }
-    let content = if carries { Body::from(body.data) } else { Body::empty() };
-    Ok((status, headers, content).into_response())
+    Ok((status, headers))
 }
 
 /// Nothing where there is neither a value nor something to put in its place.
@@ -89,8 +160,12 @@ fn success(operation: &Operation) -> StatusCode {
     code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::OK)
 }
 
-fn mark_replay(answer: &tonic::Response<Bytes>, headers: &mut HeaderMap) {
-    if answer.metadata().contains_key(REPLAY) {
+fn is_replay<T>(answer: &tonic::Response<T>) -> bool {
+    answer.metadata().contains_key(REPLAY)
+}
+
+fn mark_replay(replay: bool, headers: &mut HeaderMap) {
+    if replay {
         headers.insert("x-idempotent-replay", HeaderValue::from_static("true"));
     }
 }

@@ -1,12 +1,13 @@
 //! The body of a request: its size, its type, its bytes as JSON, or as they came with their signature.
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, Method, header};
 use http_body_util::{BodyExt, Limited};
 use prost::Message;
 use proto::api::{Problem, SignedBody};
 
+use super::budget::{Reserved, SMALL};
 use super::problem::Refusal;
 use crate::contract::Operation;
 use crate::transcode::form_as_json;
@@ -18,11 +19,17 @@ const MAX_SIGNATURE: usize = 1024;
 
 /// The body as `RequestPlan::bind` takes it, if the operation takes one: as JSON, unless it is signed. A public POST may
 /// also be a form: it is what a page sends.
-pub async fn read(operation: &Operation, headers: &HeaderMap, body: Body) -> Result<Option<Bytes>, Refusal> {
+/// What it takes is counted in `reserved`.
+pub async fn read(
+    operation: &Operation,
+    headers: &HeaderMap,
+    body: Body,
+    reserved: &mut Reserved,
+) -> Result<Option<Bytes>, Refusal> {
     if !operation.request.takes_body() {
         return Ok(None);
     }
-    let body = bounded(headers, body).await?;
+    let body = bounded(headers, body, reserved).await?;
     if let Some(name) = &operation.signature {
         return Ok(Some(signed(headers, name, body)));
     }
@@ -59,18 +66,29 @@ fn signed(headers: &HeaderMap, name: &HeaderName, data: Bytes) -> Bytes {
     SignedBody { signature, data }.encode_to_vec().into()
 }
 
-async fn bounded(headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reserved) -> Result<Bytes, Refusal> {
     let too_large =
         || Refusal::new(Problem::TooLarge, format!("The body must have at most {MAX_BODY} bytes."));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > MAX_BODY) {
         return Err(too_large());
     }
-    match Limited::new(body, MAX_BODY).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(Refusal::new(Problem::Malformed, "The body ended early.")),
+    let (mut body, mut read) = (Limited::new(body, MAX_BODY), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
+            Err(_) => return Err(Refusal::new(Problem::Malformed, "The body ended early.")),
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        // Counted as it comes and not as it is announced: what was never sent takes nothing from others. Nobody waits
+        // here, or all could wait for each other.
+        if read.len() + data.len() > SMALL {
+            reserved.grow(data.len())?;
+        }
+        read.extend_from_slice(&data);
     }
+    Ok(read.freeze())
 }
 
 /// Without its parameters.

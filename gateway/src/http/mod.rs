@@ -3,7 +3,10 @@
 mod admit;
 mod answer;
 mod body;
+mod budget;
+mod bulkhead;
 mod cors;
+mod download;
 mod operation;
 pub mod problem;
 mod public;
@@ -27,7 +30,6 @@ use chassis::server::Stage;
 use http::{HeaderValue, Request, StatusCode, header};
 use proto::api::Problem;
 use tokio::sync::{Semaphore, watch};
-use tower::retry::budget::TpsBudget;
 use tracing::Instrument;
 
 use self::problem::Refusal;
@@ -37,19 +39,24 @@ use crate::limits::Limits;
 use crate::readiness;
 use crate::serve::Runtime;
 
+pub use budget::Budget;
+pub use bulkhead::Bulkhead;
 pub use cors::Cors;
-pub use upstream::retry_budget;
+pub use upstream::Upstreams;
 
 /// What handlers work with.
 pub struct App {
     pub runtime: Runtime,
     pub keys: Authenticator,
     pub limits: Arc<Limits>,
-    pub retry_budget: TpsBudget,
+    pub upstreams: Upstreams,
     /// Longest time for a request.
     pub deadline: Duration,
-    /// Requests that may be in progress at once.
-    pub room: Semaphore,
+    /// Requests that may be looked at for their key at once.
+    pub admissions: Semaphore,
+    /// Requests that may be in progress at once, for each service.
+    pub places: Bulkhead,
+    pub budgets: Budgets,
     pub cors: Cors,
     /// The context tokens of requests without a key.
     pub public_tokens: KeptTokens,
@@ -57,6 +64,27 @@ pub struct App {
     pub trust_forwarded: bool,
     /// How far a stop has come.
     pub stop: watch::Receiver<Stage>,
+}
+
+/// What may be in flight, in bytes. Each is for itself: whoever reads no file keeps nobody from reading a list.
+pub struct Budgets {
+    /// Bodies of requests, until they are answered.
+    pub requests: Budget,
+    /// Answers that are there as a whole, until they are written.
+    pub answers: Budget,
+    /// Answers that are passed on as they come.
+    pub downloads: Budget,
+}
+
+impl Budgets {
+    /// `incoming` and `outgoing` are bytes.
+    pub fn new(incoming: usize, outgoing: usize) -> Self {
+        Self {
+            requests: Budget::new("requests", incoming),
+            answers: Budget::new("answers", outgoing / 4),
+            downloads: Budget::new("downloads", outgoing / 4 * 3),
+        }
+    }
 }
 
 type Shared = State<Arc<App>>;
@@ -103,7 +131,7 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
                             ClientOf(from): ClientOf,
                             request: Request<Body>| {
             let operation = Arc::clone(&operation);
-            async move { in_progress(&app, &operation, request, &id, from).await }
+            async move { measured(&app, &operation, request, &id, from).await }
         };
         // The contract knows no other methods than those that have a filter.
         if let Ok(filter) = filter {
@@ -132,19 +160,14 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
     if public { router.layer(axum::middleware::from_fn(public::finish)) } else { router }
 }
 
-/// Runs an operation if there is room for one more, and measures it.
-async fn in_progress(
+/// Runs an operation and measures it.
+async fn measured(
     app: &App,
     operation: &Operation,
     request: Request<Body>,
     id: &str,
     from: IpAddr,
 ) -> Response {
-    let Ok(_place) = app.room.try_acquire() else {
-        metrics::counter!("shed_total").increment(1);
-        let detail = "There are too many requests in progress. Repeat the request in a moment.";
-        return Refusal::new(Problem::Unavailable, detail).into_response(id);
-    };
     let started = Instant::now();
     let span = tracing::info_span!("request", request_id = id, operation = operation.name);
     chassis::telemetry::continue_trace(&span, request.headers());

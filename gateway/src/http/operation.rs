@@ -1,15 +1,15 @@
 //! The one handler of all operations. The order of its checks is part of the contract: key, rate limit, scope,
 //! size and type, idempotency key, body; ids and state are the service's.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bytes::Bytes;
-use chassis::call::{CARRIED_FAULTS, HEAD_ONLY, IDEMPOTENCY_KEY, REQUEST_ID};
+use chassis::call::{BODY_STREAM, CARRIED_FAULTS, HEAD_ONLY, IDEMPOTENCY_KEY, REQUEST_ID};
 use chassis::mesh::is_idempotency_key;
 use chassis::{telemetry, token};
 use http::request::Parts;
@@ -19,9 +19,12 @@ use proto::api::{CarriedFaults, Problem};
 use tonic::metadata::MetadataMap;
 
 use super::admit::{Admitted, admit};
+use super::answer::{self, Counted};
+use super::budget::Owner;
+use super::bulkhead::{Place, Refused};
 use super::problem::Refusal;
-use super::upstream::{self, Outgoing};
-use super::{App, answer, body};
+use super::upstream::Outgoing;
+use super::{App, body, download};
 use crate::contract::{Answer, Operation, variable};
 use crate::transcode::Bound;
 
@@ -35,9 +38,10 @@ pub async fn handle(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let mut limit_headers = HeaderMap::new();
-    let answer = match admit(app, operation, &parts, from, &mut limit_headers).await {
-        Ok(admitted) => {
-            let call = Incoming { app, operation, parts, admitted, id };
+    let answer = match enter(app, operation, &parts, from, &mut limit_headers).await {
+        Ok((admitted, _place)) => {
+            let owner = Owner::new(from, connection(app, &parts));
+            let call = Incoming { app, operation, parts, admitted, id, owner };
             match tokio::time::timeout(app.deadline, call.answer(body)).await {
                 Ok(answer) => answer,
                 Err(_) => Err(Refusal::new(Problem::Timeout, "The request took too long.")),
@@ -50,6 +54,32 @@ pub async fn handle(
     response
 }
 
+/// Who makes the request, and a place in the service that it is for. Only who is known can have a place, so looking up
+/// keys has places of its own.
+async fn enter(
+    app: &App,
+    operation: &Operation,
+    parts: &Parts,
+    from: IpAddr,
+    limit_headers: &mut HeaderMap,
+) -> Result<(Admitted, Place), Refusal> {
+    let admitted = {
+        let _place = app.admissions.try_acquire().map_err(|_| {
+            metrics::counter!("shed_total", "peer" => "gateway", "limit" => "full").increment(1);
+            Refusal::from(Refused::Full)
+        })?;
+        admit(app, operation, parts, from, limit_headers).await?
+    };
+    let place = app.places.enter(&operation.peer, admitted.party(from))?;
+    Ok((admitted, place))
+}
+
+/// Unless it is one of a proxy, which brings the requests of many.
+fn connection(app: &App, parts: &Parts) -> Option<SocketAddr> {
+    let connection = parts.extensions.get::<ConnectInfo<SocketAddr>>().filter(|_| !app.trust_forwarded);
+    connection.map(|info| info.0)
+}
+
 /// A request that was let in.
 struct Incoming<'a> {
     app: &'a App,
@@ -57,30 +87,47 @@ struct Incoming<'a> {
     parts: Parts,
     admitted: Admitted,
     id: &'a str,
+    owner: Owner,
 }
 
 impl Incoming<'_> {
     async fn answer(&self, body: Body) -> Result<Response, Refusal> {
-        let body = body::read(self.operation, &self.parts.headers, body).await?;
+        let (budgets, owner) = (&self.app.budgets, self.owner);
+        // Until the answer is there: so long the request is held in one form or another.
+        let mut reserved = budgets.requests.none(owner);
+        let body = body::read(self.operation, &self.parts.headers, body, &mut reserved).await?;
         let key = self.idempotency_key()?;
         let path = self.path_values();
-        let bound = self
+        let mut bound = self
             .operation
             .request
             .bind(&path, self.parts.uri.query(), body.as_deref())
             .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail))?;
-        let peer = self.app.runtime.peers.get(&self.operation.peer).ok_or_else(|| {
+        drop(body);
+        let upstream = self.app.upstreams.get(&self.operation.peer).ok_or_else(|| {
             tracing::error!(peer = self.operation.peer, "PEERS names no address for this service");
             Refusal::new(Problem::Unavailable, "This part of the service is not running.")
         })?;
-        let outgoing = self.outgoing(&bound, key)?;
-        let answer = upstream::call(peer, &self.app.retry_budget, &outgoing).await;
-        let answer = answer.map_err(|status| {
+        let message = std::mem::take(&mut bound.message);
+        let outgoing = self.outgoing(&bound, message, key)?;
+        let refused = |status: tonic::Status| {
             Refusal::from_status(&status, |pointer| self.operation.request.locate(&bound, pointer))
-        })?;
+        };
+        let counted = Counted(&budgets.answers, owner);
         match &self.operation.response {
-            Answer::Envelope(plan) => answer::envelope(self.operation, plan, &answer, &path),
-            Answer::HttpBody => answer::http_body(self.operation, answer),
+            Answer::Envelope(plan) => {
+                let answer = upstream.call(&outgoing).await.map_err(refused)?;
+                answer::envelope(self.operation, plan, &answer, &path, counted).await
+            }
+            Answer::HttpBody => {
+                let answer = upstream.call(&outgoing).await.map_err(refused)?;
+                answer::http_body(self.operation, answer, counted).await
+            }
+            Answer::Stream => {
+                let reserved = budgets.downloads.wait_for(owner, download::COST).await?;
+                let answer = upstream.begin(&outgoing).await.map_err(refused)?;
+                answer::download(self.operation, answer, reserved)
+            }
         }
     }
 
@@ -104,8 +151,13 @@ impl Incoming<'_> {
         variables.filter_map(|(name, value)| Some((variable(name)?, value))).collect()
     }
 
-    fn outgoing(&self, bound: &Bound, key: Option<&HeaderValue>) -> Result<Outgoing, Refusal> {
-        let mut headers = HeaderMap::with_capacity(7);
+    fn outgoing(
+        &self,
+        bound: &Bound,
+        message: Vec<u8>,
+        key: Option<&HeaderValue>,
+    ) -> Result<Outgoing, Refusal> {
+        let mut headers = HeaderMap::with_capacity(8);
         headers.insert(token::HEADER, self.admitted.context_token(self.app, &self.operation.peer));
         // Made or checked by the request-id layer.
         if let Ok(id) = HeaderValue::try_from(self.id) {
@@ -113,6 +165,9 @@ impl Incoming<'_> {
         }
         if let Some(key) = key {
             headers.insert(IDEMPOTENCY_KEY, key.clone());
+        }
+        if matches!(self.operation.response, Answer::Stream) {
+            headers.insert(BODY_STREAM, HeaderValue::from_static("true"));
         }
         if self.parts.method == Method::HEAD {
             headers.insert(HEAD_ONLY, HeaderValue::from_static("true"));
@@ -128,7 +183,7 @@ impl Incoming<'_> {
         telemetry::pass_trace(&self.parts.headers, &mut headers);
         Ok(Outgoing {
             path: self.operation.grpc_path.clone(),
-            message: Bytes::copy_from_slice(&bound.message),
+            message: message.into(),
             metadata: MetadataMap::from_headers(headers),
             timeout: self.app.deadline.saturating_sub(Duration::from_millis(50)),
             repeatable: self.parts.method == Method::GET

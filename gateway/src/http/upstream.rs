@@ -1,22 +1,52 @@
 //! Calls to the services: bytes in, bytes out, with deadline, and a bounded number of repeats where they are safe.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chassis::peer::{Peer, is_transport};
+use chassis::peer::{Peer, Peers, is_transport};
 use http::uri::PathAndQuery;
+use prost::Message;
+use proto::api::HttpBody;
+use tokio::time::error::Elapsed;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Response, Status};
 use tower::retry::budget::{Budget, TpsBudget};
 
-/// Largest answer of a service: a file of 16 MiB fits, with what comes with it; so do 100 large documents.
-const MAX_ANSWER: usize = (16 << 20) + (64 << 10);
+use super::download::Download;
+
+/// Largest answer of a service that comes in one message: a page of a list has 4 MiB at most, a thread of messages 6.
+const MAX_ANSWER: usize = 8 << 20;
+/// Largest message of a stream. Services send small ones; one that does not stream yet sends a file of 16 MiB as a whole.
+const MAX_MESSAGE: usize = (16 << 20) + (64 << 10);
 /// Waits before the second and the third attempt; half to all of it, by chance.
 const PAUSES: [Duration; 2] = [Duration::from_millis(40), Duration::from_millis(200)];
 
-/// Bounds repeats to a fifth of the requests, so that a struggling service is not buried in them.
-pub fn retry_budget() -> TpsBudget {
-    TpsBudget::new(Duration::from_secs(10), 10, 0.2)
+/// What is kept for each service.
+pub struct Upstreams(HashMap<String, Upstream>);
+
+pub struct Upstream {
+    pub peer: Peer,
+    /// Bounds repeats to a fifth of the requests, so that a struggling service is not buried in them. Each service has
+    /// its own: one that is down uses up nothing of the others'.
+    retries: TpsBudget,
+}
+
+impl Upstreams {
+    pub fn new(peers: &Peers) -> Self {
+        let retries = || TpsBudget::new(Duration::from_secs(10), 10, 0.2);
+        let upstream =
+            |peer: &Peer| (peer.name().to_owned(), Upstream { peer: peer.clone(), retries: retries() });
+        Self(peers.iter().map(upstream).collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Upstream> {
+        self.0.get(name)
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// One call as it goes out.
@@ -29,30 +59,72 @@ pub struct Outgoing {
     pub repeatable: bool,
 }
 
-pub async fn call(peer: &Peer, budget: &TpsBudget, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
-    budget.deposit();
-    let deadline = tokio::time::Instant::now() + outgoing.timeout;
-    let mut pauses = PAUSES.iter();
-    loop {
-        let Ok(answer) = tokio::time::timeout_at(deadline, attempt(peer, outgoing)).await else {
-            return Err(Status::deadline_exceeded("the answer took too long"));
-        };
-        let failed = match answer {
-            Err(status) if is_transport(&status) || status.code() == Code::Unavailable => status,
-            other => return other,
-        };
-        match pauses.next() {
-            Some(pause) if outgoing.repeatable && budget.withdraw() => {
-                tracing::debug!(peer = peer.name(), error = %failed, "calling again");
-                metrics::counter!("upstream_repeats", "peer" => peer.name().to_owned()).increment(1);
-                tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+impl Upstream {
+    pub async fn call(&self, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
+        let mut attempts = Attempts::new(self, outgoing);
+        loop {
+            let Outgoing { path, message, metadata, timeout, .. } = outgoing;
+            let answer =
+                self.peer.call(path.clone(), message.clone(), metadata.clone(), *timeout, MAX_ANSWER);
+            let answer = tokio::time::timeout_at(attempts.deadline, answer).await;
+            if let Some(answer) = attempts.settle(answer).await {
+                return answer;
             }
-            _ => return Err(failed),
         }
+    }
+
+    /// The same for an answer that comes as a stream: until its first message is there.
+    pub async fn begin(&self, outgoing: &Outgoing) -> Result<Response<Download>, Status> {
+        let mut attempts = Attempts::new(self, outgoing);
+        loop {
+            let answer = tokio::time::timeout_at(attempts.deadline, self.try_begin(outgoing)).await;
+            if let Some(answer) = attempts.settle(answer).await {
+                return answer;
+            }
+        }
+    }
+
+    async fn try_begin(&self, outgoing: &Outgoing) -> Result<Response<Download>, Status> {
+        let Outgoing { path, message, metadata, timeout, .. } = outgoing;
+        let stream = self.peer.stream(path.clone(), message.clone(), metadata.clone(), *timeout, MAX_MESSAGE);
+        let (metadata, mut rest, extensions) = stream.await?.into_parts();
+        let first = rest.message().await?.ok_or_else(|| Status::internal("the answer has no message"))?;
+        let head = HttpBody::decode(first).map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Response::from_parts(metadata, Download { head, rest }, extensions))
     }
 }
 
-async fn attempt(peer: &Peer, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
-    let Outgoing { path, message, metadata, timeout, .. } = outgoing;
-    peer.call(path.clone(), message.clone(), metadata.clone(), *timeout, MAX_ANSWER).await
+/// The attempts of one call.
+struct Attempts<'a> {
+    upstream: &'a Upstream,
+    repeatable: bool,
+    deadline: tokio::time::Instant,
+    pauses: std::slice::Iter<'static, Duration>,
+}
+
+impl<'a> Attempts<'a> {
+    fn new(upstream: &'a Upstream, outgoing: &Outgoing) -> Self {
+        upstream.retries.deposit();
+        let deadline = tokio::time::Instant::now() + outgoing.timeout;
+        Self { upstream, repeatable: outgoing.repeatable, deadline, pauses: PAUSES.iter() }
+    }
+
+    /// What came of the call; `None`, after a pause, where it is to be tried again.
+    async fn settle<T>(&mut self, answer: Result<Result<T, Status>, Elapsed>) -> Option<Result<T, Status>> {
+        let failed = match answer {
+            Err(_) => return Some(Err(Status::deadline_exceeded("the answer took too long"))),
+            Ok(Err(status)) if is_transport(&status) || status.code() == Code::Unavailable => status,
+            Ok(other) => return Some(other),
+        };
+        match self.pauses.next() {
+            Some(pause) if self.repeatable && self.upstream.retries.withdraw() => {
+                let peer = self.upstream.peer.name();
+                tracing::debug!(peer, error = %failed, "calling again");
+                metrics::counter!("upstream_repeats", "peer" => peer.to_owned()).increment(1);
+                tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+                None
+            }
+            _ => Some(Err(failed)),
+        }
+    }
 }

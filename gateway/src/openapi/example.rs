@@ -53,7 +53,7 @@ pub fn response(message: &MessageDescriptor) -> Value {
 fn response_at(message: &MessageDescriptor, depth: usize) -> Value {
     match message.full_name() {
         "admin.api.v1.PageMeta" => return json!({"page": 1, "per_page": 25, "total": 1, "pages": 1}),
-        "admin.api.v1.ListMeta" => return json!({"total": 1}),
+        "admin.api.v1.ListMeta" | "admin.api.v1.WholeListMeta" => return json!({"total": 1}),
         _ => {}
     }
     let fields = message.fields().map(|field| {

@@ -91,7 +91,7 @@ impl Schemas {
             };
             // A required field may sit in the wrapper instead, so that neither place can demand it.
             let demanded = match usage {
-                Use::Response | Use::Envelope => true,
+                Use::Response | Use::Envelope => !policy::field(&field).left_out,
                 Use::Create => policy::field(&field).required && wrapper.is_empty(),
                 Use::Patch | Use::NonEmptyPatch | Use::Wrapped => false,
             };

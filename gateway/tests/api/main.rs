@@ -5,6 +5,7 @@
 mod audit;
 mod automation;
 mod browser;
+mod bulkheads;
 mod chain;
 mod clients;
 mod corpus;

@@ -52,6 +52,7 @@ pub fn contract() -> DescriptorPool {
 
 /// The largest file that passes.
 pub const LARGE: usize = 16 << 20;
+const PART: usize = 64 << 10;
 
 #[derive(Clone, PartialEq, Message)]
 struct OneText {
@@ -88,6 +89,9 @@ async fn serve(request: Request<Body>) -> Response {
     let identity = Tokens::new(testing::secret()).verify(token, testing::moment());
     let frame = request.into_body().collect().await.unwrap().to_bytes();
     let message = frame.slice(5..);
+    if path.ends_with("/FetchPage") {
+        return fetch(&OneText::decode(message).unwrap().text);
+    }
     let answer = match (path.rsplit('/').next().unwrap(), identity) {
         (_, None) => Err(of_problem(Problem::Unauthenticated, "No context token.", Vec::new(), None)),
         ("ShowPage", Some(identity)) => show(&OneText::decode(message).unwrap().text, &identity),
@@ -100,17 +104,45 @@ async fn serve(request: Request<Body>) -> Response {
         ("ProvisionAccount", Some(_)) => Ok(Vec::new()),
         (other, _) => Err(Status::unimplemented(other.to_owned())),
     };
-    answer.map_or_else(Status::into_http, |message| framed(&message))
+    answer.map_or_else(Status::into_http, |message| framed(&[message], "0"))
 }
 
-fn framed(message: &[u8]) -> Response {
-    let mut frame = BytesMut::with_capacity(message.len() + 5);
-    frame.put_u8(0);
-    frame.put_u32(u32::try_from(message.len()).unwrap());
-    frame.put_slice(message);
-    let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from_static("0"))]);
-    let body = Full::new(frame.freeze()).with_trailers(async move { Some(Ok(trailers)) });
+fn framed(messages: &[Vec<u8>], code: &'static str) -> Response {
+    let mut frames = BytesMut::new();
+    for message in messages {
+        frames.put_u8(0);
+        frames.put_u32(u32::try_from(message.len()).unwrap());
+        frames.put_slice(message);
+    }
+    let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from_static(code))]);
+    let body = Full::new(frames.freeze()).with_trailers(async move { Some(Ok(trailers)) });
     Response::builder().header("content-type", "application/grpc").body(Body::new(body)).unwrap()
+}
+
+/// A file as a stream, in all the ways in which it can come.
+fn fetch(token: &str) -> Response {
+    let head = HttpBody {
+        content_type: "application/pdf".to_owned(),
+        disposition: "attachment; filename=\"large.pdf\"".to_owned(),
+        length: LARGE as u64,
+        ..HttpBody::default()
+    };
+    let part =
+        |size: usize| HttpBody { data: vec![b'x'; size].into(), ..HttpBody::default() }.encode_to_vec();
+    let (mut messages, mut code) = (vec![head.encode_to_vec()], "0");
+    match token {
+        "whole" => messages.extend((0..LARGE / PART).map(|_| part(PART))),
+        "broken" => (messages, code) = (vec![messages.remove(0), part(5)], "13"),
+        "short" => messages.push(part(5)),
+        "odd" => messages.push(vec![0x0a, 200, 1]),
+        // Of a service that does not stream yet.
+        "old" => {
+            messages = vec![HttpBody { data: vec![b'x'; LARGE].into(), length: 0, ..head }.encode_to_vec()]
+        }
+        "nothing" => messages = Vec::new(),
+        _ => return not_found().into_http(),
+    }
+    framed(&messages, code)
 }
 
 fn not_found() -> Status {
@@ -129,12 +161,6 @@ fn show(token: &str, identity: &Identity) -> Result<Vec<u8>, Status> {
         "own" => HttpBody {
             cache_control: "private, max-age=60".to_owned(),
             content_security_policy: "default-src 'self'".to_owned(),
-            ..page
-        },
-        "file" => HttpBody {
-            content_type: "application/pdf".to_owned(),
-            data: vec![b'x'; LARGE].into(),
-            disposition: "attachment; filename=\"large.pdf\"".to_owned(),
             ..page
         },
         "bytes" => HttpBody { content_type: String::new(), ..page },

@@ -1,5 +1,6 @@
 //! Answers without an envelope, and operations without a key.
 
+use chassis::testing::eventually;
 use gateway::testing::{Answer, Api};
 use http::Method;
 use serde_json::json;
@@ -55,10 +56,6 @@ async fn a_public_page_needs_no_key_and_goes_out_as_the_service_made_it() {
 #[tokio::test]
 async fn the_service_decides_about_status_type_and_place() {
     let (_pages, api) = start().await;
-    let file = api.get("/pages/file").await.expect(200);
-    assert_eq!(file.body.len(), LARGE);
-    assert_eq!(file.header("content-type"), Some("application/pdf"));
-    assert_eq!(file.header("content-disposition"), Some("attachment; filename=\"large.pdf\""));
     let redirect = api.get("/pages/redirect").await.expect(303);
     assert_eq!((redirect.header("location"), redirect.header("content-type")), (Some("/pages/page"), None));
     let bytes = api.get("/pages/bytes").await.expect(200);
@@ -71,6 +68,29 @@ async fn the_service_decides_about_status_type_and_place() {
         (envelope.header("x-robots-tag"), envelope.header("cache-control")),
         (Some("noindex"), Some("no-store"))
     );
+}
+
+#[tokio::test]
+async fn a_file_comes_as_a_whole_or_breaks_off() {
+    let (pages, api) = start().await;
+    for token in ["whole", "old"] {
+        let file = api.get(&format!("/pages/{token}/file")).await.expect(200);
+        assert!(file.body.len() == LARGE && file.body.iter().all(|byte| *byte == b'x'), "{token}");
+        assert_eq!(file.header("content-type"), Some("application/pdf"));
+        assert_eq!(file.header("content-disposition"), Some("attachment; filename=\"large.pdf\""));
+        assert_eq!(file.header("x-robots-tag"), Some("noindex"));
+    }
+    let length = LARGE.to_string();
+    let head = api.send(Method::HEAD, "/pages/whole/file", &[], "").await.expect(200);
+    assert_eq!((head.header("content-length"), head.body.len()), (Some(length.as_str()), 0));
+    for token in ["broken", "short", "odd"] {
+        let broken = api.try_send(Method::GET, &format!("/pages/{token}/file"), &[], "").await;
+        assert!(broken.is_err(), "{token}: whoever reads it knows that it is not whole");
+    }
+    assert_eq!(api.get("/pages/unknown/file").await.expect(404).at("/code"), "not_found");
+    api.get("/pages/nothing/file").await.expect(500);
+    let downloads = &pages.gateway.app.budgets.downloads;
+    eventually("all of it is given back", async || downloads.held() == 0).await;
 }
 
 #[tokio::test]

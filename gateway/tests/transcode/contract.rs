@@ -1,6 +1,6 @@
 //! The operations that the descriptor gives, and the contracts that are refused.
 
-use gateway::contract::operations;
+use gateway::contract::{Answer, operations};
 use http::Method;
 
 use crate::support::{compile, product, sample};
@@ -98,7 +98,14 @@ fn an_incomplete_policy_is_refused() {
         &format!(
             "rpc A(Id) returns (stream Response) {{ option (google.api.http) = {{get: \"/v1/a\"}}; {OK} }}"
         ),
-        "cannot stream",
+        "streams nothing but HttpBody",
+    );
+    refused(
+        "",
+        &format!(
+            "rpc A(stream Id) returns (Response) {{ option (google.api.http) = {{get: \"/v1/a\"}}; {OK} }}"
+        ),
+        "takes no stream",
     );
     let no_status = "option (admin.api.v1.method) = {access: ACCESS_KEY scope: \"any\"};";
     refused(
@@ -169,6 +176,7 @@ fn an_answer_as_it_is_names_its_type_and_a_public_path_has_a_token() {
     assert!(export.envelope().is_none() && !export.is_public());
     let show = sample().operation("ShowPage");
     assert!(show.envelope().is_none() && show.is_public());
+    assert!(matches!(sample().operation("FetchPage").response, Answer::Stream));
     assert!(sample().operation("CountPage").envelope().is_some());
     let case = |output: &str, http: &str, policy: &str, said: &str| {
         let rpc = format!(

@@ -24,6 +24,7 @@ fn declared(message: &MessageDescriptor) -> Vec<FieldDescriptor> {
 fn object(message: &DynamicMessage) -> String {
     let fields: Vec<String> = declared(&message.descriptor())
         .iter()
+        .filter(|field| message.has_field(field) || !proto::policy::field(field).left_out)
         .map(|field| format!("{:?}:{}", field.name(), shown(message, field)))
         .collect();
     format!("{{{}}}", fields.join(","))

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chassis::call::is_head_only;
+use chassis::call::{is_head_only, takes_stream};
+use chassis::files::HttpBodies;
 use chassis::link::unknown_link;
 use chassis::{Call, Context, Tx};
 use proto::Check;
@@ -27,6 +28,8 @@ pub struct Pages {
 
 #[tonic::async_trait]
 impl DocumentPageService for Pages {
+    type DownloadPdfStream = HttpBodies;
+
     async fn get_document_page(
         &self,
         request: Request<GetDocumentPageRequest>,
@@ -73,17 +76,21 @@ impl DocumentPageService for Pages {
         self.shared.db.write_with(call, (known, id), accept).await
     }
 
-    async fn download_pdf(&self, request: Request<DownloadPdfRequest>) -> Result<Response<HttpBody>, Status> {
+    async fn download_pdf(
+        &self,
+        request: Request<DownloadPdfRequest>,
+    ) -> Result<Response<HttpBodies>, Status> {
+        let streamed = takes_stream(request.metadata());
         let (call, full) = self.find(request, |request| &request.token).await?;
-        let data = self.shared.press.pdf(call.context.account(), &full).await?;
+        let reading = self.shared.press.open_pdf(call.context.account(), &full).await?;
         let name = file_name(&full.record.number);
-        Ok(Response::new(HttpBody {
+        let head = HttpBody {
             content_type: "application/pdf".to_owned(),
-            data,
             disposition: format!("inline; filename=\"{name}.pdf\""),
             cache_control: "private, no-cache".to_owned(),
             ..HttpBody::default()
-        }))
+        };
+        reading.answer(head, streamed).await
     }
 }
 

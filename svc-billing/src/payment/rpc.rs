@@ -1,7 +1,8 @@
 //! `PaymentService`: takes requests apart and puts answers together.
 
+use chassis::paging::Page;
 use chassis::{Call, Db, Tx};
-use proto::api::ListMeta;
+use proto::api::WholeListMeta;
 use proto::billing::payment_service_server::PaymentService;
 use proto::billing::{
     CreatePaymentRequest, CreatePaymentResponse, DeletePaymentRequest, DeletePaymentResponse,
@@ -12,6 +13,9 @@ use tonic::{Request, Response, Status};
 use super::operations;
 use super::store::{self, Wanted};
 use crate::Error;
+
+/// Payments that one answer lists at most, when no page is asked for.
+const MOST_LISTED: i64 = 10_000;
 
 pub struct Payments {
     pub db: Db,
@@ -29,11 +33,16 @@ impl PaymentService for Payments {
         let (status, kind) = (input.status(), input.r#type());
         let wanted = Wanted { external_id: input.external_id, status, kind };
         let id = chassis::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
+        let page = match (input.page, input.per_page) {
+            (None, None) => Page::whole(MOST_LISTED),
+            (page, per_page) => Page::new(page, per_page),
+        };
         let mut connection = self.db.read().await?;
-        let found = store::list(&mut connection, context.account_id(), id, &wanted).await?;
+        let found = store::list(&mut connection, context.account_id(), id, &wanted, page).await?;
         connection.done();
-        let data: Vec<_> = found.ok_or(Error::NotFound("invoice"))?.into_iter().map(Into::into).collect();
-        let meta = Some(ListMeta { total: i64::try_from(data.len()).unwrap_or_default() });
+        let (payments, meta) = found.ok_or(Error::NotFound("invoice"))?;
+        let data: Vec<_> = payments.into_iter().map(Into::into).collect();
+        let meta = Some(WholeListMeta { total: meta.total, cut: meta.cut });
         Ok(Response::new(ListPaymentsResponse { data, meta }))
     }
 

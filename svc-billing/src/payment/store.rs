@@ -1,8 +1,12 @@
 //! The SQL of payments, and nothing else.
 
 use chassis::AccountId;
+use chassis::list::{List, Total};
+use chassis::paging::Page;
 use chassis::row::Columns;
 use chrono::NaiveDate;
+use proto::Faults;
+use proto::api::PageMeta;
 use proto::billing::{PaymentMethod, PaymentStatus, PaymentType};
 use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
@@ -70,35 +74,25 @@ pub async fn list(
     account: AccountId,
     invoice: Uuid,
     wanted: &Wanted,
-) -> Result<Option<Vec<Payment>>, Error> {
-    let sql = concat!(
-        "select ",
-        columns!(),
-        " from billing.payment where account_id = $1 and document_id = $2 and ($3 = '' or external_id = $3) \
-         and ($4 = '' or status = $4) and ($5 = '' or type = $5) order by id"
-    );
-    let status =
-        if wanted.status == PaymentStatus::Unspecified { String::new() } else { status_name(wanted.status) };
-    let kind = if wanted.kind == PaymentType::Unspecified {
-        String::new()
-    } else {
-        name("PAYMENT_TYPE_", wanted.kind.as_str_name())
-    };
-    let payments: Vec<Payment> = sqlx::query_as(sql)
-        .bind(account)
-        .bind(invoice)
-        .bind(&wanted.external_id)
-        .bind(status)
-        .bind(kind)
-        .fetch_all(&mut *connection)
-        .await?;
-    if payments.is_empty() {
+    page: Page,
+) -> Result<Option<(Vec<Payment>, PageMeta)>, Error> {
+    let mut list = List::new(account, "billing.payment", columns!(), Total::Matching);
+    list.equals("document_id", invoice);
+    list.only("external_id", Some(&wanted.external_id).filter(|text| !text.is_empty()));
+    let status = Some(wanted.status).filter(|status| *status != PaymentStatus::Unspecified);
+    list.only("status", status.map(status_name));
+    let kind = Some(wanted.kind).filter(|kind| *kind != PaymentType::Unspecified);
+    list.only("type", kind.map(|kind| name("PAYMENT_TYPE_", kind.as_str_name())));
+    // Ids follow each other in time.
+    list.sort(&[("id", "id")], "id", "asc", &mut Faults::default());
+    let (payments, meta) = list.fetch::<Payment>(connection, page).await?;
+    if meta.total == 0 {
         let sql = "select exists (select from billing.document \
                    where account_id = $1 and id = $2 and kind = 'invoice')";
         let known: bool = sqlx::query_scalar(sql).bind(account).bind(invoice).fetch_one(connection).await?;
-        return Ok(known.then(Vec::new));
+        return Ok(known.then_some((payments, meta)));
     }
-    Ok(Some(payments))
+    Ok(Some((payments, meta)))
 }
 
 pub async fn find(

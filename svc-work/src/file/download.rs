@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chassis::files::Key;
+use chassis::call::takes_stream;
+use chassis::files::{HttpBodies, Key};
 use chassis::link::unknown_link;
 use chassis::{Call, Db, Error, Files};
 use proto::api::{HttpBody, Problem};
@@ -24,10 +25,13 @@ pub struct Downloads {
 
 #[tonic::async_trait]
 impl FileDownloadService for Downloads {
+    type DownloadFileStream = HttpBodies;
+
     async fn download_file(
         &self,
         request: Request<DownloadFileRequest>,
-    ) -> Result<Response<HttpBody>, Status> {
+    ) -> Result<Response<HttpBodies>, Status> {
+        let streamed = takes_stream(request.metadata());
         let call = Call::open(request)?;
         let pass = self.addresses.read(&call.input.token).ok_or_else(unknown_link)?;
         let context = self.db.admit(call, pass.account).await?.context;
@@ -41,17 +45,18 @@ impl FileDownloadService for Downloads {
         connection.done();
         let record = found.ok_or_else(gone)?;
         let key = Key::parse(account, &record.key).ok_or_else(gone)?;
-        let _place = self.room.try_acquire().map_err(|_| too_busy())?;
-        let data = self.files.get(&key).await?.ok_or_else(gone)?;
+        let reading = self.files.open_file(&key).await?.ok_or_else(gone)?;
         let sent = rules::sent(&record.name, &record.content_type);
-        Ok(Response::new(HttpBody {
+        let head = HttpBody {
             content_type: sent.content_type,
-            data,
             disposition: sent.disposition,
             cache_control: "private, no-store".to_owned(),
             content_security_policy: sent.policy.to_owned(),
             ..HttpBody::default()
-        }))
+        };
+        // What goes out in one message is in memory as a whole.
+        let _place = if streamed { None } else { Some(self.room.try_acquire().map_err(|_| too_busy())?) };
+        reading.answer(head, streamed).await
     }
 }
 

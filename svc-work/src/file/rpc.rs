@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chassis::paging::Page;
 use chassis::{Account, Call, Db, Files, Tx, error, id};
-use proto::api::ListMeta;
+use proto::api::WholeListMeta;
 use proto::work::file_service_server::FileService;
 use proto::work::{
     DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest,
@@ -25,7 +25,7 @@ pub struct FilesRpc {
     pub db: Db,
     pub files: Files,
     pub addresses: Addresses,
-    /// A file is in memory as a whole while it comes and goes: only so many at once.
+    /// A file is in memory as a whole while it comes, and where it goes in one message: only so many at once.
     pub room: Arc<Semaphore>,
 }
 
@@ -45,7 +45,10 @@ impl FileService for FilesRpc {
         let (records, meta) = store::list(&mut connection, account, page).await?;
         connection.done();
         let data = records.into_iter().map(|record| self.addresses.show(account, record, now)).collect();
-        Ok(Response::new(ListFilesResponse { data, meta: Some(ListMeta { total: meta.total }) }))
+        Ok(Response::new(ListFilesResponse {
+            data,
+            meta: Some(WholeListMeta { total: meta.total, cut: meta.cut }),
+        }))
     }
 
     async fn get_file(&self, request: Request<GetFileRequest>) -> Result<Response<GetFileResponse>, Status> {

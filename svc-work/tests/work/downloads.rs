@@ -55,7 +55,21 @@ async fn a_link_leads_into_its_own_account_only() {
     let request = proto::work::DownloadFileRequest { token };
     let refused = client.download_file(stranger.request(request.clone())).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::NotFound);
-    client.download_file(user.request(request)).await.unwrap();
+    // Whoever does not say that they take a stream gets all of it in one message.
+    let mut whole = client.download_file(user.request(request.clone())).await.unwrap().into_inner();
+    let message = whole.message().await.unwrap().unwrap();
+    assert_eq!((&message.data[..], message.length), (&b"x"[..], 1));
+    assert_eq!(whole.message().await.unwrap(), None);
+    let mut streaming = user.request(request);
+    streaming.metadata_mut().insert(chassis::call::BODY_STREAM, "true".parse().unwrap());
+    let mut parts = client.download_file(streaming).await.unwrap().into_inner();
+    let head = parts.message().await.unwrap().unwrap();
+    assert_eq!(
+        (head.content_type.as_str(), head.length, head.data.len()),
+        ("text/plain; charset=utf-8", 1, 0)
+    );
+    assert_eq!(&parts.message().await.unwrap().unwrap().data[..], b"x");
+    assert_eq!(parts.message().await.unwrap(), None);
 }
 
 #[tokio::test]

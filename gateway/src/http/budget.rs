@@ -1,0 +1,299 @@
+//! Bytes in flight: what the gateway holds of answers that are not written yet, or of requests that are not answered
+//! yet. Bounded for the process, and so that neither one address nor one connection can take all of it.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, header};
+use proto::api::Problem;
+use tokio::sync::Notify;
+
+use super::problem::Refusal;
+
+/// What has fewer bytes than this is not counted: small requests and answers pass however much is in flight. How many of
+/// them there can be is bounded by the requests in progress, and by the connections.
+pub const SMALL: usize = 32 << 10;
+/// How long to wait for what others hold.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Part of the whole that one address, and one connection, can have.
+const ADDRESS_SHARE: usize = 4;
+const CONNECTION_SHARE: usize = 16;
+
+/// Whose bytes they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    address: IpAddr,
+    /// `None` where one connection brings the requests of many clients.
+    connection: Option<SocketAddr>,
+}
+
+impl Owner {
+    pub fn new(address: IpAddr, connection: Option<SocketAddr>) -> Self {
+        Self { address: network(address), connection }
+    }
+}
+
+/// Whoever has one address of an IPv6 network of 64 bits has all of it.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+        address => address,
+    }
+}
+
+/// Why there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The owner has as much in flight as one can have.
+    Share,
+    /// All together have.
+    Whole,
+}
+
+impl From<Full> for Refusal {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Share => {
+                let detail =
+                    "Too much of yours is on its way. Read what was answered, then repeat the request.";
+                Self::new(Problem::RateLimited, detail)
+                    .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+            }
+            Full::Whole => {
+                let detail = "Too much is on its way at once. Repeat the request in a moment.";
+                Self::new(Problem::Unavailable, detail)
+            }
+        }
+    }
+}
+
+/// So many bytes at once.
+#[derive(Clone)]
+pub struct Budget(Arc<Shared>);
+
+struct Shared {
+    /// For the metrics.
+    name: &'static str,
+    limit: usize,
+    held: Mutex<Held>,
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Held {
+    all: usize,
+    addresses: HashMap<IpAddr, usize>,
+    connections: HashMap<SocketAddr, usize>,
+}
+
+impl Budget {
+    pub fn new(name: &'static str, limit: usize) -> Self {
+        Self(Arc::new(Shared { name, limit, held: Mutex::default(), freed: Notify::new() }))
+    }
+
+    /// Bytes in flight.
+    pub fn held(&self) -> usize {
+        self.0.held().all
+    }
+
+    /// Nothing yet, to be grown.
+    pub fn none(&self, owner: Owner) -> Reserved {
+        Reserved { budget: self.clone(), owner, bytes: 0 }
+    }
+
+    pub fn reserve(&self, owner: Owner, bytes: usize) -> Result<Reserved, Full> {
+        let mut reserved = self.none(owner);
+        reserved.grow(bytes)?;
+        Ok(reserved)
+    }
+
+    /// The same, with a little patience for what is just being written.
+    pub async fn wait_for(&self, owner: Owner, bytes: usize) -> Result<Reserved, Full> {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let freed = self.0.freed.notified();
+            match self.reserve(owner, bytes) {
+                Err(_) if tokio::time::timeout_at(until, freed).await.is_ok() => {}
+                answer => return answer,
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A single thing that is larger than a share, or than the whole, passes when it is alone.
+    fn add(&self, owner: Owner, bytes: usize, mine: usize) -> Result<(), Full> {
+        let mut held = self.held();
+        let fits = |others: usize, limit: usize| others <= mine || others + bytes <= limit;
+        let address = held.addresses.get(&owner.address).copied().unwrap_or(0);
+        let connection = owner.connection.and_then(|it| held.connections.get(&it)).copied().unwrap_or(0);
+        let full = if !fits(address, self.limit / ADDRESS_SHARE)
+            || !fits(connection, self.limit / CONNECTION_SHARE)
+        {
+            Full::Share
+        } else if !fits(held.all, self.limit) {
+            Full::Whole
+        } else {
+            held.change(owner, bytes, 0);
+            self.measure(&held);
+            return Ok(());
+        };
+        let share = if full == Full::Share { "share" } else { "whole" };
+        metrics::counter!("bytes_refused_total", "of" => self.name, "limit" => share).increment(1);
+        Err(full)
+    }
+
+    fn measure(&self, held: &Held) {
+        // A gauge is a floating-point number; what is beyond its precision is beyond any memory.
+        let bytes = f64::from(u32::try_from(held.all).unwrap_or(u32::MAX));
+        metrics::gauge!("bytes_in_flight", "of" => self.name).set(bytes);
+    }
+}
+
+impl Held {
+    fn change(&mut self, owner: Owner, more: usize, less: usize) {
+        let new = |held: usize| (held + more).saturating_sub(less);
+        self.all = new(self.all);
+        count(&mut self.addresses, owner.address, new);
+        if let Some(connection) = owner.connection {
+            count(&mut self.connections, connection, new);
+        }
+    }
+}
+
+/// Who holds nothing is forgotten.
+fn count<K: Hash + Eq + Copy>(held: &mut HashMap<K, usize>, key: K, new: impl Fn(usize) -> usize) {
+    let entry = held.entry(key).or_default();
+    *entry = new(*entry);
+    if *entry == 0 {
+        held.remove(&key);
+    }
+}
+
+/// Bytes that are counted until this is dropped.
+pub struct Reserved {
+    budget: Budget,
+    owner: Owner,
+    bytes: usize,
+}
+
+impl Reserved {
+    pub fn grow(&mut self, more: usize) -> Result<(), Full> {
+        self.budget.0.add(self.owner, more, self.bytes)?;
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Counts what it has become, which is there already.
+    pub fn set(&mut self, bytes: usize) {
+        let shared = &self.budget.0;
+        let mut held = shared.held();
+        held.change(self.owner, bytes, self.bytes);
+        shared.measure(&held);
+        drop(held);
+        let freed = bytes < self.bytes;
+        self.bytes = bytes;
+        if freed {
+            shared.freed.notify_waiters();
+        }
+    }
+
+    /// The content, counted until its last byte is written or given up.
+    pub fn attach(self, content: impl AsRef<[u8]> + Send + 'static) -> Bytes {
+        Bytes::from_owner(Attached { content, _held: self })
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Content with what is to be given back when it is no longer needed.
+pub struct Attached<C, H> {
+    pub content: C,
+    pub _held: H,
+}
+
+impl<C: AsRef<[u8]>, H> AsRef<[u8]> for Attached<C, H> {
+    fn as_ref(&self) -> &[u8] {
+        self.content.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(last: u8, port: u16) -> Owner {
+        let address = IpAddr::from([192, 0, 2, last]);
+        Owner::new(address, Some(SocketAddr::new(address, port)))
+    }
+
+    #[test]
+    fn neither_a_connection_nor_an_address_takes_all_of_it() {
+        let budget = Budget::new("tests", 1600);
+        let one = budget.reserve(owner(1, 1), 60).unwrap();
+        assert_eq!(budget.reserve(owner(1, 1), 60).err(), Some(Full::Share), "a connection has 100");
+        let others: Vec<_> = (2..7).map(|port| budget.reserve(owner(1, port), 60).unwrap()).collect();
+        assert_eq!(budget.reserve(owner(1, 9), 60).err(), Some(Full::Share), "an address has 400");
+        let more: Vec<_> = (2..22).map(|last| budget.reserve(owner(last, 1), 60).unwrap()).collect();
+        assert_eq!(budget.held(), 26 * 60);
+        assert_eq!(budget.reserve(owner(30, 1), 60).err(), Some(Full::Whole));
+        drop(one);
+        drop(budget.reserve(owner(30, 1), 60).unwrap());
+        drop((others, more));
+        assert_eq!(budget.held(), 0);
+        assert!(budget.0.held().addresses.is_empty() && budget.0.held().connections.is_empty());
+    }
+
+    #[test]
+    fn what_is_larger_than_a_share_passes_alone() {
+        let budget = Budget::new("tests", 160);
+        let large = budget.reserve(owner(1, 1), 150).unwrap();
+        assert_eq!(budget.reserve(owner(1, 1), 1).err(), Some(Full::Share));
+        assert_eq!(budget.reserve(owner(2, 1), 11).err(), Some(Full::Whole));
+        let mut small = budget.reserve(owner(2, 1), 10).unwrap();
+        assert!(small.grow(1).is_err());
+        drop(large);
+        small.grow(100).unwrap();
+        small.set(20);
+        assert_eq!(budget.held(), 20);
+    }
+
+    #[test]
+    fn bytes_count_until_the_last_part_of_them_is_dropped() {
+        let budget = Budget::new("tests", 100);
+        let mut bytes = budget.reserve(owner(1, 1), 3).unwrap().attach(vec![1, 2, 3]);
+        let part = bytes.split_to(1);
+        drop(bytes);
+        assert_eq!(budget.held(), 3);
+        drop(part);
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_gets_what_others_give_back() {
+        let budget = Budget::new("tests", 100);
+        let held = budget.reserve(owner(1, 1), 100).unwrap();
+        let (waited, ()) = tokio::join!(budget.wait_for(owner(2, 1), 10), async { drop(held) });
+        assert!(waited.is_ok());
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one() {
+        let network = |text: &str| network(text.parse().unwrap());
+        assert_eq!(network("2001:db8:0:1::1"), network("2001:db8:0:1:ffff::2"));
+        assert_ne!(network("2001:db8:0:1::1"), network("2001:db8:0:2::1"));
+        assert_eq!(network("::ffff:192.0.2.1"), network("192.0.2.1"));
+    }
+}

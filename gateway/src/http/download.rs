@@ -1,0 +1,112 @@
+//! Answers that come as a stream and go out as one: what the client does not read is not asked for from the service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use prost::Message;
+use proto::api::HttpBody;
+use tokio::sync::{Semaphore, mpsc};
+use tonic::{Status, Streaming};
+
+use super::budget::{Attached, Reserved};
+
+/// What is held of one download behind the service's connection: this much is handed to the client's connection before
+/// it is written.
+const WINDOW: usize = 128 << 10;
+/// What one download costs at most: the window of its stream, a message that is being read, and the above.
+pub const COST: usize = 2 * WINDOW;
+/// How long a service may take for the next message.
+const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take nothing. Its connection may end sooner.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A download that has begun: its first message, and where the rest comes from.
+pub struct Download {
+    pub head: HttpBody,
+    pub rest: Streaming<Bytes>,
+}
+
+/// Why a body ends before its length: whoever reads it finds it cut off.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("the service failed: {0}")]
+    Service(#[from] Status),
+    #[error("the service sends nothing")]
+    Silent,
+    #[error("a message cannot be read: {0}")]
+    Message(#[from] prost::DecodeError),
+    #[error("{0} bytes came instead of {1}")]
+    Length(u64, u64),
+    #[error("the client takes nothing")]
+    Unread,
+}
+
+/// The content as a body. The reservation is given back when the last of it is written.
+pub fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reserved) -> Body {
+    // Not bounded by their number: the window bounds their bytes.
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let pump =
+        Pump { window: Arc::new(Semaphore::new(WINDOW)), reserved: Arc::new(reserved), sender, length };
+    tokio::spawn(async move {
+        let sender = pump.sender.clone();
+        let ended = tokio::select! {
+            ended = pump.run(data, rest) => ended,
+            () = sender.closed() => return,
+        };
+        if let Err(error) = ended {
+            tracing::warn!(%error, "a download broke off");
+            // An error means that nobody reads it any more.
+            let _ = sender.send(Err(error));
+        }
+    });
+    let parts = futures::stream::unfold(receiver, async |mut receiver| {
+        receiver.recv().await.map(|part| (part, receiver))
+    });
+    Body::from_stream(parts)
+}
+
+struct Pump {
+    window: Arc<Semaphore>,
+    reserved: Arc<Reserved>,
+    sender: mpsc::UnboundedSender<Result<Bytes, Broken>>,
+    length: u64,
+}
+
+impl Pump {
+    async fn run(self, first: Bytes, mut rest: Streaming<Bytes>) -> Result<(), Broken> {
+        let mut sent = 0;
+        let mut next = Some(first);
+        while let Some(data) = next {
+            sent += u64::try_from(data.len()).unwrap_or(u64::MAX);
+            // One that does not know its length is not streamed yet: it has all in its first message.
+            if sent > self.length && self.length > 0 {
+                return Err(Broken::Length(sent, self.length));
+            }
+            self.pass(data).await?;
+            let message = tokio::time::timeout(UPSTREAM_TIMEOUT, rest.message()).await;
+            next = match message.map_err(|_| Broken::Silent)?? {
+                Some(message) => Some(HttpBody::decode(message)?.data),
+                None => None,
+            };
+        }
+        if sent < self.length { Err(Broken::Length(sent, self.length)) } else { Ok(()) }
+    }
+
+    async fn pass(&self, data: Bytes) -> Result<(), Broken> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let part = u32::try_from(data.len().min(WINDOW)).unwrap_or(u32::MAX);
+        let turn = Arc::clone(&self.window).acquire_many_owned(part);
+        // The semaphore is never closed.
+        let Ok(Ok(turn)) = tokio::time::timeout(CLIENT_TIMEOUT, turn).await else {
+            return Err(Broken::Unread);
+        };
+        let held = (turn, Arc::clone(&self.reserved));
+        // An error means that nobody reads it any more, which ends this too.
+        let _ = self.sender.send(Ok(Bytes::from_owner(Attached { content: data, _held: held })));
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Pages whose entries are long end sooner, and reading goes on where they end.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{User, World, id};
+
+/// The longest note there can be, in characters of four bytes.
+fn longest() -> String {
+    "\u{1f600}".repeat(65_535)
+}
+
+/// Reads the list from a page on, as its answers say; the ids in the order in which they were seen.
+async fn read(user: &User, list: &str, per_page: i64) -> (Vec<String>, usize) {
+    let (mut seen, mut cuts, mut page, mut per_page) = (Vec::new(), 0, 1, per_page);
+    loop {
+        let answer = user.get(&format!("/v1/{list}?page={page}&per_page={per_page}")).await;
+        let (data, meta) = (answer["data"].as_array().unwrap(), &answer["meta"]);
+        seen.extend(data.iter().map(id));
+        let total = meta["total"].as_i64().unwrap();
+        assert_eq!((&meta["page"], &meta["per_page"]), (&json!(page), &json!(per_page)));
+        if let Some(cut) = meta.get("cut") {
+            cuts += 1;
+            assert_eq!(json!(data.len()), cut["per_page"]);
+            assert_eq!(per_page % cut["per_page"].as_i64().unwrap(), 0);
+            (page, per_page) = (cut["page"].as_i64().unwrap(), cut["per_page"].as_i64().unwrap());
+        } else {
+            page += 1;
+        }
+        if (page - 1) * per_page >= total {
+            return (seen, cuts);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_maximal_notes_is_cut_and_reading_on_shows_each_once() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let text = longest();
+    let mut made = Vec::new();
+    for number in 0..5 {
+        let notes = (0..4).map(|part| {
+            // A short one between them, so that pages are cut at different places.
+            let body = if number + part == 1 { "short".to_owned() } else { text.clone() };
+            user.create("notes", json!({"body": body}))
+        });
+        made.extend(futures::future::join_all(notes).await.iter().map(id));
+    }
+    let expected: BTreeSet<String> = made.iter().cloned().collect();
+    for per_page in [100, 20, 7] {
+        let (seen, cuts) = read(&user, "notes", per_page).await;
+        assert_eq!(seen.len(), made.len(), "each once, {per_page} a page");
+        assert_eq!(seen.iter().cloned().collect::<BTreeSet<_>>(), expected);
+        assert_eq!(cuts > 0, per_page > 15, "about 15 of them are as long as a page can be");
+    }
+    let short: Value = user.get("/v1/notes?per_page=1").await["meta"].clone();
+    assert_eq!(short, json!({"page": 1, "per_page": 1, "total": made.len(), "pages": made.len()}));
+}

@@ -1,0 +1,111 @@
+//! Downloads that nobody reads, over real sockets: they hold a bounded part of the gateway, and nobody else up.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use chassis::testing::eventually;
+use gateway::testing::TestGateway;
+use proto::work::{FileInput, UploadFileRequest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::support::{User, World, path_of};
+
+const SIZE: usize = 8 << 20;
+/// Three quarters of it are for downloads, which take 256 KiB each.
+const BYTES_OUT: usize = 4 << 20;
+const MAX_DOWNLOADS: usize = 12;
+
+/// A request whose answer has begun and is not read on.
+struct Begun {
+    status: u16,
+    head: String,
+    rest: TcpStream,
+}
+
+async fn begin(gateway: SocketAddr, from: u8, path: &str) -> Begun {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(8 << 10).unwrap();
+    socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, from), 0))).unwrap();
+    let mut rest = socket.connect(gateway).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    rest.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(rest.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Begun { status, head, rest }
+}
+
+fn content() -> Vec<u8> {
+    (0..SIZE).map(|place| u8::try_from(place / 1000 % 251).unwrap()).collect()
+}
+
+/// The path of a large file.
+async fn upload(user: &User) -> String {
+    let file = FileInput { name: "large.bin".to_owned(), content_type: String::new() };
+    let part = |data: &[u8]| UploadFileRequest { file: None, data: data.to_vec().into() };
+    let mut parts: Vec<UploadFileRequest> = content().chunks(1 << 20).map(part).collect();
+    parts[0].file = Some(file);
+    path_of(&user.upload_parts(parts).await.unwrap().url)
+}
+
+#[tokio::test]
+async fn downloads_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let path = upload(&user).await;
+    let peers = [format!("work={}", world.work.url())];
+    let flags = ["--public-rate-per-minute", "0", "--max-bytes-out", &BYTES_OUT.to_string()];
+    let gateway = TestGateway::start(&world.database, &world.clock, &peers, &flags).await;
+    let downloads = &gateway.app.budgets.downloads;
+    // Several addresses, of which each asks for more than its share.
+    let all = (2..8).flat_map(|from| [from; 5]).map(|from| begin(gateway.address, from, &path));
+    let (mut begun, refused): (Vec<Begun>, Vec<Begun>) =
+        futures::future::join_all(all).await.into_iter().partition(|begun| begun.status == 200);
+    assert_eq!(begun.len(), MAX_DOWNLOADS);
+    assert!(downloads.held() <= BYTES_OUT / 4 * 3, "{}", downloads.held());
+    for refused in &refused {
+        assert!(matches!(refused.status, 429 | 503), "{}", refused.head);
+        assert!(refused.head.contains("retry-after: 1\r\n"), "{}", refused.head);
+    }
+    // Everybody else is served as ever.
+    let other = gateway.api_with(user.api.key());
+    for _ in 0..20 {
+        other.get("/v1/files").await.expect(200);
+    }
+    // One that is read on comes as a whole.
+    let Begun { head, mut rest, .. } = begun.pop().unwrap();
+    assert!(head.contains(&format!("content-length: {SIZE}\r\n")), "{head}");
+    let mut read = vec![0; SIZE];
+    rest.read_exact(&mut read).await.unwrap();
+    assert!(read == content(), "every byte in its place");
+    // And whoever goes away gives back what they held.
+    drop((begun, rest));
+    eventually("nothing is held", async || downloads.held() == 0).await;
+    assert_eq!(begin(gateway.address, 2, &path).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_file_that_disappears_while_it_is_read_is_cut_off_and_not_short() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let path = upload(&user).await;
+    let mut begun = begin(world.gateway.address, 2, &path).await;
+    assert_eq!(begun.status, 200);
+    std::fs::remove_dir_all(world.files()).unwrap();
+    let mut read = Vec::new();
+    // Ends or breaks, but never as if all were there.
+    let _ = begun.rest.read_to_end(&mut read).await;
+    assert!(read.len() < SIZE && content().starts_with(&read), "{}", read.len());
+}
+
+#[tokio::test]
+async fn an_empty_file_is_an_empty_answer() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let empty = world.gateway.api_with("").get(&path_of(&user.upload("empty.txt", "", b"").await.url)).await;
+    let empty = empty.expect(200);
+    assert_eq!((empty.header("content-length"), empty.body.len()), (Some("0"), 0));
+}
