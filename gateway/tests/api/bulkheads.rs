@@ -53,7 +53,10 @@ async fn with_crm_hanging(accounts: usize) -> (Mesh, Hanging, TestGateway, Vec<A
     let gateway = TestGateway::start(&mesh.database, &mesh.clock, &peers, &flags).await;
     let mut apis = Vec::new();
     for _ in 0..accounts {
-        apis.push(gateway.api_with(mesh.api(&SCOPES).await.key()));
+        let api = gateway.api_with(mesh.api(&SCOPES).await.key());
+        // From here on its key is known: looking it up has places of its own.
+        api.get("/v1/clients").await.expect(200);
+        apis.push(api);
     }
     (mesh, hanging, gateway, apis)
 }
