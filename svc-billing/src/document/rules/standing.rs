@@ -31,15 +31,19 @@ impl Claim {
         self.payments.iter().map(|(_, amount)| *amount).sum()
     }
 
-    /// The day on which the payments reached an amount, both taken as positive.
-    fn reached(&self, amount: Decimal, sign: Decimal) -> Option<NaiveDate> {
-        let mut sum = Decimal::ZERO;
-        let reaches = |(_, payment): &&(NaiveDate, Decimal)| {
-            sum += *payment * sign;
-            sum >= amount
-        };
-        self.payments.iter().find(reaches).map(|(day, _)| *day)
+    /// A final credit of rows that were negative together: the client owes more because of it, and what is paid on it is
+    /// paid on the invoice.
+    fn is_claim(&self, sign: Decimal) -> bool {
+        self.is_final && self.total * sign > Decimal::ZERO
     }
+}
+
+/// The day at whose end the payments had reached an amount, both taken as positive.
+fn reached(payments: &[(NaiveDate, Decimal)], amount: Decimal, sign: Decimal) -> Option<NaiveDate> {
+    let until = |day: NaiveDate| -> Decimal {
+        payments.iter().filter(|payment| payment.0 <= day).map(|payment| payment.1 * sign).sum()
+    };
+    payments.iter().map(|payment| payment.0).filter(|day| until(*day) >= amount).min()
 }
 
 /// Amounts have the sign of the invoice's total.
@@ -56,7 +60,10 @@ pub struct Standing {
 pub fn of_family(invoice: &Claim, credits: &[Claim]) -> (Standing, Vec<Standing>) {
     let sign = if invoice.total.is_sign_negative() { Decimal::NEGATIVE_ONE } else { Decimal::ONE };
     let total = invoice.total.abs();
-    let paid = invoice.paid() * sign;
+    let claims = || credits.iter().filter(|credit| credit.is_claim(sign));
+    let payments: Vec<_> =
+        std::iter::once(invoice).chain(claims()).flat_map(|claim| claim.payments.iter().copied()).collect();
+    let paid = payments.iter().map(|(_, amount)| *amount * sign).sum::<Decimal>();
     let counted = || credits.iter().filter(|credit| credit.is_final);
     let credited: Decimal = counted().map(|credit| -credit.total * sign).sum();
     let credited_rows: i32 = counted().map(|credit| credit.rows).sum();
@@ -81,20 +88,26 @@ pub fn of_family(invoice: &Claim, credits: &[Claim]) -> (Standing, Vec<Standing>
     };
     let paid_on = match status {
         PAID if total.is_zero() && net <= Decimal::ZERO => invoice.finalized_on,
-        PAID => invoice.reached(net, sign),
-        CREDITED if paid >= total && !total.is_zero() => invoice.reached(total, sign),
+        PAID => reached(&payments, net, sign),
+        CREDITED if paid >= total && !total.is_zero() => reached(&payments, total, sign),
         _ => None,
     };
-    let most = total.max(net);
+    // The most that was ever owed: what is paid beyond that was never asked for.
+    let most = total + claims().map(|credit| credit.total * sign).sum::<Decimal>();
     let (standings, left) = refunds(credits, (paid.min(most) - net).max(Decimal::ZERO), sign);
     let standing = Standing {
         status,
         paid_on,
-        paid: two_places(paid * sign),
-        open: two_places((net.max(Decimal::ZERO) - paid).max(Decimal::ZERO) * sign),
-        overpaid: two_places(((paid - most).max(Decimal::ZERO) + left) * sign),
+        paid: two_places(invoice.paid()),
+        open: two_places((net.max(Decimal::ZERO) - paid.max(Decimal::ZERO)).max(Decimal::ZERO) * sign),
+        overpaid: two_places((beyond(paid, net.min(Decimal::ZERO), most) + left) * sign),
     };
     (standing, standings)
+}
+
+/// What was paid too much, or too much the wrong way, which only a document of nothing allows.
+fn beyond(paid: Decimal, least: Decimal, most: Decimal) -> Decimal {
+    paid - paid.clamp(least, most)
 }
 
 /// What was paid and is no longer owed goes back over the credits, the latest first: the earlier ones had taken it from
@@ -109,11 +122,23 @@ fn refunds(credits: &[Claim], mut to_refund: Decimal, sign: Decimal) -> (Vec<Sta
                 if credit.is_final { (-credit.total * sign).max(Decimal::ZERO) } else { Decimal::ZERO };
             let due = worth.min(to_refund);
             to_refund -= due;
-            of_credit(credit, due, -sign)
+            if credit.is_claim(sign) { of_claim(credit) } else { of_credit(credit, due, -sign) }
         })
         .collect();
     standings.reverse();
     (standings, to_refund)
+}
+
+/// A credit that the invoice asks for: nothing is open on itself.
+fn of_claim(credit: &Claim) -> Standing {
+    let nothing = two_places(Decimal::ZERO);
+    Standing {
+        status: CREDITED,
+        paid_on: None,
+        paid: two_places(credit.paid()),
+        open: nothing,
+        overpaid: nothing,
+    }
 }
 
 /// A credit of which `due` is to be refunded; its own amounts have the sign `sign`.
@@ -132,10 +157,10 @@ fn of_credit(credit: &Claim, due: Decimal, sign: Decimal) -> Standing {
     };
     Standing {
         status,
-        paid_on: if status == PAID { credit.reached(due, sign) } else { None },
+        paid_on: if status == PAID { reached(&credit.payments, due, sign) } else { None },
         paid: two_places(refunded * sign),
-        open: two_places((due - refunded).max(Decimal::ZERO) * sign),
-        overpaid: two_places((refunded - due).max(Decimal::ZERO) * sign),
+        open: two_places((due - refunded.max(Decimal::ZERO)).max(Decimal::ZERO) * sign),
+        overpaid: two_places(beyond(refunded, Decimal::ZERO, due) * sign),
     }
 }
 

@@ -8,7 +8,8 @@ use super::*;
 /// What somebody does. Places are taken modulo what there is, so that every sequence means something.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// On the invoice (0) or a credit: so many cents, in its direction, on that day.
+    /// On the invoice (0) or a credit: so many cents, in the direction of its total, on that day. A document of nothing has
+    /// no direction: then the day gives one.
     Pay {
         on: usize,
         day: u64,
@@ -74,8 +75,13 @@ impl Plot {
         match *step {
             Step::Pay { on, day, cents } => {
                 let on = on % count;
-                let direction = if on == 0 { self.sign() } else { -self.sign() };
-                self.members[on].payments.push((day, cents * direction));
+                let member = &mut self.members[on];
+                let direction = match member.total.signum() {
+                    0 if day % 2 == 0 => 1,
+                    0 => -1,
+                    sign => sign,
+                };
+                member.payments.push((day, cents * direction));
             }
             Step::Unpay { on, which } => {
                 let payments = &mut self.members[on % count].payments;
@@ -149,9 +155,17 @@ pub fn poured(plot: &Plot) -> Vec<(String, Option<NaiveDate>, i64, i64, i64)> {
     let sign = plot.sign();
     let invoice = &plot.members[0];
     let credits = &plot.members[1..];
-    let paid = sum(invoice) * sign;
     let total = invoice.total * sign;
     let finals: Vec<&Plain> = credits.iter().filter(|credit| credit.is_final).collect();
+    // What a credit asks for more is asked for and paid with the invoice.
+    let is_claim = |credit: &Plain| credit.is_final && credit.total * sign > 0;
+    let mut family = invoice.clone();
+    let mut most = total;
+    for claim in finals.iter().filter(|credit| is_claim(credit)) {
+        most += claim.total * sign;
+        family.payments.extend(&claim.payments);
+    }
+    let paid = sum(&family) * sign;
     let rows_left = invoice.rows - finals.iter().map(|credit| credit.rows).sum::<i32>();
     let owed = match (finals.is_empty(), rows_left) {
         (false, 0) => 0,
@@ -175,12 +189,14 @@ pub fn poured(plot: &Plot) -> Vec<(String, Option<NaiveDate>, i64, i64, i64)> {
     for cent in 1..=paid {
         if settled < owed {
             settled += 1;
-        } else if cent > total.max(owed) || !into_credits() {
+        } else if cent > most || !into_credits() {
             overpaid += 1;
         }
     }
-    // Credited for more than the whole: that goes back, paid or not.
-    for _ in owed..0 {
+    // The wrong way, as far as nothing was to go that way.
+    overpaid += (paid - owed.min(0)).min(0);
+    // Credited for more than the whole: that goes back, paid or not, unless it has gone.
+    for _ in owed..paid.min(0) {
         assert!(into_credits(), "credits are worth what they took back");
     }
 
@@ -190,7 +206,7 @@ pub fn poured(plot: &Plot) -> Vec<(String, Option<NaiveDate>, i64, i64, i64)> {
         CREDITED
     } else if total == 0 && owed <= 0 {
         PAID
-    } else if paid == 0 {
+    } else if paid <= 0 {
         if finals.is_empty() { OPEN } else { PARTIALLY_CREDITED }
     } else if settled == owed {
         PAID
@@ -199,22 +215,27 @@ pub fn poured(plot: &Plot) -> Vec<(String, Option<NaiveDate>, i64, i64, i64)> {
     };
     let paid_on = match word {
         PAID if total == 0 && owed <= 0 => Some(day(FINALIZED)),
-        PAID => first_day(invoice, owed),
-        CREDITED if total != 0 => first_day(invoice, total),
+        PAID => first_day(&family, owed, sign),
+        CREDITED if total != 0 && paid >= total => first_day(&family, total, sign),
         _ => None,
     };
-    let mut all =
-        vec![(word.to_owned(), paid_on, paid * sign, (owed.max(0) - settled) * sign, overpaid * sign)];
+    let open = (owed.max(0) - settled) * sign;
+    let mut all = vec![(word.to_owned(), paid_on, sum(invoice), open, overpaid * sign)];
     for (credit, due) in credits.iter().zip(due) {
+        if is_claim(credit) {
+            all.push((CREDITED.to_owned(), None, sum(credit), 0, 0));
+            continue;
+        }
         let refunded = -sum(credit) * sign;
         let (word, paid_on) = match (credit.is_final, due, refunded) {
             (false, ..) => (DRAFT, None),
             (true, 0, _) => (CREDITED, None),
-            (true, _, 0) => (OPEN, None),
+            (true, _, ..=0) => (OPEN, None),
             (true, due, refunded) if refunded < due => (PARTIALLY_PAID, None),
-            (true, due, _) => (PAID, first_day(credit, due)),
+            (true, due, _) => (PAID, first_day(credit, due, -sign)),
         };
-        let (open, beyond) = ((due - refunded).max(0), (refunded - due).max(0));
+        let beyond = if refunded < 0 { refunded } else { (refunded - due).max(0) };
+        let open = (due - refunded.max(0)).max(0);
         all.push((word.to_owned(), paid_on, -refunded * sign, -open * sign, -beyond * sign));
     }
     all
@@ -225,11 +246,12 @@ fn sum(plain: &Plain) -> i64 {
 }
 
 /// The first day at whose end so much was paid.
-fn first_day(plain: &Plain, cents: i64) -> Option<NaiveDate> {
+fn first_day(plain: &Plain, cents: i64, sign: i64) -> Option<NaiveDate> {
     let until = |last: u64| -> i64 {
-        plain.payments.iter().filter(|(day, _)| *day <= last).map(|(_, cents)| cents.abs()).sum()
+        plain.payments.iter().filter(|(day, _)| *day <= last).map(|(_, cents)| cents * sign).sum()
     };
-    (0..=30).find(|last| until(*last) >= cents).map(day)
+    let days: std::collections::BTreeSet<u64> = plain.payments.iter().map(|(day, _)| *day).collect();
+    days.into_iter().find(|last| until(*last) >= cents).map(day)
 }
 
 pub fn in_cents(standing: &Standing) -> (String, Option<NaiveDate>, i64, i64, i64) {

@@ -71,12 +71,16 @@ fn what_was_paid_is_settled_or_overpaid_or_goes_back() {
         let credited: i64 = finals().map(|credit| credit.total).sum();
         let owed = if all { 0 } else { (plot.members[0].total + credited) * sign };
         let settled = owed - open * sign;
-        let back: i64 = standings[1..]
-            .iter()
-            .map(|(_, _, refunded, open, beyond)| -(refunded + open - beyond) * sign)
+        // What goes back over the credits; what is paid on one that asks for more is paid on the invoice.
+        let asks = |plain: &model::Plain| plain.is_final && plain.total * sign > 0;
+        let others = || plot.members[1..].iter().zip(&standings[1..]);
+        let back: i64 = others()
+            .filter(|(credit, _)| !asks(credit))
+            .map(|(_, (_, _, refunded, open, beyond))| -(refunded + open - beyond) * sign)
             .sum();
+        let with: i64 = others().filter(|(credit, _)| asks(credit)).map(|(_, of)| of.2 * sign).sum();
         // With less than nothing owed, `settled` is that much less than nothing, and goes back too.
-        prop_assert_eq!(paid * sign, settled + overpaid * sign + back, "{:?}", plot);
+        prop_assert_eq!(paid * sign + with, settled + overpaid * sign + back, "{:?}", plot);
         Ok(())
     });
 }
@@ -233,4 +237,26 @@ fn crediting_more_than_the_whole_leaves_the_rest_to_be_refunded() {
     assert_eq!(dearer, [is(PARTIALLY_PAID, 50, 50, 0), is(CREDITED, 0, 0, 0)]);
     let settled = told(&[100, -50], &[pay(0, 100), discount]);
     assert_eq!(settled, [is(PAID, 100, 0, 0), is(CREDITED, 0, 0, 0)]);
+}
+
+#[test]
+fn what_is_paid_on_the_credit_of_a_negative_row_is_paid_on_the_invoice() {
+    let discount = Step::CreditSome { mask: 2, off: 0 };
+    // 121.00 less 60.50; taking the 60.50 off back makes it 121.00 again, wherever that is paid.
+    let on_credit = told(&[12_100, -6_050], &[pay(0, 6_050), discount.clone(), pay(1, 6_050)]);
+    assert_eq!(on_credit, [is(PAID, 6_050, 0, 0), is(CREDITED, 6_050, 0, 0)]);
+    let too_much = told(&[12_100, -6_050], &[pay(0, 12_100), discount.clone(), pay(1, 6_050)]);
+    assert_eq!(too_much, [is(PAID, 12_100, 0, 6_050), is(CREDITED, 6_050, 0, 0)]);
+    let all_back = told(&[12_100, -6_050], &[pay(0, 6_050), discount, pay(1, 6_050), REST]);
+    let back = [is(CREDITED, 6_050, 0, 0), is(CREDITED, 6_050, 0, 0), is(OPEN, 0, -12_100, 0)];
+    assert_eq!(all_back, back, "all that came in goes back");
+}
+
+#[test]
+fn money_that_went_the_wrong_way_on_a_document_of_nothing_is_told_and_never_asked_for() {
+    let back = Step::Pay { on: 0, day: 1, cents: 5 };
+    assert_eq!(told(&[0], &[back]), [is(PAID, -5, 0, -5)]);
+    let received = Step::Pay { on: 1, day: 2, cents: 5 };
+    let mixed = told(&[50, -50, 30], &[Step::CreditSome { mask: 3, off: 0 }, received]);
+    assert_eq!(mixed, [is(PARTIALLY_CREDITED, 0, 30, 0), is(CREDITED, 5, 0, 5)]);
 }
