@@ -1,5 +1,8 @@
 //! PDFs and e-invoices of documents. Made when they are first needed, outside any transaction, and kept in the object
-//! store; the same document always gives the same bytes. Whoever lists files hears of each that is kept.
+//! store; the same document always gives the same bytes. Whoever lists files hears of each that is kept as it was issued.
+//!
+//! A PDF tells how it stands with paying at this moment. So each standing has a file of its own beside the one as it was
+//! issued; the e-invoice inside is always the one that was issued.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,17 +11,20 @@ use bytes::Bytes;
 use chassis::files::{Files, Key, Reading};
 use chassis::{Account, AccountId, Db, Event, Tx, error};
 use chrono::SecondsFormat;
+use render::paper::{self, Collection, Settlement};
 use render::text::file_name;
 use render::{Paper, pdf};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::clients::{self, Clients};
 use crate::document::rules::amounts::Row;
 use crate::document::store::{self, Full};
-use crate::document::{Parties, Seller, paper};
-use crate::{Error, einvoice, identity};
+use crate::document::{Kind, Parties, Seller, paper as document, settlement};
+use crate::online::OnlinePayment;
+use crate::{Error, einvoice, identity, online};
 
 /// How long to wait for a turn.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -43,28 +49,87 @@ impl Press {
     /// The PDF of a document as it is now. Drafts are not kept: they follow their client.
     pub async fn pdf(&self, account: &Account, full: &Full) -> Result<Bytes, Error> {
         if !full.record.is_final {
-            return self.render(self.paper(account, full).await?).await;
+            return self.render(self.paper(account, full).await?, None).await;
         }
-        let key = key(account.id, full);
+        let (issued, now) = self.moments(account, full).await?;
+        let first = key(account.id, full);
+        let kept = match self.files.get(&first).await? {
+            Some(kept) => kept,
+            None => self.issue(account, full, &first, &issued).await?,
+        };
+        if now == issued {
+            return Ok(kept);
+        }
+        let key = first.digest(&now.digest());
         if let Some(kept) = self.files.get(&key).await? {
             return Ok(kept);
         }
-        let made = self.render(self.paper(account, full).await?).await?;
-        // Told before it is kept: should the second fail, the next who asks for the PDF makes and tells it again. The
-        // other way round nobody would ever hear of it.
-        self.db.note(account, &self.stored(&key, full, made.len()), tell).await?;
+        let paper = self.plain(account, full).await?;
+        let inside = issued.on(paper.clone());
+        let made = self.render(now.on(paper), Some(inside)).await?;
         self.files.put(&key, made.clone()).await?;
         Ok(made)
     }
 
     /// The same for whoever passes it on: read from the store as it is taken, where it is kept.
     pub async fn open_pdf(&self, account: &Account, full: &Full) -> Result<Reading, Error> {
-        if full.record.is_final
-            && let Some(kept) = self.files.open_file(&key(account.id, full)).await?
-        {
-            return Ok(kept);
+        if full.record.is_final {
+            let (issued, now) = self.moments(account, full).await?;
+            let first = key(account.id, full);
+            let key = if now == issued { first } else { first.digest(&now.digest()) };
+            if let Some(kept) = self.files.open_file(&key).await? {
+                return Ok(kept);
+            }
         }
         Ok(Reading::of(self.pdf(account, full).await?))
+    }
+
+    /// Makes and keeps the PDF as it was issued.
+    async fn issue(
+        &self,
+        account: &Account,
+        full: &Full,
+        key: &Key,
+        issued: &Moment,
+    ) -> Result<Bytes, Error> {
+        let paper = issued.on(self.plain(account, full).await?);
+        let made = self.render(paper.clone(), Some(paper)).await?;
+        // Told before it is kept: should the second fail, the next who asks for the PDF makes and tells it again. The
+        // other way round nobody would ever hear of it.
+        self.db.note(account, &self.stored(key, full, made.len()), tell).await?;
+        self.files.put(key, made.clone()).await?;
+        Ok(made)
+    }
+
+    /// How it stood when the document was issued, and how it stands now.
+    async fn moments(&self, account: &Account, full: &Full) -> Result<(Moment, Moment), Error> {
+        let (record, zone) = (&full.record, account.timezone);
+        let collections = if record.kind == Kind::Invoice && record.is_final && !record.is_credit() {
+            let mut connection = self.db.read().await?;
+            let all = online::store::list_collections(&mut connection, account.id, record.id).await?;
+            connection.done();
+            all
+        } else {
+            Vec::new()
+        };
+        let collection = |payment: &OnlinePayment| Collection {
+            mandate: payment.mandate_id.clone(),
+            on: settlement::day(payment.created_at, zone),
+        };
+        // The collection of a subscription's invoice begins in the transaction that makes the invoice.
+        let first = collections.iter().find(|payment| Some(payment.created_at) == record.finalized_at);
+        let issued =
+            Moment { settlement: settlement::issued(record, zone), collection: first.map(collection) };
+        let standing = settlement::now(record, zone);
+        let begun = collections.iter().find(|payment| payment.status.is_open() && !payment.closing);
+        let now = match standing {
+            Settlement::ToPay { .. } => Moment { settlement: standing, collection: begun.map(collection) },
+            // What becomes of a credit is told by its invoice, until it was paid back.
+            Settlement::Settled | Settlement::ToRefund { .. } if record.is_credit() => issued.clone(),
+            _ if standing == issued.settlement => issued.clone(),
+            _ => Moment { settlement: standing, collection: None },
+        };
+        Ok((issued, now))
     }
 
     fn stored(&self, key: &Key, full: &Full, size: usize) -> Stored {
@@ -81,11 +146,18 @@ impl Press {
 
     /// The e-invoice of a final invoice.
     pub async fn ubl(&self, account: &Account, full: &Full) -> Result<Vec<u8>, Error> {
-        Ok(einvoice::ubl::write(&self.paper(account, full).await?))
+        let (issued, _) = self.moments(account, full).await?;
+        Ok(einvoice::ubl::write(&issued.on(self.plain(account, full).await?)))
     }
 
-    /// All that is on the document.
+    /// All that is on the document now.
     pub async fn paper(&self, account: &Account, full: &Full) -> Result<Paper, Error> {
+        let (_, now) = self.moments(account, full).await?;
+        Ok(now.on(self.plain(account, full).await?))
+    }
+
+    /// All that never changes.
+    async fn plain(&self, account: &Account, full: &Full) -> Result<Paper, Error> {
         let record = &full.record;
         let rows: Vec<Row> = full.rows.iter().map(|stored| stored.row.clone()).collect();
         let mut connection = self.db.read().await?;
@@ -101,11 +173,11 @@ impl Press {
         };
         let parties = match kept {
             Some(parties) => parties,
-            None => Parties { seller: Seller::of(&seller), buyer: render::paper::Party::default() },
+            None => Parties { seller: Seller::of(&seller), buyer: paper::Party::default() },
         };
         connection.done();
         let parties = self.with_client(account, full, parties).await?;
-        Ok(paper::of(record, &rows, &parties, original, seller.look))
+        Ok(document::of(record, &rows, &parties, original, seller.look))
     }
 
     /// A draft shows its client as it is now.
@@ -122,7 +194,8 @@ impl Press {
         Ok(parties)
     }
 
-    async fn render(&self, paper: Paper) -> Result<Bytes, Error> {
+    /// `issued` is what the e-invoice inside is made from.
+    async fn render(&self, paper: Paper, issued: Option<Paper>) -> Result<Bytes, Error> {
         let turn = Arc::clone(&self.turns).acquire_owned();
         let Ok(Ok(turn)) = tokio::time::timeout(PATIENCE, turn).await else {
             let busy = error::unavailable("Too many PDFs are being made. Repeat the request in a moment.");
@@ -130,9 +203,8 @@ impl Press {
         };
         let made = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            let with_ubl = !paper.draft
-                && matches!(paper.kind, render::paper::Kind::Invoice | render::paper::Kind::Credit);
-            let xml = with_ubl.then(|| einvoice::ubl::write(&paper));
+            let is_invoice = |paper: &Paper| matches!(paper.kind, paper::Kind::Invoice | paper::Kind::Credit);
+            let xml = issued.filter(is_invoice).map(|issued| einvoice::ubl::write(&issued));
             let name = format!("{}.xml", file_name(&paper.number));
             let attachment = xml.as_deref().map(|bytes| pdf::Attachment { name: &name, bytes });
             pdf::render(&paper, attachment.as_ref())
@@ -142,6 +214,24 @@ impl Press {
             chassis::Error::Internal(format!("a PDF: {}", chassis::service::chain(&error)))
         })?;
         Ok(made.into())
+    }
+}
+
+/// How it stands with paying a document at some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Moment {
+    settlement: Settlement,
+    collection: Option<Collection>,
+}
+
+impl Moment {
+    fn on(&self, paper: Paper) -> Paper {
+        Paper { settlement: self.settlement.clone(), collection: self.collection.clone(), ..paper }
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let collection = self.collection.as_ref().map(|of| (&of.mandate, of.on));
+        Sha256::digest(json!([self.settlement, collection]).to_string()).into()
     }
 }
 

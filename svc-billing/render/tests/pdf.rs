@@ -8,7 +8,7 @@ use papers::{add_up, logo, paper};
 use proptest::prelude::*;
 use reader::{pages, squeezed, text};
 use render::Paper;
-use render::paper::{Category, Kind, Language, Logo, LogoFormat, Original};
+use render::paper::{Category, Collection, Kind, Language, Logo, LogoFormat, Original, Settlement};
 use render::pdf::{Attachment, render};
 use rust_decimal::Decimal;
 
@@ -118,6 +118,96 @@ fn only_a_final_invoice_in_euros_can_be_paid_by_scanning() {
         change(&mut other);
         assert_hides(&pdf(&other), &[scan]);
     }
+}
+
+/// An invoice of these cents in Dutch, and where it stands.
+fn standing(cents: i64, settlement: Settlement) -> Paper {
+    let mut paper = paper(Kind::Invoice, Language::Nl, 1);
+    paper.rows[0].quantity = Decimal::ONE;
+    paper.rows[0].unit_price = Decimal::new(cents, 2);
+    paper.rows[0].total_excl = Decimal::new(cents, 2);
+    paper.rows[0].vat_rate = Decimal::ZERO;
+    add_up(&mut paper);
+    Paper { settlement, ..paper }
+}
+
+const SCAN: &str = "Scan met uw bank-app";
+
+#[test]
+fn an_invoice_asks_for_what_is_left_of_it() {
+    let left = Settlement::ToPay {
+        open: Decimal::from(70),
+        paid: Decimal::from(20),
+        credited: Decimal::from(10),
+    };
+    let partly = pdf(&standing(10_000, left));
+    assert_shows(&partly, &["Totaal inclusief btw", "€ 100,00", "Al betaald", "-€ 20,00", "Nog te betalen", "€ 70,00"]);
+    assert_shows(&partly, &["Wij ontvingen al € 20,00.", "Wij verzoeken u € 70,00 uiterlijk", SCAN]);
+    let deposit = pdf(&Paper { prepaid: Decimal::from(30), ..standing(10_000, Settlement::New) });
+    assert_shows(&deposit, &["Wij verzoeken u € 70,00 uiterlijk", SCAN]);
+}
+
+#[test]
+fn what_is_settled_is_told_and_nothing_is_asked() {
+    let on = chrono::NaiveDate::from_ymd_opt(2026, 11, 20);
+    for (settlement, said) in [
+        (Settlement::Paid { on }, "Betaald op 20 november 2026. Hartelijk dank!"),
+        (Settlement::Credited, "Deze factuur is gecrediteerd. U hoeft niets te betalen."),
+    ] {
+        let pdf = pdf(&standing(10_000, settlement));
+        assert_shows(&pdf, &[said, "Totaal inclusief btw"]);
+        assert_hides(&pdf, &[SCAN, "Te betalen", "Ten name van", "Wij verzoeken u"]);
+    }
+    let mut quote = paper(Kind::Quote, Language::Nl, 1);
+    quote.settlement = Settlement::Accepted { on };
+    let pdf = pdf(&quote);
+    assert_shows(&pdf, &["Deze offerte is geaccepteerd op 20 november 2026."]);
+    assert_hides(&pdf, &["Handtekening", "Gaat u akkoord?"]);
+}
+
+#[test]
+fn an_invoice_of_less_than_nothing_tells_what_the_reader_gets() {
+    let pdf = pdf(&standing(-24_200, Settlement::New));
+    assert_shows(&pdf, &["-€ 242,00", "U ontvangt", "u ontvangt € 242,00 van ons."]);
+    assert_hides(&pdf, &[SCAN, "Te betalen", "Ten name van"]);
+}
+
+#[test]
+fn what_is_collected_is_not_to_be_transferred() {
+    let on = chrono::NaiveDate::from_ymd_opt(2026, 11, 16).unwrap();
+    let collection = Some(Collection { mandate: "mdt_8Qk3h".to_owned(), on });
+    let pdf = pdf(&Paper { collection, ..standing(10_000, Settlement::New) });
+    let said = "Wij schrijven € 100,00 op of kort na 16 november 2026 automatisch van uw rekening af, met machtiging \
+                mdt_8Qk3h. U hoeft niets te doen.";
+    assert_shows(&pdf, &[said]);
+    assert_hides(&pdf, &[SCAN, "Ten name van", "Wij verzoeken u"]);
+}
+
+#[test]
+fn the_address_of_the_sender_is_never_cut() {
+    let mut paper = paper(Kind::Invoice, Language::Nl, 1);
+    paper.seller.name = "Internationale Vereniging voor de Bevordering van Ambachtelijk Brood en Banket B.V.".to_owned();
+    paper.seller.address = "Burgemeester van der Werff-Wilhelminaboulevard 1234-bis, derde verdieping".to_owned();
+    paper.seller.zipcode = "1234 AB".to_owned();
+    paper.seller.city = "Sint Willebrord aan de Oude Rijn".to_owned();
+    let whole =
+        format!("{} · {} · 1234 AB  {}", paper.seller.name, paper.seller.address, paper.seller.city);
+    assert_shows(&pdf(&paper), &[&whole]);
+    paper.seller.name = "W".repeat(255);
+    paper.seller.address = "M".repeat(255);
+    let whole = format!("{} · {} · 1234 AB  {}", paper.seller.name, paper.seller.address, paper.seller.city);
+    assert_shows(&pdf(&paper), &[&whole]);
+}
+
+#[test]
+fn the_number_of_a_company_is_called_what_its_country_calls_it() {
+    let mut paper = paper(Kind::Invoice, Language::Nl, 1);
+    assert_shows(&pdf(&paper), &["KvK 12345678"]);
+    paper.seller.country = "BE".to_owned();
+    paper.seller.registration_number = "0123.456.789".to_owned();
+    let pdf = pdf(&paper);
+    assert_shows(&pdf, &["KBO/BCE 0123.456.789"]);
+    assert_hides(&pdf, &["KvK"]);
 }
 
 #[test]

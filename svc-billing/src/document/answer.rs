@@ -11,7 +11,7 @@ use proto::billing::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::rules::amounts::{Row, VatGroup, two_places, vat_groups};
+use super::rules::amounts::{Row, VatGroup, two_places, vat_lines};
 use super::store::{Full, History};
 use super::{Kind, Record};
 
@@ -60,7 +60,7 @@ pub fn document(account: AccountId, links: &Links, full: &Full) -> Document {
         project_number: record.project_number.clone(),
         is_credit: record.is_credit(),
         external_id: Some(record.external_id.clone()).filter(|text| !text.is_empty()),
-        rows: rows.iter().map(|row| shown_row(row)).collect(),
+        rows: shown_rows(record, &rows),
         client_company_name: client.company_name,
         client_firstname: client.firstname,
         client_lastname: client.lastname,
@@ -82,11 +82,21 @@ pub fn header(account: AccountId, record: &Record) -> Document {
 
 /// Its rows, which the log keeps once.
 pub fn only_rows(record: &Record, rows: &[Row]) -> Document {
-    Document { id: record.id.to_string(), rows: rows.iter().map(shown_row).collect(), ..Document::default() }
+    let rows: Vec<&Row> = rows.iter().collect();
+    Document { id: record.id.to_string(), rows: shown_rows(record, &rows), ..Document::default() }
 }
 
 fn generation_mode(record: &Record) -> GenerationMode {
     if record.is_final { GenerationMode::Final } else { GenerationMode::Draft }
+}
+
+/// A row that is the whole document comes to what that comes to: see `rules::amounts`.
+fn shown_rows(record: &Record, rows: &[&Row]) -> Vec<DocumentRow> {
+    let mut shown: Vec<DocumentRow> = rows.iter().map(|row| shown_row(row)).collect();
+    if let [only] = shown.as_mut_slice() {
+        only.total_incl_vat = record.total_incl.to_string();
+    }
+    shown
 }
 
 fn shown_row(row: &Row) -> DocumentRow {
@@ -105,7 +115,7 @@ fn shown_row(row: &Row) -> DocumentRow {
 fn meta(record: &Record, rows: &[&Row], credited_by: &[Uuid], history: &[History]) -> DocumentMeta {
     let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
     DocumentMeta {
-        vat_breakdown: vat_groups(&rows).into_iter().map(vat_line).collect(),
+        vat_breakdown: vat_lines(&rows, record.vat_amount).into_iter().map(vat_line).collect(),
         paid_amount: record.paid_amount.to_string(),
         open_amount: record.open_amount.to_string(),
         overpaid_amount: record.overpaid_amount.to_string(),

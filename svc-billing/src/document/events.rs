@@ -49,7 +49,8 @@ pub async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &str) -> Res
         Kind::Workorder if [PAID, COMPLETED].contains(&to) && ![PAID, COMPLETED].contains(&from) => {
             emit(tx, "workorder.completed", record, json!({}));
         }
-        Kind::Invoice if to == PAID => {
+        // A draft asks for nothing yet, and who gets money back does not pay.
+        Kind::Invoice if to == PAID && record.is_final && record.total_incl > Decimal::ZERO => {
             emit(tx, "invoice.paid", record, json!({}));
             first_paid(tx, record).await?;
         }

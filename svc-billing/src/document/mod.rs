@@ -8,6 +8,7 @@ pub mod operations;
 pub mod paper;
 pub mod rpc;
 pub mod rules;
+pub mod settlement;
 pub mod store;
 
 use chrono::{DateTime, NaiveDate, Utc};
@@ -61,6 +62,9 @@ pub struct Record {
     pub title: String,
     pub invoice_date: NaiveDate,
     pub due_date: NaiveDate,
+    /// Whether the caller chose the dates; those that nobody chose follow the day on which the document becomes final.
+    pub invoice_date_given: bool,
+    pub due_date_given: bool,
     pub currency: String,
     pub language: Language,
     pub total_excl: Decimal,
@@ -74,6 +78,8 @@ pub struct Record {
     pub paid_amount: Decimal,
     pub open_amount: Decimal,
     pub overpaid_amount: Decimal,
+    /// What was paid when it became final, within its total.
+    pub prepaid_amount: Decimal,
     pub sent_at: Option<DateTime<Utc>>,
     pub project_number: Option<String>,
     /// The invoice that this one credits.

@@ -2,8 +2,9 @@
 
 use render::Paper;
 use render::paper::{self, Look, Original};
+use rust_decimal::Decimal;
 
-use super::rules::amounts::{Row, two_places, vat_groups};
+use super::rules::amounts::{Row, two_places, vat_lines};
 use super::{Kind, Parties, Record};
 use crate::einvoice;
 
@@ -30,11 +31,14 @@ pub fn of(record: &Record, rows: &[Row], parties: &Parties, original: Option<Ori
         buyer: parties.buyer.clone(),
         bank: parties.seller.bank.clone(),
         rows: rows.iter().map(row).collect(),
-        vat: vat(rows),
+        vat: vat(rows, record.vat_amount),
         total_excl: record.total_excl,
         total_vat: record.vat_amount,
         total_incl: record.total_incl,
         credits: original,
+        prepaid: record.prepaid_amount,
+        settlement: paper::Settlement::New,
+        collection: None,
         look,
     }
 }
@@ -52,8 +56,8 @@ fn row(row: &Row) -> paper::Row {
     }
 }
 
-fn vat(rows: &[Row]) -> Vec<paper::Vat> {
-    let groups = vat_groups(rows).into_iter();
+fn vat(rows: &[Row], vat: Decimal) -> Vec<paper::Vat> {
+    let groups = vat_lines(rows, vat).into_iter();
     let vat = groups.map(|group| paper::Vat {
         rate: group.rate,
         category: group.category,

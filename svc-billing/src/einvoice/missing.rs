@@ -17,8 +17,8 @@ const OWN_RULES: [&str; 5] = ["DK", "GR", "IS", "NO", "SE"];
 /// cannot be used as it is (a chamber of commerce number of seven digits is no number).
 ///
 /// The names, in this order: `kind`, `number`, `date`, `due_date`, `currency`, `credits`; of the seller `name`, `address`,
-/// `zipcode`, `city`, `country`, `registration_number`, `vat_number`, `contact`, `phone`, `email`, `endpoint`, `iban`; of
-/// the buyer `name`, `address`, `zipcode`, `city`, `country`, `vat_number`, `endpoint`; `rows`, `rows.name`,
+/// `zipcode`, `city`, `country`, `registration_number`, `vat_number`, `contact`, `phone`, `email`, `endpoint`, `creditor_identifier`, `iban`;
+/// of the buyer `name`, `address`, `zipcode`, `city`, `country`, `vat_number`, `endpoint`; `rows`, `rows.name`,
 /// `rows.vat_category`, `rows.vat_rate`, `totals`. An `endpoint` is an address on the Peppol network, which follows from
 /// a registration or VAT number.
 pub fn missing(paper: &Paper) -> Vec<&'static str> {
@@ -95,7 +95,10 @@ impl Check<'_> {
         self.need(is_reachable, "seller.endpoint");
         // A positive total is paid by the buyer, also one of a credit, which is normally negative.
         let is_paid_by_buyer = paper.total_incl > Decimal::ZERO;
-        let needs_iban = self.is_german() || (is_dutch && is_paid_by_buyer);
+        let is_collected = paper.collection.is_some() && !is_credit(paper);
+        // Germans name the collector and the account by numbers that a paper does not hold.
+        self.need(!is_collected || !self.is_german(), "seller.creditor_identifier");
+        let needs_iban = !is_collected && (self.is_german() || (is_dutch && is_paid_by_buyer));
         self.need(!needs_iban || !compact(&paper.bank.iban).is_empty(), "seller.iban");
     }
 

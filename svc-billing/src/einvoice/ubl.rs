@@ -123,6 +123,17 @@ impl Ubl<'_> {
 
     fn payment_means(&self) -> Option<Element> {
         let (paper, bank) = (self.paper, &self.paper.bank);
+        if let Some(mandate) = self.mandate() {
+            return group(
+                "cac:PaymentMeans",
+                [
+                    // A SEPA direct debit.
+                    text("cbc:PaymentMeansCode", "59"),
+                    text("cbc:PaymentID", &paper.number),
+                    group("cac:PaymentMandate", [Some(mandate)]),
+                ],
+            );
+        }
         let account = text("cbc:ID", compact(&bank.iban))?;
         // A SEPA transfer is in euros.
         let code = if paper.currency == "EUR" { "58" } else { "30" };
@@ -138,14 +149,22 @@ impl Ubl<'_> {
         )
     }
 
+    /// The mandate by which an invoice is collected.
+    fn mandate(&self) -> Option<Element> {
+        let collection = self.paper.collection.as_ref().filter(|_| !self.is_credit)?;
+        text("cbc:ID", &collection.mandate)
+    }
+
     fn payment_terms(&self) -> Option<Element> {
         if self.is_credit {
             return None;
         }
         let day = self.paper.due_date;
-        let note = match self.paper.language {
-            Language::Nl => format!("Te betalen uiterlijk {}", day.format("%d-%m-%Y")),
-            Language::En => format!("To be paid by {day}"),
+        let note = match (self.paper.language, self.mandate().is_some()) {
+            (Language::Nl, true) => "Wordt automatisch geïncasseerd".to_owned(),
+            (Language::En, true) => "Collected by direct debit".to_owned(),
+            (Language::Nl, false) => format!("Te betalen uiterlijk {}", day.format("%d-%m-%Y")),
+            (Language::En, false) => format!("To be paid by {day}"),
         };
         group("cac:PaymentTerms", [text("cbc:Note", note)])
     }
@@ -184,9 +203,15 @@ impl Ubl<'_> {
                 self.amount("cbc:LineExtensionAmount", paper.total_excl),
                 self.amount("cbc:TaxExclusiveAmount", paper.total_excl),
                 self.amount("cbc:TaxInclusiveAmount", paper.total_incl),
-                self.amount("cbc:PayableAmount", paper.total_incl),
+                self.prepaid(),
+                self.amount("cbc:PayableAmount", paper.total_incl - paper.prepaid),
             ],
         )
+    }
+
+    fn prepaid(&self) -> Option<Element> {
+        let prepaid = self.paper.prepaid;
+        if prepaid.is_zero() { None } else { self.amount("cbc:PrepaidAmount", prepaid) }
     }
 
     fn line(&self, number: usize, row: &Row) -> Option<Element> {

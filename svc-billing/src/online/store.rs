@@ -159,6 +159,16 @@ pub async fn find_latest(
     Ok(sqlx::query_as(sql).bind(account).bind(invoice).fetch_optional(connection).await?)
 }
 
+/// The collections of an invoice, in the order in which they were begun.
+pub async fn list_collections(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoice: Uuid,
+) -> Result<Vec<OnlinePayment>, Error> {
+    let sql = select!("document_id = $2 and purpose = 'collection' order by id");
+    Ok(sqlx::query_as(sql).bind(account).bind(invoice).fetch_all(connection).await?)
+}
+
 /// The payment of a client that was begun last, of those for a purpose.
 pub async fn find_of_client(
     connection: &mut PgConnection,

@@ -148,7 +148,7 @@ impl View {
             rows: paper.rows.iter().map(|row| Row::new(row, &words)).collect(),
             totals: totals(paper, &words),
             total: fact(total_label(paper.kind, &words), money(paper, paper.total_incl)),
-            after: after(paper, state),
+            after: after(paper, state, &words),
             notes: notes(paper, &words),
             footer: paper.look.footer.trim().to_owned(),
             email: chassis::formats::email::normalise(&paper.seller.email),
@@ -183,34 +183,24 @@ fn money(paper: &Paper, amount: Decimal) -> String {
 /// On paper an invoice ends with what is due; on a page that may be less by now and stands beside it.
 fn total_label(kind: Kind, words: &Words) -> &'static str {
     match kind {
-        Kind::Invoice => Words::of(Kind::Quote, words.language).total,
+        Kind::Invoice => words.total_incl,
         Kind::Credit | Kind::Quote | Kind::Workorder => words.total,
     }
 }
 
 fn amount(paper: &Paper, state: &State, words: &Words) -> Fact {
-    let language = paper.language;
     let (label, amount) = match state {
-        State::ToPay { open, paid, credited, .. } if (*paid + *credited).is_zero() => (words.total, *open),
-        State::ToPay { open, .. } => (pick(language, "Nog te betalen", "Still to be paid"), *open),
-        State::ToRefund { open, .. } => (pick(language, "U ontvangt", "You receive"), *open),
+        State::ToPay { open, .. } if *open == paper.total_incl => (words.total, *open),
+        State::ToPay { open, .. } => (words.left, *open),
+        State::ToRefund { open, .. } => (words.receives, *open),
         _ => (total_label(paper.kind, words), paper.total_incl),
     };
     fact(label, money(paper, amount))
 }
 
-fn after(paper: &Paper, state: &State) -> Vec<Fact> {
-    let language = paper.language;
-    let lines = match state {
-        State::ToPay { open, paid, credited, .. } if !(*paid + *credited).is_zero() => vec![
-            (pick(language, "Gecrediteerd", "Credited"), -*credited),
-            (pick(language, "Al betaald", "Paid so far"), -*paid),
-            (pick(language, "Nog te betalen", "Still to be paid"), *open),
-        ],
-        _ => Vec::new(),
-    };
-    let shown = lines.into_iter().filter(|(_, amount)| !amount.is_zero());
-    shown.map(|(label, amount)| fact(label, money(paper, amount))).collect()
+fn after(paper: &Paper, state: &State, words: &Words) -> Vec<Fact> {
+    let lines = words.after(&state.settlement(), paper.total_incl).into_iter();
+    lines.map(|(label, amount)| fact(label, money(paper, amount))).collect()
 }
 
 /// What the reader can do about it here.

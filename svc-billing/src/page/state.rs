@@ -1,11 +1,12 @@
 //! Where a document stands, as its receiver is told. Pure: the record and the day decide.
 
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono::NaiveDate;
 use chrono_tz::Tz;
+use render::paper::Settlement;
 use rust_decimal::Decimal;
 
-use crate::document::rules::standing::{ACCEPTED, CREDITED, OPEN, PAID};
-use crate::document::{Kind, Record};
+use crate::document::rules::standing::OPEN;
+use crate::document::{Kind, Record, settlement};
 use crate::online::{OnlinePayment, Purpose, Status};
 
 /// Amounts are positive.
@@ -102,48 +103,32 @@ impl State {
         if !record.is_final {
             return Self::Draft;
         }
-        match record.kind {
-            Kind::Invoice => invoice(record, today, zone),
-            Kind::Quote => quote(record, today, zone),
-            Kind::Workorder => Self::Told,
+        let late = record.due_date < today;
+        match settlement::now(record, zone) {
+            Settlement::ToPay { open, paid, credited } => {
+                Self::ToPay { open, paid, credited, late, pay: Pay::default() }
+            }
+            Settlement::Paid { on } => Self::Paid { on },
+            Settlement::Credited => Self::Credited,
+            Settlement::ToRefund { open, paid } => Self::ToRefund { open, paid },
+            Settlement::Refunded { on } => Self::Refunded { on },
+            Settlement::Settled => Self::Settled,
+            Settlement::Accepted { on } => Self::Accepted { on },
+            Settlement::New if record.kind != Kind::Quote => Self::Told,
+            Settlement::New if record.payment_status != OPEN => Self::Closed,
+            Settlement::New if late => Self::Expired,
+            Settlement::New => Self::Offered,
         }
     }
-}
 
-fn quote(record: &Record, today: NaiveDate, zone: Tz) -> State {
-    let status = record.payment_status.as_str();
-    if record.accepted_at.is_some() || status == ACCEPTED {
-        State::Accepted { on: record.accepted_at.map(|at| day(at, zone)) }
-    } else if status != OPEN {
-        State::Closed
-    } else if record.due_date < today {
-        State::Expired
-    } else {
-        State::Offered
-    }
-}
-
-/// A status that was set by hand says less than the amounts, unless it says that all is paid or taken back.
-fn invoice(record: &Record, today: NaiveDate, zone: Tz) -> State {
-    let on = record.paid_at.map(|at| day(at, zone));
-    let (open, paid) = (record.open_amount.abs(), record.paid_amount.abs());
-    let to_reader = record.is_credit() || record.total_incl.is_sign_negative();
-    match (record.payment_status.as_str(), to_reader) {
-        (PAID, true) => State::Refunded { on },
-        (PAID, false) => State::Paid { on },
-        (CREDITED, true) if record.is_credit() => State::Settled,
-        (CREDITED, _) => State::Credited,
-        (_, true) if open.is_zero() => State::Settled,
-        (_, true) => State::ToRefund { open, paid },
-        (_, false) if open.is_zero() => State::Paid { on },
-        (_, false) => {
-            let credited = (record.total_incl - open - paid).max(Decimal::ZERO);
-            State::ToPay { open, paid, credited, late: record.due_date < today, pay: Pay::default() }
+    /// The part of it that paper tells too.
+    pub(super) fn settlement(&self) -> Settlement {
+        match self {
+            Self::ToPay { open, paid, credited, .. } => {
+                Settlement::ToPay { open: *open, paid: *paid, credited: *credited }
+            }
+            Self::ToRefund { open, paid } => Settlement::ToRefund { open: *open, paid: *paid },
+            _ => Settlement::New,
         }
     }
-}
-
-/// Payments are known by their day, which is kept as midnight; other moments fall on a day of the account.
-fn day(at: DateTime<Utc>, zone: Tz) -> NaiveDate {
-    if at.time() == NaiveTime::MIN { at.date_naive() } else { at.with_timezone(&zone).date_naive() }
 }

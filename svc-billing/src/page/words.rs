@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 use render::Paper;
 use render::paper::{Kind, Language};
-use render::text;
+use render::text::{self, Words};
 use rust_decimal::Decimal;
 
 use super::{Last, State};
@@ -81,9 +81,10 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
     };
     match state {
         State::Draft => "Dit is een concept. Er kan nog iets veranderen.".to_owned(),
-        State::ToPay { pay, .. } if pay.last == Last::Processing => {
-            "Uw betaling wordt verwerkt. U hoeft niets meer te doen.".to_owned()
-        }
+        State::ToPay { open, pay, .. } if pay.last == Last::Processing => match &paper.collection {
+            Some(collection) => Words::for_paper(paper).collect(&money(*open), collection),
+            None => "Uw betaling wordt verwerkt. U hoeft niets meer te doen.".to_owned(),
+        },
         State::ToPay { pay, .. } if pay.last == Last::Stuck => {
             "Een eerdere betaling van een ander bedrag is nog niet afgesloten. Probeer het over een kwartier opnieuw."
                 .to_owned()
@@ -133,9 +134,10 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
     };
     match state {
         State::Draft => "This is a draft. It may still change.".to_owned(),
-        State::ToPay { pay, .. } if pay.last == Last::Processing => {
-            "Your payment is being processed. There is nothing more to do.".to_owned()
-        }
+        State::ToPay { open, pay, .. } if pay.last == Last::Processing => match &paper.collection {
+            Some(collection) => Words::for_paper(paper).collect(&money(*open), collection),
+            None => "Your payment is being processed. There is nothing more to do.".to_owned(),
+        },
         State::ToPay { pay, .. } if pay.last == Last::Stuck => {
             "An earlier payment of another amount has not ended yet. Please try again in a quarter of an hour."
                 .to_owned()

@@ -115,3 +115,21 @@ async fn what_was_begun_with_a_former_provider_keeps_nobody_from_paying_or_colle
     let waits = "select count(*) from billing.wish where provider = 'former' and kind = 'ask'";
     assert_eq!(world.count(waits).await, 1, "should it come back, it is asked");
 }
+
+#[tokio::test]
+async fn an_invoice_that_is_being_collected_says_so_and_asks_for_no_transfer() {
+    let world = World::idle().await;
+    world.authorise().await;
+    let invoice = world.invoice(json!({})).await;
+    let pdf = async || world.visitor.get(&format!("{}/pdf", invoice.page)).await.expect(200).body;
+    let issued = pdf().await;
+    world.collect(&invoice).await.unwrap();
+    let page = world.page(&invoice.page).await;
+    let said = "Wij schrijven €\u{a0}1.210,00 op of kort na 15 november 2026 automatisch van uw rekening af, met machtiging ";
+    says(&page, &[said]);
+    assert!(!page.contains("Betalen per overschrijving") && !page.contains("<form"), "{page}");
+    assert!(pdf().await != issued, "and so does the PDF");
+    let ubl = world.api.get(&format!("{}/ubl", invoice.api)).await.expect(200);
+    let xml = String::from_utf8(ubl.body.to_vec()).unwrap();
+    assert!(!xml.contains("PaymentMandate"), "the e-invoice stays as it was issued: {xml}");
+}

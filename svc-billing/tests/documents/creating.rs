@@ -193,6 +193,14 @@ async fn totals_are_compared_with_the_rows_and_make_a_row_where_there_is_none() 
     let detail = detail.as_str().unwrap();
     assert!(detail.contains("120.99") && detail.contains("121.00"), "{detail}");
 
+    for rate in [-1, 101] {
+        let body = json!({"title": "All in", "total_incl_vat": 109, "vat_rate": rate});
+        let refused = user.api.post("/v1/quotes", body).await.expect(422);
+        assert_eq!(refused.faults(), places(&[("/vat_rate", "out_of_range")]));
+    }
+    let made = user.create("quotes", json!({"title": "All in", "total_incl_vat": 100})).await;
+    assert_eq!((&made["total_excl_vat"], &made["vat_amount"]), (&json!(82.64), &json!(17.36)));
+    assert_eq!((&made["total_incl_vat"], &made["rows"][0]["total_incl_vat"]), (&json!(100.0), &json!(100.0)));
     let made = user.create("quotes", json!({"title": "All in", "total_incl_vat": 109, "vat_rate": 9})).await;
     assert_eq!((&made["total_excl_vat"], &made["vat_amount"]), (&json!(100.0), &json!(9.0)));
     let row = &made["rows"][0];

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, places, standing, stands};
+use crate::support::{World, conflict, id, path, places, standing, stands};
 
 fn rows(indexes: &[i64]) -> Value {
     json!({"credit_all": false, "row_indexes": indexes})
@@ -147,4 +147,47 @@ async fn what_is_open_goes_down_and_what_was_paid_is_to_be_refunded() {
     user.pay(&invoice, json!({"amount": 50})).await;
     assert_eq!(now(&invoice).await, stands("credited", 0.0, 20.0));
     assert_eq!(now(&first).await, stands("open", -40.0, 0.0));
+}
+
+#[tokio::test]
+async fn what_is_paid_on_the_credit_of_a_negative_row_is_paid_on_the_invoice() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let rows = json!([{"name": "Bread", "unit_price": 100}, {"name": "Discount", "unit_price": -50}]);
+    let body = json!({"title": "T", "client_id": user.client("C").await, "rows": rows, "generation_mode": "final"});
+    let invoice = user.create("invoices", body).await;
+    assert_eq!(standing(&invoice), stands("open", 60.5, 0.0));
+    let credit = user.credit(&invoice, json!({"credit_all": false, "row_indexes": [1]})).await;
+    assert_eq!((&credit["total_incl_vat"], standing(&credit)), (&json!(60.5), stands("credited", 0.0, 0.0)));
+    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("partially_credited", 121.0, 0.0));
+    user.pay(&credit, json!({"amount": 60.5})).await;
+    assert_eq!(standing(&user.get("invoices", &credit).await), stands("credited", 0.0, 0.0));
+    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("partially_paid", 60.5, 0.0));
+    user.pay(&invoice, json!({})).await;
+    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("paid", 0.0, 0.0));
+    let rest = user.credit(&invoice, json!({})).await;
+    assert_eq!(standing(&rest), stands("open", -121.0, 0.0), "all that came in goes back");
+}
+
+#[tokio::test]
+async fn a_credit_of_an_invoice_made_from_its_total_takes_back_exactly_that() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let body = json!({"title": "All in", "client_id": user.client("C").await, "total_incl_vat": 10,
+                      "generation_mode": "final"});
+    let invoice = user.create("invoices", body).await;
+    let credit = user.credit(&invoice, json!({})).await;
+    for (document, sign) in [(&invoice, 1.0), (&credit, -1.0)] {
+        for (name, amount) in [("total_excl_vat", 8.26), ("vat_amount", 1.74), ("total_incl_vat", 10.0), ("vat_rate", 21.0)] {
+            let shown = document[name].as_f64().or_else(|| document[name].as_str().and_then(|text| text.parse().ok()));
+            let expected = if name == "vat_rate" { amount } else { amount * sign };
+            assert_eq!(shown, Some(expected), "{name} of {document}");
+        }
+        assert_eq!(document["rows"][0]["total_incl_vat"], 10.0 * sign);
+        assert_eq!(document["meta"]["vat_breakdown"][0]["vat"], 1.74 * sign);
+        let ubl = user.api.get(&format!("{}/ubl", path("invoices", document))).await.expect(200);
+        let xml = String::from_utf8(ubl.body.to_vec()).unwrap();
+        assert!(xml.contains(">1.74</cbc:TaxAmount>") && xml.contains(">10.00</cbc:PayableAmount>"), "{xml}");
+    }
+    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("credited", 0.0, 0.0));
 }

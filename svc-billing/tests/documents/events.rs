@@ -66,7 +66,7 @@ async fn creating_a_document_is_told_with_what_it_is() {
 async fn what_happens_to_a_quote_is_told_once() {
     let world = World::new().await;
     let user = world.user().await;
-    let quote = user.create("quotes", json!({"title": "T", "client_id": user.client("C").await})).await;
+    let quote = user.create("quotes", json!({"title": "T", "client_id": user.client("C").await, "rows": priced(&[5])})).await;
     told(&world, &user).await;
     let phases = async |expected: &[(&str, Value)]| {
         let events = told(&world, &user).await;
@@ -89,7 +89,7 @@ async fn what_happens_to_a_quote_is_told_once() {
     user.act("quotes", &quote, "accept", json!({})).await.expect(200);
     user.finalize("quotes", &quote).await;
     phases(&[]).await;
-    let other = user.create("quotes", json!({"title": "T", "client_id": quote["client_id"]})).await;
+    let other = user.create("quotes", json!({"title": "T", "client_id": quote["client_id"], "rows": priced(&[5])})).await;
     told(&world, &user).await;
     user.finalize("quotes", &other).await;
     phases(&[("quote.phase_changed", json!(["draft", "open"]))]).await;
@@ -125,9 +125,24 @@ async fn an_invoice_is_told_when_it_is_paid_and_a_clients_first_one_once() {
     assert_eq!(names(&world, &user).await, ["invoice.paid"], "it became paid again");
     user.patch("invoices", &second, json!({"payment_status": "paid"})).await;
     assert_eq!(names(&world, &user).await, ["invoice.paid"]);
-    let nothing = user.invoice(&user.client("D").await, &[0]).await;
-    let expected = ["invoice.created", "invoice.paid", "customer.first_invoice_paid"];
-    assert_eq!(names(&world, &user).await, expected, "{nothing}");
+}
+
+#[tokio::test]
+async fn only_a_final_invoice_above_nothing_is_told_as_paid() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let nothing = user.invoice(&client, &[0]).await;
+    assert_eq!((&nothing["payment_status"], names(&world, &user).await), (&json!("paid"), vec!["invoice.created".to_owned()]));
+    let negative = user.invoice(&client, &[-10]).await;
+    user.pay(&negative, json!({})).await;
+    assert_eq!(user.get("invoices", &negative).await["payment_status"], "paid");
+    assert_eq!(names(&world, &user).await, ["invoice.created"], "who gets money back does not pay");
+    let draft = user.draft(&client, &[10]).await;
+    user.patch("invoices", &draft, json!({"payment_status": "paid"})).await;
+    assert_eq!(names(&world, &user).await, ["invoice.created"], "a draft asks for nothing");
+    user.finalize("invoices", &draft).await;
+    assert_eq!(names(&world, &user).await, ["invoice.paid", "customer.first_invoice_paid"]);
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, path, priced, standing, stands};
+use crate::support::{World, conflict, id, path, places, priced, standing, stands};
 
 #[tokio::test]
-async fn a_draft_that_lacks_its_client_or_an_invoice_its_rows_is_incomplete() {
+async fn a_draft_that_lacks_its_client_or_its_rows_is_incomplete() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("C").await;
@@ -12,6 +12,8 @@ async fn a_draft_that_lacks_its_client_or_an_invoice_its_rows_is_incomplete() {
         ("invoices", json!({"title": "T", "client_id": client})),
         ("invoices", json!({"title": "T", "rows": priced(&[5])})),
         ("quotes", json!({"title": "T", "rows": priced(&[5])})),
+        ("quotes", json!({"title": "T", "client_id": client})),
+        ("workorders", json!({"title": "T", "client_id": client})),
         ("workorders", json!({"title": "T"})),
     ] {
         let draft = user.create(list, body).await;
@@ -27,7 +29,8 @@ async fn a_final_document_keeps_its_client_as_it_was_and_is_finalised_once() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Old name").await;
-    let draft = user.create("quotes", json!({"title": "T", "client_id": client})).await;
+    let draft =
+        user.create("quotes", json!({"title": "T", "client_id": client, "rows": priced(&[5])})).await;
     let rename = async |name: &str| {
         user.api.patch(&format!("/v1/clients/{client}"), json!({"company_name": name})).await.expect(200);
     };
@@ -103,4 +106,136 @@ async fn a_draft_credit_counts_when_it_becomes_final() {
     let invoice = user.get("invoices", &draft).await;
     assert_eq!(standing(&invoice), stands("credited", 0.0, 0.0));
     assert_eq!(invoice["meta"]["credited_by"], json!([id(&credit)]), "{}", path("invoices", &credit));
+}
+
+#[tokio::test]
+async fn a_draft_is_dated_on_the_day_on_which_it_becomes_final() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let draft = async |more: Value| {
+        let mut body = json!({"title": "T", "client_id": client, "rows": priced(&[5])});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        user.create("invoices", body).await
+    };
+    let (plain, dated) = (draft(json!({})).await, draft(json!({"invoice_date": "2026-11-10"})).await);
+    let due = draft(json!({"due_date": "2027-01-20"})).await;
+    let past = draft(json!({"due_date": "2026-12-01"})).await;
+    let patched = draft(json!({})).await;
+    user.patch("invoices", &patched, json!({"invoice_date": "2026-11-16"})).await;
+    assert_eq!((&plain["invoice_date"], &plain["due_date"]), (&json!("2026-11-15"), &json!("2026-11-29")));
+    // To 2 January of the next year.
+    world.clock.advance(TimeDelta::days(48));
+    for (draft, number, invoice_date, due_date) in [
+        (&plain, "INV-2027-00001", "2027-01-02", "2027-01-16"),
+        (&due, "INV-2027-00002", "2027-01-02", "2027-01-20"),
+        (&dated, "INV-2026-00001", "2026-11-10", "2026-11-24"),
+        (&patched, "INV-2026-00002", "2026-11-16", "2026-11-29"),
+    ] {
+        let made = user.finalize("invoices", draft).await;
+        assert_eq!(
+            (&made["number"], &made["invoice_date"], &made["due_date"]),
+            (&json!(number), &json!(invoice_date), &json!(due_date))
+        );
+        assert_eq!(user.get("invoices", draft).await, made);
+    }
+    let refused = user.act("invoices", &past, "finalize", json!({})).await;
+    assert_eq!(conflict(refused), "incomplete", "it was to be paid before today");
+    user.patch("invoices", &past, json!({"due_date": "2027-02-01"})).await;
+    assert_eq!(user.finalize("invoices", &past).await["invoice_date"], "2027-01-02");
+}
+
+#[tokio::test]
+async fn the_date_of_a_final_document_stays_in_the_year_of_its_number() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    for list in ["invoices", "quotes", "workorders"] {
+        let body = json!({"title": "T", "client_id": client, "rows": priced(&[5]), "generation_mode": "final"});
+        let made = user.create(list, body).await;
+        for dates in [
+            json!({"invoice_date": "2025-12-31"}),
+            json!({"invoice_date": "2027-01-01", "due_date": "2027-02-01"}),
+        ] {
+            let refused = user.api.patch(&path(list, &made), dates).await.expect(422);
+            assert_eq!(refused.faults(), places(&[("/invoice_date", "out_of_range")]));
+        }
+        user.patch(list, &made, json!({"invoice_date": "2026-01-01"})).await;
+        user.patch(list, &made, json!({"invoice_date": "2026-12-31", "due_date": "2027-01-05"})).await;
+    }
+}
+
+#[tokio::test]
+async fn vat_that_the_buyer_is_to_pay_needs_the_buyers_vat_number() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let nameless = user.client("C").await;
+    let known = user
+        .client_with(json!({"company_name": "D", "country": "BE", "vat_number": "BE0403170701"}))
+        .await;
+    for code in ["REVERSE", "ICP"] {
+        let body = |client: &str, mode: &str| {
+            json!({"title": "T", "client_id": client, "generation_mode": mode,
+                   "rows": [{"name": "Row", "unit_price": 5, "vat_code": code}]})
+        };
+        let refused = user.api.post("/v1/invoices", body(&nameless, "final")).await.expect(422);
+        assert_eq!(refused.faults(), places(&[("/client_id", "conflicting")]));
+        let draft = user.create("invoices", body(&nameless, "draft")).await;
+        assert_eq!(conflict(user.act("invoices", &draft, "finalize", json!({})).await), "incomplete");
+        user.create("invoices", body(&known, "final")).await;
+        user.create("quotes", body(&nameless, "final")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_deposit_is_deducted_for_ever_in_the_e_invoice_and_from_what_is_asked() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let draft = user.draft(&user.client("C").await, &[100]).await;
+    user.pay(&draft, json!({"amount": 30})).await;
+    let made = user.finalize("invoices", &draft).await;
+    assert_eq!(standing(&made), stands("partially_paid", 70.0, 0.0));
+    let ubl = async || {
+        let ubl = user.api.get(&format!("{}/ubl", path("invoices", &made))).await.expect(200);
+        String::from_utf8(ubl.body.to_vec()).unwrap()
+    };
+    let xml = ubl().await;
+    let amounts = [">30.00</cbc:PrepaidAmount>", ">70.00</cbc:PayableAmount>", ">100.00</cbc:TaxInclusiveAmount>"];
+    for amount in amounts {
+        assert!(xml.contains(amount), "{amount} is not in {xml}");
+    }
+    let page = made["web_url"].as_str().unwrap();
+    let page = &page[page.find("/documents/").unwrap()..];
+    let shown = String::from_utf8(user.api.get(page).await.expect(200).body.to_vec()).unwrap();
+    assert!(shown.contains("Nog te betalen") && shown.contains("€\u{a0}70,00"), "{shown}");
+    user.pay(&draft, json!({})).await;
+    assert_eq!(ubl().await, xml, "what is paid later is not of the e-invoice");
+    assert_eq!(standing(&user.get("invoices", &draft).await), stands("paid", 0.0, 0.0));
+}
+
+#[tokio::test]
+async fn the_pdf_follows_what_is_paid_and_the_first_one_stays() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let invoice = user.invoice(&user.client("C").await, &[100]).await;
+    let url = invoice["pdf_url"].as_str().unwrap();
+    let url = url[url.find("/documents/").unwrap()..].to_owned();
+    let pdf = async || user.api.get(&url).await.expect(200).body;
+    let place = world.files().join("billing").join(user.account.id.to_string()).join("documents");
+    let kept = || std::fs::read_dir(&place).unwrap().count();
+    let open = pdf().await;
+    assert_eq!(kept(), 1);
+    let payment = user.pay(&invoice, json!({"amount": 40})).await;
+    let partly = pdf().await;
+    assert!(partly != open && partly == pdf().await);
+    user.pay(&invoice, json!({})).await;
+    let paid = pdf().await;
+    assert!(paid != open && paid != partly);
+    assert_eq!(kept(), 3);
+    let here = |payment: &Value| format!("{}/payments/{}", path("invoices", &invoice), id(&payment["payment"]));
+    user.delete(&here(&payment)).await.expect(204);
+    pdf().await;
+    let rest = user.api.get(&format!("{}/payments", path("invoices", &invoice))).await.at("/data/0");
+    user.delete(&format!("{}/payments/{}", path("invoices", &invoice), id(&rest))).await.expect(204);
+    assert!(pdf().await == open, "as it was issued");
 }

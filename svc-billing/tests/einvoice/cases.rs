@@ -1,9 +1,10 @@
 //! Documents as businesses send them, each complete.
 
 use render::Paper;
-use render::paper::{Category, Language, Row};
+use render::paper::{Bank, Category, Collection, Language, Row};
+use rust_decimal::Decimal;
 
-use crate::support::{buyer, credit, invoice, row, total};
+use crate::support::{buyer, credit, day, invoice, row, total};
 
 fn to(country: &str, rows: Vec<Row>) -> Paper {
     Paper { buyer: buyer(country), ..invoice(rows) }
@@ -68,7 +69,29 @@ pub fn complete() -> Vec<(&'static str, Paper)> {
     let mut cases = kinds_of_vat();
     cases.extend(amounts());
     cases.extend(parties());
+    cases.extend(payments());
     cases
+}
+
+/// What was paid before, what is collected, and totals that no rate comes to.
+fn payments() -> Vec<(&'static str, Paper)> {
+    let prepaid = |cents: i64| Paper { prepaid: Decimal::new(cents, 2), ..invoice(hours()) };
+    let collected = Collection { mandate: "mdt_8Qk3h".to_owned(), on: day(2026, 11, 14) };
+    let mut from_total = invoice(vec![row("1", "82.64", "21", Category::S)]);
+    from_total.vat[0].vat = Decimal::new(1736, 2);
+    from_total.total_vat = Decimal::new(1736, 2);
+    from_total.total_incl = Decimal::from(100);
+    let without_iban = Paper { bank: Bank::default(), ..invoice(hours()) };
+    vec![
+        ("deposit", prepaid(2000)),
+        ("deposit-of-all", prepaid(12_100)),
+        ("credit-partly-refunded", Paper { prepaid: Decimal::new(-2000, 2), ..credit(hours()) }),
+        ("direct-debit", Paper { collection: Some(collected.clone()), ..prepaid(0) }),
+        ("direct-debit-of-the-rest", Paper { collection: Some(collected.clone()), ..prepaid(2000) }),
+        ("direct-debit-without-iban", Paper { collection: Some(collected.clone()), ..without_iban }),
+        ("direct-debit-to-be", Paper { collection: Some(collected), ..to("BE", hours()) }),
+        ("from-a-total", from_total.clone()),
+    ]
 }
 
 fn kinds_of_vat() -> Vec<(&'static str, Paper)> {

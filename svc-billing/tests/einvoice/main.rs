@@ -64,9 +64,15 @@ fn assert_amounts(name: &str, paper: &Paper) {
         ("cac:LegalMonetaryTotal/cbc:LineExtensionAmount", paper.total_excl),
         ("cac:LegalMonetaryTotal/cbc:TaxExclusiveAmount", paper.total_excl),
         ("cac:LegalMonetaryTotal/cbc:TaxInclusiveAmount", paper.total_incl),
-        ("cac:LegalMonetaryTotal/cbc:PayableAmount", paper.total_incl),
+        ("cac:LegalMonetaryTotal/cbc:PayableAmount", paper.total_incl - paper.prepaid),
     ] {
         assert_eq!(xml.number(path), signed(amount), "{name} {path}");
+    }
+    let prepaid = xml.find("cac:LegalMonetaryTotal").expect("totals").find("cbc:PrepaidAmount").is_some();
+    assert_eq!(prepaid, !paper.prepaid.is_zero(), "{name}");
+    if prepaid {
+        let path = "cac:LegalMonetaryTotal/cbc:PrepaidAmount";
+        assert_eq!(xml.number(path), signed(paper.prepaid), "{name}");
     }
 }
 
@@ -301,4 +307,15 @@ proptest! {
         prop_assert_eq!(xml.all(line).count(), paper.rows.len());
         missing(&paper);
     }
+}
+
+#[test]
+fn an_invoice_that_is_collected_names_its_mandate_and_no_account() {
+    let collection = render::paper::Collection { mandate: "mdt_8Qk3h".to_owned(), on: support::day(2026, 11, 14) };
+    let xml = Tree::read(&ubl::write(&Paper { collection: Some(collection), ..hours() }));
+    let means = xml.find("cac:PaymentMeans").expect("payment means");
+    assert_eq!(means.text("cbc:PaymentMeansCode"), "59");
+    assert_eq!(means.text("cac:PaymentMandate/cbc:ID"), "mdt_8Qk3h");
+    assert!(means.find("cac:PayeeFinancialAccount").is_none());
+    assert_eq!(xml.text("cac:PaymentTerms/cbc:Note"), "Wordt automatisch geïncasseerd");
 }

@@ -119,3 +119,26 @@ fn a_logo_is_inside_the_page_and_takes_the_place_of_the_name() {
     let shown = page(&paper, &State::Settled, "/documents/x").unwrap().html;
     assert!(!shown.contains("data:image"), "too large to wait for");
 }
+
+#[tokio::test]
+async fn an_invoice_of_less_than_nothing_tells_what_the_reader_gets() {
+    let world = World::start().await;
+    let rows = json!([{"name": "Terug", "quantity": -2, "unit_price": 100, "vat_rate": "21"}]);
+    let page = world.page(&world.create("invoices", json!({"rows": rows})).await).await;
+    says(&page, &["U krijgt €\u{a0}242,00 van ons terug.", "U ontvangt</span> <strong>€\u{a0}242,00"]);
+    assert!(!page.contains("<form") && !page.contains("Te betalen"), "nothing is asked");
+}
+
+#[tokio::test]
+async fn a_quote_that_was_opened_again_by_hand_is_offered_again() {
+    let world = World::start().await;
+    let quote = world.final_quote().await;
+    world.accept(&quote).await.expect(303);
+    says(&world.page(&quote).await, &["U hebt deze offerte geaccepteerd"]);
+    world.api.patch(&quote.api, json!({"payment_status": "invoiced"})).await.expect(200);
+    says(&world.page(&quote).await, &["U hebt deze offerte geaccepteerd"]);
+    world.api.patch(&quote.api, json!({"payment_status": "open"})).await.expect(200);
+    says(&world.page(&quote).await, &["Wacht op uw akkoord"]);
+    world.accept(&quote).await.expect(303);
+    assert_eq!(world.told(&quote, "quote.accepted").await, 2);
+}

@@ -3,7 +3,7 @@
 
 use chrono::NaiveDate;
 use render::Paper;
-use render::paper::{Bank, Category, Kind, Language, Look, Original, Party, Row, Vat};
+use render::paper::{Bank, Category, Kind, Language, Look, Original, Party, Row, Settlement, Vat};
 use rust_decimal::{Decimal, RoundingStrategy};
 
 pub fn day(year: i32, month: u32, day: u32) -> NaiveDate {
@@ -98,6 +98,9 @@ pub fn invoice(rows: Vec<Row>) -> Paper {
         total_vat: Decimal::ZERO,
         total_incl: Decimal::ZERO,
         credits: None,
+        prepaid: Decimal::ZERO,
+        settlement: Settlement::New,
+        collection: None,
         look: Look::default(),
     };
     total(&mut paper);

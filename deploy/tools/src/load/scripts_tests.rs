@@ -63,6 +63,7 @@ fn statements(script: &str) -> Vec<String> {
         ("null::jsonb", "?"),
         ("null::uuid", "?"),
         ("null::date", "?"),
+        ("false::boolean", "?"),
         ("3::integer", "?"),
         ("1::bigint", "?"),
         ("''::text", "?"),

@@ -6,12 +6,12 @@ use qrcodegen::{QrCode, QrCodeEcc, QrSegment, Version};
 use rust_decimal::Decimal;
 
 use crate::Paper;
-use crate::paper::Kind;
 
 /// The largest code that the guideline allows.
 const LARGEST: u8 = 13;
 
-/// The code as SVG, on documents that are to be paid in euros to a known account. A draft is not to be paid.
+/// The code as SVG, on documents of which something is to be transferred in euros to a known account. A draft is not to
+/// be paid.
 pub fn code(paper: &Paper) -> Option<String> {
     let payload = payload(paper)?;
     let segments = [QrSegment::make_bytes(payload.as_bytes())];
@@ -30,9 +30,9 @@ pub fn code(paper: &Paper) -> Option<String> {
 pub fn payload(paper: &Paper) -> Option<String> {
     let iban: String =
         paper.bank.iban.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_uppercase();
-    let amount = paper.total_incl.round_dp(2);
+    let amount = paper.to_transfer()?.round_dp(2);
     let payable = amount > Decimal::ZERO && amount <= Decimal::new(99_999_999_999, 2);
-    if paper.kind != Kind::Invoice || paper.draft || paper.currency != "EUR" || !payable || !is_iban(&iban) {
+    if paper.draft || paper.currency != "EUR" || !payable || !is_iban(&iban) {
         return None;
     }
     let holder = [&paper.bank.holder, &paper.seller.name].into_iter().find(|name| !name.trim().is_empty())?;

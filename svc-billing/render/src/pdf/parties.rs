@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::fit::{breakable, line, width};
+use super::fit::{breakable, line};
 use crate::Paper;
 use crate::paper::Party;
 use crate::text::{self, Words};
@@ -44,20 +44,11 @@ pub fn seller(paper: &Paper, words: &Words) -> Seller {
     }
 }
 
-/// One line above the address of the buyer, so that post can find its way back.
+/// A line above the address of the buyer, so that post can find its way back. A long one breaks: half an address leads
+/// nowhere.
 pub fn sender(seller: &Party) -> String {
     let parts = present([line(&seller.name), line(&seller.address), place(seller)]);
-    let text = parts.join(" · ");
-    // Two lines would push the address out of the window.
-    let mut shown = String::new();
-    for char in text.chars() {
-        if width(&shown) > 33.0 {
-            shown.push('…');
-            break;
-        }
-        shown.push(char);
-    }
-    shown
+    breakable(&parts.join(" · "), 38.0)
 }
 
 pub fn buyer(paper: &Paper, words: &Words) -> Vec<String> {

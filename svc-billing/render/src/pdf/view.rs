@@ -11,7 +11,7 @@ use super::palette::Palette;
 use super::parties::{Seller, buyer, seller, sender};
 use super::rows::{Columns, GUTTER, LETTER, PAGE, Row};
 use crate::Paper;
-use crate::paper::{Kind, Language};
+use crate::paper::{Kind, Language, Settlement};
 use crate::text::{self, Words};
 
 /// Totals with more lines than this may continue on a next page.
@@ -38,6 +38,8 @@ pub struct View {
     rows: Vec<Row>,
     totals: Vec<Labelled>,
     total: Labelled,
+    /// What has gone off the total, and what is left.
+    after: Vec<Labelled>,
     /// Whether the totals stay on one page with the last row.
     whole: bool,
     notes: Vec<String>,
@@ -124,9 +126,10 @@ impl View {
             whole: totals.len() <= WHOLE_TOTALS,
             totals,
             total: Labelled {
-                label: words.total.to_owned(),
+                label: words.total_label(paper).to_owned(),
                 value: text::money(paper.total_incl, &line(&paper.currency), paper.language),
             },
+            after: after(paper, &words),
             notes: notes(paper, &words),
             closing: closing(paper, &words, code),
             footer: breakable(&line(&paper.look.footer), 50.0),
@@ -178,6 +181,12 @@ fn totals(paper: &Paper, words: &Words) -> Vec<Labelled> {
     std::iter::once(subtotal).chain(vat).collect()
 }
 
+fn after(paper: &Paper, words: &Words) -> Vec<Labelled> {
+    let money = |amount: Decimal| text::money(amount, &line(&paper.currency), paper.language);
+    let lines = words.after(&paper.settled(), paper.total_incl).into_iter();
+    lines.map(|(label, amount)| Labelled { label: label.to_owned(), value: money(amount) }).collect()
+}
+
 /// What the law wants said, once for each category that is on the document.
 fn notes(paper: &Paper, words: &Words) -> Vec<String> {
     let categories: BTreeSet<_> =
@@ -186,8 +195,7 @@ fn notes(paper: &Paper, words: &Words) -> Vec<String> {
 }
 
 fn closing(paper: &Paper, words: &Words, code: bool) -> Closing {
-    let to_pay = paper.kind == Kind::Invoice && paper.total_incl > Decimal::ZERO;
-    let facts = if to_pay && !paper.bank.iban.trim().is_empty() {
+    let facts = if paper.to_transfer().is_some() && !paper.bank.iban.trim().is_empty() {
         let holder =
             [&paper.bank.holder, &paper.seller.name].into_iter().find(|name| !name.trim().is_empty());
         let facts = vec![
@@ -206,6 +214,7 @@ fn closing(paper: &Paper, words: &Words, code: bool) -> Closing {
         facts,
         scan: code.then_some(words.scan),
         sign: match paper.kind {
+            Kind::Quote if matches!(paper.settlement, Settlement::Accepted { .. }) => Vec::new(),
             Kind::Quote | Kind::Workorder => vec![words.name, words.place_and_date, words.signature],
             Kind::Invoice | Kind::Credit => Vec::new(),
         },

@@ -12,13 +12,14 @@ use crate::document::rules::search;
 use crate::document::rules::standing::ACCEPTED;
 use crate::document::{Kind, events, store};
 
-/// Accepts a quote, once: a second time changes nothing.
+/// Accepts a quote, once: a second time changes nothing, unless its status was changed since.
 pub async fn accept(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
     chassis::id::forgive(&mut tx.faults);
     tx.valid()?;
     let kind = Kind::Quote;
     let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
-    if family.target().accepted_at.is_none() {
+    let quote = family.target();
+    if quote.accepted_at.is_none() || quote.payment_status != ACCEPTED {
         let from = family.target().payment_status.clone();
         if !family.target().is_final {
             make_final(tx, &mut family, known.client.as_ref()).await?;

@@ -6,10 +6,12 @@ use chrono::{Days, NaiveDate};
 use proto::api::Fault;
 use proto::billing::{Document, DocumentInput, GenerationMode};
 use proto::{At, Faults};
+use render::paper::Category;
 
 use super::audit_new;
 use super::family::apply;
 use crate::clients::{self, Named};
+use crate::document::rules::amounts::Row;
 use crate::document::rules::standing::{self, Claim, DRAFT, OPEN, PAID};
 use crate::document::rules::{amounts, input, number, search};
 use crate::document::store::{self, Draft, Numbering, StoredRow};
@@ -37,8 +39,8 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
     let (rows, amounts) = input::rows(given, &known.rates, &at, &mut tx.faults);
     let is_final = given.generate || given.generation_mode() == GenerationMode::Final;
     check_client(&new.client, is_final, &at, &mut tx.faults);
-    if is_final && kind == Kind::Invoice && rows.is_empty() {
-        tx.faults.add(&at.name("rows"), Fault::Required, "rows is required: a final invoice needs one");
+    if is_final {
+        check_final(&new.client, kind, &rows, &at, &mut tx.faults);
     }
     let today = tx.today();
     let (invoice_date, due_date) = dates(new, given, &known.settings, today, &at, &mut tx.faults);
@@ -55,6 +57,8 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
         title: given.title.clone(),
         invoice_date,
         due_date,
+        invoice_date_given: !given.invoice_date.is_empty(),
+        due_date_given: !given.due_date.is_empty(),
         currency: tx.settings().currency.clone(),
         language: known.settings.language,
         total_excl: amounts.excl,
@@ -68,6 +72,7 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
         paid_amount: amounts::two_places(0.into()),
         open_amount: amounts::two_places(0.into()),
         overpaid_amount: amounts::two_places(0.into()),
+        prepaid_amount: amounts::two_places(0.into()),
         sent_at: None,
         project_number: None,
         credits: None,
@@ -108,6 +113,26 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
     let rows = rows.into_iter().map(|row| StoredRow { row, credited_by: None }).collect();
     let full = store::Full { record, rows, credited_by: Vec::new(), history: Vec::new() };
     Ok(answer::document(account, &new.links, &full))
+}
+
+/// Refuses a final document that lacks what makes it one.
+fn check_final(client: &Named, kind: Kind, rows: &[Row], at: &At<'_>, faults: &mut Faults) {
+    if rows.is_empty() {
+        let detail = format!("rows is required: a final {} needs one", kind.name());
+        faults.add(&at.name("rows"), Fault::Required, detail);
+    }
+    if let Some(client) = client.found()
+        && lacks_vat_number(kind, rows, &client.vat_number)
+    {
+        let detail = "the client has no VAT number, which reverse charge and intra-community supply need";
+        faults.add(&at.name("client_id"), Fault::Conflicting, detail);
+    }
+}
+
+/// Whether the buyer of an invoice is to account for the VAT and has no number for that.
+pub fn lacks_vat_number(kind: Kind, rows: &[Row], vat_number: &str) -> bool {
+    let by_buyer = |row: &Row| matches!(row.category, Category::AE | Category::K);
+    kind == Kind::Invoice && vat_number.trim().is_empty() && rows.iter().any(by_buyer)
 }
 
 /// Refuses a client who is not there.

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::create::{after, insert, numbering};
 use super::family::{Family, apply, settle};
 use super::{Known, answer, audit_new, log};
-use crate::document::rules::amounts::{Row, amounts, vat_groups};
+use crate::document::rules::amounts::{Amounts, Row, amounts, two_places, vat_groups};
 use crate::document::rules::search;
 use crate::document::store::{self, Draft, StoredRow};
 use crate::document::{Record, events, paper};
@@ -130,7 +130,7 @@ async fn make(
 /// The credit before it has a number and a standing. Its term is that of its invoice, which was agreed with the client.
 fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
     let (now, today) = (tx.now(), tx.today());
-    let amounts = amounts(&vat_groups(rows));
+    let amounts = taken_back(invoice, rows);
     let term = invoice.due_date - invoice.invoice_date;
     Record {
         id: tx.id(),
@@ -139,6 +139,9 @@ fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
         number: String::new(),
         number_given: false,
         invoice_date: today,
+        invoice_date_given: false,
+        due_date_given: false,
+        prepaid_amount: two_places(0.into()),
         due_date: after(today, i32::try_from(term.num_days()).unwrap_or_default()),
         total_excl: amounts.excl,
         vat_rate: amounts.rate,
@@ -160,4 +163,14 @@ fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
         updated_at: now,
         ..invoice.clone()
     }
+}
+
+/// What a credit comes to: the whole invoice as it is, to the cent; some of its rows for themselves.
+fn taken_back(invoice: &Record, rows: &[Row]) -> Amounts {
+    if i32::try_from(rows.len()) != Ok(invoice.row_count) {
+        return amounts(&vat_groups(rows));
+    }
+    let [excl, vat, incl] =
+        [invoice.total_excl, invoice.vat_amount, invoice.total_incl].map(|amount| two_places(-amount));
+    Amounts { excl, vat, incl, rate: invoice.vat_rate }
 }

@@ -2,7 +2,9 @@
 
 use chassis::Tx;
 use chassis::mask::Named;
-use proto::At;
+use chrono::Datelike;
+use proto::api::Fault;
+use proto::{At, Faults};
 use proto::billing::{Document, DocumentPatch};
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
@@ -39,6 +41,7 @@ pub async fn patch(
     if changes.contains_key("invoice_date") || changes.contains_key("due_date") {
         check_dates(record.invoice_date, record.due_date, &at, &mut tx.faults);
     }
+    check_year(family.target(), &record, &at, &mut tx.faults);
     tx.valid()?;
     let from = family.target().payment_status.clone();
     if !changes.is_empty() {
@@ -64,6 +67,15 @@ pub async fn patch(
     answer(tx, known, family.target().id).await
 }
 
+/// The number of a final document is one of the year of its date.
+fn check_year(before: &Record, record: &Record, at: &At<'_>, faults: &mut Faults) {
+    let year = before.invoice_date.year();
+    if before.is_final && record.invoice_date.year() != year {
+        let detail = format!("invoice_date must stay in {year}: the number {} is of that year", before.number);
+        faults.add(&at.name("invoice_date"), Fault::OutOfRange, detail);
+    }
+}
+
 /// When it was paid, if its new status leaves it so: as before, or as the payments say.
 fn paid_at(family: &Family, record: &Record) -> Option<chrono::DateTime<chrono::Utc>> {
     let standing = family.standing().filter(|_| record.kind == Kind::Invoice);
@@ -86,10 +98,12 @@ fn apply(record: &mut Record, given: &DocumentPatch, named: Named<'_>) -> (Map<S
     if let Some(date) = given.invoice_date.parse().ok().filter(|_| named.has("invoice_date")) {
         change("invoice_date", json!(record.invoice_date), json!(date));
         record.invoice_date = date;
+        record.invoice_date_given = true;
     }
     if let Some(date) = given.due_date.parse().ok().filter(|_| named.has("due_date")) {
         change("due_date", json!(record.due_date), json!(date));
         record.due_date = date;
+        record.due_date_given = true;
     }
     let printed = !changes.is_empty();
     if named.has("payment_status") && record.payment_status != given.payment_status {

@@ -9,7 +9,7 @@ use render::paper::Language;
 use serde_json::json;
 
 use super::family::Family;
-use super::finalize::make_final;
+use super::finalize::{before_final, make_final};
 use super::{Known, audit, log};
 use crate::document::letter::Letter;
 use crate::document::{Kind, Record, attachment, events, store};
@@ -34,7 +34,7 @@ pub async fn send(
         return Err(Error::NotFound(kind.name()));
     };
     tx.valid()?;
-    let from = family.target().payment_status.clone();
+    let from = before_final(family.target());
     if !family.target().is_final {
         make_final(tx, &mut family, known.client.as_ref()).await?;
     }

@@ -1,5 +1,9 @@
 //! The arithmetic of documents: exact decimals, amounts rounded to cents with halves away from zero, VAT for each rate
 //! over the sum of its rows and rounded once, as EN 16931 asks.
+//!
+//! A document that was made from its totals alone has one row, and the VAT that was sent: with 10.00 including 21 % that
+//! is 1.74 over 8.26, a cent more than the rate makes of it. So the VAT of a document is what is stored with it, and
+//! [`vat_lines`] shows its rows with that.
 
 use render::paper::Category;
 use rust_decimal::{Decimal, RoundingStrategy};
@@ -61,6 +65,13 @@ pub struct Amounts {
     pub rate: Decimal,
 }
 
+impl Amounts {
+    /// Whether they are within the limit.
+    pub fn fit(&self) -> bool {
+        self.excl.abs() < LIMIT && self.incl.abs() < LIMIT
+    }
+}
+
 /// The VAT of the rows: a group for each rate and category, the highest rate first.
 pub fn vat_groups(rows: &[Row]) -> Vec<VatGroup> {
     let mut groups: Vec<VatGroup> = Vec::new();
@@ -89,6 +100,15 @@ pub fn vat_groups(rows: &[Row]) -> Vec<VatGroup> {
     groups
 }
 
+/// The VAT of a document as it is shown: what its rows come to, with the document's own VAT where one rate has all of it.
+pub fn vat_lines(rows: &[Row], vat: Decimal) -> Vec<VatGroup> {
+    let mut groups = vat_groups(rows);
+    if let [only] = groups.as_mut_slice() {
+        only.vat = vat;
+    }
+    groups
+}
+
 pub fn amounts(groups: &[VatGroup]) -> Amounts {
     let excl: Decimal = groups.iter().map(|group| group.taxable).sum();
     let vat: Decimal = groups.iter().map(|group| group.vat).sum();
@@ -101,12 +121,23 @@ pub fn amounts(groups: &[VatGroup]) -> Amounts {
 }
 
 fn blended(vat: Decimal, excl: Decimal) -> Decimal {
-    let share = vat.checked_mul(Decimal::ONE_HUNDRED).and_then(|hundredfold| hundredfold.checked_div(excl));
-    share.map_or(Decimal::ZERO, |percent| cents(percent).normalize())
+    share(vat, excl).unwrap_or_default()
+}
+
+/// VAT in percent of an amount; `None` of nothing.
+pub fn share(vat: Decimal, excl: Decimal) -> Option<Decimal> {
+    let percent = vat.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(excl)?;
+    Some(cents(percent).normalize())
+}
+
+/// What of an amount with VAT is left without it, in cents.
+pub fn without_vat(incl: Decimal, rate: Decimal) -> Decimal {
+    let whole = Decimal::ONE_HUNDRED + rate;
+    cents(incl.saturating_mul(Decimal::ONE_HUNDRED).checked_div(whole).unwrap_or_default())
 }
 
 /// The VAT of an amount, in cents.
-fn vat_of(taxable: Decimal, rate: Decimal) -> Decimal {
+pub fn vat_of(taxable: Decimal, rate: Decimal) -> Decimal {
     cents(taxable.saturating_mul(rate) / Decimal::ONE_HUNDRED)
 }
 

@@ -6,7 +6,8 @@ use proto::{At, Faults};
 use render::paper::Category;
 use rust_decimal::Decimal;
 
-use super::amounts::{self, Amounts, Row, cents, two_places};
+use super::amounts::{self, Amounts, Row};
+use super::totals::Totals;
 use crate::settings::SalesRate;
 
 /// The rows of a new document, and what they come to. Meaningless when there are faults.
@@ -27,8 +28,10 @@ pub fn rows(
         rows.push(row(input, rates, &at, faults));
     }
     let totals = Totals::of(given);
-    if rows.is_empty() && totals.any() {
-        rows.extend(totals.as_row(given, rates));
+    if rows.is_empty()
+        && let Some((row, amounts)) = totals.as_row(&given.title, rates, at, faults)
+    {
+        return (vec![row], amounts);
     }
     let amounts = total(&rows, &list, faults);
     if faults.is_empty() {
@@ -40,7 +43,7 @@ pub fn rows(
 /// What the rows come to, which has its limit.
 pub fn total(rows: &[Row], list: &At<'_>, faults: &mut Faults) -> Amounts {
     let amounts = amounts::amounts(&amounts::vat_groups(rows));
-    if amounts.incl.abs() >= amounts::LIMIT || amounts.excl.abs() >= amounts::LIMIT {
+    if !amounts.fit() {
         let detail = "the total of the rows must be below 1,000,000,000,000";
         faults.add(list, Fault::OutOfRange, detail);
     }
@@ -89,16 +92,16 @@ fn vat(
     number(&input.vat_rate).map_or_else(|| default_rate(rates), |percent| of_percent(percent, rates))
 }
 
-fn of_rate(rate: &SalesRate) -> (Decimal, String, Category) {
+pub fn of_rate(rate: &SalesRate) -> (Decimal, String, Category) {
     (rate.amount.normalize(), rate.code.clone(), rate.category)
 }
 
-fn default_rate(rates: &[SalesRate]) -> (Decimal, String, Category) {
+pub fn default_rate(rates: &[SalesRate]) -> (Decimal, String, Category) {
     rates.iter().find(|rate| rate.is_default).map_or((Decimal::ZERO, String::new(), Category::Z), of_rate)
 }
 
 /// A percentage means the account's rate of that height, if it has one; 0 means zero-rated.
-fn of_percent(percent: Decimal, rates: &[SalesRate]) -> (Decimal, String, Category) {
+pub fn of_percent(percent: Decimal, rates: &[SalesRate]) -> (Decimal, String, Category) {
     let category = if percent.is_zero() { Category::Z } else { Category::S };
     let known = rates.iter().find(|rate| rate.amount == percent && rate.category == category);
     known.map_or((percent.normalize(), String::new(), category), of_rate)
@@ -107,79 +110,6 @@ fn of_percent(percent: Decimal, rates: &[SalesRate]) -> (Decimal, String, Catego
 /// A checked number of a request; `None` when it is absent (or has a fault of its own).
 pub fn number(text: &str) -> Option<Decimal> {
     text.parse().ok()
-}
-
-/// The totals that a request may carry.
-struct Totals {
-    subtotal: Option<Decimal>,
-    vat_rate: Option<Decimal>,
-    vat: Option<Decimal>,
-    excl: Option<Decimal>,
-    incl: Option<Decimal>,
-}
-
-impl Totals {
-    fn of(given: &DocumentInput) -> Self {
-        Self {
-            subtotal: number(&given.subtotal),
-            vat_rate: number(&given.vat_rate),
-            vat: number(&given.vat_amount),
-            excl: number(&given.total_excl_vat),
-            incl: number(&given.total_incl_vat),
-        }
-    }
-
-    fn any(&self) -> bool {
-        self.subtotal.is_some() || self.vat.is_some() || self.excl.is_some() || self.incl.is_some()
-    }
-
-    /// Without rows the totals make one. What is missing is derived from the rest.
-    fn as_row(&self, given: &DocumentInput, rates: &[SalesRate]) -> Option<Row> {
-        let excl = self.excl.or(self.subtotal).or(match (self.incl, self.vat) {
-            (Some(incl), Some(vat)) => incl.checked_sub(vat),
-            _ => None,
-        });
-        let vat = self.vat.or_else(|| self.incl?.checked_sub(excl?));
-        let implied = || Some(cents(vat?.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(excl?)?));
-        let percent = self
-            .vat_rate
-            .or_else(implied)
-            .filter(|percent| (Decimal::ZERO..=Decimal::ONE_HUNDRED).contains(percent));
-        let (vat_rate, vat_code, category) =
-            percent.map_or_else(|| default_rate(rates), |percent| of_percent(percent, rates));
-        let derived = || {
-            let whole = Decimal::ONE_HUNDRED + vat_rate;
-            Some(cents(self.incl?.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(whole)?))
-        };
-        Some(Row {
-            name: given.title.clone(),
-            description: String::new(),
-            quantity: Decimal::ONE,
-            unit: String::new(),
-            unit_price: excl.or_else(derived)?.normalize(),
-            vat_rate,
-            vat_code,
-            category,
-        })
-    }
-
-    fn compare(&self, computed: &Amounts, at: &At<'_>, faults: &mut Faults) {
-        let pairs = [
-            ("subtotal", self.subtotal, computed.excl),
-            ("vat_rate", self.vat_rate, computed.rate),
-            ("vat_amount", self.vat, computed.vat),
-            ("total_excl_vat", self.excl, computed.excl),
-            ("total_incl_vat", self.incl, computed.incl),
-        ];
-        for (name, sent, computed) in pairs {
-            if let Some(sent) = sent.filter(|sent| *sent != computed) {
-                let shown = if name == "vat_rate" { computed } else { two_places(computed) };
-                let detail =
-                    format!("{name} is {sent}, but the rows come to {shown}; leave it out or correct it");
-                faults.add(&at.name(name), Fault::Conflicting, detail);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

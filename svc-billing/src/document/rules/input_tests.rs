@@ -199,13 +199,52 @@ fn totals_without_rows_make_one_row() {
 }
 
 #[test]
-fn a_total_with_vat_that_no_amount_without_it_comes_to_is_refused() {
-    // 82.64 comes to 99.99 and 82.65 to 100.01.
-    let given = DocumentInput { total_incl_vat: "100".to_owned(), ..of_rows(Vec::new()) };
-    let faults = refused(&given);
-    assert_eq!(faults.len(), 1);
-    assert_eq!((faults[0].0.as_str(), faults[0].1), ("/total_incl_vat", Fault::Conflicting));
-    assert!(faults[0].2.contains("99.99"), "{}", faults[0].2);
+fn a_total_with_vat_is_exactly_what_was_sent() {
+    // 82.64 with 21 % would be 99.99, and 82.65 would be 100.01.
+    for (sent, rate, sums_of) in [
+        ("100", "", ["82.64", "17.36", "100.00"]),
+        ("10.00", "21", ["8.26", "1.74", "10.00"]),
+        ("10", "9", ["9.17", "0.83", "10.00"]),
+        ("-10", "21", ["-8.26", "-1.74", "-10.00"]),
+        ("0.01", "21", ["0.01", "0.00", "0.01"]),
+    ] {
+        let (total_incl_vat, vat_rate) = (sent.to_owned(), rate.to_owned());
+        let given = DocumentInput { total_incl_vat, vat_rate, ..of_rows(Vec::new()) };
+        assert_eq!(sums(&read(&given).1), sums_of.map(str::to_owned));
+    }
+}
+
+#[test]
+fn the_rate_of_totals_is_the_accounts_own_that_explains_them() {
+    let rate_of = |excl: &str, vat: &str, sent: &str| {
+        let given = DocumentInput {
+            total_excl_vat: excl.to_owned(),
+            vat_amount: vat.to_owned(),
+            vat_rate: sent.to_owned(),
+            ..of_rows(Vec::new())
+        };
+        let (rows, amounts) = read(&given);
+        let row = &rows[0];
+        assert_eq!(amounts.rate, row.vat_rate);
+        (row.vat_rate.to_string(), row.vat_code.clone(), row.category)
+    };
+    let meant = |rate: &str, code: &str, category| (rate.to_owned(), code.to_owned(), category);
+    assert_eq!(rate_of("17.17", "3.61", ""), meant("21", "HIGH", Category::S), "3.61 is 21.03 % of 17.17");
+    assert_eq!(rate_of("82.64", "17.36", ""), meant("21", "HIGH", Category::S), "100.00 including it");
+    assert_eq!(rate_of("1.11", "0.10", ""), meant("9", "LOW", Category::S));
+    assert_eq!(rate_of("0.02", "0.00", ""), meant("21", "HIGH", Category::S), "the default first");
+    assert_eq!(rate_of("0.02", "0.00", "9"), meant("9", "LOW", Category::S), "unless another was sent");
+    assert_eq!(rate_of("50", "0", ""), meant("0", "ZERO", Category::Z), "reverse charge is never guessed");
+    assert_eq!(rate_of("100", "15", ""), meant("15", "", Category::S), "blended");
+    let blended = rate_of("100000", "15333.33", "15.33");
+    assert_eq!(blended, meant("15.33", "", Category::S), "what an answer shows may be sent back");
+    let wrong = DocumentInput {
+        total_excl_vat: "100".to_owned(),
+        vat_amount: "9".to_owned(),
+        vat_rate: "21".to_owned(),
+        ..of_rows(Vec::new())
+    };
+    assert_eq!(places(&wrong), [at("/vat_rate", Fault::Conflicting)]);
 }
 
 #[test]

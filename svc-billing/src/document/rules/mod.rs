@@ -5,3 +5,4 @@ pub mod input;
 pub mod number;
 pub mod search;
 pub mod standing;
+mod totals;

@@ -24,7 +24,8 @@ macro_rules! columns {
          d.client_id, d.client_company_name, d.client_firstname, d.client_lastname, d.payment_status, d.paid_at, \
          d.paid_amount, d.open_amount, d.overpaid_amount, d.sent_at, d.project_number, d.credits, d.external_id, \
          d.token, d.finalized_at, d.accepted_at, d.viewed_on, d.einvoice_missing, d.pdf_version, d.pdf_error, d.created_at, \
-         d.updated_at, d.subscription_id, d.period_from, d.period_to"
+         d.updated_at, d.invoice_date_given, d.due_date_given, d.prepaid_amount, d.subscription_id, d.period_from, \
+         d.period_to"
     };
 }
 use columns;

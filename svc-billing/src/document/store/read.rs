@@ -56,6 +56,8 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         title: columns.take()?,
         invoice_date: columns.take()?,
         due_date: columns.take()?,
+        invoice_date_given: false,
+        due_date_given: false,
         currency: columns.take()?,
         language: language(columns.take()?),
         total_excl: two_places(columns.take()?),
@@ -69,6 +71,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         paid_amount: two_places(columns.take()?),
         open_amount: two_places(columns.take()?),
         overpaid_amount: two_places(columns.take()?),
+        prepaid_amount: Decimal::ZERO,
         sent_at: columns.take()?,
         project_number: columns.take()?,
         credits: columns.take()?,
@@ -84,7 +87,14 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         created_at: columns.take()?,
         updated_at: columns.take()?,
     };
-    Ok(Record { origin: origin(columns)?, ..record })
+    // Fields are read in the order in which they are written here, which is that of the columns.
+    Ok(Record {
+        invoice_date_given: columns.take()?,
+        due_date_given: columns.take()?,
+        prepaid_amount: two_places(columns.take()?),
+        origin: origin(columns)?,
+        ..record
+    })
 }
 
 fn origin(columns: &mut Columns<'_>) -> Result<Option<Origin>, sqlx::Error> {

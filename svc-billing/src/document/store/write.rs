@@ -58,9 +58,10 @@ pub async fn insert(
          number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, vat_amount, \
          total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, payment_status, \
          paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, einvoice_missing, \
-         search_text, created_at, updated_at, subscription_id, period_from, period_to) \
+         search_text, created_at, updated_at, subscription_id, period_from, period_to, invoice_date_given, due_date_given) \
          select $1, $2, $7, 1, 1, $8, number, $3 <> '', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33 || lower(number), $34, $34, $43, $44, $45 from numbered \
+         $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33 || lower(number), $34, $34, $43, $44, $45, $46, $47 \
+         from numbered \
          on conflict do nothing returning number), \
          stored as (insert into billing.document_row (account_id, document_id, position, name, description, quantity, \
          unit, unit_price, vat_rate, vat_code, category) \
@@ -121,6 +122,8 @@ pub async fn insert(
         .bind(record.origin.map(|origin| origin.subscription))
         .bind(record.origin.map(|origin| origin.period.from))
         .bind(record.origin.map(|origin| origin.period.to))
+        .bind(record.invoice_date_given)
+        .bind(record.due_date_given)
         .fetch_optional(connection)
         .await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?)
@@ -145,7 +148,8 @@ pub async fn finalize(
          update billing.document d set number = numbered.number, is_final = true, version = $7, \
          content_version = $8, client_company_name = $9, client_firstname = $10, client_lastname = $11, \
          payment_status = $12, paid_at = $13, open_amount = $14, seller = $15, buyer = $16, einvoice_missing = $17, \
-         search_text = $18 || lower(numbered.number), finalized_at = $19, updated_at = $20, overpaid_amount = $22 \
+         search_text = $18 || lower(numbered.number), finalized_at = $19, updated_at = $20, overpaid_amount = $22, \
+         invoice_date = $23, due_date = $24, prepaid_amount = $25 \
          from numbered where d.account_id = $1 and d.id = $2 and not exists (\
          select from billing.document other where other.account_id = $1 and other.kind = $21 \
          and other.number = numbered.number and other.id <> $2) returning d.number"
@@ -174,6 +178,9 @@ pub async fn finalize(
         .bind(record.updated_at)
         .bind(record.kind.name())
         .bind(record.overpaid_amount)
+        .bind(record.invoice_date)
+        .bind(record.due_date)
+        .bind(record.prepaid_amount)
         .fetch_optional(connection)
         .await
         .map_err(raced)?;
@@ -197,8 +204,8 @@ pub async fn update_content(
 ) -> Result<(), Error> {
     sqlx::query(
         "update billing.document set version = $3, content_version = $4, title = $5, invoice_date = $6, \
-         due_date = $7, payment_status = $8, paid_at = $9, accepted_at = $10, search_text = $11, updated_at = $12 \
-         where account_id = $1 and id = $2",
+         due_date = $7, payment_status = $8, paid_at = $9, accepted_at = $10, search_text = $11, updated_at = $12, \
+         invoice_date_given = $13, due_date_given = $14 where account_id = $1 and id = $2",
     )
     .bind(account)
     .bind(record.id)
@@ -212,6 +219,8 @@ pub async fn update_content(
     .bind(record.accepted_at)
     .bind(search_text)
     .bind(record.updated_at)
+    .bind(record.invoice_date_given)
+    .bind(record.due_date_given)
     .execute(connection)
     .await?;
     Ok(())

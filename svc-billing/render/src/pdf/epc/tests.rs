@@ -1,7 +1,7 @@
 use chrono::NaiveDate;
 
 use super::*;
-use crate::paper::{Bank, Language, Look, Party};
+use crate::paper::{Bank, Kind, Language, Look, Party, Settlement};
 
 fn invoice() -> Paper {
     Paper {
@@ -27,6 +27,9 @@ fn invoice() -> Paper {
         total_vat: Decimal::ZERO,
         total_incl: Decimal::new(12_345, 1),
         credits: None,
+        prepaid: Decimal::ZERO,
+        settlement: Settlement::New,
+        collection: None,
         look: Look::default(),
     }
 }
