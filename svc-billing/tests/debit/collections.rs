@@ -1,5 +1,6 @@
 //! Collecting invoices with a mandate.
 
+use chrono::TimeDelta;
 use serde_json::json;
 
 use crate::world::{World, checkout, says};
@@ -88,7 +89,7 @@ async fn an_invoice_being_collected_is_not_to_be_paid_by_hand() {
     let invoice = world.invoice(json!({})).await;
     world.collect(&invoice).await.unwrap();
     let page = world.page(&invoice.page).await;
-    says(&page, &["In verwerking", "Uw betaling wordt verwerkt."]);
+    says(&page, &["In verwerking", "automatisch van uw rekening af"]);
     assert!(!page.contains("<form") && !page.contains("Betalen per overschrijving"));
     assert_eq!(world.pay(&invoice).await, invoice.page);
 }
@@ -123,6 +124,7 @@ async fn an_invoice_that_is_being_collected_says_so_and_asks_for_no_transfer() {
     let invoice = world.invoice(json!({})).await;
     let pdf = async || world.visitor.get(&format!("{}/pdf", invoice.page)).await.expect(200).body;
     let issued = pdf().await;
+    world.clock.advance(TimeDelta::seconds(1));
     world.collect(&invoice).await.unwrap();
     let page = world.page(&invoice.page).await;
     let said = "Wij schrijven €\u{a0}1.210,00 op of kort na 15 november 2026 automatisch van uw rekening af, met machtiging ";
