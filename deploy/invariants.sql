@@ -33,6 +33,15 @@ select 'documents have the rows that they count', count(*)
 from billing.document d
 where d.row_count <> (select count(*) from billing.document_row r where r.account_id = d.account_id and r.document_id = d.id);
 
+select 'no day of a subscription is billed twice', count(*)
+from (
+    select period_from <= max(period_to) over (
+        partition by account_id, subscription_id order by period_from
+        rows between unbounded preceding and 1 preceding) as again
+    from billing.document where subscription_id is not null
+) periods
+where again;
+
 -- Every event was delivered or waits for it. Of the last day, because delivered ones are not kept for ever.
 select 'events are delivered or waiting', count(*)
 from (

@@ -116,6 +116,7 @@ fn meta(record: &Record) -> SubscriptionMeta {
         first_generate_date: shown(record.plan.first),
         last_error: Some(record.last_error.clone()).filter(|error| !error.is_empty()),
         updated_at: Some(timestamp(record.updated_at)),
+        unbilled_days: i32::try_from(record.plan.unbilled_days()).unwrap_or(i32::MAX),
     }
 }
 

@@ -1,6 +1,8 @@
+use chrono::NaiveDate;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::support::{World, conflict, path, places};
+use crate::support::{World, conflict, id, path, places};
 
 #[tokio::test]
 async fn a_change_of_nothing_leaves_no_trace() {
@@ -109,4 +111,47 @@ async fn an_ended_subscription_can_only_end_sooner() {
     assert_eq!((&changed["end_date"], &changed["next_generate"]), (&json!("2026-11-29"), &Value::Null));
     assert_eq!(changed["status"], "ended");
     assert_eq!(user.api.get(&path(&created)).await.at("/data/title"), "Mail");
+}
+
+#[tokio::test]
+async fn a_changed_schedule_bills_no_day_twice_and_tells_what_it_leaves_out() {
+    let world = World::working(1).await;
+    let user = world.user().await;
+    let mut told = Vec::new();
+    for (terms, change, next, unbilled) in [
+        (json!({}), json!({"day_of_month": 1}), "2027-01-01", 17),
+        (json!({}), json!({"day_of_month": 20}), "2026-12-20", 5),
+        (json!({}), json!({"frequency": "weekly"}), "2026-12-20", 5),
+        (json!({}), json!({"frequency": "quarterly"}), "2026-12-15", 0),
+        (json!({}), json!({"subscription_start": "2026-12-01"}), "2027-01-01", 17),
+        (json!({"frequency": "weekly"}), json!({"day_of_week": 1}), "2026-11-23", 1),
+        (json!({"frequency": "weekly"}), json!({"frequency": "monthly"}), "2026-12-15", 23),
+        (json!({"frequency": "four_weeks"}), json!({"day_of_week": 6}), "2026-12-19", 6),
+    ] {
+        let mut body = json!({"subscription_start": "2026-11-15"});
+        body.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
+        let created = user.hosting(body).await;
+        assert_eq!(created["meta"]["unbilled_days"], 0);
+        world.settled(&user).await;
+        let changed = user.patch(&created, change.clone()).await.expect(200).at("/data");
+        assert_eq!(changed["next_generate"], next, "{terms} {change}");
+        assert_eq!(changed["meta"]["unbilled_days"], unbilled, "{terms} {change}");
+        told.push((created, unbilled));
+    }
+    world.move_to("2027-02-15T09:00:00Z");
+    world.settled(&user).await;
+    for (subscription, unbilled) in told {
+        let id: Uuid = id(&subscription).parse().unwrap();
+        let periods: Vec<(NaiveDate, NaiveDate)> = sqlx::query_as(
+            "select period_from, period_to from billing.document where subscription_id = $1 order by period_from",
+        )
+        .bind(id)
+        .fetch_all(&mut world.database.connect().await)
+        .await
+        .unwrap();
+        let gaps: Vec<i64> = periods.windows(2).map(|pair| (pair[1].0 - pair[0].1).num_days() - 1).collect();
+        let (first, others) = gaps.split_first().unwrap();
+        assert!(*first == unbilled && others.iter().all(|gap| *gap == 0), "{periods:?}");
+        assert_eq!(user.get(&subscription).await["meta"]["unbilled_days"], 0);
+    }
 }

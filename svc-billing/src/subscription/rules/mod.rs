@@ -4,3 +4,8 @@ pub mod calendar;
 pub mod lines;
 pub mod plan;
 pub mod terms;
+
+#[cfg(test)]
+mod change_model;
+#[cfg(test)]
+mod change_tests;

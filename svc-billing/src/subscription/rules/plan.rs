@@ -30,6 +30,8 @@ pub struct Plan {
     pub series: Option<Series>,
     /// The latest invoice date so far.
     pub last: Option<NaiveDate>,
+    /// The last day that an invoice covers.
+    pub billed_until: Option<NaiveDate>,
     /// The next one; none when there will be no more.
     pub next: Option<NaiveDate>,
 }
@@ -77,31 +79,41 @@ impl Plan {
         self.next = self.within_end(next);
     }
 
-    /// To be called after what was agreed has changed; `before` is how it was. What was billed stays billed: the change
-    /// counts from the first period without an invoice.
+    /// To be called after what was agreed has changed; `before` is how it was. What was billed stays billed, and no day
+    /// is billed twice: a changed schedule begins with the first of its days after the last billed one.
     pub fn changed(&mut self, before: &Self, today: NaiveDate) {
         let Some(old) = before.series else { return };
-        let Some(last) = self.last else {
+        let Some(billed) = self.billed_until else {
             // A date that is due already is not lost because the run is late.
             return self.begin(before.next.map_or(today, |next| next.min(today)));
         };
-        let due = old.after(last);
+        let Some(unbilled) = billed.succ_opt() else {
+            self.next = None;
+            return;
+        };
         let days = |plan: &Self| (plan.term, plan.start, plan.day_of_month, plan.day_of_week);
         if days(self) == days(before) {
-            self.next = self.within_end(due);
+            // A series that was begun by an earlier change has no dates before its anchor.
+            self.next = self.within_end(old.on_or_after(unbilled.max(old.anchor)));
             return;
         }
-        let start = self.start.unwrap_or(last);
+        let start = self.start.unwrap_or(unbilled);
         let kept = self.start == before.start
             && before.day().is_none()
             && self.term.is_of_weeks() == before.term.is_of_weeks();
         let otherwise = if kept { old.day } else { self.term.day_of(start) };
-        let series =
-            Series { term: self.term, anchor: due.unwrap_or(last), day: self.day().unwrap_or(otherwise) };
-        let next = series.date(0).filter(|date| *date > last).or_else(|| series.date(1));
-        let next = next.and_then(|date| if date < start { series.on_or_after(start) } else { Some(date) });
-        self.series = Some(series);
+        let day = self.day().unwrap_or(otherwise);
+        let next = self.term.first_on_or_after(unbilled.max(start), day);
+        self.series = Some(Series { term: self.term, anchor: next.unwrap_or(unbilled), day });
         self.next = self.within_end(next);
+    }
+
+    /// How many days after the last billed one no invoice will cover: up to the next date, or to the end when there is
+    /// none any more.
+    pub fn unbilled_days(&self) -> i64 {
+        let Some(billed) = self.billed_until else { return 0 };
+        let until = self.next.and_then(|next| next.pred_opt()).or(self.end);
+        until.map_or(0, |until| (until - billed).num_days().max(0))
     }
 
     /// Ends it for ever, after this day.
@@ -118,21 +130,29 @@ impl Plan {
 
     /// What is to be done.
     pub fn turn(&self, today: NaiveDate) -> Turn {
-        match (self.next, self.series, self.end) {
-            (Some(from), Some(series), end) if from <= today => {
-                let to = series.period_end(from);
-                Turn::Bill(Period { from, to: end.map_or(to, |end| to.min(end)) })
-            }
-            (None, Some(_), Some(end)) if self.status == Status::Active && end < today => Turn::End,
+        match (self.period(), self.end) {
+            (Some(period), _) if period.from <= today => Turn::Bill(period),
+            (None, Some(end)) if self.is_running() && end < today => Turn::End,
             _ => Turn::Nothing,
         }
     }
 
+    fn is_running(&self) -> bool {
+        self.status == Status::Active && self.series.is_some()
+    }
+
+    /// The days that the next invoice covers.
+    fn period(&self) -> Option<Period> {
+        let (from, series) = self.next.zip(self.series)?;
+        let to = series.period_end(from);
+        Some(Period { from, to: self.end.map_or(to, |end| to.min(end)) })
+    }
+
     /// The next date has its invoice.
     pub fn billed(&mut self) {
-        let (Some(billed), Some(series)) = (self.next, self.series) else { return };
-        self.last = Some(billed);
-        self.next = self.within_end(series.after(billed));
+        let (Some(billed), Some(series)) = (self.period(), self.series) else { return };
+        (self.last, self.billed_until) = (Some(billed.from), Some(billed.to));
+        self.next = self.within_end(series.after(billed.from));
     }
 
     /// The day on which there is something to be done.

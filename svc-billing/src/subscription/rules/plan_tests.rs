@@ -20,6 +20,7 @@ fn plan(term: Term, start: &str) -> Plan {
         status: Status::Draft,
         series: None,
         last: None,
+        billed_until: None,
         next: None,
     }
 }

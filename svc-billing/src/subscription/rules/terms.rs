@@ -49,6 +49,7 @@ pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults
         status: Status::Draft,
         series: None,
         last: None,
+        billed_until: None,
         next: None,
     };
     check(&plan, Named::All, at, faults);

@@ -12,8 +12,8 @@ pub use write::{fail, follow_client, insert, replace_lines, update};
 macro_rules! columns {
     () => {
         "id, number, title, client_id, client_names, status, term, start_date, end_date, first_date, day_of_month, \
-         day_of_week, anchor_date, anchor_day, last_generated, next_generate, failures, last_error, total_excl, \
-         vat_rate, vat_amount, total_incl, line_count, created_at, updated_at"
+         day_of_week, anchor_date, anchor_day, last_generated, billed_until, next_generate, failures, last_error, \
+         total_excl, vat_rate, vat_amount, total_incl, line_count, created_at, updated_at"
     };
 }
 use columns;

@@ -74,8 +74,12 @@ fn plan(columns: &mut Columns<'_>) -> Result<Plan, sqlx::Error> {
     let (day_of_month, day_of_week) = (day(columns)?, day(columns)?);
     let (anchor, anchor_day): (Option<NaiveDate>, _) = (columns.take()?, day(columns)?);
     let series = anchor.zip(anchor_day).map(|(anchor, day)| Series { term, anchor, day });
-    let (last, next) = (columns.take()?, columns.take()?);
-    Ok(Plan { term, start, end, first, day_of_month, day_of_week, status, series, last, next })
+    let (last, billed_until): (Option<NaiveDate>, Option<NaiveDate>) = (columns.take()?, columns.take()?);
+    let next = columns.take()?;
+    // An earlier version of the program bills without noting how far.
+    let reckoned = last.zip(series).map(|(last, series)| series.period_end(last));
+    let billed_until = billed_until.filter(|day| last.is_none_or(|last| *day >= last)).or(reckoned);
+    Ok(Plan { term, start, end, first, day_of_month, day_of_week, status, series, last, billed_until, next })
 }
 
 fn day(columns: &mut Columns<'_>) -> Result<Option<u32>, sqlx::Error> {
