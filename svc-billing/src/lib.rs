@@ -14,6 +14,7 @@ mod payment_term;
 mod press;
 mod product;
 mod provision;
+mod renderer;
 mod sandbox;
 mod scans;
 pub mod settings;

@@ -4,19 +4,17 @@
 //! A PDF tells how it stands with paying at this moment. So each standing has a file of its own beside the one as it was
 //! issued; the e-invoice inside is always the one that was issued.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chassis::files::{Files, Key, Reading};
-use chassis::{Account, AccountId, Db, Event, Tx, error};
+use chassis::{Account, AccountId, Db, Event, Tx};
 use chrono::SecondsFormat;
-use render::paper::{self, Collection, Settlement};
+use render::Paper;
+use render::paper::{Collection, Settlement};
 use render::text::file_name;
-use render::{Paper, pdf};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::clients::{self, Clients};
@@ -24,10 +22,9 @@ use crate::document::rules::amounts::Row;
 use crate::document::store::{self, Full};
 use crate::document::{Kind, Parties, Seller, paper as document, settlement};
 use crate::online::OnlinePayment;
+use crate::renderer::Renderer;
 use crate::{Error, einvoice, identity, online};
 
-/// How long to wait for a turn.
-const PATIENCE: Duration = Duration::from_secs(8);
 /// For looking up the client of a draft.
 const LOOK_UP: Duration = Duration::from_secs(5);
 
@@ -36,20 +33,18 @@ pub struct Press {
     db: Db,
     files: Files,
     clients: Clients,
-    /// Rendering is work for the processor: no more at once than there are cores.
-    turns: Arc<Semaphore>,
+    renderer: Renderer,
 }
 
 impl Press {
     pub fn new(db: Db, files: Files, clients: Clients) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { db, files, clients, turns: Arc::new(Semaphore::new(cores)) }
+        Self { db, files, clients, renderer: Renderer::of_process() }
     }
 
-    /// The PDF of a document as it is now. Drafts are not kept: they follow their client.
+    /// The PDF of a document as it is now. That of a draft is not kept as a file: it follows its client.
     pub async fn pdf(&self, account: &Account, full: &Full) -> Result<Bytes, Error> {
         if !full.record.is_final {
-            return self.render(self.paper(account, full).await?, None).await;
+            return self.renderer.render(account.id, self.paper(account, full).await?, None).await;
         }
         let (issued, now) = self.moments(account, full).await?;
         let first = key(account.id, full);
@@ -66,7 +61,7 @@ impl Press {
         }
         let paper = self.plain(account, full).await?;
         let inside = issued.on(paper.clone());
-        let made = self.render(now.on(paper), Some(inside)).await?;
+        let made = self.renderer.render(account.id, now.on(paper), Some(inside)).await?;
         self.files.put(&key, made.clone()).await?;
         Ok(made)
     }
@@ -93,7 +88,7 @@ impl Press {
         issued: &Moment,
     ) -> Result<Bytes, Error> {
         let paper = issued.on(self.plain(account, full).await?);
-        let made = self.render(paper.clone(), Some(paper)).await?;
+        let made = self.renderer.render(account.id, paper.clone(), Some(paper)).await?;
         // Told before it is kept: should the second fail, the next who asks for the PDF makes and tells it again. The
         // other way round nobody would ever hear of it.
         self.db.note(account, &self.stored(key, full, made.len()), tell).await?;
@@ -192,28 +187,6 @@ impl Press {
             parties.buyer = found.as_ref().map(clients::buyer).unwrap_or_default();
         }
         Ok(parties)
-    }
-
-    /// `issued` is what the e-invoice inside is made from.
-    async fn render(&self, paper: Paper, issued: Option<Paper>) -> Result<Bytes, Error> {
-        let turn = Arc::clone(&self.turns).acquire_owned();
-        let Ok(Ok(turn)) = tokio::time::timeout(PATIENCE, turn).await else {
-            let busy = error::unavailable("Too many PDFs are being made. Repeat the request in a moment.");
-            return Err(chassis::Error::Peer(Box::new(busy)).into());
-        };
-        let made = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            let is_invoice = |paper: &Paper| matches!(paper.kind, paper::Kind::Invoice | paper::Kind::Credit);
-            let xml = issued.filter(is_invoice).map(|issued| einvoice::ubl::write(&issued));
-            let name = format!("{}.xml", file_name(&paper.number));
-            let attachment = xml.as_deref().map(|bytes| pdf::Attachment { name: &name, bytes });
-            pdf::render(&paper, attachment.as_ref())
-        });
-        let made = made.await.map_err(|error| chassis::Error::Internal(format!("a PDF: {error}")))?;
-        let made = made.map_err(|error| {
-            chassis::Error::Internal(format!("a PDF: {}", chassis::service::chain(&error)))
-        })?;
-        Ok(made.into())
     }
 }
 

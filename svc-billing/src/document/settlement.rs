@@ -25,11 +25,9 @@ pub fn issued(record: &Record, zone: Tz) -> Settlement {
     let left = record.total_incl - record.prepaid_amount;
     match now(record, zone) {
         paid @ Settlement::Paid { .. } if plain && left.is_zero() => paid,
-        _ if plain && record.total_incl > Decimal::ZERO => Settlement::ToPay {
-            open: left,
-            paid: record.prepaid_amount,
-            credited: Decimal::ZERO,
-        },
+        _ if plain && record.total_incl > Decimal::ZERO => {
+            Settlement::ToPay { open: left, paid: record.prepaid_amount, credited: Decimal::ZERO }
+        }
         _ if plain && record.total_incl < Decimal::ZERO => {
             Settlement::ToRefund { open: left.abs(), paid: record.prepaid_amount.abs() }
         }

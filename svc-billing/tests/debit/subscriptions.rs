@@ -44,7 +44,10 @@ async fn a_mandate_starts_a_subscription_whose_first_invoice_is_collected() {
     let ubl = world.api.get(&format!("{}/ubl", invoice.api)).await.expect(200);
     let xml = String::from_utf8(ubl.body.to_vec()).unwrap();
     let means = "<cbc:PaymentMeansCode>59</cbc:PaymentMeansCode>";
-    assert!(xml.contains(means) && xml.contains("<cac:PaymentMandate>"), "it was issued to be collected: {xml}");
+    assert!(
+        xml.contains(means) && xml.contains("<cac:PaymentMandate>"),
+        "it was issued to be collected: {xml}"
+    );
     assert_eq!(activation(&world, &id).await, "activated", "also when it is active already");
     assert_eq!(world.api.get(&url).await.at("/meta/total"), 1);
 }

@@ -154,7 +154,8 @@ async fn what_is_paid_on_the_credit_of_a_negative_row_is_paid_on_the_invoice() {
     let world = World::new().await;
     let user = world.user().await;
     let rows = json!([{"name": "Bread", "unit_price": 100}, {"name": "Discount", "unit_price": -50}]);
-    let body = json!({"title": "T", "client_id": user.client("C").await, "rows": rows, "generation_mode": "final"});
+    let body =
+        json!({"title": "T", "client_id": user.client("C").await, "rows": rows, "generation_mode": "final"});
     let invoice = user.create("invoices", body).await;
     assert_eq!(standing(&invoice), stands("open", 60.5, 0.0));
     let credit = user.credit(&invoice, json!({"credit_all": false, "row_indexes": [1]})).await;
@@ -178,8 +179,12 @@ async fn a_credit_of_an_invoice_made_from_its_total_takes_back_exactly_that() {
     let invoice = user.create("invoices", body).await;
     let credit = user.credit(&invoice, json!({})).await;
     for (document, sign) in [(&invoice, 1.0), (&credit, -1.0)] {
-        for (name, amount) in [("total_excl_vat", 8.26), ("vat_amount", 1.74), ("total_incl_vat", 10.0), ("vat_rate", 21.0)] {
-            let shown = document[name].as_f64().or_else(|| document[name].as_str().and_then(|text| text.parse().ok()));
+        for (name, amount) in
+            [("total_excl_vat", 8.26), ("vat_amount", 1.74), ("total_incl_vat", 10.0), ("vat_rate", 21.0)]
+        {
+            let shown = document[name]
+                .as_f64()
+                .or_else(|| document[name].as_str().and_then(|text| text.parse().ok()));
             let expected = if name == "vat_rate" { amount } else { amount * sign };
             assert_eq!(shown, Some(expected), "{name} of {document}");
         }

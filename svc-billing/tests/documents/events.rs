@@ -66,7 +66,9 @@ async fn creating_a_document_is_told_with_what_it_is() {
 async fn what_happens_to_a_quote_is_told_once() {
     let world = World::new().await;
     let user = world.user().await;
-    let quote = user.create("quotes", json!({"title": "T", "client_id": user.client("C").await, "rows": priced(&[5])})).await;
+    let quote = user
+        .create("quotes", json!({"title": "T", "client_id": user.client("C").await, "rows": priced(&[5])}))
+        .await;
     told(&world, &user).await;
     let phases = async |expected: &[(&str, Value)]| {
         let events = told(&world, &user).await;
@@ -89,7 +91,9 @@ async fn what_happens_to_a_quote_is_told_once() {
     user.act("quotes", &quote, "accept", json!({})).await.expect(200);
     user.finalize("quotes", &quote).await;
     phases(&[]).await;
-    let other = user.create("quotes", json!({"title": "T", "client_id": quote["client_id"], "rows": priced(&[5])})).await;
+    let other = user
+        .create("quotes", json!({"title": "T", "client_id": quote["client_id"], "rows": priced(&[5])}))
+        .await;
     told(&world, &user).await;
     user.finalize("quotes", &other).await;
     phases(&[("quote.phase_changed", json!(["draft", "open"]))]).await;
@@ -133,7 +137,10 @@ async fn only_a_final_invoice_above_nothing_is_told_as_paid() {
     let user = world.user().await;
     let client = user.client("C").await;
     let nothing = user.invoice(&client, &[0]).await;
-    assert_eq!((&nothing["payment_status"], names(&world, &user).await), (&json!("paid"), vec!["invoice.created".to_owned()]));
+    assert_eq!(
+        (&nothing["payment_status"], names(&world, &user).await),
+        (&json!("paid"), vec!["invoice.created".to_owned()])
+    );
     let negative = user.invoice(&client, &[-10]).await;
     user.pay(&negative, json!({})).await;
     assert_eq!(user.get("invoices", &negative).await["payment_status"], "paid");

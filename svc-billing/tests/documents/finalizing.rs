@@ -29,8 +29,7 @@ async fn a_final_document_keeps_its_client_as_it_was_and_is_finalised_once() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Old name").await;
-    let draft =
-        user.create("quotes", json!({"title": "T", "client_id": client, "rows": priced(&[5])})).await;
+    let draft = user.create("quotes", json!({"title": "T", "client_id": client, "rows": priced(&[5])})).await;
     let rename = async |name: &str| {
         user.api.patch(&format!("/v1/clients/{client}"), json!({"company_name": name})).await.expect(200);
     };
@@ -151,7 +150,8 @@ async fn the_date_of_a_final_document_stays_in_the_year_of_its_number() {
     let user = world.user().await;
     let client = user.client("C").await;
     for list in ["invoices", "quotes", "workorders"] {
-        let body = json!({"title": "T", "client_id": client, "rows": priced(&[5]), "generation_mode": "final"});
+        let body =
+            json!({"title": "T", "client_id": client, "rows": priced(&[5]), "generation_mode": "final"});
         let made = user.create(list, body).await;
         for dates in [
             json!({"invoice_date": "2025-12-31"}),
@@ -170,9 +170,8 @@ async fn vat_that_the_buyer_is_to_pay_needs_the_buyers_vat_number() {
     let world = World::new().await;
     let user = world.user().await;
     let nameless = user.client("C").await;
-    let known = user
-        .client_with(json!({"company_name": "D", "country": "BE", "vat_number": "BE0403170701"}))
-        .await;
+    let known =
+        user.client_with(json!({"company_name": "D", "country": "BE", "vat_number": "BE0403170701"})).await;
     for code in ["REVERSE", "ICP"] {
         let body = |client: &str, mode: &str| {
             json!({"title": "T", "client_id": client, "generation_mode": mode,
@@ -200,7 +199,8 @@ async fn a_deposit_is_deducted_for_ever_in_the_e_invoice_and_from_what_is_asked(
         String::from_utf8(ubl.body.to_vec()).unwrap()
     };
     let xml = ubl().await;
-    let amounts = [">30.00</cbc:PrepaidAmount>", ">70.00</cbc:PayableAmount>", ">100.00</cbc:TaxInclusiveAmount>"];
+    let amounts =
+        [">30.00</cbc:PrepaidAmount>", ">70.00</cbc:PayableAmount>", ">100.00</cbc:TaxInclusiveAmount>"];
     for amount in amounts {
         assert!(xml.contains(amount), "{amount} is not in {xml}");
     }
@@ -232,7 +232,8 @@ async fn the_pdf_follows_what_is_paid_and_the_first_one_stays() {
     let paid = pdf().await;
     assert!(paid != open && paid != partly);
     assert_eq!(kept(), 3);
-    let here = |payment: &Value| format!("{}/payments/{}", path("invoices", &invoice), id(&payment["payment"]));
+    let here =
+        |payment: &Value| format!("{}/payments/{}", path("invoices", &invoice), id(&payment["payment"]));
     user.delete(&here(&payment)).await.expect(204);
     pdf().await;
     let rest = user.api.get(&format!("{}/payments", path("invoices", &invoice))).await.at("/data/0");

@@ -87,7 +87,8 @@ async fn a_server_that_is_busy_is_tried_again() {
     let world = World::mailing(&smtp.url()).await;
     let user = world.user().await;
     let client = user.client("Korenbloem").await;
-    let quote = user.create("quotes", json!({"title": "Q", "client_id": client, "rows": [{"name": "Row"}]})).await;
+    let quote =
+        user.create("quotes", json!({"title": "Q", "client_id": client, "rows": [{"name": "Row"}]})).await;
     let body = json!({"to": "a@b.example", "subject": "s", "message": "m", "include_pdf": false});
     send(&user, "quotes", &quote, body).await.expect(200);
     eventually("it was refused once", async || smtp.refused() == 1).await;

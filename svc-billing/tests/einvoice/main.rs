@@ -311,7 +311,8 @@ proptest! {
 
 #[test]
 fn an_invoice_that_is_collected_names_its_mandate_and_no_account() {
-    let collection = render::paper::Collection { mandate: "mdt_8Qk3h".to_owned(), on: support::day(2026, 11, 14) };
+    let collection =
+        render::paper::Collection { mandate: "mdt_8Qk3h".to_owned(), on: support::day(2026, 11, 14) };
     let xml = Tree::read(&ubl::write(&Paper { collection: Some(collection), ..hours() }));
     let means = xml.find("cac:PaymentMeans").expect("payment means");
     assert_eq!(means.text("cbc:PaymentMeansCode"), "59");

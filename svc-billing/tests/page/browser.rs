@@ -64,7 +64,9 @@ async fn a_page_fits_every_screen_light_and_dark() {
 
 #[tokio::test]
 async fn a_long_unit_leaves_room_for_the_description_and_the_amount() {
-    let Some(mut tab) = Tab::open("a_long_unit_leaves_room_for_the_description_and_the_amount").await else { return };
+    let Some(mut tab) = Tab::open("a_long_unit_leaves_room_for_the_description_and_the_amount").await else {
+        return;
+    };
     let world = World::start().await;
     let row = json!({"name": "Zuurdesembrood van de dag", "quantity": "12.5", "unit_price": "1234.56",
                      "unit": "kratten van vierentwintig stuks, elk in een zak van papier, per week geleverd"});
@@ -75,7 +77,8 @@ async fn a_long_unit_leaves_room_for_the_description_and_the_amount() {
         tab.go(&format!("http://{}{}", world.gateway.address, invoice.page)).await;
         let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
         assert_eq!(tab.evaluate(beyond).await, 0, "sticks out at {width}");
-        let described = tab.evaluate("document.querySelector('.what b').getBoundingClientRect().height").await;
+        let described =
+            tab.evaluate("document.querySelector('.what b').getBoundingClientRect().height").await;
         assert!(described.as_f64().unwrap() < 80.0, "the description takes {described} px at {width}");
         let inside = "(() => { const sum = document.querySelector('td.sum').getBoundingClientRect(); \
                       const sheet = document.querySelector('.sheet').getBoundingClientRect(); \

@@ -8,6 +8,7 @@ mod chromium;
 mod hostile;
 #[path = "../support/mod.rs"]
 mod papers;
+mod rendering;
 mod states;
 mod views;
 mod world;

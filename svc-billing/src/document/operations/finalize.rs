@@ -135,11 +135,7 @@ fn date(record: &mut Record, today: NaiveDate) -> Result<(), Error> {
 /// What was paid before it became final, as far as it goes into the total.
 fn prepaid(record: &Record) -> Decimal {
     let (paid, total) = (record.paid_amount, record.total_incl);
-    if total.is_sign_negative() {
-        paid.clamp(total, Decimal::ZERO)
-    } else {
-        paid.clamp(Decimal::ZERO, total)
-    }
+    if total.is_sign_negative() { paid.clamp(total, Decimal::ZERO) } else { paid.clamp(Decimal::ZERO, total) }
 }
 
 /// A credit counts from now on: what it means for the invoice is stored too. The target itself has been.

@@ -4,8 +4,8 @@ use chassis::Tx;
 use chassis::mask::Named;
 use chrono::Datelike;
 use proto::api::Fault;
-use proto::{At, Faults};
 use proto::billing::{Document, DocumentPatch};
+use proto::{At, Faults};
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
@@ -71,7 +71,8 @@ pub async fn patch(
 fn check_year(before: &Record, record: &Record, at: &At<'_>, faults: &mut Faults) {
     let year = before.invoice_date.year();
     if before.is_final && record.invoice_date.year() != year {
-        let detail = format!("invoice_date must stay in {year}: the number {} is of that year", before.number);
+        let detail =
+            format!("invoice_date must stay in {year}: the number {} is of that year", before.number);
         faults.add(&at.name("invoice_date"), Fault::OutOfRange, detail);
     }
 }

@@ -99,13 +99,16 @@ impl Totals {
         at: &At<'_>,
         faults: &mut Faults,
     ) -> Option<Rate> {
-        let explains = |rate: Decimal| vat == vat_of(excl, rate) || excl == without_vat(excl.saturating_add(vat), rate);
+        let explains =
+            |rate: Decimal| vat == vat_of(excl, rate) || excl == without_vat(excl.saturating_add(vat), rate);
         let blended = share(vat, excl);
         if let Some(sent) = self.vat_rate {
             if explains(sent) || blended == Some(sent.normalize()) {
                 return Some(of_percent(sent, rates));
             }
-            let detail = format!("vat_rate is {sent}, but {vat} is not that much of {excl}; leave it out or correct it");
+            let detail = format!(
+                "vat_rate is {sent}, but {vat} is not that much of {excl}; leave it out or correct it"
+            );
             faults.add(&at.name("vat_rate"), Fault::Conflicting, detail);
             return None;
         }

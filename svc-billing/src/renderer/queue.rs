@@ -1,0 +1,228 @@
+//! Who renders next: a fair queue. Final documents come before drafts, accounts take turns, and no account holds more
+//! than half of the slots while another one waits. Pure: knows neither threads nor time.
+
+use std::collections::{HashMap, VecDeque};
+
+use chassis::AccountId;
+
+/// How many renders of one priority an account may have waiting.
+pub const MAX_WAITING_PER_ACCOUNT: usize = 16;
+/// How many may wait altogether.
+pub const MAX_WAITING: usize = 512;
+
+/// In the order in which they are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    Final,
+    Draft,
+}
+
+/// Too many wait already.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// Those of one priority that wait, by account; the account whose turn is next comes first.
+struct Lane<T>(VecDeque<(AccountId, VecDeque<T>)>);
+
+impl<T> Lane<T> {
+    fn of(&mut self, account: AccountId) -> Option<&mut VecDeque<T>> {
+        self.0.iter_mut().find(|(of, _)| *of == account).map(|(_, waiting)| waiting)
+    }
+
+    /// Takes from the first account that may; it goes to the end of the row.
+    fn take(&mut self, may: impl Fn(AccountId) -> bool) -> Option<(AccountId, T)> {
+        let place = self.0.iter().position(|(account, _)| may(*account))?;
+        let (account, mut waiting) = self.0.remove(place)?;
+        let taken = waiting.pop_front();
+        if !waiting.is_empty() {
+            self.0.push_back((account, waiting));
+        }
+        taken.map(|taken| (account, taken))
+    }
+}
+
+pub struct Queue<T> {
+    slots: usize,
+    /// How many slots each account holds.
+    held: HashMap<AccountId, usize>,
+    /// By priority.
+    lanes: [Lane<T>; 2],
+}
+
+impl<T> Queue<T> {
+    pub fn new(slots: usize) -> Self {
+        let lanes = [Lane(VecDeque::new()), Lane(VecDeque::new())];
+        Self { slots: slots.max(1), held: HashMap::new(), lanes }
+    }
+
+    pub fn push(&mut self, account: AccountId, priority: Priority, entry: T) -> Result<(), Full> {
+        if self.waiting() >= MAX_WAITING {
+            return Err(Full);
+        }
+        let lane = &mut self.lanes[priority as usize];
+        match lane.of(account) {
+            Some(waiting) if waiting.len() >= MAX_WAITING_PER_ACCOUNT => return Err(Full),
+            Some(waiting) => waiting.push_back(entry),
+            None => lane.0.push_back((account, VecDeque::from([entry]))),
+        }
+        Ok(())
+    }
+
+    fn waiting(&self) -> usize {
+        self.lanes.iter().flat_map(|lane| &lane.0).map(|(_, waiting)| waiting.len()).sum()
+    }
+
+    /// Forgets those that nobody waits for any more.
+    pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        for lane in &mut self.lanes {
+            for (_, waiting) in &mut lane.0 {
+                waiting.retain(&keep);
+            }
+            lane.0.retain(|(_, waiting)| !waiting.is_empty());
+        }
+    }
+
+    /// The next to be served, if there is a slot for it; [`Queue::release`] gives the slot back.
+    pub fn next(&mut self) -> Option<(AccountId, T)> {
+        if self.held.values().sum::<usize>() >= self.slots {
+            return None;
+        }
+        let (share, held) = (self.slots.div_ceil(2), &self.held);
+        let within = |account| held.get(&account).copied().unwrap_or_default() < share;
+        let [finals, drafts] = &mut self.lanes;
+        let taken = finals.take(within).or_else(|| drafts.take(within));
+        // Whoever is above its share gets what nobody else waits for.
+        let taken = taken.or_else(|| finals.take(|_| true)).or_else(|| drafts.take(|_| true))?;
+        *self.held.entry(taken.0).or_default() += 1;
+        Some(taken)
+    }
+
+    pub fn release(&mut self, account: AccountId) {
+        if let Some(held) = self.held.get_mut(&account) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&account);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn account(number: u128) -> AccountId {
+        AccountId::trust(Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn the_final_of_another_account_is_next_however_many_drafts_wait() {
+        let mut queue = Queue::new(2);
+        let (greedy, other) = (account(1), account(2));
+        for draft in 0..MAX_WAITING_PER_ACCOUNT {
+            queue.push(greedy, Priority::Draft, draft).unwrap();
+        }
+        assert_eq!(queue.push(greedy, Priority::Draft, 99), Err(Full));
+        assert_eq!((queue.next(), queue.next()), (Some((greedy, 0)), Some((greedy, 1))), "nobody else waits");
+        assert_eq!(queue.next(), None, "there are two slots");
+        queue.push(other, Priority::Final, 100).unwrap();
+        queue.push(greedy, Priority::Final, 101).unwrap();
+        queue.release(greedy);
+        assert_eq!(queue.next(), Some((other, 100)));
+        queue.release(other);
+        assert_eq!(queue.next(), Some((greedy, 101)), "finals come before drafts");
+    }
+
+    #[test]
+    fn accounts_take_turns() {
+        let mut queue = Queue::new(1);
+        for entry in 0..3 {
+            queue.push(account(1), Priority::Draft, entry).unwrap();
+        }
+        queue.push(account(2), Priority::Draft, 10).unwrap();
+        let mut order = Vec::new();
+        while let Some((of, entry)) = queue.next() {
+            order.push(entry);
+            queue.release(of);
+        }
+        assert_eq!(order, [0, 10, 1, 2]);
+    }
+
+    #[test]
+    fn those_that_nobody_waits_for_make_room() {
+        let mut queue = Queue::new(1);
+        for entry in 0..MAX_WAITING_PER_ACCOUNT {
+            queue.push(account(1), Priority::Draft, entry).unwrap();
+        }
+        queue.retain(|entry| *entry == 3);
+        queue.push(account(1), Priority::Draft, 50).unwrap();
+        assert_eq!(queue.next(), Some((account(1), 3)));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(u128, bool),
+        Next,
+        Release(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (0..4_u128, any::<bool>()).prop_map(|(of, is_final)| Step::Push(of, is_final)),
+            2 => Just(Step::Next),
+            2 => (0..8_usize).prop_map(Step::Release),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn shares_priorities_and_bounds_hold_in_any_order(
+            slots in 1..6_usize,
+            steps in proptest::collection::vec(step(), 1..200),
+        ) {
+            let mut queue = Queue::new(slots);
+            let mut waiting: Vec<(AccountId, bool, usize)> = Vec::new();
+            let mut running: Vec<AccountId> = Vec::new();
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Push(of, is_final) => {
+                        let of = account(of);
+                        let priority = if is_final { Priority::Final } else { Priority::Draft };
+                        let alike = waiting.iter().filter(|entry| (entry.0, entry.1) == (of, is_final)).count();
+                        let pushed = queue.push(of, priority, number);
+                        prop_assert_eq!(pushed.is_ok(), alike < MAX_WAITING_PER_ACCOUNT);
+                        if pushed.is_ok() {
+                            waiting.push((of, is_final, number));
+                        }
+                    }
+                    Step::Next => {
+                        let held = |of: AccountId| running.iter().filter(|other| **other == of).count();
+                        let share = slots.div_ceil(2);
+                        let Some((of, entry)) = queue.next() else {
+                            prop_assert!(running.len() == slots || waiting.is_empty());
+                            continue;
+                        };
+                        prop_assert!(running.len() < slots);
+                        let place = waiting.iter().position(|known| known.2 == entry).unwrap();
+                        let taken = waiting.remove(place);
+                        prop_assert_eq!(taken.0, of);
+                        let earlier = |known: &(AccountId, bool, usize)| (known.0, known.1) == (of, taken.1) && known.2 < entry;
+                        prop_assert!(!waiting.iter().any(earlier), "first come, first served within an account");
+                        let below = |known: &&(AccountId, bool, usize)| held(known.0) < share;
+                        if held(of) >= share {
+                            prop_assert!(!waiting.iter().any(|known| below(&known)), "another one waits below its share");
+                        } else if !taken.1 {
+                            prop_assert!(!waiting.iter().filter(below).any(|known| known.1), "a final waits");
+                        }
+                        running.push(of);
+                    }
+                    Step::Release(place) if place < running.len() => queue.release(running.remove(place)),
+                    Step::Release(_) => {}
+                }
+            }
+        }
+    }
+}
