@@ -102,13 +102,20 @@ impl Service for Billing {
 
     fn workers(runtime: &Runtime) -> Vec<Worker> {
         let till = till(runtime);
-        let billing = subscription::worker(shared(runtime), till.provider.name());
-        let mut workers = vec![billing, online::worker(Arc::clone(&till))];
-        if till.provider.name() == sandbox::NAME {
-            tracing::warn!("payments go to the sandbox: no money moves, and anyone can say that they paid");
-            workers.push(sandbox::worker(till));
-        } else if till.is_closed() {
-            tracing::warn!("nothing can be paid or collected online: MOLLIE_API_KEY is not set");
+        let billing = subscription::worker(shared(runtime), Arc::clone(&till));
+        let mut workers = vec![billing, online::worker(Arc::clone(&till)), debit::worker(Arc::clone(&till))];
+        match till.provider.name() {
+            sandbox::NAME => {
+                tracing::warn!(
+                    by_default = till.sandbox_by_default,
+                    "accounts may pay in the sandbox: no money moves, and anyone can say that they paid"
+                );
+                workers.push(sandbox::worker(till));
+            }
+            online::NONE => {
+                tracing::warn!("nothing can be paid or collected online: MOLLIE_API_KEY is not set");
+            }
+            _ => {}
         }
         workers
     }
@@ -146,11 +153,16 @@ fn mollie(runtime: &Runtime) -> Result<Option<Mollie>, String> {
     settings.is_set().then(|| Mollie::new(&settings)).transpose()
 }
 
-/// Whether the sandbox may be the provider. Not in production: anyone can say there that they paid.
-fn allows_sandbox(runtime: &Runtime) -> bool {
+fn is_development(runtime: &Runtime) -> bool {
     let environment = runtime.options.try_get_one::<Environment>("environment").ok().flatten();
+    environment == Some(&Environment::Development)
+}
+
+/// Whether the sandbox may be the provider. Not in production, unless the operator allows it: anyone can say there that
+/// they paid.
+fn allows_sandbox(runtime: &Runtime) -> bool {
     let settings = sandbox::Settings::from_arg_matches(&runtime.options);
-    environment == Some(&Environment::Development) || settings.is_ok_and(|own| own.sandbox_in_production)
+    is_development(runtime) || settings.is_ok_and(|own| own.sandbox_in_production)
 }
 
 /// Where payments are made.
@@ -166,7 +178,13 @@ fn till(runtime: &Runtime) -> Arc<Till> {
         Ok(None) => Arc::new(Closed),
         Err(fault) => unreachable!("the settings were checked before: {fault}"),
     };
-    Arc::new(Till { db: runtime.db.clone(), provider, clients: clients(runtime), base })
+    Arc::new(Till {
+        db: runtime.db.clone(),
+        provider,
+        clients: clients(runtime),
+        base,
+        sandbox_by_default: is_development(runtime),
+    })
 }
 
 /// What all that deals with documents works with.

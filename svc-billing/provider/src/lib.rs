@@ -105,6 +105,9 @@ pub enum Fault {
     /// It said no, and will say no again.
     #[error("the payment provider refused: {detail}")]
     Refused { detail: String, field: Option<String> },
+    /// It does not collect with this mandate: it was withdrawn, or never became valid. Says no again, too.
+    #[error("the payment provider refused the mandate: {detail}")]
+    MandateInvalid { detail: String },
     /// Nothing was done: too busy, or not reached at all. Try again, not before the given number of seconds.
     #[error("the payment provider cannot be reached now: {detail}")]
     Unavailable { detail: String, retry_after: Option<u64> },
@@ -141,7 +144,7 @@ pub trait Provider: Send + Sync {
     /// Cancels a payment that is still open; one that is not is returned as it is.
     async fn cancel_payment(&self, key: &Key, id: &str) -> Result<Option<Payment>, Fault>;
 
-    /// The mandates of a customer, newest first.
+    /// The mandates of a customer, newest first. One that was withdrawn may be missing, and nobody is told of that.
     async fn mandates(&self, customer: &str) -> Result<Vec<Mandate>, Fault>;
 
     async fn refund(&self, key: &Key, payment: &str, amount: Decimal) -> Result<Refund, Fault>;

@@ -2,6 +2,7 @@
 //! a payment is `online`'s; this folder is told.
 
 mod answer;
+mod look;
 mod operations;
 pub mod rpc;
 mod rules;
@@ -10,7 +11,9 @@ pub mod store;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+pub use look::worker;
 pub use operations::{collect, follow, set_customer};
+pub use rules::{Answered, without};
 
 /// A mandate as its provider knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +52,16 @@ pub struct Debtor {
     pub verified_at: Option<DateTime<Utc>>,
     pub authorized_at: Option<DateTime<Utc>>,
     pub activated_at: Option<DateTime<Utc>>,
+    /// When the provider was asked for what is known of the mandate.
+    pub asked_at: Option<DateTime<Utc>>,
 }
 
 impl Debtor {
+    /// Whether a mandate that counts was not asked for since.
+    pub fn is_stale(&self, since: DateTime<Utc>) -> bool {
+        self.mandate == Given::Valid && self.asked_at.is_none_or(|asked| asked < since)
+    }
+
     /// Whether the provider is still to decide about a mandate that was paid for.
     pub fn is_waiting(&self) -> bool {
         self.verified_at.is_some() && matches!(self.mandate, Given::None | Given::Pending)

@@ -13,6 +13,7 @@ use proto::relations::Relation;
 use render::paper::Language;
 use rust_decimal::Decimal;
 
+use super::rules::Answered;
 use super::{Debtor, Given, answer, rules, store};
 use crate::document::Kind;
 use crate::document::operations::Family;
@@ -104,18 +105,32 @@ pub async fn follow(
     tx: &mut Tx<'_>,
     client: uuid::Uuid,
     payment: &OnlinePayment,
-    mandates: Option<&[provider::Mandate]>,
+    answered: Option<Answered<'_>>,
 ) -> Result<Option<Debtor>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(known) = store::lock(tx.db(), account, client, &payment.provider).await? else {
         return Ok(None);
     };
-    let learnt = rules::learn(&known, payment, mandates, now);
-    if learnt != known {
-        store::update(tx, &learnt).await?;
-        audit(tx, &learnt);
-    }
+    let learnt = rules::learn(&known, payment, answered, now);
+    keep(tx, &known, &learnt).await?;
     Ok(Some(learnt))
+}
+
+/// Stores what is known of a client's mandate now. That it was looked at and is as it was leaves no trace in the audit
+/// log.
+pub async fn keep(tx: &mut Tx<'_>, known: &Debtor, learnt: &Debtor) -> Result<(), Error> {
+    if learnt == known {
+        return Ok(());
+    }
+    let now = tx.now();
+    store::update(tx, learnt, rules::next_look(learnt, now)).await?;
+    let only_looked_at = Debtor { asked_at: known.asked_at, ..learnt.clone() } == *known;
+    if only_looked_at {
+        tx.unaudited("the mandate was looked at and is as it was");
+    } else {
+        audit(tx, learnt);
+    }
+    Ok(())
 }
 
 /// The provider knows a client from now on.

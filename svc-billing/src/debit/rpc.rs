@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chassis::{Call, Context, Tx};
+use chrono::TimeDelta;
 use proto::api::Problem;
 use proto::billing::direct_debit_service_server::DirectDebitService;
 use proto::billing::{
@@ -14,6 +15,7 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use super::answer::{self, Known};
+use super::look::look;
 use super::operations::{self, Asked};
 use super::{rules, store};
 use crate::Error;
@@ -21,6 +23,8 @@ use crate::online::{self, By, Purpose, Till, wish};
 use crate::subscription::operations::{Activation, activate as activate_for};
 
 const WRITE: &str = "relations.write";
+/// A mandate that was looked at within this time is believed in.
+const MAX_AGE: TimeDelta = TimeDelta::minutes(5);
 
 pub struct DirectDebit {
     pub till: Arc<Till>,
@@ -35,7 +39,7 @@ impl DirectDebitService for DirectDebit {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let asked = Asked {
-            provider: self.till.begins_with()?,
+            provider: self.till.begins_with(context.account_id()).await?,
             client: self.client(&context, &call.input.id).await?,
             base: Arc::clone(&self.till.base),
         };
@@ -57,13 +61,16 @@ impl DirectDebitService for DirectDebit {
                 format!("With subscription_id this needs the scope {WRITE} too. Make a key that has it.");
             return Err(chassis::Error::problem(Problem::InsufficientScope, detail).into());
         }
+        let provider = self.till.provider_of(context.account_id()).await?;
         let Some(client) = self.client(&context, &input.id).await? else {
             let none = if names_one { ActivationStatus::NotAuthorized } else { ActivationStatus::Skipped };
-            return Ok(self.answer(&Known::default(), none));
+            return Ok(answer_of(&Known::default(), provider, none));
         };
         let client = chassis::id::parse(&client.id).unwrap_or_default();
-        self.refresh(&context, client).await?;
-        let known = self.known(&context, client).await?;
+        if provider != online::NONE {
+            self.refresh(&context, client, names_one).await?;
+        }
+        let known = self.known(&context, client, provider).await?;
         let activation = if !names_one {
             ActivationStatus::Skipped
         } else if rules::is_authorized(known.status()) {
@@ -71,7 +78,7 @@ impl DirectDebitService for DirectDebit {
         } else {
             ActivationStatus::NotAuthorized
         };
-        Ok(self.answer(&known, activation))
+        Ok(answer_of(&known, provider, activation))
     }
 
     async fn collect_invoice(
@@ -79,7 +86,7 @@ impl DirectDebitService for DirectDebit {
         request: Request<CollectInvoiceRequest>,
     ) -> Result<Response<CollectInvoiceResponse>, Status> {
         let call = Call::open(request)?;
-        let provider = By(self.till.begins_with()?);
+        let provider = By(self.till.begins_with(call.context.account_id()).await?);
         self.till.db.write_with(call, provider, operations::collect_on_request).await
     }
 }
@@ -120,8 +127,8 @@ impl DirectDebit {
         Ok(self.till.db.amend(context, &(), response.get_ref(), nothing).await?)
     }
 
-    async fn known(&self, context: &Context, client: Uuid) -> Result<Known, Error> {
-        let (account, provider) = (context.account_id(), self.till.provider.name());
+    async fn known(&self, context: &Context, client: Uuid, provider: &str) -> Result<Known, Error> {
+        let account = context.account_id();
         let mut connection = self.till.db.read().await?;
         let debtor = store::find(&mut connection, account, client, provider).await?;
         let verification = Purpose::Verification;
@@ -131,10 +138,11 @@ impl DirectDebit {
         Ok(Known { client_found: true, debtor, verification })
     }
 
-    /// Asks the provider about what is open. That it cannot be asked now is no reason not to say what is known.
-    async fn refresh(&self, context: &Context, client: Uuid) -> Result<(), Error> {
+    /// Asks the provider about what is open, and about a mandate that was not looked at lately. That it cannot be asked
+    /// now is no reason not to say what is known, unless something `depends` on it.
+    async fn refresh(&self, context: &Context, client: Uuid, depends: bool) -> Result<(), Error> {
         let (account, provider) = (context.account_id(), self.till.provider.name());
-        let known = self.known(context, client).await?;
+        let known = self.known(context, client, provider).await?;
         let waits = known.debtor.as_ref().is_some_and(super::Debtor::is_waiting);
         let verification = known.verification.filter(|payment| payment.status.is_open() || waits);
         let mut connection = self.till.db.read().await?;
@@ -146,7 +154,16 @@ impl DirectDebit {
         for payment in [verification, collection].into_iter().flatten() {
             self.till.ask_in_vain(context, payment.id).await;
         }
-        Ok(())
+        let mut connection = self.till.db.read().await?;
+        let debtor = store::find(&mut connection, account, client, provider).await?;
+        connection.done();
+        let since = context.clock.now() - MAX_AGE;
+        match debtor.filter(|debtor| debtor.is_stale(since)) {
+            Some(debtor) => look(&self.till, context, &debtor)
+                .await
+                .or_else(|error| if depends { Err(error) } else { Ok(()) }),
+            None => Ok(()),
+        }
     }
 
     async fn activate(
@@ -160,11 +177,11 @@ impl DirectDebit {
         let activation = done.data.and_then(|data| data.subscription_activation);
         Ok(activation.map(|activation| activation.status()).unwrap_or_default())
     }
+}
 
-    fn answer(&self, known: &Known, activation: ActivationStatus) -> Response<GetMandateResponse> {
-        let data = answer::mandate(known, self.till.provider.name(), activation);
-        Response::new(GetMandateResponse { data: Some(data) })
-    }
+fn answer_of(known: &Known, provider: &str, activation: ActivationStatus) -> Response<GetMandateResponse> {
+    let data = answer::mandate(known, provider, activation);
+    Response::new(GetMandateResponse { data: Some(data) })
 }
 
 async fn nothing(_: &mut Tx<'_>, (): &()) -> Result<(), Error> {

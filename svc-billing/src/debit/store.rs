@@ -2,6 +2,7 @@
 
 use chassis::row::Columns;
 use chassis::{AccountId, Tx};
+use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
@@ -13,7 +14,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "select client_id, provider, customer_id, mandate_id, mandate_status, verified_at, authorized_at, \
-             activated_at from billing.debtor where account_id = $1 and client_id = $2 and provider = $3",
+             activated_at, asked_at from billing.debtor where account_id = $1 and client_id = $2 and provider = $3",
             $rest
         )
     };
@@ -32,6 +33,7 @@ impl FromRow<'_, PgRow> for Debtor {
             verified_at: columns.take()?,
             authorized_at: columns.take()?,
             activated_at: columns.take()?,
+            asked_at: columns.take()?,
         })
     }
 }
@@ -88,12 +90,13 @@ pub async fn set_customer(
     Ok(())
 }
 
-/// Stores what may change.
-pub async fn update(tx: &mut Tx<'_>, debtor: &Debtor) -> Result<(), Error> {
+/// Stores what may change. From the time of `ask_at` on the provider is asked again.
+pub async fn update(tx: &mut Tx<'_>, debtor: &Debtor, ask_at: DateTime<Utc>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     sqlx::query(
         "update billing.debtor set mandate_id = $4, mandate_status = $5, verified_at = $6, authorized_at = $7, \
-         activated_at = $8, updated_at = $9 where account_id = $1 and client_id = $2 and provider = $3",
+         activated_at = $8, updated_at = $9, asked_at = $10, ask_at = $11, ask_failures = 0 \
+         where account_id = $1 and client_id = $2 and provider = $3",
     )
     .bind(account)
     .bind(debtor.client_id)
@@ -104,7 +107,43 @@ pub async fn update(tx: &mut Tx<'_>, debtor: &Debtor) -> Result<(), Error> {
     .bind(debtor.authorized_at)
     .bind(debtor.activated_at)
     .bind(now)
+    .bind(debtor.asked_at)
+    .bind(ask_at)
     .execute(tx.db())
     .await?;
+    Ok(())
+}
+
+/// A client whose mandate is to be asked for.
+#[derive(Debug, FromRow)]
+pub struct Asked {
+    pub client_id: Uuid,
+    pub customer_id: String,
+    /// How often it was begun without an answer, this time included.
+    pub ask_failures: i32,
+}
+
+/// Takes the valid mandate that was not asked for longest. Should the process end, it is due again at `again_at`.
+pub async fn claim(tx: &mut Tx<'_>, provider: &str, again_at: DateTime<Utc>) -> Result<Option<Asked>, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let sql = "update billing.debtor set ask_at = $3, ask_failures = ask_failures + 1 \
+               where account_id = $1 and provider = $4 and client_id = (select client_id from billing.debtor \
+               where account_id = $1 and provider = $4 and mandate_status = 'valid' and ask_at <= $2 \
+               order by ask_at, client_id limit 1) returning client_id, customer_id, ask_failures";
+    let query = sqlx::query_as(sql).bind(account).bind(now).bind(again_at).bind(provider);
+    Ok(query.fetch_optional(tx.db()).await?)
+}
+
+/// Asks for a mandate later: the provider did not answer.
+pub async fn postpone(
+    tx: &mut Tx<'_>,
+    client: Uuid,
+    provider: &str,
+    until: DateTime<Utc>,
+) -> Result<(), Error> {
+    let account = tx.account();
+    let sql =
+        "update billing.debtor set ask_at = $4 where account_id = $1 and client_id = $2 and provider = $3";
+    sqlx::query(sql).bind(account).bind(client).bind(provider).bind(until).execute(tx.db()).await?;
     Ok(())
 }

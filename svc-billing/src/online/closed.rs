@@ -1,33 +1,44 @@
-//! No provider at all: in use where none is set up and the sandbox may not be. Nothing is begun with it, see
-//! [`Till::begins_with`]; what was begun with another waits for that one to come back.
+//! No provider at all: in use where none is set up and the sandbox may not be, by the operator or by the account. Nothing
+//! is begun with it, see [`Till::begins_with`]; what was begun with another waits for that one to come back.
 
+use chassis::AccountId;
 use chrono::{DateTime, Utc};
 use provider::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Webhook};
 use rust_decimal::Decimal;
 
 use super::Till;
-use crate::Error;
+use crate::{Error, sandbox, settings};
 
-const NAME: &str = "none";
+/// The name of the provider of accounts that have none.
+pub const NONE: &str = "none";
 
 pub struct Closed;
 
 impl Till {
-    /// The name of the provider that something new is begun with, if there is one.
-    pub fn begins_with(&self) -> Result<&'static str, Error> {
-        if self.is_closed() { Err(Error::NoProvider) } else { Ok(self.provider.name()) }
+    /// The name of the account's provider. The sandbox is one only for accounts that may use it: anyone can say there
+    /// that they paid.
+    pub async fn provider_of(&self, account: AccountId) -> Result<&'static str, Error> {
+        let name = self.provider.name();
+        if name != sandbox::NAME {
+            return Ok(name);
+        }
+        let mut connection = self.db.read().await?;
+        let said = settings::store::find_sandbox_payments(&mut connection, account).await?;
+        connection.done();
+        Ok(if said.unwrap_or(self.sandbox_by_default) { name } else { NONE })
     }
 
-    /// Whether nothing can be begun here.
-    pub fn is_closed(&self) -> bool {
-        self.provider.name() == NAME
+    /// The name of the provider that something new of an account is begun with, if there is one.
+    pub async fn begins_with(&self, account: AccountId) -> Result<&'static str, Error> {
+        let name = self.provider_of(account).await?;
+        if name == NONE { Err(Error::NoProvider) } else { Ok(name) }
     }
 }
 
 #[tonic::async_trait]
 impl Provider for Closed {
     fn name(&self) -> &'static str {
-        NAME
+        NONE
     }
 
     async fn create_customer(&self, _: &Key, _: &NewCustomer) -> Result<String, Fault> {

@@ -133,7 +133,7 @@ impl World {
         let faulty = Arc::new(Faulty { inner, troubles: Mutex::default(), gone: Mutex::default() });
         let provider: Arc<dyn Provider> = Arc::clone(&faulty) as Arc<dyn Provider>;
         let clients = clients::Clients { outgoing: billing.runtime.outgoing() };
-        let till = Arc::new(Till { db, provider, clients, base });
+        let till = Arc::new(Till { db, provider, clients, base, sandbox_by_default: true });
         let invoice = invoice.as_str().unwrap().to_owned();
         Self {
             database,

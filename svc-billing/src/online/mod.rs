@@ -19,7 +19,7 @@ use proto::billing::{PaymentMethod, PaymentType};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-pub use closed::Closed;
+pub use closed::{Closed, NONE};
 pub use note::{abandon, begin, follow_invoice, withdraw};
 pub use perform::{Hand, Till, away};
 pub use worker::worker;

@@ -2,13 +2,14 @@
 
 use chassis::Tx;
 use chassis::worker::backoff;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use provider::Fault;
 use rust_decimal::Decimal;
 
 use super::rules::{self, Seen};
 use super::wish::{self, Kind, Wish};
 use super::{OnlinePayment, Purpose, Status, record, store};
+use crate::debit::Answered;
 use crate::document::operations::Family;
 use crate::{Error, debit, document, payment};
 
@@ -25,6 +26,12 @@ pub enum Outcome {
     Seen(Box<Seen>),
     /// It will not be done.
     Refused(String),
+    /// The same, because of the mandate; these are the client's now.
+    MandateInvalid {
+        detail: String,
+        mandates: Vec<provider::Mandate>,
+        at: DateTime<Utc>,
+    },
     /// The provider has no such payment.
     Unknown,
     /// To be tried again, not before so many seconds.
@@ -41,7 +48,7 @@ pub enum Outcome {
 impl Outcome {
     pub fn of(fault: Fault) -> Self {
         match fault {
-            Fault::Refused { detail, .. } => Self::Refused(detail),
+            Fault::Refused { detail, .. } | Fault::MandateInvalid { detail } => Self::Refused(detail),
             Fault::Unavailable { detail, retry_after } => Self::Later { error: detail, after: retry_after },
             Fault::Unknown { detail } => Self::Later { error: detail, after: None },
             Fault::Forged => Self::Later { error: fault.to_string(), after: None },
@@ -89,7 +96,8 @@ pub async fn note(tx: &mut Tx<'_>, done: &Done) -> Result<(), Error> {
             if wish.kind != Kind::Ask {
                 wish::remove(tx, wish.kind, wish.subject).await?;
             }
-            take_in(tx, wish, |known| rules::learn(known, seen), seen.mandates.as_deref()).await
+            let answered = seen.mandates.as_deref().map(|mandates| Answered { mandates, at: seen.at });
+            take_in(tx, wish, |known| rules::learn(known, seen), answered).await
         }
         Outcome::Refused(detail) => {
             tracing::warn!(kind = wish.kind.name(), subject = %wish.subject, detail, "a wish was refused");
@@ -98,6 +106,12 @@ pub async fn note(tx: &mut Tx<'_>, done: &Done) -> Result<(), Error> {
                 Kind::Payment => take_in(tx, wish, |known| failed(known, detail), None).await,
                 _ => Ok(()),
             }
+        }
+        Outcome::MandateInvalid { detail, mandates, at } => {
+            tracing::warn!(payment = %wish.subject, detail, "the mandate of a collection was refused");
+            wish::remove(tx, wish.kind, wish.subject).await?;
+            let answered = Answered { mandates, at: *at };
+            take_in(tx, wish, |known| failed(known, detail), Some(answered)).await
         }
         Outcome::Unknown => {
             wish::remove(tx, wish.kind, wish.subject).await?;
@@ -130,7 +144,7 @@ async fn take_in(
     tx: &mut Tx<'_>,
     wish: &Wish,
     learn: impl FnOnce(&OnlinePayment) -> OnlinePayment,
-    mandates: Option<&[provider::Mandate]>,
+    answered: Option<Answered<'_>>,
 ) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(unlocked) = store::find(tx.db(), account, wish.subject).await? else { return Ok(()) };
@@ -147,7 +161,7 @@ async fn take_in(
     store::update(tx.db(), account, &learnt, now).await?;
     let debtor = match learnt.client_id {
         Some(client) if learnt.purpose != Purpose::Checkout => {
-            debit::follow(tx, client, &learnt, mandates).await?
+            debit::follow(tx, client, &learnt, answered).await?
         }
         _ => None,
     };

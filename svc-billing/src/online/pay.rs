@@ -50,7 +50,8 @@ pub async fn pay(
     input: &PayOnPageRequest,
     (invoice, page): (&Record, String),
 ) -> Result<Option<String>, Refusal> {
-    let wanted = Wanted { invoice: invoice.id.to_string(), provider: till.begins_with()?, page: page.into() };
+    let provider = till.begins_with(context.account_id()).await?;
+    let wanted = Wanted { invoice: invoice.id.to_string(), provider, page: page.into() };
     for _ in 0..ROUNDS {
         let call = Call { context: context.clone(), input: input.clone(), faults: Faults::default() };
         let pressed = till.db.write_with(call, wanted.clone(), press).await?.into_inner();

@@ -35,6 +35,8 @@ pub struct Till {
     pub clients: Clients,
     /// Where the gateway is reached from outside, without a slash at the end.
     pub base: Arc<str>,
+    /// Whether accounts that have not said anything about it pay in the sandbox, where that is the provider.
+    pub sandbox_by_default: bool,
 }
 
 /// For whom a wish is fulfilled: a call, or a worker that holds the account's lease.
@@ -193,6 +195,10 @@ impl Till {
             Ok(None) if created => Ok(Outcome::Nothing),
             Ok(None) if now - payment.created_at > KNOWN_WITHIN => Ok(Outcome::Unknown),
             Ok(None) => Ok(Outcome::Later { error: "the provider does not know it".to_owned(), after: None }),
+            Err(Fault::MandateInvalid { detail }) => {
+                let mandates = self.mandates_without(&payment).await;
+                Ok(Outcome::MandateInvalid { detail, mandates, at: now })
+            }
             // Questions are never given up, refunds not at once: a key that was wrong for a while may be the reason.
             Err(Fault::Refused { detail, .. }) if wish.kind == Kind::Ask || insists(wish) => {
                 Ok(Outcome::Later { error: detail, after: None })
@@ -289,6 +295,19 @@ impl Till {
         }
         self.provider.refund(&wish.key(), id, wish.amount).await?;
         self.provider.payment(id).await
+    }
+
+    /// The mandates of a client after the one of this collection was refused. Can the others not be had now, they are not
+    /// missed: the one in use is not valid.
+    async fn mandates_without(&self, payment: &OnlinePayment) -> Vec<provider::Mandate> {
+        let refused = &payment.mandate_id;
+        match self.provider.mandates(&payment.customer_id).await {
+            Ok(mandates) => debit::without(mandates, refused),
+            Err(fault) => {
+                tracing::warn!(%fault, payment = %payment.id, "mandates could not be asked for");
+                vec![provider::Mandate { id: refused.clone(), status: provider::MandateStatus::Invalid }]
+            }
+        }
     }
 
     /// Once a payment of a client has ended, its mandates may be others. That they cannot be had now is no reason to

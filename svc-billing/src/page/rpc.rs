@@ -97,7 +97,8 @@ impl DocumentPageService for Pages {
 impl Pages {
     /// How it stands with paying an invoice, and the invoice after it: the provider may know more by now.
     async fn paying(&self, context: &Context, full: Full) -> Result<(Full, Pay), Status> {
-        let (provider, closed) = (self.till.provider.name(), self.till.is_closed());
+        let provider = self.till.provider_of(context.account_id()).await?;
+        let closed = provider == online::NONE;
         let none = Pay { last: Last::Nothing, elsewhere: !closed && provider != sandbox::NAME, closed };
         let (account, id) = (context.account_id(), full.record.id);
         if full.record.kind != Kind::Invoice || !full.record.is_final {

@@ -1,6 +1,6 @@
 //! The embedded payment provider: everything that a real one does, without money. Its customers, mandates and payments
 //! are kept beside billing's own rows, but billing knows them only through the interface of providers, and hears of
-//! changes as it does of a real provider's.
+//! changes as it does of a real provider's: of payments, and not of mandates.
 //!
 //! A payment that somebody has to make is made, refused or left to expire on its page. A collection is paid by itself
 //! at once, unless the page of its mandate was told to have the next one refused. On the page of a payment that was made
@@ -97,7 +97,11 @@ impl Sandbox {
         let made = self.db.write(call, operation).await;
         let made =
             made.map_err(|status| Fault::Unknown { detail: status.message().to_owned() })?.into_inner();
-        if made.refusal.is_empty() { Ok(made.id) } else { Err(refused(&made.refusal)) }
+        match made.refusal {
+            refusal if refusal.is_empty() => Ok(made.id),
+            detail if made.is_mandate => Err(Fault::MandateInvalid { detail }),
+            detail => Err(refused(&detail)),
+        }
     }
 
     async fn get(&self, id: &str) -> Result<Payment, Fault> {

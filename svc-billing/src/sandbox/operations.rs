@@ -62,11 +62,18 @@ pub struct Made {
     pub id: String,
     #[prost(string, tag = "2")]
     pub refusal: String,
+    /// Whether it is the mandate that stood in the way.
+    #[prost(bool, tag = "3")]
+    pub is_mandate: bool,
 }
 
 impl Made {
+    fn done(id: String) -> Self {
+        Self { id, ..Self::default() }
+    }
+
     fn refused(reason: &str) -> Self {
-        Self { id: String::new(), refusal: reason.to_owned() }
+        Self { refusal: reason.to_owned(), ..Self::default() }
     }
 }
 
@@ -99,7 +106,7 @@ fn secret(tx: &Tx<'_>) -> Uuid {
 pub async fn create_customer(tx: &mut Tx<'_>, new: &Name) -> Result<Made, Error> {
     let (account, now, id) = (tx.account(), tx.now(), secret(tx));
     store::insert_customer(tx.db(), account, (id, &new.reference, &new.name), now).await?;
-    Ok(Made { id: external(account, id), refusal: String::new() })
+    Ok(Made::done(external(account, id)))
 }
 
 pub async fn create_payment(tx: &mut Tx<'_>, new: &Wanted) -> Result<Made, Error> {
@@ -122,7 +129,7 @@ pub async fn create_payment(tx: &mut Tx<'_>, new: &Wanted) -> Result<Made, Error
             None => None,
         };
         if mandate.as_ref().is_none_or(|mandate| mandate.status != MandateStatus::Valid) {
-            return Ok(Made::refused("The mandate is not valid."));
+            return Ok(Made { is_mandate: true, ..Made::refused("The mandate is not valid.") });
         }
     }
     let Some(amount) = new.amount.parse().ok().filter(|amount| *amount > Decimal::ZERO) else {
@@ -156,7 +163,7 @@ pub async fn create_payment(tx: &mut Tx<'_>, new: &Wanted) -> Result<Made, Error
         let used = Mandate { refuses_next: false, ..mandate };
         store::update_mandate(tx.db(), account, &used).await?;
     }
-    Ok(Made { id: external(account, payment.id), refusal: String::new() })
+    Ok(Made::done(external(account, payment.id)))
 }
 
 /// Only what waits for its payer can be canceled; anything else stays as it is.
@@ -169,7 +176,7 @@ pub async fn cancel(tx: &mut Tx<'_>, named: &Named) -> Result<Made, Error> {
         let canceled = Payment { status: Status::Canceled, ..payment };
         store::update(tx.db(), account, &canceled).await?;
     }
-    Ok(Made { id: named.id.clone(), refusal: String::new() })
+    Ok(Made::done(named.id.clone()))
 }
 
 pub async fn refund(tx: &mut Tx<'_>, named: &Named) -> Result<Made, Error> {
@@ -187,7 +194,7 @@ pub async fn refund(tx: &mut Tx<'_>, named: &Named) -> Result<Made, Error> {
     }
     let refunded = Payment { refunded: payment.refunded + amount, ..payment };
     store::update(tx.db(), account, &refunded).await?;
-    Ok(Made { id: external(account, secret(tx)), refusal: String::new() })
+    Ok(Made::done(external(account, secret(tx))))
 }
 
 /// Does as a button says, if the page still has it. Returns the payment as it is then.
@@ -220,11 +227,18 @@ pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>,
     Ok(Some(after))
 }
 
+/// How payments end whose time is over.
+pub struct Ending {
+    /// Nothing is paid in the sandbox of an account that does not want it any more.
+    pub is_wanted: bool,
+}
+
 /// Ends one payment whose time is over.
-pub async fn end_one(tx: &mut Tx<'_>, (): &()) -> Result<Option<Payment>, Error> {
+pub async fn end_one(tx: &mut Tx<'_>, ending: &Ending) -> Result<Option<Payment>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(payment) = store::lock_due(tx.db(), account, now).await? else { return Ok(None) };
-    let Some(act) = rules::end(&payment) else { return Ok(None) };
+    let act = if ending.is_wanted { rules::end(&payment) } else { Some(Act::Expire) };
+    let Some(act) = act else { return Ok(None) };
     let after = rules::after(&payment, act, now);
     store::update(tx.db(), account, &after).await?;
     Ok(Some(after))

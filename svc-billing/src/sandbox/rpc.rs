@@ -57,22 +57,25 @@ impl SandboxService for Checkouts {
         let page = format!("/sandbox/checkouts/{}", call.input.token);
         let context = call.context.clone();
         let pressed = self.till.db.write_with(call, (payment.id, act), press).await?.into_inner();
-        // Also when nothing changed: what changed before may not have been heard.
-        tell(&self.till, &Hand::Call(&context), &payment).await;
+        // Also when nothing changed: what changed before may not have been heard. Of what becomes of a mandate nobody is
+        // told, as with any provider.
+        if !act.is_of_mandate() {
+            tell(&self.till, &Hand::Call(&context), &payment).await;
+        }
         let location = if pressed.location.is_empty() { page } else { self.till.local(&pressed.location) };
         Ok(Response::new(HttpBody { status: 303, location, ..HttpBody::default() }))
     }
 }
 
 impl Checkouts {
-    /// The payment that the link of a request leads to. Only while the sandbox is the provider.
+    /// The payment that the link of a request leads to. Only while the sandbox is the account's provider.
     async fn find<R: Check + prost::Message>(
         &self,
         request: Request<R>,
         token: fn(&R) -> &String,
     ) -> Result<(Call<R>, Payment), Status> {
         let (call, link) = self.till.db.follow(Call::open(request)?, |input| token(input)).await?;
-        if self.till.provider.name() != NAME {
+        if self.till.provider_of(call.context.account_id()).await? != NAME {
             return Err(unknown_link().into());
         }
         let mut connection = self.till.db.read().await?;

@@ -45,6 +45,11 @@ impl Act {
         Self::ALL.into_iter().find(|(_, of)| *of == name).map(|(act, _)| act)
     }
 
+    /// Whether it changes the mandate and not the payment.
+    pub fn is_of_mandate(self) -> bool {
+        matches!(self, Self::RefuseNext | Self::AcceptNext | Self::Revoke)
+    }
+
     /// Whether the payer leaves the page with it.
     pub fn is_payers(self) -> bool {
         matches!(self, Self::Authorise | Self::Refuse | Self::Expire)

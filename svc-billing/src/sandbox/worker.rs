@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chassis::worker::{Due, Job, Next, Worker};
 
+use super::operations::Ending;
 use super::{NAME, operations, rpc};
 use crate::online::{Hand, Till};
 
@@ -24,8 +25,9 @@ pub fn worker(till: Arc<Till>) -> Worker {
 }
 
 async fn run(job: &Job, till: &Till) -> Result<Next, chassis::Error> {
+    let ending = Ending { is_wanted: till.provider_of(job.account_id()).await? == NAME };
     for _ in 0..BATCH {
-        let Some(ended) = job.write(&(), operations::end_one).await? else { return Ok(Next::WhenDue) };
+        let Some(ended) = job.write(&ending, operations::end_one).await? else { return Ok(Next::WhenDue) };
         rpc::tell(till, &Hand::Job(job), &ended).await;
     }
     Ok(Next::Now)

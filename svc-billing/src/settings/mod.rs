@@ -25,6 +25,8 @@ pub struct Settings {
     pub workorder_prefix: String,
     /// Digits of the running number.
     pub number_padding: i32,
+    /// Whether payments may go to the sandbox; not said: as the environment has it.
+    pub sandbox_payments: Option<bool>,
 }
 
 impl Settings {
@@ -39,6 +41,7 @@ impl Settings {
             quote_prefix: "QUO".to_owned(),
             workorder_prefix: "WO".to_owned(),
             number_padding: 5,
+            sandbox_payments: None,
         }
     }
 
@@ -86,6 +89,7 @@ impl From<Settings> for BillingSettings {
             quote_prefix: settings.quote_prefix,
             workorder_prefix: settings.workorder_prefix,
             number_padding: Some(settings.number_padding),
+            sandbox_payments: settings.sandbox_payments,
         }
     }
 }

@@ -8,7 +8,7 @@ use render::paper::Language;
 
 use super::Settings;
 
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 9] = [
     "payment_days",
     "quote_days",
     "default_tax_code",
@@ -17,6 +17,7 @@ const FIELDS: [&str; 8] = [
     "quote_prefix",
     "workorder_prefix",
     "number_padding",
+    "sandbox_payments",
 ];
 
 const MOST_PREFIX: usize = 20;
@@ -42,6 +43,7 @@ pub fn apply(named: Named<'_>, given: &BillingSettings, current: &Settings, faul
             None => {}
         }
     }
+    named.put("sandbox_payments", &given.sandbox_payments, &mut next.sandbox_payments);
     let prefixes = [
         ("invoice_prefix", &given.invoice_prefix, &mut next.invoice_prefix),
         ("quote_prefix", &given.quote_prefix, &mut next.quote_prefix),
@@ -123,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_emptied_and_a_prefix_has_its_letters() {
+    fn no_number_or_text_can_be_emptied_and_a_prefix_has_its_letters() {
         let (_, faults) = applied(&FIELDS, &BillingSettings::default());
-        assert_eq!(faults.len(), FIELDS.len());
+        assert_eq!(faults.len(), FIELDS.len() - 1, "only whether the sandbox may be used can be left open");
         for prefix in ["a", "A B", "É", "A.B", &"A".repeat(21)] {
             let given = BillingSettings { invoice_prefix: prefix.into(), ..BillingSettings::default() };
             let (_, faults) = applied(&["invoice_prefix"], &given);

@@ -17,7 +17,7 @@ const UNKNOWN_COUNTRY: &str = "NL";
 macro_rules! columns {
     () => {
         "payment_days, quote_days, default_tax_code, language, invoice_prefix, quote_prefix, workorder_prefix, \
-         number_padding"
+         number_padding, sandbox_payments"
     };
 }
 
@@ -33,6 +33,7 @@ impl FromRow<'_, PgRow> for Settings {
             quote_prefix: row.try_get("quote_prefix")?,
             workorder_prefix: row.try_get("workorder_prefix")?,
             number_padding: row.try_get("number_padding")?,
+            sandbox_payments: row.try_get("sandbox_payments")?,
         })
     }
 }
@@ -79,6 +80,17 @@ fn built_in(country: &str) -> ForDocuments {
     ForDocuments { settings, rates }
 }
 
+/// Whether an account has said that its payments may go to the sandbox, or may not.
+pub async fn find_sandbox_payments(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> Result<Option<bool>, Error> {
+    let sql = "select sandbox_payments from billing.settings where account_id = $1";
+    let found: Option<Option<bool>> =
+        sqlx::query_scalar(sql).bind(account).fetch_optional(connection).await?;
+    Ok(found.flatten())
+}
+
 /// The settings, about to be changed; others who want to change them wait.
 pub async fn find_locked(
     connection: &mut PgConnection,
@@ -98,7 +110,7 @@ pub async fn insert(
     let sql = concat!(
         "insert into billing.settings (account_id, ",
         columns!(),
-        ", created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) \
+        ", created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) \
          on conflict (account_id) do nothing"
     );
     let inserted = bind(sqlx::query(sql), account, settings, now).execute(connection).await?;
@@ -112,15 +124,15 @@ pub async fn update(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let sql = "update billing.settings set payment_days = $2, quote_days = $3, default_tax_code = $4, language = $5, \
-               invoice_prefix = $6, quote_prefix = $7, workorder_prefix = $8, number_padding = $9, updated_at = $10 \
-               where account_id = $1";
+               invoice_prefix = $6, quote_prefix = $7, workorder_prefix = $8, number_padding = $9, sandbox_payments = $10, \
+               updated_at = $11 where account_id = $1";
     bind(sqlx::query(sql), account, settings, now).execute(connection).await?;
     Ok(())
 }
 
 type Query<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
 
-/// Binds what insert and update have in common: $1 to $10.
+/// Binds what insert and update have in common: $1 to $11.
 fn bind<'q>(query: Query<'q>, account: AccountId, settings: &'q Settings, now: DateTime<Utc>) -> Query<'q> {
     let language = match settings.language {
         Language::Nl => "nl",
@@ -136,5 +148,6 @@ fn bind<'q>(query: Query<'q>, account: AccountId, settings: &'q Settings, now: D
         .bind(&settings.quote_prefix)
         .bind(&settings.workorder_prefix)
         .bind(settings.number_padding)
+        .bind(settings.sandbox_payments)
         .bind(now)
 }

@@ -23,6 +23,7 @@ use crate::clients::Named;
 use crate::document::operations::{self as documents, New};
 use crate::document::rpc::Shared;
 use crate::document::{self, Kind, Links, Origin, Period};
+use crate::online::Till;
 use crate::{Error, debit, settings};
 
 /// How many turns one job takes.
@@ -34,7 +35,7 @@ const FIRST_WAIT: TimeDelta = TimeDelta::minutes(1);
 const MOST_WAIT: TimeDelta = TimeDelta::hours(1);
 
 /// The worker that makes the invoices of subscriptions, and ends those whose end has passed.
-pub fn worker(shared: Arc<Shared>, provider: &'static str) -> Worker {
+pub fn worker(shared: Arc<Shared>, till: Arc<Till>) -> Worker {
     let due = Due {
         table: "billing.subscription",
         live: "work.due_at is not null",
@@ -42,12 +43,13 @@ pub fn worker(shared: Arc<Shared>, provider: &'static str) -> Worker {
         argument: String::new(),
     };
     Worker::new("subscriptions", due, move |job| {
-        let shared = Arc::clone(&shared);
-        async move { run(&job, &shared, provider).await }
+        let (shared, till) = (Arc::clone(&shared), Arc::clone(&till));
+        async move { run(&job, &shared, &till).await }
     })
 }
 
-async fn run(job: &Job, shared: &Shared, provider: &'static str) -> Result<Next, ChassisError> {
+async fn run(job: &Job, shared: &Shared, till: &Till) -> Result<Next, ChassisError> {
+    let provider = till.provider_of(job.account_id()).await?;
     let mut clients: HashMap<Uuid, Option<Relation>> = HashMap::new();
     for _ in 0..BATCH {
         let mut connection = job.db().read().await?;

@@ -1,17 +1,16 @@
-//! Production without a payment provider: the sandbox does not stand in for one.
+//! Production without a payment provider: the sandbox does not stand in for one, unless operator and account want it to.
 
 use http::Method;
 use serde_json::json;
 use tonic::Code;
 
-use crate::world::{World, says};
+use crate::world::{Invoice, World, says};
 
 const PRODUCTION: [&str; 2] = ["--environment", "production"];
+const ALLOWED: [&str; 3] = ["--environment", "production", "--sandbox-in-production"];
 
-#[tokio::test]
-async fn in_production_nothing_is_begun_without_a_provider() {
-    let world = World::idle_with(&PRODUCTION).await;
-    let invoice = world.invoice(json!({})).await;
+/// Nothing can be paid, asked for or collected.
+async fn is_closed(world: &World, invoice: &Invoice) {
     let page = world.page(&invoice.page).await;
     says(&page, &["Wij ontvangen uw betaling graag"]);
     assert!(!page.contains("<form"), "there is no button");
@@ -23,11 +22,13 @@ async fn in_production_nothing_is_begun_without_a_provider() {
         assert_eq!(refused.at("/code"), "payment_refused");
         assert!(refused.at("/detail").as_str().unwrap().contains("no payment provider is set up"));
     }
-    assert_eq!(world.collect(&invoice).await.unwrap_err().code(), Code::FailedPrecondition);
+    assert_eq!(world.collect(invoice).await.unwrap_err().code(), Code::FailedPrecondition);
     let mandate = world.mandate().await;
     assert_eq!((&mandate["provider"], &mandate["mandate_status"]), (&json!("none"), &json!("none")));
-    let event = world.visitor.send(Method::POST, "/payments/webhooks", &[], "{}").await.expect(403);
-    assert_eq!(event.at("/code"), "bad_signature");
+}
+
+/// Nothing was ever begun.
+async fn is_untouched(world: &World) {
     for made in [
         "select count(*) from billing.online_payment",
         "select count(*) from billing.wish",
@@ -38,11 +39,49 @@ async fn in_production_nothing_is_begun_without_a_provider() {
 }
 
 #[tokio::test]
-async fn a_rehearsal_in_production_has_to_be_asked_for() {
-    let flags = [&PRODUCTION[..], &["--sandbox-in-production"]].concat();
-    let world = World::idle_with(&flags).await;
+async fn in_production_nothing_is_begun_without_a_provider() {
+    let world = World::idle_with(&PRODUCTION).await;
     let invoice = world.invoice(json!({})).await;
+    // That the account wants it is not enough.
+    world.set_sandbox(true).await;
+    is_closed(&world, &invoice).await;
+    let event = world.visitor.send(Method::POST, "/payments/webhooks", &[], "{}").await.expect(403);
+    assert_eq!(event.at("/code"), "bad_signature");
+    is_untouched(&world).await;
+}
+
+#[tokio::test]
+async fn a_rehearsal_in_production_has_to_be_asked_for_by_operator_and_account() {
+    let world = World::idle_with(&ALLOWED).await;
+    let invoice = world.invoice(json!({})).await;
+    is_closed(&world, &invoice).await;
+    is_untouched(&world).await;
+    world.set_sandbox(true).await;
     let checkout = world.pay(&invoice).await;
     world.act(&checkout, "authorise").await;
     assert_eq!(world.payments(&invoice).await, ["paid"]);
+}
+
+#[tokio::test]
+async fn nothing_is_paid_in_the_sandbox_of_an_account_that_has_switched_it_off() {
+    let world = World::idle().await;
+    world.authorise().await;
+    let (collected, begun) = (world.invoice(json!({})).await, world.invoice(json!({})).await);
+    world.collect(&collected).await.unwrap();
+    let checkout = world.pay(&begun).await;
+    world.set_sandbox(false).await;
+    world.visitor.send(Method::GET, &checkout, &[], "").await.expect(404);
+    world.send(&checkout, "act=authorise").await.expect(404);
+    assert_eq!(world.mandate().await["provider"], "none");
+    // What was under way ends without money.
+    let _helper = world.helper().await;
+    world.until(&collected, &["expired"]).await;
+    assert_eq!(world.get(&collected).await["payment_status"], "open");
+    assert_eq!(world.payments(&begun).await, ["open"]);
+    is_closed_for_new(&world).await;
+}
+
+async fn is_closed_for_new(world: &World) {
+    let invoice = world.invoice(json!({})).await;
+    is_closed(world, &invoice).await;
 }

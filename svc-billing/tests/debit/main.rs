@@ -18,4 +18,5 @@ mod subscriptions;
 mod surplus;
 mod verification;
 mod webhooks;
+mod withdrawn;
 mod world;

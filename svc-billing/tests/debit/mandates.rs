@@ -1,5 +1,7 @@
 //! The mandate of a client, and activating a subscription with it.
 
+use chrono::TimeDelta;
+
 use crate::world::{World, checkout};
 
 fn with_subscription(world: &World) -> String {
@@ -39,6 +41,12 @@ async fn a_mandate_that_is_revoked_is_gone_until_the_client_gives_another() {
     let world = World::idle().await;
     let page = world.authorise().await;
     world.act(&page, "revoke").await;
+    assert_eq!(
+        world.mandate().await["mandate_status"],
+        "authorized",
+        "the sandbox tells as little as others"
+    );
+    world.clock.advance(TimeDelta::minutes(6));
     let mandate = world.mandate().await;
     assert_eq!((&mandate["mandate_status"], &mandate["direct_debit_enabled"]), (&"none".into(), &0.into()));
     world.authorise().await;

@@ -5,7 +5,10 @@ use chassis::{Account, Clock, Service};
 use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
 use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
-use proto::billing::{CollectInvoiceRequest, CollectInvoiceResponse};
+use proto::billing::settings_service_client::SettingsServiceClient;
+use proto::billing::{
+    BillingSettings, CollectInvoiceRequest, CollectInvoiceResponse, UpdateBillingSettingsRequest,
+};
 use provider::testing::StandIn;
 use serde_json::{Value, json};
 use svc_billing::Billing;
@@ -188,6 +191,18 @@ impl World {
         let checkout = path(self.verify().await["payment_url"].as_str().unwrap());
         self.act(&checkout, "authorise").await;
         checkout
+    }
+
+    /// The account says whether its payments may go to the sandbox.
+    pub async fn set_sandbox(&self, sandbox_payments: bool) {
+        let settings =
+            BillingSettings { sandbox_payments: Some(sandbox_payments), ..BillingSettings::default() };
+        let paths = vec!["sandbox_payments".to_owned()];
+        let update_mask = Some(prost_types::FieldMask { paths });
+        let request = UpdateBillingSettingsRequest { settings: Some(settings), update_mask };
+        let caller = TestCaller::mesh(&self.account, &self.clock);
+        let mut service = SettingsServiceClient::new(self.billing.channel());
+        service.update_billing_settings(caller.request(request)).await.unwrap();
     }
 
     /// Has an invoice collected.

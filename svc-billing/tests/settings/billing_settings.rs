@@ -12,6 +12,7 @@ fn changed() -> BillingSettings {
         quote_prefix: "OFF".into(),
         workorder_prefix: "W_O".into(),
         number_padding: Some(12),
+        sandbox_payments: Some(true),
     }
 }
 
@@ -42,6 +43,7 @@ async fn settings_outside_their_limits_are_refused_all_at_once() {
         quote_prefix: String::new(),
         workorder_prefix: "X".repeat(21),
         number_padding: Some(0),
+        sandbox_payments: None,
     };
     let request = UpdateBillingSettingsRequest { settings: Some(wrong), update_mask: None };
     let status = caller.settings().update_billing_settings(caller.request(request)).await.unwrap_err();

@@ -19,7 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use crate::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Webhook};
+use crate::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Sequence, Webhook};
 use rest::Rest;
 use wire::is_id;
 
@@ -64,7 +64,13 @@ impl Provider for Mollie {
     }
 
     async fn create_payment(&self, key: &Key, payment: &NewPayment) -> Result<Payment, Fault> {
-        wire::payment(self.rest.post("payments", key, &wire::new_payment(payment)?).await?)
+        match self.rest.post("payments", key, &wire::new_payment(payment)?).await {
+            Ok(body) => wire::payment(body),
+            Err(failure) if matches!(payment.sequence, Sequence::Recurring { .. }) => {
+                Err(about_mandate(failure.fault))
+            }
+            Err(failure) => Err(failure.fault),
+        }
     }
 
     async fn payment(&self, id: &str) -> Result<Option<Payment>, Fault> {
@@ -158,6 +164,20 @@ impl Provider for Mollie {
 
     fn heard(&self, message: &Webhook<'_>) -> Result<Option<String>, Fault> {
         webhook::heard(message, &self.webhook_secrets)
+    }
+}
+
+/// Tells a refusal of the mandate from others. Mollie names the field or says it in words; a customer that is gone has no
+/// mandates either.
+fn about_mandate(fault: Fault) -> Fault {
+    match fault {
+        Fault::Refused { detail, field }
+            if matches!(field.as_deref(), Some("mandateId" | "customerId"))
+                || detail.to_lowercase().contains("mandate") =>
+        {
+            Fault::MandateInvalid { detail }
+        }
+        other => other,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A stand-in of Mollie: a real HTTP server on a free port that keeps customers, payments, mandates and refunds, and
 //! that a test can make pay, fail, charge back, or answer badly. It behaves as Mollie's documents say, also where that
-//! is awkward: a checkout cannot be canceled from outside, and an idempotency key is only good for the same request.
+//! is awkward: a checkout cannot be canceled from outside, an idempotency key is only good for the same request, and
+//! nobody is told of a mandate that was withdrawn.
 
 #![expect(clippy::expect_used, reason = "a test without its stand-in has to stop")]
 
@@ -158,7 +159,17 @@ impl StandIn {
         self.state().new_mandates = status;
     }
 
-    /// For example a mandate that the bank confirms, or that the payer withdraws.
+    /// The payer withdraws a mandate: it is gone. Mollie tells nobody.
+    pub fn withdraw_mandate(&self, mandate: &str) {
+        self.state().mandates.retain(|held| held.id != mandate);
+    }
+
+    /// The ids of all mandates, oldest first.
+    pub fn mandates(&self) -> Vec<String> {
+        self.state().mandates.iter().map(|held| held.id.clone()).collect()
+    }
+
+    /// For example a mandate that the bank confirms, or refuses. Mollie tells nobody.
     pub fn set_mandate(&self, mandate: &str, status: MandateStatus) {
         self.state().mandate_mut(mandate).status = status;
     }

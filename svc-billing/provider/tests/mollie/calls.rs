@@ -66,7 +66,18 @@ async fn an_invalid_mandate_collects_nothing() {
     stand_in.set_mandate(&mandate, MandateStatus::Invalid);
     let collect = Sequence::Recurring { customer, mandate };
     let refused = mollie.create_payment(&key("r"), &payment("r", collect, cents(100))).await.unwrap_err();
-    assert!(matches!(refused, Fault::Refused { field: Some(field), .. } if field == "mandateId"));
+    assert!(matches!(refused, Fault::MandateInvalid { .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_withdrawn_mandate_is_gone_and_collects_nothing() {
+    let (stand_in, mollie) = pair().await;
+    let (customer, mandate) = mandated(&stand_in, &mollie).await;
+    stand_in.withdraw_mandate(&mandate);
+    assert_eq!(mollie.mandates(&customer).await.unwrap(), []);
+    let collect = Sequence::Recurring { customer, mandate };
+    let refused = mollie.create_payment(&key("r"), &payment("r", collect, cents(100))).await.unwrap_err();
+    assert!(matches!(refused, Fault::MandateInvalid { .. }), "{refused:?}");
 }
 
 #[tokio::test]
