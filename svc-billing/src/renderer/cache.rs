@@ -35,10 +35,10 @@ impl Cache {
     /// Keeps a PDF. One account fills at most a quarter; what is larger is not kept.
     pub fn put(&mut self, key: Key, bytes: Bytes) {
         let share = self.capacity / 4;
+        self.remove(&key);
         if bytes.len() > share {
             return;
         }
-        self.remove(&key);
         while self.held_by(key.0) + bytes.len() > share {
             let Some(oldest) = self.order.values().find(|known| known.0 == key.0).copied() else { break };
             self.remove(&oldest);
