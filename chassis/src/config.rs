@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use clap::{Arg, Args, Command, ValueEnum};
 
+use crate::connections::ConnectionSettings;
 use crate::outbox::Listener;
 use crate::worker::Timing;
 
@@ -102,6 +103,9 @@ pub struct Settings {
     /// Days that entries of the audit log are kept; 0: for ever
     #[arg(long, env = "AUDIT_DAYS", default_value_t = 400, global = true)]
     pub audit_days: u16,
+
+    #[command(flatten)]
+    pub connections: ConnectionSettings,
 
     #[command(flatten)]
     pub tls: TlsSettings,

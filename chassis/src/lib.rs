@@ -9,6 +9,7 @@ mod bytes_codec;
 pub mod call;
 pub mod clock;
 pub mod config;
+pub mod connections;
 pub mod db;
 pub mod dead_letters;
 pub mod doctor;

@@ -1,21 +1,22 @@
 //! Serving: the gRPC port, the operators' port, and a stop in two stages.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Request, Response, StatusCode};
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
-use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
+use tower::{Layer, ServiceExt};
 
 use crate::backlog;
 use crate::clock::Clock;
 use crate::config::{Environment, Settings};
+use crate::connections::{self, Port};
 use crate::db::Db;
 use crate::mesh::MeshLayer;
 use crate::peer::MAX_HEADERS;
@@ -27,6 +28,8 @@ use crate::worker::Workers;
 
 /// Calls in progress on one connection.
 const MAX_STREAMS: u32 = 1024;
+/// Connections to the port for operators: probes, a collector of measurements, and people.
+const MAX_OPERATORS: u32 = 128;
 /// With TLS a connection is asked to end after so long, when its calls are over: a certificate that was replaced, or an
 /// authority that is no longer trusted, is not used for longer than this.
 const TLS_CONNECTION_AGE: Duration = Duration::from_hours(1);
@@ -77,7 +80,8 @@ pub async fn serve(
     let operators = bind(settings.metrics_listen).await?;
     tracing::info!(service = service.name, listen = %settings.listen, "serving");
     let db = runtime.db.clone();
-    tokio::spawn(serve_operators(operators, stop.clone(), move || ready(db.clone())));
+    let port = operators_port(settings);
+    tokio::spawn(serve_operators(operators, port, stop.clone(), move || ready(db.clone())));
     tokio::spawn(backlog::watch(runtime.db.clone()));
     let working = Workers::start(&runtime.db, workers(service, &runtime), settings.timing());
     let routes = routes(service, &runtime);
@@ -123,44 +127,31 @@ pub async fn serve_grpc(
     let callers = Callers::of(&settings.tls)?;
     let mesh =
         MeshLayer::new(tokens.clone(), clock.clone(), settings.deadline(), settings.max_in_flight, callers);
-    let mut server = Server::builder()
-        .http2_max_header_list_size(MAX_HEADERS)
-        .max_concurrent_streams(MAX_STREAMS)
-        .http2_keepalive_interval(Some(Duration::from_secs(30)));
+    let mut port = Port::new("grpc", settings, settings.connections.max_connections, 4);
+    port.http = port.http.http2_only();
+    port.http.http2().max_header_list_size(MAX_HEADERS).max_concurrent_streams(MAX_STREAMS);
     if tls.serves() {
-        server = server.max_connection_age(TLS_CONNECTION_AGE);
+        port.tls = Some(tls.clone());
+        port.max_age = Some(TLS_CONNECTION_AGE);
     }
-    // Set on the accepted sockets: serving an own listener ignores the builder's setting.
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let drained = drain(health, stop.clone(), settings.drain());
-    let mounted = server.layer(mesh).add_routes(routes.routes());
-    let serving = async {
-        if tls.serves() {
-            mounted.serve_with_incoming_shutdown(tls.accept(incoming), drained).await
-        } else {
-            mounted.serve_with_incoming_shutdown(incoming, drained).await
-        }
-    };
-    // The stages follow each other: however long the first is, what is in progress after it has all of the second.
-    let (drain, grace) = (settings.drain(), settings.grace());
-    let overdue = async move {
-        asked_to_stop(stop).await;
-        tokio::time::sleep(drain + grace).await;
-    };
+    let service = mesh
+        .layer(routes.routes().prepare())
+        .map_request(|request: Request<axum::body::Body>| request.map(tonic::body::Body::new))
+        .map_response(|response: Response<tonic::body::Body>| response.map(axum::body::Body::new));
+    let told = tell(health, stop.clone());
+    let serving = connections::serve(listener, service, port, stop);
+    // Whoever stays connected goes on asking for the health until the end.
     tokio::select! {
-        ended = serving => ended.map_err(|error| format!("serving failed: {error}")),
-        () = overdue => {
-            tracing::warn!("stopped with calls still in progress");
-            Ok(())
-        }
+        () = serving => Ok(()),
+        never = told => match never {},
     }
 }
 
 /// The first stage of a stop: callers and probes are told to go elsewhere while everything is still served.
-async fn drain(health: HealthReporter, stop: watch::Receiver<Stage>, wait: Duration) {
+async fn tell(health: HealthReporter, stop: watch::Receiver<Stage>) -> Infallible {
     asked_to_stop(stop).await;
     health.set_service_status("", ServingStatus::NotServing).await;
-    tokio::time::sleep(wait).await;
+    std::future::pending().await
 }
 
 /// In both versions of the protocol: many tools still speak only the first.
@@ -189,9 +180,14 @@ pub async fn readyz(
     }
 }
 
+/// The port of [`serve_operators`].
+pub fn operators_port(settings: &Settings) -> Port {
+    Port::new("operators", settings, MAX_OPERATORS.min(settings.connections.max_connections), 16)
+}
+
 /// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can take more work), for operators only. `ready`
 /// says what it is ready for, or why not.
-pub async fn serve_operators<F, R>(listener: TcpListener, stop: watch::Receiver<Stage>, ready: F)
+pub async fn serve_operators<F, R>(listener: TcpListener, port: Port, stop: watch::Receiver<Stage>, ready: F)
 where
     F: Fn() -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Result<String, String>> + Send,
@@ -206,7 +202,7 @@ where
         .route("/metrics", get(show))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz));
-    if let Err(error) = axum::serve(listener, app).await {
-        tracing::error!(%error, "the operators' port failed");
-    }
+    // Told to the last moment: it ends with the process.
+    let (_running, never) = watch::channel(Stage::Running);
+    connections::serve(listener, app, port, never).await;
 }

@@ -12,6 +12,7 @@ use tonic::service::RoutesBuilder;
 use crate::audit;
 use crate::clock::Clock;
 use crate::config::{Environment, PeerAddress, ServiceSettings, Settings, with_files};
+use crate::connections;
 use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::doctor;
@@ -365,6 +366,7 @@ async fn serve(
     options: ArgMatches,
 ) -> Result<(), String> {
     settings.check()?;
+    connections::raise_file_limit();
     let runtime = Runtime::new(service.name, settings, own, options, Clock::system())?;
     (service.check)(&runtime)?;
     server::serve(service, runtime, settings, server::stop_signal()?).await

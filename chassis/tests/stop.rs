@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use chassis::config::Settings;
-use chassis::server::{Stage, serve_grpc, serve_operators};
+use chassis::connections::{self, Port};
+use chassis::server::{Stage, operators_port, serve_grpc, serve_operators};
 use chassis::testing::{self, TestCaller, eventually};
 use chassis::tls::Tls;
 use chassis::token::Tokens;
@@ -92,7 +93,8 @@ async fn a_process_is_not_ready_from_the_moment_it_is_asked_to_stop() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(Stage::Running);
-    let serving = tokio::spawn(serve_operators(listener, stopped, || async { Ok("ready".to_owned()) }));
+    let port = operators_port(&Flags::parse_from(["test"]).settings);
+    let serving = tokio::spawn(serve_operators(listener, port, stopped, || async { Ok("ready".to_owned()) }));
     let ready = ask(address, "/readyz").await;
     assert!(ready.starts_with("HTTP/1.1 200") && ready.ends_with("ready\n"), "{ready}");
     stop.send_replace(Stage::Draining);
@@ -100,4 +102,69 @@ async fn a_process_is_not_ready_from_the_moment_it_is_asked_to_stop() {
     assert!(stopping.starts_with("HTTP/1.1 503") && stopping.ends_with("stopping\n"), "{stopping}");
     assert!(ask(address, "/healthz").await.starts_with("HTTP/1.1 200"));
     serving.abort();
+}
+
+fn settings(flags: &[&str]) -> Settings {
+    Flags::parse_from(["test"].iter().chain(flags)).settings
+}
+
+/// Connects and sends this; the connection then waits to be accepted.
+async fn connect(address: std::net::SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// Everything that comes until the other side closes.
+async fn rest(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A reset is an end too.
+    let _ = stream.read_to_end(&mut bytes).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[tokio::test]
+async fn connections_that_wait_to_be_accepted_are_served_before_the_listener_goes() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        waiting.push(connect(address, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await);
+    }
+    let (_stop, stopped) = watch::channel(Stage::Draining);
+    let router = axum::Router::new().route("/", axum::routing::get(|| async { "served" }));
+    let port = Port::new("test", &settings(&[]), 100, 2);
+    let serving = tokio::spawn(connections::serve(listener, router, port, stopped));
+    for stream in waiting {
+        let answer = rest(stream).await;
+        assert!(answer.ends_with("served") && answer.contains("connection: close"), "{answer:?}");
+    }
+    serving.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "the listener has gone");
+}
+
+#[tokio::test]
+async fn silent_connections_to_the_ports_of_a_service_are_closed() {
+    let settings = settings(&["--head-timeout-ms", "50"]);
+    let (clock, tokens) = (testing::clock(), Tokens::new(testing::secret()));
+    let (grpc, operators) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let addresses = [grpc.local_addr().unwrap(), operators.local_addr().unwrap()];
+    let (_stop, running) = watch::channel(Stage::Running);
+    let port = operators_port(&settings);
+    tokio::spawn(serve_operators(operators, port, running.clone(), || async { Ok("ready".to_owned()) }));
+    tokio::spawn(async move {
+        let tls = Tls::open(&settings.tls).unwrap();
+        serve_grpc(grpc, RoutesBuilder::default(), (&tokens, &clock, &tls), &settings, running).await
+    });
+    let channel = Endpoint::from_shared(format!("http://{}", addresses[0])).unwrap().connect_lazy();
+    let mut health = HealthClient::new(channel);
+    health.check(HealthCheckRequest::default()).await.unwrap();
+    for address in addresses {
+        for silence in ["", "PRI * HTTP/2.0\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n"] {
+            rest(connect(address, silence.as_bytes()).await).await;
+        }
+    }
+    health.check(HealthCheckRequest::default()).await.unwrap();
+    assert!(ask(addresses[1], "/healthz").await.starts_with("HTTP/1.1 200"));
 }

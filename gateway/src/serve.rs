@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chassis::connections::{self, Port};
 use chassis::server::{self, Stage};
 use chassis::worker::Workers;
 use chassis::{Clock, Db, audit, peer::Peers, tls::Tls, token::Tokens};
@@ -13,15 +14,19 @@ use tokio::sync::{Semaphore, watch};
 use tonic::service::RoutesBuilder;
 
 use crate::accounts::Accounts;
+use crate::contract;
 use crate::credentials::{ContextTokens, Credentials};
-use crate::http::{App, Budgets, Bulkhead, Cors, Upstreams, router, serve_http};
+use crate::http::{App, Budgets, Bulkhead, Cors, Proxies, Upstreams, router};
 use crate::keys::{Authenticator, KeptTokens, teller};
 use crate::limits::Limits;
+use crate::readiness::Readiness;
 use crate::settings::Settings;
-use crate::{contract, readiness};
 
 /// The schema of the gateway, and its name among the processes.
 pub const NAME: &str = "gateway";
+
+/// Requests in progress on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 256;
 
 /// The gateway's own tables.
 pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
@@ -55,6 +60,7 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
     let upstreams = Upstreams::new(&runtime.peers);
     let max_in_flight = settings.mesh.max_in_flight;
     Ok(App {
+        readiness: Readiness::new(runtime.clone()),
         runtime,
         keys,
         limits,
@@ -65,7 +71,7 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
         budgets: Budgets::new(settings.max_bytes_in, settings.max_bytes_out),
         cors: Cors::new(&settings.cors_origins)?,
         public_tokens: KeptTokens::default(),
-        trust_forwarded: settings.trust_forwarded,
+        proxies: Proxies::new(settings),
         stop,
     })
 }
@@ -74,14 +80,15 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
 pub async fn serve(settings: Settings) -> Result<(), String> {
     let mesh = &settings.mesh;
     mesh.check()?;
+    connections::raise_file_limit();
     let operations = contract::operations(proto::policy::pool()).map_err(|error| error.to_string())?;
     let stop = server::stop_signal()?;
     let app = Arc::new(app(&settings, Clock::system(), stop.clone())?);
     let operators = server::bind(mesh.metrics_listen).await?;
-    let runtime = app.runtime.clone();
-    tokio::spawn(server::serve_operators(operators, stop.clone(), move || {
-        let runtime = runtime.clone();
-        async move { readiness::check(&runtime).await }
+    let readiness = app.readiness.clone();
+    tokio::spawn(server::serve_operators(operators, server::operators_port(mesh), stop.clone(), move || {
+        let readiness = readiness.clone();
+        async move { readiness.check().await }
     }));
     let internal = server::bind(settings.mesh_listen).await?;
     let public = server::bind(mesh.listen).await?;
@@ -91,7 +98,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     workers.extend(teller::workers(&app.runtime));
     let working = Workers::start(&app.runtime.db, workers, mesh.timing());
     let ((), internal) = tokio::join!(
-        serve_http(public, router, stop.clone(), mesh.drain(), mesh.grace()),
+        connections::serve(public, router, public_port(&settings), stop.clone()),
         serve_mesh(internal, &app.runtime, &settings, stop),
     );
     internal?;
@@ -100,6 +107,15 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     app.runtime.db.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The port of the API. All connections may come from one address where a proxy is in front.
+pub fn public_port(settings: &Settings) -> Port {
+    let per_address = usize::try_from(settings.max_connections_per_address).unwrap_or(usize::MAX);
+    let mut port = Port::new("http", &settings.mesh, settings.mesh.connections.max_connections, 2);
+    port.max_from_one = Some(per_address).filter(|max| *max > 0 && settings.proxies() == 0);
+    port.http.http2().max_concurrent_streams(MAX_STREAMS);
+    port
 }
 
 /// Serves the gRPC of internal teams.

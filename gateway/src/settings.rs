@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use chassis::config::{PeerAddress, Settings as MeshSettings};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 #[derive(Args, Clone, Debug)]
 // The mesh settings have the same name, and clap makes a group of each.
@@ -36,7 +36,8 @@ pub struct Settings {
     #[arg(long, env = "PUBLIC_RATE_BURST", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub public_rate_burst: u32,
 
-    /// Failed authentications a minute for each client address; 0: no limit
+    /// Failed authentications a minute for each client address, which then has to wait; valid keys are let in from there
+    /// all the same; 0: no limit
     #[arg(long, env = "FAILED_AUTH_PER_MINUTE", default_value_t = 120, global = true)]
     pub failed_auth_per_minute: u32,
 
@@ -53,9 +54,41 @@ pub struct Settings {
     #[arg(long, env = "CORS_ORIGINS", value_delimiter = ',', default_value = "*", global = true)]
     pub cors_origins: Vec<String>,
 
-    /// Take the client's address from X-Forwarded-For; only behind a proxy that sets it
+    /// Most connections from one client address (of IPv6: from one /64). Beyond them the one of them that is idle for
+    /// longest is closed, or the new one refused when none is idle; 0: no limit. Not used behind proxies, from which all
+    /// connections come
+    #[arg(long, env = "MAX_CONNECTIONS_PER_ADDRESS", default_value_t = 512, global = true)]
+    pub max_connections_per_address: u32,
+
+    /// How many proxies are in front of the gateway, each of which adds the address of its client to the header that
+    /// FORWARDED_HEADER names: so many entries from the end, over all lines, is the client's address. 0: there is none,
+    /// and whoever connects is the client
+    #[arg(long, env = "TRUSTED_PROXIES", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=16), global = true)]
+    pub trusted_proxies: u8,
+
+    /// The header that the proxies write. The other one is never looked at: a client can send it through them
+    #[arg(long, env = "FORWARDED_HEADER", default_value = "x-forwarded-for", global = true)]
+    pub forwarded_header: ForwardedHeader,
+
+    /// The same as TRUSTED_PROXIES=1
     #[arg(long, env = "TRUST_FORWARDED", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true, global = true)]
     pub trust_forwarded: bool,
+}
+
+/// Where proxies say whom they speak for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ForwardedHeader {
+    /// X-Forwarded-For: addresses, comma-separated.
+    XForwardedFor,
+    /// Forwarded (RFC 7239): the `for` of each element.
+    Forwarded,
+}
+
+impl Settings {
+    /// How many proxies are in front of the gateway.
+    pub fn proxies(&self) -> usize {
+        usize::from(self.trusted_proxies).max(usize::from(self.trust_forwarded))
+    }
 }
 
 /// At least what one download takes.

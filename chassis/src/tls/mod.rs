@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
-use futures::{Stream, StreamExt};
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustls::crypto::CryptoProvider;
@@ -23,7 +22,6 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
-use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint};
 
 pub use callers::Callers;
@@ -33,8 +31,6 @@ use crate::config::TlsSettings;
 const HTTP_2: &[u8] = b"h2";
 /// Whoever takes longer to say hello is let go.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Handshakes in progress on one port.
-const MAX_HANDSHAKES: usize = 1024;
 
 /// The certificates of this process. Cheap to clone; clones share them.
 #[derive(Clone)]
@@ -84,22 +80,10 @@ impl Tls {
         self.0.used.load().server.is_some()
     }
 
-    /// The connections of a port, each after its handshake. A handshake that fails is the end of that connection only.
-    pub(crate) fn accept(
-        &self,
-        incoming: TcpIncoming,
-    ) -> impl Stream<Item = std::io::Result<server::TlsStream<TcpStream>>> + use<> {
-        let shared = Arc::clone(&self.0);
-        let handshakes = incoming.map(move |accepted| {
-            let used = shared.used.load_full();
-            async move {
-                match accepted {
-                    Ok(stream) => used.accept(stream).await.map(Ok),
-                    Err(error) => Some(Err(error)),
-                }
-            }
-        });
-        handshakes.buffer_unordered(MAX_HANDSHAKES).filter_map(futures::future::ready)
+    /// A connection after its handshake; `None` when that failed or took too long.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> Option<server::TlsStream<TcpStream>> {
+        let used = self.0.used.load_full();
+        used.accept(stream).await
     }
 
     /// A channel that makes its connections with the certificates of the moment. The server must have one for `host`.

@@ -89,29 +89,30 @@ pub async fn admit(
 }
 
 /// Tells the limit, if there is one, and refuses what is above it.
-fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(), Refusal> {
+pub fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(), Refusal> {
     let Some(decision) = decision else { return Ok(()) };
     decision.write_headers(headers);
     if decision.allowed { Ok(()) } else { Err(too_many(&decision)) }
 }
 
 async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Arc<Caller>, Refusal> {
-    if let Some(decision) = app.limits.failed_auth.blocked(from) {
-        return Err(too_many(&decision));
-    }
+    // Whoever has a valid key is let in, whatever else comes from the same address.
+    let limited = app.limits.failed_auth.blocked(from);
     let key = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
     let answer = match key {
+        Some(key) if limited.is_some() => app.keys.authenticate_limited(key).await,
         Some(key) => app.keys.authenticate(key).await,
         None => Err(AuthError::Refused),
     };
-    answer.map_err(|error| match error {
-        AuthError::Refused => {
+    answer.map_err(|error| match (error, limited) {
+        (AuthError::Refused, Some(decision)) => too_many(&decision),
+        (AuthError::Refused, None) => {
             app.limits.failed_auth.record_failure(from);
             let detail = "Send a valid API key in the header `Authorization: Bearer <key>`.";
             Refusal::new(Problem::Unauthenticated, detail)
                 .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
         }
-        AuthError::Unavailable(error) => database_away(&error),
+        (AuthError::Unavailable(error), _) => database_away(&error),
     })
 }
 

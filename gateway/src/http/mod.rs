@@ -5,42 +5,42 @@ mod answer;
 mod body;
 mod budget;
 mod bulkhead;
+mod client;
 mod cors;
 mod download;
 mod operation;
 pub mod problem;
 mod public;
-mod serve;
 mod upstream;
 
-pub use serve::serve_http;
-
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use chassis::server::Stage;
-use http::{HeaderValue, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, header};
 use proto::api::Problem;
 use tokio::sync::{Semaphore, watch};
 use tracing::Instrument;
 
+use self::client::ClientOf;
 use self::problem::Refusal;
 use crate::contract::Operation;
 use crate::keys::{Authenticator, KeptTokens};
 use crate::limits::Limits;
-use crate::readiness;
+use crate::readiness::Readiness;
 use crate::serve::Runtime;
 
 pub use budget::Budget;
 pub use bulkhead::Bulkhead;
+pub use client::Proxies;
 pub use cors::Cors;
 pub use upstream::Upstreams;
 
@@ -60,8 +60,9 @@ pub struct App {
     pub cors: Cors,
     /// The context tokens of requests without a key.
     pub public_tokens: KeptTokens,
-    /// Whether `X-Forwarded-For` names the client: only behind a proxy that sets it.
-    pub trust_forwarded: bool,
+    /// Who says which client a request comes from.
+    pub proxies: Proxies,
+    pub readiness: Readiness,
     /// How far a stop has come.
     pub stop: watch::Receiver<Stage>,
 }
@@ -210,24 +211,6 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for RequestIdOf {
     }
 }
 
-/// The address of the client, for the limit of failed authentications.
-struct ClientOf(IpAddr);
-
-impl axum::extract::FromRequestParts<Arc<App>> for ClientOf {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut http::request::Parts,
-        app: &Arc<App>,
-    ) -> Result<Self, Self::Rejection> {
-        let forwarded = parts.headers.get("x-forwarded-for").filter(|_| app.trust_forwarded);
-        // The last entry is the one that our own proxy has added.
-        let forwarded = forwarded.and_then(|v| v.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
-        let direct = || parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-        Ok(Self(forwarded.or_else(direct).unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))))
-    }
-}
-
 async fn not_found(RequestIdOf(id): RequestIdOf) -> Response {
     Refusal::new(Problem::NotFound, "There is nothing at this path. See /docs for the reference.")
         .into_response(&id)
@@ -241,12 +224,21 @@ async fn method_not_allowed(RequestIdOf(id): RequestIdOf) -> Response {
 }
 
 /// Whether the gateway can serve; with `?mesh`, whether everything behind it is there too.
-async fn readyz(State(app): Shared, RawQuery(query): RawQuery) -> (StatusCode, String) {
+async fn readyz(
+    State(app): Shared,
+    RequestIdOf(id): RequestIdOf,
+    ClientOf(from): ClientOf,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let mut headers = HeaderMap::new();
+    if let Err(refusal) = admit::within(app.limits.readiness.check(from), &mut headers) {
+        return refusal.into_response(&id);
+    }
     let ready = async {
         match query.as_deref() {
-            Some("mesh") => readiness::check_mesh(&app.runtime).await,
-            _ => readiness::check(&app.runtime).await,
+            Some("mesh") => app.readiness.check_mesh().await,
+            _ => app.readiness.check().await,
         }
     };
-    chassis::server::readyz(&app.stop, ready).await
+    chassis::server::readyz(&app.stop, ready).await.into_response()
 }

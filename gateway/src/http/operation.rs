@@ -76,7 +76,7 @@ async fn enter(
 
 /// Unless it is one of a proxy, which brings the requests of many.
 fn connection(app: &App, parts: &Parts) -> Option<SocketAddr> {
-    let connection = parts.extensions.get::<ConnectInfo<SocketAddr>>().filter(|_| !app.trust_forwarded);
+    let connection = parts.extensions.get::<ConnectInfo<SocketAddr>>().filter(|_| !app.proxies.is_any());
     connection.map(|info| info.0)
 }
 

@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq;
 
 use super::caller::Caller;
 use super::format::PresentedKey;
+use super::lookups::SharedLookups;
 use super::store::{self, KnownKey};
 
 /// How long what was read of a key is trusted. Together with the time a look-up takes, less than 5 s.
@@ -43,7 +44,16 @@ pub struct Authenticator(Arc<Shared>);
 struct Shared {
     db: Db,
     tokens: Tokens,
+    /// For addresses that have failed too often.
+    lookups: SharedLookups,
     remembered: RwLock<HashMap<Box<str>, Arc<Entry>>>,
+}
+
+/// How a key is looked up that is not remembered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    Own,
+    Shared,
 }
 
 /// What is remembered of one public id.
@@ -78,11 +88,21 @@ impl Known {
 
 impl Authenticator {
     pub fn new(db: Db, tokens: Tokens) -> Self {
-        Self(Arc::new(Shared { db, tokens, remembered: RwLock::default() }))
+        let lookups = SharedLookups::new(db.clone());
+        Self(Arc::new(Shared { db, tokens, lookups, remembered: RwLock::default() }))
     }
 
     /// The caller behind the key, which is the text after `Bearer `.
     pub async fn authenticate(&self, presented: &str) -> Result<Arc<Caller>, AuthError> {
+        self.identify(presented, Lookup::Own).await
+    }
+
+    /// The same for an address that has failed too often: its look-ups share one query at a time.
+    pub async fn authenticate_limited(&self, presented: &str) -> Result<Arc<Caller>, AuthError> {
+        self.identify(presented, Lookup::Shared).await
+    }
+
+    async fn identify(&self, presented: &str, lookup: Lookup) -> Result<Arc<Caller>, AuthError> {
         let presented = PresentedKey::parse(presented).ok_or(AuthError::Refused)?;
         let now = self.0.db.clock().now();
         let remembered = self.find(presented.public_id);
@@ -96,7 +116,7 @@ impl Authenticator {
             return known.accept(&presented, now);
         }
         let entry = remembered.unwrap_or_else(|| self.remember(presented.public_id, now));
-        self.read(&entry, presented.public_id, now, TRUSTED_FOR).await?;
+        self.read(&entry, presented.public_id, now, (TRUSTED_FOR, lookup)).await?;
         match &*entry.known.load() {
             Some(known) => known.accept(&presented, now),
             None => Err(AuthError::Refused),
@@ -132,7 +152,7 @@ impl Authenticator {
         entry: &Arc<Entry>,
         public_id: &str,
         now: DateTime<Utc>,
-        enough: TimeDelta,
+        (enough, lookup): (TimeDelta, Lookup),
     ) -> Result<(), chassis::Error> {
         let _reading = entry.reading.lock().await;
         let before = entry.known.load_full();
@@ -142,10 +162,7 @@ impl Authenticator {
         // Taken before the query, because that is the moment the answer is true of. Not the time the caller came with:
         // it may have waited here.
         let read_at = self.0.db.clock().now();
-        let mut connection = self.0.db.read().await?;
-        let row = store::find_for_authentication(&mut connection, public_id).await?;
-        drop(connection);
-        if let Some(row) = row {
+        if let Some(row) = self.look_up(public_id, lookup).await? {
             // An unchanged key keeps its caller, and with it the minted token.
             let same = before.filter(|known| known.row == row).map(|known| Arc::clone(&known.caller));
             let caller = same.map_or_else(|| self.caller(&row).map(Arc::new), Ok)?;
@@ -157,6 +174,16 @@ impl Authenticator {
         Ok(())
     }
 
+    async fn look_up(&self, public_id: &str, lookup: Lookup) -> Result<Option<KnownKey>, chassis::Error> {
+        if lookup == Lookup::Shared {
+            return self.0.lookups.find(public_id).await;
+        }
+        let mut connection = self.0.db.read().await?;
+        let found = store::find_for_authentication(&mut connection, public_id).await?;
+        connection.done();
+        Ok(found)
+    }
+
     fn read_ahead(&self, entry: &Arc<Entry>, public_id: &str) {
         if entry.reading.try_lock().is_err() {
             return;
@@ -164,7 +191,7 @@ impl Authenticator {
         let (this, entry, public_id) = (self.clone(), Arc::clone(entry), Box::<str>::from(public_id));
         tokio::spawn(async move {
             let now = this.0.db.clock().now();
-            if let Err(error) = this.read(&entry, &public_id, now, READ_AHEAD_AFTER).await {
+            if let Err(error) = this.read(&entry, &public_id, now, (READ_AHEAD_AFTER, Lookup::Own)).await {
                 tracing::warn!(%error, "a key could not be read ahead of time");
             }
         });

@@ -5,6 +5,7 @@ mod authenticator;
 mod caller;
 mod format;
 mod kept_token;
+mod lookups;
 pub(crate) mod store;
 pub(crate) mod teller;
 

@@ -28,20 +28,28 @@ pub struct KnownKey {
     pub currency: String,
 }
 
-/// A look-up without an account: the key says which account it is for. `last_used_at` is left out, so that two reads of
-/// an unchanged key are equal.
+/// One of [`list_for_authentication`].
 pub async fn find_for_authentication(
     connection: &mut PgConnection,
     public_id: &str,
 ) -> Result<Option<KnownKey>, sqlx::Error> {
+    Ok(list_for_authentication(connection, &[public_id]).await?.pop())
+}
+
+/// A look-up without an account: the keys say which accounts they are for. `last_used_at` is left out, so that two reads
+/// of an unchanged key are equal.
+pub async fn list_for_authentication(
+    connection: &mut PgConnection,
+    public_ids: &[&str],
+) -> Result<Vec<KnownKey>, sqlx::Error> {
     sqlx::query_as(
         "select k.account_id, k.public_id, k.name, k.scopes, k.created_at, k.expires_at,
                 null::timestamptz as last_used_at, k.revoked_at, k.secret_hash, a.country, a.timezone, a.currency
          from api_key k join account a on a.account_id = k.account_id
-         where k.public_id = $1",
+         where k.public_id = any($1)",
     )
-    .bind(public_id)
-    .fetch_optional(connection)
+    .bind(public_ids)
+    .fetch_all(connection)
     .await
 }
 

@@ -1,15 +1,16 @@
-//! How often an address may fail to authenticate before it is no longer listened to. Counted per replica. It guards the
-//! database: an unknown key costs a look-up each time.
+//! How often an address may fail to authenticate before it has to wait; a valid key is let in all the same. Counted per
+//! replica. It guards the database: an unknown key costs a look-up each time.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use chassis::connections::network;
 use governor::middleware::StateInformationMiddleware;
 use tower_governor::governor::{GovernorConfigBuilder, SharedRateLimiter};
 
-use super::{Decision, network, seconds_up, time_for_one};
+use super::{Decision, seconds_up, time_for_one};
 
 /// So many failures a minute for each address; then one more for each that the minute gives back.
 pub struct FailedAuthLimit {

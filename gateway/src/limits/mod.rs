@@ -1,23 +1,22 @@
 //! Limits: how often a key may call, how often an address may without one, and how often it may fail to authenticate.
 //! The one place that knows governor's ways; everything here speaks of requests, minutes and seconds. Knows neither routes nor answers.
 
+mod address;
 mod bucket;
 mod exact;
 mod failed_auth;
 mod key;
-mod public;
 
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::Clock;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+pub use address::AddressLimit;
 pub use exact::ExactLimit;
 pub use failed_auth::FailedAuthLimit;
 pub use key::KeyLimit;
-pub use public::PublicLimit;
 
 use crate::settings::Settings;
 
@@ -26,6 +25,11 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 
 /// How often keys and addresses that are no longer active are forgotten.
 const CLEAN_UP_EVERY: Duration = Duration::from_secs(30);
+
+/// How often an address may ask for the readiness, with a burst: many more than a balancer with several processes does.
+/// Apart from other requests without a key, so that these never make a gateway look away.
+const READINESS_PER_MINUTE: u32 = 600;
+const READINESS_BURST: u32 = 120;
 
 /// Every limit is counted over a minute.
 const WINDOW_SECONDS: u32 = 60;
@@ -67,7 +71,8 @@ impl Decision {
 /// The limits of one gateway.
 pub struct Limits {
     pub key: KeyLimit,
-    pub public: PublicLimit,
+    pub public: AddressLimit,
+    pub readiness: AddressLimit,
     pub failed_auth: FailedAuthLimit,
     pub exact: ExactLimit,
 }
@@ -76,7 +81,8 @@ impl Limits {
     pub fn new(settings: &Settings) -> Self {
         Self {
             key: KeyLimit::new(settings.rate_per_minute, settings.rate_burst),
-            public: PublicLimit::new(settings.public_rate_per_minute, settings.public_rate_burst),
+            public: AddressLimit::new(settings.public_rate_per_minute, settings.public_rate_burst, "public"),
+            readiness: AddressLimit::new(READINESS_PER_MINUTE, READINESS_BURST, "readiness"),
             failed_auth: FailedAuthLimit::new(settings.failed_auth_per_minute),
             exact: ExactLimit::default(),
         }
@@ -89,17 +95,10 @@ impl Limits {
             ticks.tick().await;
             self.key.clean_up();
             self.public.clean_up();
+            self.readiness.clean_up();
             self.failed_auth.clean_up();
             self.exact.clean_up(clock.now());
         }
-    }
-}
-
-/// Who is behind an address: whoever has one IPv6 address usually has the 64 bits around it.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
-        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

@@ -21,7 +21,7 @@ use proto::accounts::{CreateAccountRequest, CreateKeyRequest};
 use tokio::sync::watch;
 
 use crate::accounts::{Accounts, local_request};
-use crate::http::{App, router, serve_http};
+use crate::http::{App, router};
 use crate::settings::Settings;
 
 #[derive(Parser)]
@@ -53,8 +53,10 @@ impl TestGateway {
     ) -> Self {
         let operations = crate::contract::operations(contract).expect("a contract that can be served");
         let peers = peers.join(",");
-        let base =
-            ["test", "--database-url", database.url(), "--context-secret", secret(), "--peers", &peers];
+        let mut base = vec!["test", "--database-url", database.url(), "--context-secret", secret()];
+        if !peers.is_empty() {
+            base.extend(["--peers", &peers]);
+        }
         let settings = Flags::parse_from(base.iter().chain(environment(flags)).chain(flags)).settings;
         let (stop, stopped) = watch::channel(Stage::Running);
         let app = crate::serve::app(&settings, clock.clone(), stopped.clone()).expect("usable settings");
@@ -62,8 +64,8 @@ impl TestGateway {
         let router = router(Arc::clone(&app), operations);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound port");
-        let (drain, none) = (settings.mesh.drain(), std::time::Duration::ZERO);
-        tokio::spawn(serve_http(listener, router, stopped, drain, none));
+        let port = crate::serve::public_port(&settings);
+        tokio::spawn(chassis::connections::serve(listener, router, port, stopped));
         Self { address, app, stop }
     }
 

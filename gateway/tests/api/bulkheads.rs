@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
-use chassis::server::Stage;
 use chassis::testing::eventually;
 use gateway::testing::{Answer, Api, TestGateway};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::support::Mesh;
@@ -21,23 +19,20 @@ const PLACES_OF_ONE: usize = 28;
 struct Hanging {
     url: String,
     calls: Arc<AtomicUsize>,
-    _stop: watch::Sender<Stage>,
 }
 
 impl Hanging {
     async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = watch::channel(Stage::Running);
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
         let never = move || {
             counted.fetch_add(1, Ordering::Relaxed);
             std::future::pending::<()>()
         };
-        let none = std::time::Duration::ZERO;
-        tokio::spawn(gateway::http::serve_http(listener, Router::new().fallback(never), stopped, none, none));
-        Self { url, calls, _stop: stop }
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(never)).await });
+        Self { url, calls }
     }
 }
 

@@ -69,14 +69,3 @@ async fn a_key_has_its_burst_and_then_waits() {
     assert!((1..=60).contains(&wait), "{wait}");
     api.get("/v1/nowhere").await.expect(404);
 }
-
-#[tokio::test]
-async fn an_address_that_keeps_guessing_keys_has_to_wait() {
-    let mesh = Mesh::start_with(&["--failed-auth-per-minute", "1"]).await;
-    let good = mesh.api(&["relations.read"]).await;
-    let guesser = mesh.gateway.api_with("ba_guess");
-    guesser.get("/v1/clients").await.expect(401);
-    let refused = guesser.get("/v1/clients").await.expect(429);
-    assert!(refused.header("retry-after").is_some());
-    good.get("/v1/clients").await.expect(429);
-}

@@ -8,6 +8,7 @@ mod browser;
 mod bulkheads;
 mod chain;
 mod clients;
+mod connections;
 mod corpus;
 mod coverage;
 mod deals;

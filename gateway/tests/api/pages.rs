@@ -4,9 +4,9 @@
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use axum::serve::ListenerExt;
 use bytes::{BufMut, Bytes, BytesMut};
 use chassis::error::of_problem;
-use chassis::server::Stage;
 use chassis::testing::{self, TestDatabase};
 use chassis::token::{self, Identity, Tokens};
 use gateway::testing::TestGateway;
@@ -16,14 +16,12 @@ use prost::Message;
 use prost_reflect::DescriptorPool;
 use proto::api::{Fault, HttpBody, Problem, SignedBody};
 use proto::{At, Faults};
-use tokio::sync::watch;
 use tonic::Status;
 
 /// A gateway that serves the sample contract with the small service behind it.
 pub struct Pages {
     pub gateway: TestGateway,
     _database: TestDatabase,
-    _stop: watch::Sender<Stage>,
 }
 
 impl Pages {
@@ -31,13 +29,13 @@ impl Pages {
         let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let peers = [format!("sample=http://{}", listener.local_addr().unwrap())];
-        let (stop, stopped) = watch::channel(Stage::Running);
-        let none = std::time::Duration::ZERO;
         let router = Router::new().fallback(serve);
-        tokio::spawn(gateway::http::serve_http(listener, router, stopped, none, none));
+        // Else the parts of an answer wait for each other's acknowledgement.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        tokio::spawn(async move { axum::serve(listener, router).await });
         let clock = testing::clock();
         let gateway = TestGateway::start_serving(&contract(), &database, &clock, &peers, flags).await;
-        Self { gateway, _database: database, _stop: stop }
+        Self { gateway, _database: database }
     }
 }
 

@@ -1,19 +1,20 @@
-//! The limit of requests without a key. It keeps anyone from trying links, and from keeping a service busy with them.
+//! The limits of requests without a key. They keep anyone from trying links, and from keeping a service busy.
 
 use std::net::IpAddr;
 
+use chassis::connections::network;
 use tower_governor::key_extractor::PeerIpKeyExtractor;
 
+use super::Decision;
 use super::bucket::Bucket;
-use super::{Decision, network};
 
 /// So many requests a minute for each address, with a burst.
-pub struct PublicLimit(Bucket<IpAddr>);
+pub struct AddressLimit(Bucket<IpAddr>);
 
-impl PublicLimit {
-    /// `per_minute` 0 switches the limit off.
-    pub fn new(per_minute: u32, burst: u32) -> Self {
-        Self(Bucket::new(per_minute, burst, "public", PeerIpKeyExtractor))
+impl AddressLimit {
+    /// `per_minute` 0 switches the limit off. `policy` is the name that callers see.
+    pub fn new(per_minute: u32, burst: u32, policy: &'static str) -> Self {
+        Self(Bucket::new(per_minute, burst, policy, PeerIpKeyExtractor))
     }
 
     /// Counts a request. `None` when the limit is switched off.
@@ -33,7 +34,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_ipv6_network_count_together() {
-        let limit = PublicLimit::new(1, 1);
+        let limit = AddressLimit::new(1, 1, "test");
         let allowed = |address: &str| limit.check(address.parse().unwrap()).unwrap().allowed;
         assert!(allowed("2001:db8::1") && allowed("2001:db8:0:1::1") && allowed("192.0.2.1"));
         assert!(!allowed("2001:db8::ffff") && !allowed("::ffff:192.0.2.1"));
