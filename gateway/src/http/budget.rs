@@ -135,16 +135,16 @@ impl Shared {
         let fits = |others: usize, limit: usize| others <= mine || others + bytes <= limit;
         let address = held.addresses.get(&owner.address).copied().unwrap_or(0);
         let connection = owner.connection.and_then(|it| held.connections.get(&it)).copied().unwrap_or(0);
-        let full = if !fits(address, self.limit / ADDRESS_SHARE)
-            || !fits(connection, self.limit / CONNECTION_SHARE)
-        {
-            Full::Share
-        } else if !fits(held.all, self.limit) {
-            Full::Whole
-        } else {
-            held.change(owner, bytes, 0);
-            self.measure(&held);
-            return Ok(());
+        let own =
+            fits(address, self.limit / ADDRESS_SHARE) && fits(connection, self.limit / CONNECTION_SHARE);
+        let full = match (own, fits(held.all, self.limit)) {
+            (true, true) => {
+                held.change(owner, bytes, 0);
+                self.measure(&held);
+                return Ok(());
+            }
+            (false, _) => Full::Share,
+            (true, false) => Full::Whole,
         };
         let share = if full == Full::Share { "share" } else { "whole" };
         metrics::counter!("bytes_refused_total", "of" => self.name, "limit" => share).increment(1);
@@ -208,7 +208,7 @@ impl Reserved {
 
     /// The content, counted until its last byte is written or given up.
     pub fn attach(self, content: impl AsRef<[u8]> + Send + 'static) -> Bytes {
-        Bytes::from_owner(Attached { content, _held: self })
+        attach(content, self)
     }
 }
 
@@ -218,10 +218,18 @@ impl Drop for Reserved {
     }
 }
 
-/// Content with what is to be given back when it is no longer needed.
-pub struct Attached<C, H> {
-    pub content: C,
-    pub _held: H,
+/// The content; what is held goes with its last part.
+pub fn attach<C, H>(content: C, held: H) -> Bytes
+where
+    C: AsRef<[u8]> + Send + 'static,
+    H: Send + 'static,
+{
+    Bytes::from_owner(Attached { content, _held: held })
+}
+
+struct Attached<C, H> {
+    content: C,
+    _held: H,
 }
 
 impl<C: AsRef<[u8]>, H> AsRef<[u8]> for Attached<C, H> {

@@ -10,7 +10,7 @@ use proto::api::HttpBody;
 use tokio::sync::{Semaphore, mpsc};
 use tonic::{Status, Streaming};
 
-use super::budget::{Attached, Reserved};
+use super::budget::{Reserved, attach};
 
 /// What is held of one download behind the service's connection: this much is handed to the client's connection before
 /// it is written.
@@ -106,7 +106,7 @@ impl Pump {
         };
         let held = (turn, Arc::clone(&self.reserved));
         // An error means that nobody reads it any more, which ends this too.
-        let _ = self.sender.send(Ok(Bytes::from_owner(Attached { content: data, _held: held })));
+        let _ = self.sender.send(Ok(attach(data, held)));
         Ok(())
     }
 }
