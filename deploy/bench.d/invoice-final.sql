@@ -2,7 +2,8 @@
 -- svc-billing/src/document/operations/create.rs does: read the settings and the seller, insert. Ids are made as in
 -- create.sql; the event goes to a listener that nobody serves.
 -- Then what its PDF asks of the database, as `print` of svc-billing/src/document/rpc.rs: the invoice is read whole, with
--- seller and buyer, and a second transaction notes the PDF and the answer that repeats get. The PDF is not made here.
+-- its collections, seller and buyer, and a second transaction notes the PDF and the answer that repeats get. The PDF is
+-- not made here.
 \set ms :ms + 1
 \set id_high (:ms << 16) | 28672 | random(0, 4095)
 \set id_low random(-9223372036854775808, -4611686018427387905)
@@ -37,6 +38,7 @@ with events as (
         update idempotency set response = :response where account_id = :account and route = :route and key = :key;
 commit;
 select d.id, d.kind, d.version, d.content_version, d.is_final, d.number, d.number_given, d.title, d.invoice_date, d.due_date, d.currency, d.language, d.total_excl, d.vat_rate, d.vat_amount, d.total_incl, d.row_count, d.client_id, d.client_company_name, d.client_firstname, d.client_lastname, d.payment_status, d.paid_at, d.paid_amount, d.open_amount, d.overpaid_amount, d.sent_at, d.project_number, d.credits, d.external_id, d.token, d.finalized_at, d.accepted_at, d.viewed_on, d.einvoice_missing, d.pdf_version, d.pdf_error, d.created_at, d.updated_at, d.invoice_date_given, d.due_date_given, d.prepaid_amount, d.subscription_id, d.period_from, d.period_to, array(select row(r.name, r.description, r.quantity, r.unit, r.unit_price, r.vat_rate, r.vat_code, r.category, r.credited_by) from billing.document_row r where r.account_id = d.account_id and r.document_id = d.id order by r.position), array(select c.id from billing.document c where c.account_id = d.account_id and c.credits = d.id order by c.created_at, c.id), array(select row(h.at, h.event, h.actor, h.data, m.status, m.last_error) from billing.document_history h left join mail m on m.account_id = h.account_id and m.id = h.mail_id where h.account_id = d.account_id and h.document_id = d.id order by h.id desc limit 20) from billing.document d where d.account_id = :account and d.id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid and d.kind = :kind;
+select id, purpose, client_id, document_id, provider, token, amount, currency, description, customer_id, mandate_id, return_url, status, closing, external_id, checkout_url, refunded, charged_back, failure, paid_at, asked_at, created_at from billing.online_payment where account_id = :account and document_id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid and purpose = 'collection' order by id;
 select name, primary_color, secondary_color, company_name, address, zipcode, city, country, email, phone, website, company_registration_number, vat_number, iban, bic, bank_account_name, footer, logo.format, logo.bytes from billing.identity left join billing.identity_logo logo on logo.account_id = identity.account_id and logo.identity_id = identity.id where identity.account_id = :account and is_default;
 select seller, buyer from billing.document where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid;
 begin;

@@ -135,13 +135,13 @@ const SCAN: &str = "Scan met uw bank-app";
 
 #[test]
 fn an_invoice_asks_for_what_is_left_of_it() {
-    let left = Settlement::ToPay {
-        open: Decimal::from(70),
-        paid: Decimal::from(20),
-        credited: Decimal::from(10),
-    };
+    let left =
+        Settlement::ToPay { open: Decimal::from(70), paid: Decimal::from(20), credited: Decimal::from(10) };
     let partly = pdf(&standing(10_000, left));
-    assert_shows(&partly, &["Totaal inclusief btw", "€ 100,00", "Al betaald", "-€ 20,00", "Nog te betalen", "€ 70,00"]);
+    assert_shows(
+        &partly,
+        &["Totaal inclusief btw", "€ 100,00", "Al betaald", "-€ 20,00", "Nog te betalen", "€ 70,00"],
+    );
     assert_shows(&partly, &["Wij ontvingen al € 20,00.", "Wij verzoeken u € 70,00 uiterlijk", SCAN]);
     let deposit = pdf(&Paper { prepaid: Decimal::from(30), ..standing(10_000, Settlement::New) });
     assert_shows(&deposit, &["Wij verzoeken u € 70,00 uiterlijk", SCAN]);
@@ -186,12 +186,13 @@ fn what_is_collected_is_not_to_be_transferred() {
 #[test]
 fn the_address_of_the_sender_is_never_cut() {
     let mut paper = paper(Kind::Invoice, Language::Nl, 1);
-    paper.seller.name = "Internationale Vereniging voor de Bevordering van Ambachtelijk Brood en Banket B.V.".to_owned();
-    paper.seller.address = "Burgemeester van der Werff-Wilhelminaboulevard 1234-bis, derde verdieping".to_owned();
+    paper.seller.name =
+        "Internationale Vereniging voor de Bevordering van Ambachtelijk Brood en Banket B.V.".to_owned();
+    paper.seller.address =
+        "Burgemeester van der Werff-Wilhelminaboulevard 1234-bis, derde verdieping".to_owned();
     paper.seller.zipcode = "1234 AB".to_owned();
     paper.seller.city = "Sint Willebrord aan de Oude Rijn".to_owned();
-    let whole =
-        format!("{} · {} · 1234 AB  {}", paper.seller.name, paper.seller.address, paper.seller.city);
+    let whole = format!("{} · {} · 1234 AB  {}", paper.seller.name, paper.seller.address, paper.seller.city);
     assert_shows(&pdf(&paper), &[&whole]);
     paper.seller.name = "W".repeat(255);
     paper.seller.address = "M".repeat(255);

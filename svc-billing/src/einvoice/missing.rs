@@ -17,10 +17,10 @@ const OWN_RULES: [&str; 5] = ["DK", "GR", "IS", "NO", "SE"];
 /// cannot be used as it is (a chamber of commerce number of seven digits is no number).
 ///
 /// The names, in this order: `kind`, `number`, `date`, `due_date`, `currency`, `credits`; of the seller `name`, `address`,
-/// `zipcode`, `city`, `country`, `registration_number`, `vat_number`, `contact`, `phone`, `email`, `endpoint`, `creditor_identifier`, `iban`;
-/// of the buyer `name`, `address`, `zipcode`, `city`, `country`, `vat_number`, `endpoint`; `rows`, `rows.name`,
-/// `rows.vat_category`, `rows.vat_rate`, `totals`. An `endpoint` is an address on the Peppol network, which follows from
-/// a registration or VAT number.
+/// `zipcode`, `city`, `country`, `registration_number`, `vat_number`, `contact`, `phone`, `email`, `endpoint`,
+/// `creditor_identifier`, `iban`; of the buyer `name`, `address`, `zipcode`, `city`, `country`, `vat_number`, `endpoint`;
+/// `rows`, `rows.name`, `rows.vat_category`, `rows.vat_rate`, `totals`. An `endpoint` is an address on the Peppol network,
+/// which follows from a registration or VAT number.
 pub fn missing(paper: &Paper) -> Vec<&'static str> {
     let check = Check {
         paper,

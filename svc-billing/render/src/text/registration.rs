@@ -8,7 +8,8 @@ pub fn labelled(number: &str, country: &str, language: Language) -> Option<Strin
     let label = label(number, &country.trim().to_ascii_uppercase(), language);
     let begins = number.get(..label.len()).is_some_and(|start| start.eq_ignore_ascii_case(label));
     // A German number begins with the name of its register.
-    let text = if begins || is_german_register(number) { number.to_owned() } else { format!("{label} {number}") };
+    let text =
+        if begins || is_german_register(number) { number.to_owned() } else { format!("{label} {number}") };
     (!number.is_empty()).then_some(text)
 }
 
