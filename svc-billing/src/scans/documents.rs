@@ -10,14 +10,15 @@ use crate::document::{events, store};
 const LOCK: &str = "select 1 from billing.document \
                     where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update";
 
-/// A sent quote that was neither accepted nor looked at for some days. Once: sending it again is no new occasion.
+/// A sent quote that was neither accepted nor looked at for some days. Once: sending it again is no new occasion. One whose
+/// status somebody has set to anything else has had its answer.
 pub fn silent_quotes() -> Scan {
     Scan {
         event: "quote.silent",
         threshold: Threshold::Days(7),
         causes: "select d.id as entity_id, '' as cause from billing.document d \
                  where d.account_id = $1 and d.kind = 'quote' and d.sent_at is not null and d.accepted_at is null \
-                 and d.payment_status <> 'accepted' and d.sent_at <= $2 \
+                 and d.payment_status = 'open' and d.sent_at <= $2 \
                  and (d.viewed_on is null or d.viewed_on <= $3 - $4)",
         lock: LOCK,
         // Accepted is final.
