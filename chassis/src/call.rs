@@ -22,6 +22,9 @@ pub const CARRIED_FAULTS: &str = "x-faults-bin";
 pub const HEAD_ONLY: &str = "x-head-only";
 /// Set by a caller who takes an answer as a stream; see `admin.api.v1.HttpBody`.
 pub const BODY_STREAM: &str = "x-body-stream";
+/// How many times in a row automation led to a request: sent with what flows and webhooks send, and honoured by the
+/// gateway as the least that it can be.
+pub const AUTOMATION_DEPTH: &str = "x-automation-depth";
 /// Set on the response of a repeated write.
 pub const REPLAY: &str = "x-idempotent-replay";
 

@@ -7,6 +7,7 @@ pub mod audit;
 mod backlog;
 mod bytes_codec;
 pub mod call;
+mod caused;
 pub mod clock;
 pub mod config;
 pub mod connections;

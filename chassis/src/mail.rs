@@ -158,13 +158,18 @@ fn one_line(text: &str) -> String {
 }
 
 impl Tx<'_> {
-    /// Queues a mail; it is delivered after the commit. Returns its id, which is also in its `Message-ID`.
+    /// Queues a mail; it is delivered after the commit. Returns its id, which is also in its `Message-ID`. What automation
+    /// sends says so, so that nobody answers it automatically.
     pub async fn queue_mail(&mut self, mail: &Mail) -> Result<Uuid, Error> {
         let recipients = mail.recipients();
         if recipients.is_empty() || (mail.text.is_none() && mail.html.is_none()) {
             return Err(Error::Internal("a mail needs a recipient, and text or html".to_owned()));
         }
         let (id, account, now) = (self.id(), self.account(), self.now());
+        let mut stored = Stored::of(mail);
+        if self.depth() > 0 {
+            stored.mark_automatic();
+        }
         sqlx::query(
             "insert into mail (account_id, id, sender, recipients, content, reference, status, next_at, created_at)
              values ($1, $2, $3, $4, $5, $6, 'queued', $7, $7)",
@@ -173,7 +178,7 @@ impl Tx<'_> {
         .bind(id)
         .bind(mail.from.email.to_string())
         .bind(recipients)
-        .bind(Stored::of(mail).encode_to_vec())
+        .bind(stored.encode_to_vec())
         .bind(&mail.reference)
         .bind(now)
         .execute(self.db())

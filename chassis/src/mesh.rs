@@ -176,24 +176,10 @@ impl Shared {
 }
 
 fn allow(rpc: &Rpc, identity: &Identity) -> Result<(), Status> {
-    let allowed = match rpc.access {
-        // What the request itself brings decides: a link in its path, or a credential.
-        Access::Public | Access::Credential => true,
-        // Whoever has no key has no account either: nothing else may be asked for nobody.
-        _ if identity.is_public() => false,
-        Access::Key => rpc.scope == "any" || identity.has_scope(rpc.scope),
-        Access::Mesh => identity.is_mesh() || rpc.area().is_some_and(|area| identity.is_internal(area)),
-        Access::Unspecified => identity.is_mesh(),
-    };
-    if allowed {
+    if token::allows(&identity.scopes, rpc) {
         return Ok(());
     }
-    let scope = match rpc.area() {
-        _ if !rpc.scope.is_empty() => rpc.scope.to_owned(),
-        Some(area) => token::internal_scope(area),
-        None => token::MESH_SCOPE.to_owned(),
-    };
-    let detail = format!("This call needs the scope {scope}.");
+    let detail = format!("This call needs the scope {}.", token::needed_scope(rpc));
     Err(of_problem(Problem::InsufficientScope, &detail, Vec::new(), None))
 }
 

@@ -7,6 +7,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 use crate::account::Account;
+use crate::call::Context;
 use crate::clock::Clock;
 use crate::error::{Error, unavailable};
 use crate::peer::Peers;
@@ -41,9 +42,33 @@ impl Outgoing {
         deadline: Instant,
         message: T,
     ) -> Result<Request<T>, Error> {
+        self.request_at(service, (account, 0), deadline, message)
+    }
+
+    /// A request to a service that changes something, for the call that it is made for: what comes of it is as deep in a
+    /// chain of automation.
+    pub fn caused_request<T>(
+        &self,
+        service: &str,
+        context: &Context,
+        message: T,
+    ) -> Result<Request<T>, Error> {
+        let caused = (context.account(), context.identity.depth);
+        self.request_at(service, caused, context.deadline, message)
+    }
+
+    fn request_at<T>(
+        &self,
+        service: &str,
+        (account, depth): (&Account, u32),
+        deadline: Instant,
+        message: T,
+    ) -> Result<Request<T>, Error> {
         let mut request = Request::new(message);
         request.set_timeout(deadline.saturating_duration_since(Instant::now()).min(TIMEOUT));
-        let token = self.tokens.to(service).mint_mesh(account, self.caller, self.clock.now());
+        let (actor, scopes) = ((self.caller, self.caller), [token::MESH_SCOPE.to_owned()]);
+        let minter = self.tokens.to(service);
+        let token = minter.mint_caused(account, actor, &scopes, depth, self.clock.now());
         let token = MetadataValue::try_from(token)
             .map_err(|_| Error::Internal("a token that is no text".to_owned()))?;
         request.metadata_mut().insert(token::HEADER, token);

@@ -177,12 +177,9 @@ impl Relay {
         let mut request = Request::new(DeliverEventsRequest { events: events.iter().map(event).collect() });
         request.set_timeout(TIMEOUT);
         let depth = events.first().map_or(0, depth);
-        let token = self.tokens.to(self.peer.name()).mint_caused(
-            job.account(),
-            (self.service, self.service),
-            depth,
-            job.now(),
-        );
+        let (actor, scopes) = ((self.service, self.service), [token::MESH_SCOPE.to_owned()]);
+        let minter = self.tokens.to(self.peer.name());
+        let token = minter.mint_caused(job.account(), actor, &scopes, depth, job.now());
         let token =
             MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
         request.metadata_mut().insert(token::HEADER, token);

@@ -9,7 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use prost::Message;
-use proto::api::Context;
+use proto::api::{Access, Context};
+use proto::policy::Rpc;
 use ring::hkdf;
 use sha2::Sha256;
 use uuid::Uuid;
@@ -84,6 +85,29 @@ impl Identity {
     /// The same caller with another account.
     pub(crate) fn with_account(&self, account: Account) -> Self {
         Self { account, ..self.clone() }
+    }
+}
+
+/// Whether someone with these scopes may call an rpc.
+pub fn allows(scopes: &[String], rpc: &Rpc) -> bool {
+    let has = |scope: &str| scopes.iter().any(|have| have == scope || have == MESH_SCOPE);
+    match rpc.access {
+        // What the request itself brings decides: a link in its path, or a credential.
+        Access::Public | Access::Credential => true,
+        // Whoever has no key has no account either: nothing else may be asked for nobody.
+        _ if scopes.iter().any(|have| have == PUBLIC_SCOPE) => false,
+        Access::Key => rpc.scope == "any" || has(rpc.scope),
+        Access::Mesh => rpc.area().map_or_else(|| has(MESH_SCOPE), |area| has(&internal_scope(area))),
+        Access::Unspecified => has(MESH_SCOPE),
+    }
+}
+
+/// The scope that [`allows`] asks for.
+pub fn needed_scope(rpc: &Rpc) -> String {
+    match rpc.area() {
+        _ if !rpc.scope.is_empty() => rpc.scope.to_owned(),
+        Some(area) => internal_scope(area),
+        None => MESH_SCOPE.to_owned(),
     }
 }
 
@@ -229,21 +253,11 @@ impl Minter<'_> {
         scopes: &[String],
         now: DateTime<Utc>,
     ) -> String {
-        self.mint_at_depth(account, (actor, name), scopes, 0, now)
+        self.mint_caused(account, (actor, name), scopes, 0, now)
     }
 
     /// A token for a call that an event led to, `depth` of them in a row. What the call emits tells of it.
     pub fn mint_caused(
-        &self,
-        account: &Account,
-        actor: (&str, &str),
-        depth: u32,
-        now: DateTime<Utc>,
-    ) -> String {
-        self.mint_at_depth(account, actor, &[MESH_SCOPE.to_owned()], depth, now)
-    }
-
-    fn mint_at_depth(
         &self,
         account: &Account,
         (actor, name): (&str, &str),
@@ -333,8 +347,9 @@ mod tests {
     #[test]
     fn a_token_tells_how_many_events_led_to_the_call() {
         let (now, tokens) = (DateTime::UNIX_EPOCH, Tokens::new("secret"));
-        let caused =
-            tokens.verify(&tokens.to_self().mint_caused(&account(), ("a", "A"), 3, now), now).unwrap();
+        let scopes = [MESH_SCOPE.to_owned()];
+        let caused = tokens.to_self().mint_caused(&account(), ("a", "A"), &scopes, 3, now);
+        let caused = tokens.verify(&caused, now).unwrap();
         assert!(caused.depth == 3 && caused.is_mesh());
         assert_eq!(tokens.verify(&tokens.to_self().mint_mesh(&account(), "a", now), now).unwrap().depth, 0);
     }

@@ -22,6 +22,7 @@ use crate::account::{Account, AccountId};
 use crate::audit::check::{self, Counts};
 use crate::audit::{Cause, Trail};
 use crate::call::{Call, Context, REPLAY};
+use crate::caused;
 use crate::clock::Clock;
 use crate::db::Db;
 use crate::error::Error;
@@ -44,8 +45,10 @@ pub struct Tx<'a> {
     /// What is wrong with the request; a transaction with faults is never committed.
     pub faults: Faults,
     now: chrono::DateTime<chrono::Utc>,
-    events: Batch,
+    pub(crate) events: Batch,
     event_count: i64,
+    /// See [`caused`].
+    pub(crate) depth: u32,
     totals: Totals,
     listeners: &'a [Listener],
     trail: Trail,
@@ -65,11 +68,6 @@ impl<'a> Tx<'a> {
 
     pub fn account(&self) -> AccountId {
         self.account.id
-    }
-
-    /// How many events in a row led to this transaction; see [`Identity::depth`](crate::token::Identity).
-    pub fn depth(&self) -> u32 {
-        self.caller().map_or(0, |caller| caller.identity.depth)
     }
 
     /// The account's time zone, country and currency.
@@ -288,6 +286,7 @@ impl Db {
             now: self.clock.now(),
             events: Batch::default(),
             event_count: 0,
+            depth: cause.call().map_or(0, |caller| caller.identity.depth),
             totals: Totals::default(),
             listeners: &self.listeners,
             trail: Trail::default(),
@@ -376,14 +375,17 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
         return Ok(());
     }
     let account = tx.account();
+    let depths = caused::depths(tx).await?;
+    caused::remember(tx, &audit).await?;
     let (lists, buckets, slots, entries) = tx.totals.rows();
     sqlx::query(
         "with events as (
             insert into outbox
                 (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
-            select $1, listener, entity_type, entity_id, sequence, id, type, data, $17, $2, $2
-            from unnest($3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[], $9::text[])
-                as event (listener, entity_type, entity_id, sequence, id, type, data)
+            select $1, listener, entity_type, entity_id, sequence, id, type, data, depth, $2, $2
+            from unnest($3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[], $9::text[],
+                        $17::integer[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data, depth)
         ), totals as (
             insert into total (account_id, list, bucket, slot, entries)
             select $1, list, bucket, slot, entries
@@ -415,7 +417,7 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
     .bind(response)
     .bind(tx.caller().map(|context| context.rpc))
     .bind(response.and(tx.caller()).and_then(|context| context.idempotency_key.as_deref()))
-    .bind(i32::try_from(tx.depth()).unwrap_or(i32::MAX))
+    .bind(depths)
     .bind(audit.account.unwrap_or(account))
     .bind(tx.cause.actor())
     .bind(tx.cause.request_id())

@@ -135,14 +135,20 @@ impl TestCaller {
         Self { account: account.clone(), clock: clock.clone(), scopes }
     }
 
+    /// The same with other scopes.
+    pub fn with_scopes(&self, scopes: &[&str]) -> Self {
+        Self { scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(), ..self.clone() }
+    }
+
     pub fn request<T>(&self, message: T) -> Request<T> {
-        let token = Tokens::new(secret()).to_self().mint(
-            &self.account,
-            "test",
-            "Test",
-            &self.scopes,
-            self.clock.now(),
-        );
+        self.request_at(0, message)
+    }
+
+    /// A request that automation led to.
+    pub fn request_at<T>(&self, depth: u32, message: T) -> Request<T> {
+        let (tokens, now) = (Tokens::new(secret()), self.clock.now());
+        let minter = tokens.to_self();
+        let token = minter.mint_caused(&self.account, ("test", "Test"), &self.scopes, depth, now);
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();
         metadata.insert(token::HEADER, MetadataValue::try_from(token).expect("ASCII"));

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use chassis::call::AUTOMATION_DEPTH;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 use proto::api::{Problem, RateClass};
@@ -31,10 +32,10 @@ impl Admitted {
         }
     }
 
-    /// The context token for the call to the service.
-    pub fn context_token(&self, app: &App, service: &str) -> HeaderValue {
+    /// The context token for the call to the service that a request with these headers leads to.
+    pub fn context_token(&self, app: &App, service: &str, headers: &HeaderMap) -> HeaderValue {
         match self {
-            Self::Key(caller) => caller.context_token(service),
+            Self::Key(caller) => caller.context_token_at(service, automation_depth(headers)),
             Self::Public => {
                 let now = app.runtime.clock.now();
                 let mint = || app.runtime.tokens.to(service).mint_public(now);
@@ -42,6 +43,14 @@ impl Admitted {
             }
         }
     }
+}
+
+/// How deep in a chain of automation a request says that it is. Nobody has to be believed: who claims more only ends his
+/// own chain earlier.
+fn automation_depth(headers: &HeaderMap) -> u32 {
+    let claims = headers.get_all(AUTOMATION_DEPTH).iter();
+    let claims = claims.filter_map(|claim| claim.to_str().ok()?.trim().parse::<u32>().ok());
+    claims.max().unwrap_or_default()
 }
 
 /// Key, rate limit, scope; of a public operation the rate limit of the address, and whose page a form comes from.

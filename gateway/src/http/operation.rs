@@ -158,7 +158,8 @@ impl Incoming<'_> {
         key: Option<&HeaderValue>,
     ) -> Result<Outgoing, Refusal> {
         let mut headers = HeaderMap::with_capacity(8);
-        headers.insert(token::HEADER, self.admitted.context_token(self.app, &self.operation.peer));
+        let (service, sent) = (&self.operation.peer, &self.parts.headers);
+        headers.insert(token::HEADER, self.admitted.context_token(self.app, service, sent));
         // Made or checked by the request-id layer.
         if let Ok(id) = HeaderValue::try_from(self.id) {
             headers.insert(REQUEST_ID, id);

@@ -54,6 +54,16 @@ impl Caller {
         self.kept.header(service, now, mint)
     }
 
+    /// The same for a request that automation led to: what it causes is at least that deep in the chain.
+    pub fn context_token_at(&self, service: &str, depth: u32) -> HeaderValue {
+        if depth == 0 {
+            return self.context_token(service);
+        }
+        let (actor, minter) = ((&*self.public_id, self.name.as_str()), self.tokens.to(service));
+        let token = minter.mint_caused(&self.account, actor, &self.scopes, depth, self.clock.now());
+        HeaderValue::try_from(token).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
     pub(super) fn has_expired(&self, now: DateTime<Utc>) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }

@@ -55,6 +55,22 @@ pub(crate) async fn insert_new(
     Ok(new.into_iter().collect())
 }
 
+/// How many times in a row automation led to an event; 0 for one that is not kept.
+pub(crate) async fn find_depth(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Option<Uuid>,
+) -> Result<u32, Error> {
+    let Some(id) = id else { return Ok(0) };
+    let depth: Option<i32> =
+        sqlx::query_scalar("select depth from automation.event where account_id = $1 and id = $2")
+            .bind(account)
+            .bind(id)
+            .fetch_optional(connection)
+            .await?;
+    Ok(depth.unwrap_or_default().unsigned_abs())
+}
+
 fn column<'a, T>(events: &[&'a Event], of: impl Fn(&'a Event) -> T) -> Vec<T> {
     events.iter().map(|event| of(event)).collect()
 }

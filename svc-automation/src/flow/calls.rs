@@ -2,11 +2,13 @@
 //! between JSON and the wire. Pure; whoever calls is elsewhere.
 
 use bytes::Bytes;
+use chassis::token;
 use chassis::transcode::{RequestPlan, ResponsePlan};
 use http::uri::PathAndQuery;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto::Faults;
 use proto::api::Fault;
+use proto::policy::Rpc;
 use serde_json::{Map, Value};
 
 use crate::template::is_template;
@@ -21,6 +23,7 @@ pub(crate) struct Method {
     pub path: PathAndQuery,
     /// The service that has it.
     pub peer: String,
+    rpc: &'static Rpc,
     input: MessageDescriptor,
     request: RequestPlan,
     response: ResponsePlan,
@@ -46,16 +49,32 @@ pub(crate) fn find(name: &str) -> Result<Method, String> {
     if method.is_client_streaming() || method.is_server_streaming() {
         return Err(format!("{name} streams, and a step makes one call with one answer"));
     }
+    let rpc = proto::policy::RPCS.iter().find(|rpc| rpc.path.strip_prefix('/') == Some(name));
+    let rpc = rpc.ok_or_else(|| format!("{name} cannot be called"))?;
     let path = format!("/{name}").parse().map_err(|_| format!("{name} cannot be a path"))?;
     let refused = |why: String| format!("{name} cannot be called from a flow: {why}");
     let input = method.input();
     let request = RequestPlan::of_message(&input).map_err(|refusal| refused(refusal.to_string()))?;
     let response =
         ResponsePlan::of_message(&method.output()).map_err(|refusal| refused(refusal.to_string()))?;
-    Ok(Method { path, peer, input, request, response })
+    Ok(Method { path, peer, rpc, input, request, response })
 }
 
 impl Method {
+    /// The scope that it takes to call it.
+    pub fn scope(&self) -> String {
+        token::needed_scope(self.rpc)
+    }
+
+    /// Why a flow with these scopes may not call it, if so.
+    pub fn allowed(&self, scopes: &[String]) -> Result<(), String> {
+        if token::allows(scopes, self.rpc) {
+            return Ok(());
+        }
+        let (name, scope) = (self.rpc.path.trim_start_matches('/'), self.scope());
+        Err(format!("{name} needs the scope {scope}, which whoever applied this flow does not have"))
+    }
+
     /// Whether the arguments fit, as far as can be known before the templates in them are rendered.
     pub fn check(&self, with: &Map<String, Value>, at: &str, faults: &mut Faults) {
         let mut open = Vec::new();

@@ -11,7 +11,7 @@ use super::calls;
 use super::definition::{Definition, Http, Kind, Mail, Retry, Step, Trigger, Wait};
 use super::schedule;
 use crate::event::rules::{BUILT_IN, canonical};
-use crate::template::{Engine, is_template};
+use crate::template::{self, is_template};
 use crate::trigger::rules::is_event_name;
 use crate::{duration, outside};
 
@@ -22,18 +22,27 @@ const MOST_TIMEOUT: TimeDelta = TimeDelta::seconds(60);
 const MOST_RETRY_WAIT: TimeDelta = TimeDelta::hours(1);
 const MAX_EVENT: usize = 128;
 /// Headers that are ours, or the connection's.
-const RESERVED: [&str; 7] =
-    ["host", "content-length", "content-type", "transfer-encoding", "connection", "idempotency-key", "te"];
+const RESERVED: [&str; 8] = [
+    "host",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "connection",
+    "idempotency-key",
+    "te",
+    chassis::call::AUTOMATION_DEPTH,
+];
 
-/// Adds what is wrong. `at` is where the document is; `now` and `zone` are for schedules.
+/// Adds what is wrong. `at` is where the document is; `now` and `zone` are for schedules, `scopes` are those of whoever
+/// applies it.
 pub(crate) fn check(
     definition: &Definition,
     at: &str,
     (now, zone): (DateTime<Utc>, Tz),
+    scopes: &[String],
     faults: &mut Faults,
 ) {
-    let engine = Engine::default();
-    let mut check = Check { engine: &engine, ids: HashSet::new(), faults };
+    let mut check = Check { ids: HashSet::new(), scopes, faults };
     check.short(&definition.name, at, "name", true);
     check.short(&definition.category, at, "category", false);
     if definition.description.chars().count() > 65_535 || definition.description.contains('\0') {
@@ -54,8 +63,8 @@ pub(crate) fn check(
 }
 
 struct Check<'c, 'd> {
-    engine: &'c Engine,
     ids: HashSet<&'d str>,
+    scopes: &'c [String],
     faults: &'c mut Faults,
 }
 
@@ -183,7 +192,12 @@ impl<'d> Check<'_, 'd> {
                     earlier,
                 );
                 match calls::find(&call.method) {
-                    Ok(method) => method.check(&call.with, &format!("{at}/call/with"), self.faults),
+                    Ok(method) => {
+                        if let Err(why) = method.allowed(self.scopes) {
+                            self.add(at, "/call/method", Fault::NotAllowed, why);
+                        }
+                        method.check(&call.with, &format!("{at}/call/with"), self.faults);
+                    }
                     Err(why) => self.add(at, "/call/method", Fault::UnknownReference, why),
                 }
             }
@@ -191,7 +205,7 @@ impl<'d> Check<'_, 'd> {
             Kind::Mail(mail) => self.mail(mail, at, earlier),
             Kind::Wait(wait) => self.wait(wait, at, earlier),
             Kind::When(condition) => {
-                if let Err(why) = self.engine.check_condition(condition, earlier) {
+                if let Err(why) = template::check_condition(condition, earlier) {
                     self.add(at, "/when", Fault::BadFormat, format!("when is no condition: {why}"));
                 }
             }
@@ -262,7 +276,7 @@ impl<'d> Check<'_, 'd> {
     }
 
     fn template(&mut self, text: &str, at: &str, place: &str, earlier: &HashSet<&str>) {
-        if let Err(why) = self.engine.check(text, earlier) {
+        if let Err(why) = template::check(text, earlier) {
             self.add(at, place, Fault::BadFormat, format!("the template cannot be used: {why}"));
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chassis::token::MESH_SCOPE;
 use chassis::{Account, AccountId, Context, Runtime};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use proto::Faults;
@@ -203,7 +204,8 @@ fn understand(
     zone: chrono_tz::Tz,
 ) -> Result<definition::Definition, String> {
     let mut faults = Faults::default();
-    let read = operations::understand(text, "", (runtime.clock.now(), zone), &mut faults);
+    let (when, operator) = ((runtime.clock.now(), zone), [MESH_SCOPE.to_owned()]);
+    let read = operations::understand(text, "", when, &operator, &mut faults);
     if let Some(definition) = read.filter(|_| faults.is_empty()) {
         return Ok(definition);
     }

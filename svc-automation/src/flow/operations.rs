@@ -1,6 +1,9 @@
 //! What is done with flows as a whole.
 
+use std::collections::BTreeSet;
+
 use chassis::Tx;
+use chassis::token::MESH_SCOPE;
 use proto::Faults;
 use proto::automation::Flow;
 
@@ -16,35 +19,42 @@ pub(crate) struct Applied {
     pub changed: bool,
 }
 
-/// Reads and checks a definition; every fault has its place below `at`.
+/// Reads and checks a definition for someone with these scopes; every fault has its place below `at`.
 pub(crate) fn understand(
     text: &str,
     at: &str,
     (now, zone): (chrono::DateTime<chrono::Utc>, chrono_tz::Tz),
+    scopes: &[String],
     faults: &mut Faults,
 ) -> Option<Definition> {
     let definition = read::read(text, at, faults)?;
-    check::check(&definition, at, (now, zone), faults);
+    check::check(&definition, at, (now, zone), scopes, faults);
     Some(definition)
 }
 
 /// Stores a definition that was understood: a new flow, or a new version of the one of that name. `active` switches it;
-/// without it a new flow is inactive and an existing one stays as it is.
+/// without it a new flow is inactive and an existing one stays as it is. `scopes` are what the version may do; the same
+/// definition with other ones is another version.
 pub(crate) async fn apply(
     tx: &mut Tx<'_>,
     (source, definition): (&str, &Definition),
+    scopes: &[String],
     active: Option<bool>,
     ready_made: &str,
 ) -> Result<Applied, Error> {
     let (account, now) = (tx.account(), tx.now());
     let json = serde_json::to_string(definition)
         .map_err(|error| chassis::Error::Internal(format!("a definition as JSON: {error}")))?;
+    let version = store::Version { source: source.to_owned(), definition: json, scopes: clean(scopes) };
     let found = store::find_named_locked(tx.db(), account, definition.name.trim()).await?;
     let created = found.is_none();
     let changed = match &found {
         Some(flow) => {
             let stored = store::find_version(tx.db(), account, flow.id, flow.version).await?;
-            stored.is_none_or(|(_, stored)| stored != json)
+            let same = |stored: &store::Version| {
+                stored.definition == version.definition && stored.scopes == version.scopes
+            };
+            !stored.as_ref().is_some_and(same)
         }
         None => true,
     };
@@ -60,14 +70,22 @@ pub(crate) async fn apply(
     if changed {
         describe(&mut flow, definition);
         flow.version += 1;
-        let version = (flow.id, flow.version);
-        store::insert_version(tx.db(), account, version, (source, &json), now).await?;
+        store::insert_version(tx.db(), account, (flow.id, flow.version), &version, now).await?;
     }
     flow.active = active.unwrap_or(flow.active);
     if before != (flow.active, flow.version) {
         save(tx, &mut flow).await?;
     }
     Ok(Applied { flow, created, changed })
+}
+
+/// The scopes as they are kept: each once, in order; `mesh` stands for all.
+fn clean(scopes: &[String]) -> Vec<String> {
+    if scopes.iter().any(|scope| scope == MESH_SCOPE) {
+        return vec![MESH_SCOPE.to_owned()];
+    }
+    let scopes: BTreeSet<&String> = scopes.iter().collect();
+    scopes.into_iter().cloned().collect()
 }
 
 /// Switches a flow on or off.

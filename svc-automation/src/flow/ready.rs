@@ -1,9 +1,11 @@
 //! Flows that every account starts with, switched off: examples that work.
 
 use chassis::Tx;
+use chassis::token::MESH_SCOPE;
 use proto::Faults;
 
-use super::{operations, store};
+use super::definition::{Definition, Kind};
+use super::{calls, operations, store};
 use crate::Error;
 
 /// Each by a name that never changes: a flow that was deleted is not made again.
@@ -22,17 +24,33 @@ pub(crate) async fn install(tx: &mut Tx<'_>) -> Result<(), Error> {
     for (key, text) in READY_MADE.into_iter().filter(|(key, _)| !known.iter().any(|known| known == key)) {
         let mut faults = Faults::default();
         let when = (tx.now(), tx.settings().timezone);
-        let Some(definition) = operations::understand(text, "", when, &mut faults) else { continue };
+        let Some(definition) = operations::understand(text, "", when, &everything(), &mut faults) else {
+            continue;
+        };
         // One that calls what this release does not have waits for a release that does.
         if !faults.is_empty() {
             continue;
         }
         // The account may have made one of this name itself.
         if store::find_named_locked(tx.db(), account, definition.name.trim()).await?.is_none() {
-            operations::apply(tx, (text, &definition), Some(false), key).await?;
+            let scopes = needed(&definition);
+            operations::apply(tx, (text, &definition), &scopes, Some(false), key).await?;
         }
     }
     Ok(())
+}
+
+fn everything() -> [String; 1] {
+    [MESH_SCOPE.to_owned()]
+}
+
+/// Exactly what the steps of a flow need.
+fn needed(definition: &Definition) -> Vec<String> {
+    let calls = definition.all_steps().into_iter().filter_map(|step| match step.kind() {
+        Some(Kind::Call(call)) => calls::find(&call.method).ok(),
+        _ => None,
+    });
+    calls.map(|method| method.scope()).collect()
 }
 
 #[cfg(test)]
@@ -44,8 +62,10 @@ mod tests {
         for (key, text) in READY_MADE {
             let mut faults = Faults::default();
             let when = (chassis::testing::moment(), chrono_tz::Europe::Amsterdam);
-            let read = operations::understand(text, "", when, &mut faults);
-            assert!(read.is_some(), "{key}");
+            let read = operations::understand(text, "", when, &everything(), &mut faults);
+            let definition = read.unwrap_or_else(|| panic!("{key}"));
+            let again = operations::understand(text, "", when, &needed(&definition), &mut faults);
+            assert!(again.is_some(), "{key}");
             assert!(faults.is_empty(), "{key}: {:?}", faults.entries());
         }
     }

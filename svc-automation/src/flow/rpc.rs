@@ -78,7 +78,7 @@ impl FlowService for Flows {
         let version = if input.version == 0 { flow.version } else { input.version };
         let found = store::find_version(&mut connection, account, id, version).await?;
         connection.done();
-        let (definition, _) = found.ok_or(Error::NotFound("version of the flow"))?;
+        let definition = found.ok_or(Error::NotFound("version of the flow"))?.source;
         Ok(Response::new(GetFlowDefinitionResponse { definition, version }))
     }
 
@@ -95,7 +95,8 @@ impl FlowService for Flows {
     ) -> Result<Response<TestFlowResponse>, Status> {
         let Call { context, input, mut faults } = Call::open(request)?;
         let (account, now) = (context.account(), context.clock.now());
-        let read = operations::understand(&input.definition, DOCUMENT, (now, account.timezone), &mut faults);
+        let (when, scopes) = ((now, account.timezone), &context.identity.scopes);
+        let read = operations::understand(&input.definition, DOCUMENT, when, scopes, &mut faults);
         let Some(definition) = read.filter(|_| faults.is_empty()) else {
             return Err(Error::from(faults).into());
         };
@@ -133,15 +134,16 @@ async fn update(tx: &mut Tx<'_>, input: &UpdateFlowRequest) -> Result<UpdateFlow
 
 async fn apply(tx: &mut Tx<'_>, input: &ApplyFlowRequest) -> Result<ApplyFlowResponse, Error> {
     let when = (tx.now(), tx.settings().timezone);
+    let scopes = tx.caller().map(|caller| caller.identity.scopes.clone()).unwrap_or_default();
     let read = if tx.faults.is_empty() {
-        operations::understand(&input.definition, DOCUMENT, when, &mut tx.faults)
+        operations::understand(&input.definition, DOCUMENT, when, &scopes, &mut tx.faults)
     } else {
         None
     };
     tx.valid()?;
     let definition =
         read.ok_or_else(|| chassis::Error::Internal("a definition without a fault".to_owned()))?;
-    let applied = operations::apply(tx, (&input.definition, &definition), input.active, "").await?;
+    let applied = operations::apply(tx, (&input.definition, &definition), &scopes, input.active, "").await?;
     let (created, changed) = (applied.created, applied.changed);
     Ok(ApplyFlowResponse { data: Some(applied.flow.into()), created, changed })
 }

@@ -221,32 +221,43 @@ pub(crate) async fn insert_version(
     connection: &mut PgConnection,
     account: AccountId,
     (flow, version): (Uuid, i64),
-    (source, definition): (&str, &str),
+    content: &Version,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "insert into automation.flow_version (account_id, flow_id, version, source, definition, created_at)
-         values ($1, $2, $3, $4, $5, $6)",
+        "insert into automation.flow_version (account_id, flow_id, version, source, definition, created_at, scopes)
+         values ($1, $2, $3, $4, $5, $6, $7)",
     )
     .bind(account)
     .bind(flow)
     .bind(version)
-    .bind(source)
-    .bind(definition)
+    .bind(&content.source)
+    .bind(&content.definition)
     .bind(now)
+    .bind(&content.scopes)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// A version as its author wrote it, and as JSON.
+/// What a version is made of.
+#[derive(FromRow)]
+pub(crate) struct Version {
+    /// As its author wrote it.
+    pub source: String,
+    /// As JSON.
+    pub definition: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+}
+
 pub(crate) async fn find_version(
     connection: &mut PgConnection,
     account: AccountId,
     flow: Uuid,
     version: i64,
-) -> Result<Option<(String, String)>, Error> {
-    let sql = "select source, definition from automation.flow_version
+) -> Result<Option<Version>, Error> {
+    let sql = "select source, definition, scopes from automation.flow_version
                where account_id = $1 and flow_id = $2 and version = $3";
     Ok(sqlx::query_as(sql).bind(account).bind(flow).bind(version).fetch_optional(connection).await?)
 }

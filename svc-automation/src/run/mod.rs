@@ -95,6 +95,8 @@ pub(crate) struct Record {
     /// The step that is next or being taken, or was the last; empty before the first.
     pub step: String,
     pub attempts: i32,
+    /// Renderings that were begun and have not ended.
+    pub renders: i32,
     pub max_attempts: i32,
     pub actions_done: i32,
     pub failed_steps: i32,

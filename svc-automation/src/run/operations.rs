@@ -61,7 +61,7 @@ pub(crate) async fn decide(
     asked.ended_at = Some(now);
     store::put_step(tx.db(), account, id, asked).await?;
     let version = flows::find_version(tx.db(), account, run.flow_id, run.flow_version).await?;
-    let definition = version.and_then(|(_, json)| serde_json::from_str::<Definition>(&json).ok());
+    let definition = version.and_then(|version| serde_json::from_str::<Definition>(&version.definition).ok());
     let definition = definition.ok_or_else(|| lost("a run without its definition"))?;
     let graph = Graph::of(&definition);
     let node = graph.find(&run.step).ok_or_else(|| lost("a run at a step that its flow does not have"))?;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::duration;
 use crate::event::rfc3339;
 use crate::flow::definition::{Approve, Http, HttpMethod, Kind, Mail, Wait};
-use crate::template::Engine;
+use crate::template::{Engine, Rendering};
 
 /// The time of day at which a wait for a date ends.
 const MORNING: NaiveTime = NaiveTime::from_hms_opt(9, 0, 0).expect("a time");
@@ -98,27 +98,28 @@ pub(crate) fn prepare(
     (now, zone): (DateTime<Utc>, Tz),
     engine: &Engine,
 ) -> Result<Prepared, String> {
+    let rendering = &engine.rendering(scope);
     match kind {
-        Kind::Call(call) => engine.render_all(&Value::Object(call.with.clone()), scope).map(Prepared::Call),
-        Kind::Http(http) => request(http, scope, engine).map(Prepared::Http),
-        Kind::Mail(mail) => letter(mail, scope, engine).map(Prepared::Mail),
-        Kind::Wait(wait) => until(wait, scope, (now, zone), engine).map(Prepared::Wait),
-        Kind::When(condition) => engine.condition(condition, scope).map(Prepared::When),
+        Kind::Call(call) => rendering.render_all(&Value::Object(call.with.clone())).map(Prepared::Call),
+        Kind::Http(http) => request(http, scope, rendering).map(Prepared::Http),
+        Kind::Mail(mail) => letter(mail, rendering).map(Prepared::Mail),
+        Kind::Wait(wait) => until(wait, (now, zone), rendering).map(Prepared::Wait),
+        Kind::When(condition) => rendering.condition(condition).map(Prepared::When),
         Kind::Approve(Approve { title, within, .. }) => {
             let limit = within.as_deref().and_then(duration::parse).map(|within| now + within);
-            Ok(Prepared::Approve(engine.render_text(title, scope)?, limit))
+            Ok(Prepared::Approve(rendering.render_text(title)?, limit))
         }
     }
 }
 
-fn request(http: &Http, scope: &Value, engine: &Engine) -> Result<Value, String> {
-    let url = engine.render_text(&http.url, scope)?;
+fn request(http: &Http, scope: &Value, rendering: &Rendering<'_>) -> Result<Value, String> {
+    let url = rendering.render_text(&http.url)?;
     let mut headers = Map::new();
     for (name, value) in &http.headers {
-        headers.insert(name.clone(), engine.render_text(value, scope)?.into());
+        headers.insert(name.clone(), rendering.render_text(value)?.into());
     }
     let body = match &http.body {
-        Some(body) => engine.render_all(body, scope)?,
+        Some(body) => rendering.render_all(body)?,
         None => scope.get("event").cloned().unwrap_or_default(),
     };
     let method = match http.method {
@@ -131,9 +132,9 @@ fn request(http: &Http, scope: &Value, engine: &Engine) -> Result<Value, String>
     Ok(json!({"method": method, "url": url, "headers": headers, "body": body}))
 }
 
-fn letter(mail: &Mail, scope: &Value, engine: &Engine) -> Result<Letter, String> {
+fn letter(mail: &Mail, rendering: &Rendering<'_>) -> Result<Letter, String> {
     let addresses = |name: &str, text: &str| -> Result<Vec<String>, String> {
-        let rendered = engine.render_text(text, scope).map_err(|error| format!("{name}: {error}"))?;
+        let rendered = rendering.render_text(text).map_err(|error| format!("{name}: {error}"))?;
         if rendered.trim().is_empty() {
             return Ok(Vec::new());
         }
@@ -150,21 +151,20 @@ fn letter(mail: &Mail, scope: &Value, engine: &Engine) -> Result<Letter, String>
     }
     let reply_to = addresses("reply_to", &mail.reply_to)?.into_iter().next().unwrap_or_default();
     let text =
-        |name: &str, text: &str| engine.render_text(text, scope).map_err(|error| format!("{name}: {error}"));
+        |name: &str, text: &str| rendering.render_text(text).map_err(|error| format!("{name}: {error}"));
     Ok(Letter { to, cc, reply_to, subject: text("subject", &mail.subject)?, text: text("text", &mail.text)? })
 }
 
 fn until(
     wait: &Wait,
-    scope: &Value,
     (now, zone): (DateTime<Utc>, Tz),
-    engine: &Engine,
+    rendering: &Rendering<'_>,
 ) -> Result<DateTime<Utc>, String> {
     if let Some(span) = &wait.span {
         let span = duration::parse(span).ok_or_else(|| format!("for {}", duration::FORM))?;
         return Ok(now + span);
     }
-    let text = engine.render_text(wait.until.as_deref().unwrap_or_default(), scope)?;
+    let text = rendering.render_text(wait.until.as_deref().unwrap_or_default())?;
     let text = text.trim();
     if let Ok(day) = text.parse::<NaiveDate>() {
         let time = wait.at.as_deref().and_then(|at| NaiveTime::parse_from_str(at, "%H:%M").ok());
@@ -233,7 +233,7 @@ mod tests {
             text: "T".into(),
         };
         let scope = json!({"data": {"email": "a@example.com, b@example.com", "none": ""}});
-        let prepared = |to: &str| letter(&mail(to), &scope, &Engine::default());
+        let prepared = |to: &str| letter(&mail(to), &Engine::default().rendering(&scope));
         assert_eq!(prepared("{{ data.email }}").unwrap().to, ["a@example.com", "b@example.com"]);
         assert!(prepared("{{ data.none }}").unwrap_err().starts_with("to: "));
         assert!(prepared("nobody").unwrap_err().contains("nobody"));

@@ -12,7 +12,7 @@ use crate::flow::{self, store as flows};
 /// started anew, and nothing else is done.
 const MOST_OPEN: i64 = 10_000;
 /// Runs in a row that lead to one another.
-const MOST_DEPTH: i32 = 8;
+pub(crate) const MAX_DEPTH: u32 = 8;
 
 /// A run that was started.
 pub(crate) struct Started {
@@ -65,7 +65,7 @@ async fn start(tx: &mut Tx<'_>, pairs: &[(&flow::Record, &Event)]) -> Result<Vec
 fn new(tx: &Tx<'_>, flow: &flow::Record, event: &Event, room: i64) -> Record {
     let now = tx.now();
     let depth = i32::try_from(event.depth).unwrap_or(i32::MAX).saturating_add(1);
-    let refused = if depth > MOST_DEPTH {
+    let refused = if depth > i32::try_from(MAX_DEPTH).unwrap_or(i32::MAX) {
         let detail = "runs lead to one another in a circle";
         Some(format!("Not started: {depth} runs in a row led to it. Make sure that no {detail}."))
     } else if room <= 0 {
@@ -92,6 +92,7 @@ fn new(tx: &Tx<'_>, flow: &flow::Record, event: &Event, room: i64) -> Record {
         status,
         step: String::new(),
         attempts: 0,
+        renders: 0,
         max_attempts: 0,
         actions_done: 0,
         failed_steps: 0,

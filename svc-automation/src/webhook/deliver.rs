@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::call::AUTOMATION_DEPTH;
 use chassis::mail::{Mail, Post, mailbox};
 use chassis::peer::Peers;
 use chassis::token::{self, Tokens};
@@ -22,6 +23,7 @@ use super::{AUDITED, Delivery, Endpoint, store};
 use crate::event::store as events;
 use crate::outside::{Outgoing, Outside};
 use crate::pump::{self, Begun, Limits, SLOW_AFTER, Thing, Work};
+use crate::run::start::MAX_DEPTH;
 
 /// Deliveries of one account, and to one endpoint, at the same time.
 const LIMITS: Limits = Limits { at_once: 16, per_group: 8 };
@@ -29,6 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// Why a delivery is not made.
 const SWITCHED_OFF: &str = "The endpoint is switched off.";
 const NOT_READABLE: &str = "The key of the endpoint may not read this.";
+const TOO_DEEP: &str = "Automation led to the event too many times in a row. Make sure that nothing feeds itself.";
 /// How long an endpoint waits that was to be tried when too many others were.
 const NO_PLACE: TimeDelta = TimeDelta::seconds(15);
 
@@ -110,6 +113,8 @@ impl Work for Deliverer {
             }
             _ => true,
         };
+        let event = delivery.as_ref().and_then(|delivery| delivery.event_id);
+        let depth = events::find_depth(&mut connection, job.account_id(), event).await?.saturating_add(1);
         connection.done();
         // Deleted since it was found.
         let (Some(delivery), Some(endpoint)) = (delivery, endpoint) else { return Ok(()) };
@@ -119,8 +124,11 @@ impl Work for Deliverer {
         if !is_readable {
             return job.write(&Dropped { id, why: NOT_READABLE }, drop_delivery).await;
         }
+        if depth > MAX_DEPTH {
+            return job.write(&Dropped { id, why: TOO_DEEP }, drop_delivery).await;
+        }
         let (begun_at, begun) = (job.now(), Instant::now());
-        let outcome = self.attempt(&delivery, &endpoint, job.now()).await;
+        let outcome = self.attempt(&delivery, &endpoint, depth, job.now()).await;
         let (failed, at) = (outcome.1.is_some(), job.now());
         let answered = match failed {
             false => Answered::WithSuccess,
@@ -144,12 +152,13 @@ impl Deliverer {
         &self,
         delivery: &Delivery,
         endpoint: &Endpoint,
+        depth: u32,
         now: DateTime<Utc>,
     ) -> (Option<i32>, Option<String>) {
         let outgoing = Outgoing {
             method: "POST".to_owned(),
             url: endpoint.url.clone(),
-            headers: Vec::new(),
+            headers: vec![(AUTOMATION_DEPTH.to_owned(), depth.to_string())],
             body: delivery.payload.clone(),
             id: delivery.id.to_string(),
             secrets: endpoint.secrets(now),

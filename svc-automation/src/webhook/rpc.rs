@@ -124,7 +124,7 @@ impl WebhookService for Webhooks {
         // A repeat of the call has the answer of the first.
         let fresh = |delivery: &Delivery| delivery.attempts == 0 && delivery.status == PENDING;
         if let (Some(mut delivery), Some(endpoint)) = (delivery.filter(fresh), endpoint) {
-            let outcome = self.deliverer.attempt(&delivery, &endpoint, context.clock.now()).await;
+            let outcome = self.deliverer.attempt(&delivery, &endpoint, 0, context.clock.now()).await;
             rules::note(&mut delivery, &outcome, context.clock.now());
             if delivery.status == PENDING {
                 // Once only: whoever pings wants to know now.

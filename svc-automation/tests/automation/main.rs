@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
 
 mod approvals;
+mod bounds;
 mod calls;
+mod chains;
 mod events;
 mod flows;
 mod hanging;
@@ -11,6 +13,7 @@ mod purges;
 mod readers;
 mod restarts;
 mod schedules;
+mod scopes;
 mod steps;
 mod support;
 mod takeover;

@@ -86,6 +86,7 @@ struct Visit {
 /// Does what the subscription's plan asks for today.
 async fn take_turn(tx: &mut Tx<'_>, visit: &Visit) -> Result<(), Error> {
     let (account, today, zone) = (tx.account(), tx.today(), tx.settings().timezone);
+    tx.continues(visit.id).await?;
     let Some(mut full) = store::lock(tx.db(), account, visit.id).await? else { return Ok(()) };
     match full.record.plan.turn(today) {
         Turn::Bill(period) => {

@@ -10,11 +10,13 @@ async fn a_sent_quote_without_an_answer_is_told_once() {
     let client = user.client("C").await;
     let quote = async || user.create("quotes", &client, json!({})).await;
     let (silent, accepted, patched, unsent) = (quote().await, quote().await, quote().await, quote().await);
-    for sent in [&silent, &accepted, &patched] {
+    let rejected = quote().await;
+    for sent in [&silent, &accepted, &patched, &rejected] {
         user.send("quotes", sent).await;
     }
     user.act("quotes", &accepted, "accept", json!({})).await.expect(200);
     user.patch("quotes", &patched, json!({"payment_status": "accepted"})).await;
+    user.patch("quotes", &rejected, json!({"payment_status": "rejected"})).await;
     world.at("2026-11-22T10:59:59Z", &user).await;
     assert_eq!(world.told_of(&user, "quote.silent").await, [""; 0]);
     world.at("2026-11-22T11:00:01Z", &user).await;
@@ -35,6 +37,29 @@ async fn a_sent_quote_without_an_answer_is_told_once() {
     world.at("2027-03-01T12:00:00Z", &user).await;
     let told = world.told_of(&user, "quote.silent").await;
     assert_eq!(told, [id(&silent)], "once, and {} was never sent", unsent["number"]);
+}
+
+#[tokio::test]
+async fn what_time_tells_of_a_record_is_as_deep_in_automation_as_its_making() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    let body = json!({
+        "title": "Bread", "client_id": client, "generation_mode": "final",
+        "rows": [{"name": "Row", "unit_price": 10, "vat_rate": "0"}],
+    });
+    let json = ("content-type", "application/json");
+    for more in [None, Some(("x-automation-depth", "3"))] {
+        let headers: Vec<(&str, &str)> = [json].into_iter().chain(more).collect();
+        user.api.send(Method::POST, "/v1/invoices", &headers, body.to_string()).await.expect(201);
+    }
+    world.at("2027-03-01T12:00:00Z", &user).await;
+    let late =
+        "select depth from billing.outbox where account_id = $1 and type = 'invoice.late' order by depth";
+    let mut connection = world.database.connect().await;
+    let depths: Vec<i32> =
+        sqlx::query_scalar(late).bind(user.account.id).fetch_all(&mut connection).await.unwrap();
+    assert_eq!(depths, [0, 3]);
 }
 
 #[tokio::test]

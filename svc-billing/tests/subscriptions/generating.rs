@@ -14,6 +14,37 @@ async fn told(world: &World, user: &User) -> Vec<(String, Value)> {
     .unwrap()
 }
 
+/// The depth of each event, in their order.
+async fn depths(world: &World, user: &User) -> Vec<i32> {
+    sqlx::query_scalar("select depth from billing.outbox where account_id = $1 order by occurred_at, id")
+        .bind(user.account.id)
+        .fetch_all(&mut world.database.connect().await)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn what_a_subscription_bills_is_as_deep_in_automation_as_its_making() {
+    let world = World::working(1).await;
+    let user = world.user().await;
+    let client = user.client("Bakery").await;
+    let body = json!({
+        "client_id": client, "title": "Hosting", "subscription_start": "2026-11-30",
+        "lines": [{"title": "Server", "unit_price": 10, "vat_code": "VAT0"}],
+    });
+    let json = ("content-type", "application/json");
+    for more in [None, Some(("x-automation-depth", "5"))] {
+        let headers: Vec<(&str, &str)> = [json].into_iter().chain(more).collect();
+        let made = user.api.send(http::Method::POST, "/v1/subscriptions", &headers, body.to_string()).await;
+        made.expect(201);
+    }
+    world.move_to("2026-11-29T23:00:00Z");
+    world.settled(&user).await;
+    let mut depths = depths(&world, &user).await;
+    depths.sort_unstable();
+    assert_eq!(depths, [0, 5], "an invoice of each");
+}
+
 #[tokio::test]
 async fn a_date_makes_one_final_invoice_at_midnight_of_the_account() {
     let world = World::working(1).await;

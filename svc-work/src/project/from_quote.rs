@@ -46,7 +46,7 @@ async fn find_quote(outgoing: &Outgoing, context: &Context, id: &str) -> Result<
 /// Keeps the project's number with its quote.
 async fn mark(outgoing: &Outgoing, context: &Context, id: &str, number: &str) -> Result<(), Error> {
     let told = SetQuoteProjectRequest { id: id.to_owned(), project_number: number.to_owned() };
-    let request = outgoing.request("billing", context.account(), context.deadline, told)?;
+    let request = outgoing.caused_request("billing", context, told)?;
     let marked = QuoteServiceClient::new(outgoing.channel("billing")?).set_quote_project(request).await;
     match marked {
         Ok(_) => Ok(()),

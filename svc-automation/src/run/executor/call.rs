@@ -10,11 +10,10 @@ use serde_json::Value;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
-use super::Executor;
+use super::{Executor, Loaded};
 use crate::flow::calls;
 use crate::flow::definition::Call;
 use crate::pump;
-use crate::run::Record;
 use crate::run::rules::Failure;
 
 /// The largest answer that is read.
@@ -28,23 +27,21 @@ impl Executor {
     pub(super) async fn call(
         &self,
         job: &Job,
-        run: &Record,
+        loaded: &Loaded,
         (step, call, input): (&str, &Call, &Value),
         timeout: Duration,
     ) -> Result<Value, Failure> {
+        let run = &loaded.run;
         let method = calls::find(&call.method).map_err(Failure::lasting)?;
+        method.allowed(&loaded.scopes).map_err(Failure::lasting)?;
         let message = method.encode(input).map_err(Failure::lasting)?;
         let peer = self.peers.get(&method.peer).ok_or_else(|| {
             tracing::error!(peer = method.peer, "PEERS names no address for this service");
             Failure::passing(format!("the service {} is not there", method.peer))
         })?;
         let depth = run.depth.unsigned_abs();
-        let token = self.tokens.to(&method.peer).mint_caused(
-            job.account(),
-            (ACTOR, &run.flow_name),
-            depth,
-            job.now(),
-        );
+        let (actor, minter) = ((ACTOR, run.flow_name.as_str()), self.tokens.to(&method.peer));
+        let token = minter.mint_caused(job.account(), actor, &loaded.scopes, depth, job.now());
         let mut metadata = MetadataMap::new();
         for (name, value) in [
             (token::HEADER, token),

@@ -15,6 +15,7 @@ use chassis::worker::{Due, Job, Worker};
 use chassis::{Error, Runtime};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
+use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use super::prepare::{Known, Prepared, prepare, seen};
@@ -30,6 +31,10 @@ use writes::{Begin, Settle};
 
 /// Runs of one account at the same time, of one flow or several.
 const LIMITS: Limits = Limits { at_once: 16, per_group: 16 };
+/// So often a run may end its process while it is rendered.
+const MAX_RENDERS: i32 = 2;
+const RENDERS_USED_UP: &str = "the process that rendered this step ended twice while it did; the step is not tried \
+                               again, as it may be what ended it";
 
 /// The worker that takes the steps of all runs.
 pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
@@ -45,6 +50,7 @@ pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
         post: runtime.post.clone(),
         outside,
         engine: Engine::default(),
+        rendering: RwLock::new(()),
     };
     pump::worker("runs", due, LIMITS, Arc::new(executor))
 }
@@ -55,6 +61,9 @@ pub(crate) struct Executor {
     post: Post,
     outside: Outside,
     engine: Engine,
+    /// Held to render, alone by a run that may have ended its process before: should that end again, no other run is
+    /// blamed for it.
+    rendering: RwLock<()>,
 }
 
 #[tonic::async_trait]
@@ -68,10 +77,13 @@ impl Work for Executor {
 
     /// Goes from step to step until the run waits or has come to its end.
     async fn perform(&self, job: &Job, id: Uuid) -> Result<(), Error> {
+        let mut counted = false;
         while let Some(loaded) = load(job, id).await? {
-            if !self.step(job, &loaded).await? {
+            if !self.step(job, &loaded, counted).await? {
                 break;
             }
+            // What has come to its end has counted the rendering of what comes next.
+            counted = true;
         }
         Ok(())
     }
@@ -82,6 +94,8 @@ struct Loaded {
     run: Record,
     steps: Vec<StepRecord>,
     definition: Option<Definition>,
+    /// What the flow may do.
+    scopes: Vec<String>,
     event: Value,
     account_name: String,
     now: DateTime<Utc>,
@@ -100,9 +114,11 @@ async fn load(job: &Job, id: Uuid) -> Result<Option<Loaded>, Error> {
     let version = flows::find_version(&mut connection, account, run.flow_id, run.flow_version).await?;
     let account_name = store::account_name(&mut connection, account).await?;
     connection.done();
-    let definition = version.and_then(|(_, definition)| serde_json::from_str(&definition).ok());
+    let (definition, scopes) = version.map_or_else(Default::default, |version| {
+        (serde_json::from_str(&version.definition).ok(), version.scopes)
+    });
     let event = serde_json::from_str(&run.event).unwrap_or_default();
-    Ok(Some(Loaded { run, steps, definition, event, account_name, now }))
+    Ok(Some(Loaded { run, steps, definition, scopes, event, account_name, now }))
 }
 
 /// A step in its flow.
@@ -152,27 +168,40 @@ impl Loaded {
 }
 
 impl Executor {
-    /// Takes one step; tells whether to go on at once.
-    async fn step(&self, job: &Job, loaded: &Loaded) -> Result<bool, Error> {
+    /// Takes one step; tells whether to go on at once. `counted` says that its rendering was counted.
+    async fn step(&self, job: &Job, loaded: &Loaded, counted: bool) -> Result<bool, Error> {
+        let at = loaded.run.step.as_str();
         let Some(definition) = &loaded.definition else {
-            return writes::give_up(job, loaded, "the definition of the flow cannot be read any more").await;
+            return writes::give_up(job, loaded, at, "the definition of the flow cannot be read any more")
+                .await;
         };
         let graph = Graph::of(definition);
         let current = Some(loaded.run.step.as_str()).filter(|step| !step.is_empty()).or(graph.first());
         let node = current.and_then(|id| graph.find(id));
         let Some((node, kind)) = node.and_then(|node| Some((node, node.step.kind()?))) else {
-            return writes::give_up(job, loaded, "the step that comes next is not in the flow").await;
+            return writes::give_up(job, loaded, at, "the step that comes next is not in the flow").await;
         };
         let place = (&graph, node, kind);
         match loaded.row(node).map(|row| row.outcome) {
             Some(Outcome::Waiting) => self.note(job, loaded, place, Ended::Done(Value::Null), None).await,
             Some(Outcome::Pending) => self.note(job, loaded, place, Ended::Expired, None).await,
-            None | Some(Outcome::Running | Outcome::Retrying) => self.attempt(job, loaded, place).await,
-            Some(_) => writes::give_up(job, loaded, "the step that comes next was taken before").await,
+            None | Some(Outcome::Running | Outcome::Retrying) => {
+                if !counted && loaded.run.renders >= MAX_RENDERS {
+                    return writes::give_up(job, loaded, &node.step.id, RENDERS_USED_UP).await;
+                }
+                self.attempt(job, loaded, place, counted).await
+            }
+            Some(_) => writes::give_up(job, loaded, at, "the step that comes next was taken before").await,
         }
     }
 
-    async fn attempt(&self, job: &Job, loaded: &Loaded, place: Place<'_>) -> Result<bool, Error> {
+    async fn attempt(
+        &self,
+        job: &Job,
+        loaded: &Loaded,
+        place: Place<'_>,
+        counted: bool,
+    ) -> Result<bool, Error> {
         let (_, node, kind) = place;
         let row = loaded.row(node);
         let kept =
@@ -182,8 +211,7 @@ impl Executor {
             // Once it may have been sent it is never made anew: the key of a call stands for what it sends.
             (None, Kind::Call(_), Some(input)) => Ok(Prepared::Call(input)),
             (None, Kind::Http(_), Some(input)) => Ok(Prepared::Http(input)),
-            _ => prepare(kind, &loaded.scope(job), (loaded.now, job.account().timezone), &self.engine)
-                .map_err(Failure::lasting),
+            _ => self.render(job, loaded, kind, counted).await?.map_err(Failure::lasting),
         };
         let ended = match &prepared {
             Ok(Prepared::Call(_) | Prepared::Http(_)) => None,
@@ -198,6 +226,23 @@ impl Executor {
             (Some(ended), prepared) => self.note(job, loaded, place, ended, prepared.ok()).await,
             (None, Err(_)) => Ok(false),
         }
+    }
+
+    /// Renders a step; counted before it is, and alone if this run may have ended its process before.
+    async fn render(
+        &self,
+        job: &Job,
+        loaded: &Loaded,
+        kind: Kind<'_>,
+        counted: bool,
+    ) -> Result<Result<Prepared, String>, Error> {
+        let is_suspect = !counted && loaded.run.renders > 0;
+        let _alone = if is_suspect { Some(self.rendering.write().await) } else { None };
+        if !counted {
+            job.write(&loaded.run.id, writes::count_render).await?;
+        }
+        let _beside = if is_suspect { None } else { Some(self.rendering.read().await) };
+        Ok(prepare(kind, &loaded.scope(job), (loaded.now, job.account().timezone), &self.engine))
     }
 
     /// A call or a request: noted before it is made, and what came of it after.
@@ -215,7 +260,7 @@ impl Executor {
         let timeout = rules::timeout(node.step);
         let made = match (kind, prepared) {
             (Kind::Call(call), Prepared::Call(input)) => {
-                self.call(job, &loaded.run, (&node.step.id, call, input), timeout).await
+                self.call(job, loaded, (&node.step.id, call, input), timeout).await
             }
             (_, Prepared::Http(input)) => {
                 self.request(job, &loaded.run, (&node.step.id, input), timeout).await?

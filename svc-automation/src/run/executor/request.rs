@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chassis::Error;
+use chassis::call::AUTOMATION_DEPTH;
 use chassis::worker::Job;
 use serde_json::{Value, json};
 
@@ -27,10 +28,12 @@ impl Executor {
         let headers = input.get("headers").and_then(Value::as_object).cloned().unwrap_or_default();
         let headers =
             headers.into_iter().filter_map(|(name, value)| Some((name, value.as_str()?.to_owned())));
+        // Should it come back to us, the chain is known.
+        let depth = (AUTOMATION_DEPTH.to_owned(), run.depth.to_string());
         let outgoing = Outgoing {
             method: text("method"),
             url: text("url"),
-            headers: headers.collect(),
+            headers: headers.chain([depth]).collect(),
             body: input.get("body").map(Value::to_string).unwrap_or_default(),
             id: format!("{}:{step}", run.id),
             secrets,

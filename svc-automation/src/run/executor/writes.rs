@@ -42,6 +42,16 @@ fn stands(run: &Record, step: &StepRecord) -> bool {
     run.step == step.step || (run.step.is_empty() && step.ordinal == 0)
 }
 
+/// Counts that a step is about to be rendered, before it is: whatever that does to this process, it is known.
+pub(super) async fn count_render(tx: &mut Tx<'_>, id: &Uuid) -> Result<(), crate::Error> {
+    let account = tx.account();
+    if let Some(mut run) = store::find_locked(tx.db(), account, *id).await? {
+        run.renders += 1;
+        store::update(tx.db(), account, &run).await?;
+    }
+    Ok(())
+}
+
 /// Notes that a try begins; tells whether it may.
 pub(super) async fn begin(tx: &mut Tx<'_>, input: &Begin) -> Result<bool, crate::Error> {
     let (account, now) = (tx.account(), tx.now());
@@ -54,6 +64,7 @@ pub(super) async fn begin(tx: &mut Tx<'_>, input: &Begin) -> Result<bool, crate:
     run.step.clone_from(&input.step.step);
     run.attempts = input.step.attempts;
     run.max_attempts = input.max_attempts;
+    run.renders = 0;
     // Stays due: whoever takes this over goes on at once.
     run.next_at = Some(now);
     run.updated_at = now;
@@ -93,6 +104,7 @@ pub(super) async fn settle(tx: &mut Tx<'_>, input: &Settle) -> Result<bool, crat
         return Ok(false);
     }
     if let Some((letter, post, name)) = &input.letter {
+        tx.caused_at(run.depth.unsigned_abs());
         queue(tx, run.id, letter, (post, name)).await?;
     }
     store::put_step(tx.db(), account, run.id, &ended_step(input, now)).await?;
@@ -124,6 +136,7 @@ fn ended_step(input: &Settle, now: chrono::DateTime<chrono::Utc>) -> StepRecord 
 /// Moves the run to what comes next.
 fn advance(run: &mut Record, input: &Settle, now: chrono::DateTime<chrono::Utc>) {
     let moved = &input.moved;
+    run.renders = 0;
     run.attempts = input.step.attempts;
     run.max_attempts = input.max_attempts;
     run.failed_steps += i32::from(moved.forgiven);
@@ -132,7 +145,11 @@ fn advance(run: &mut Record, input: &Settle, now: chrono::DateTime<chrono::Utc>)
     }
     run.step.clone_from(&input.step.step);
     match &moved.next {
-        Next::Step(id) => go(run, id, now),
+        Next::Step(id) => {
+            go(run, id, now);
+            // It is rendered next, by this process.
+            run.renders = 1;
+        }
         Next::End => finish(run, final_status(run.failed_steps), now),
         Next::Later(status, at) => (run.status, run.next_at) = (*status, *at),
         Next::Fail => finish(run, Status::Failed, now),
@@ -143,6 +160,7 @@ fn advance(run: &mut Record, input: &Settle, now: chrono::DateTime<chrono::Utc>)
 pub(crate) fn go(run: &mut Record, step: &str, now: chrono::DateTime<chrono::Utc>) {
     run.status = Status::Running;
     step.clone_into(&mut run.step);
+    run.renders = 0;
     run.next_at = Some(now);
     run.updated_at = now;
 }
@@ -174,19 +192,21 @@ async fn queue(
     Ok(())
 }
 
-/// Ends a run that cannot go on for a reason that its author could not know. Never goes on.
-pub(super) async fn give_up(job: &Job, loaded: &Loaded, why: &str) -> Result<bool, Error> {
+/// Ends a run that cannot go on for a reason that its author could not know, at the step that comes next. Never goes on.
+pub(super) async fn give_up(job: &Job, loaded: &Loaded, step: &str, why: &str) -> Result<bool, Error> {
     tracing::error!(run = %loaded.run.id, why, "a run cannot go on");
-    job.write(&(loaded.run.id, why.to_owned()), abandon).await?;
+    job.write(&(loaded.run.id, step.to_owned(), why.to_owned()), abandon).await?;
     Ok(false)
 }
 
-async fn abandon(tx: &mut Tx<'_>, (run, why): &(Uuid, String)) -> Result<(), crate::Error> {
+async fn abandon(tx: &mut Tx<'_>, (run, step, why): &(Uuid, String, String)) -> Result<(), crate::Error> {
     let (account, now) = (tx.account(), tx.now());
     if let Some(mut run) = store::find_locked(tx.db(), account, *run).await?
         && !run.status.is_finished()
     {
         run.error.clone_from(why);
+        run.step.clone_from(step);
+        run.renders = 0;
         finish(&mut run, Status::Failed, now);
         store::update(tx.db(), account, &run).await?;
     }

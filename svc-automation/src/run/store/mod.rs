@@ -24,7 +24,7 @@ const KEPT: TimeDelta = TimeDelta::days(90);
 macro_rules! columns {
     () => {
         "id, flow_id, flow_version, flow_name, trigger_type, trigger_key, entity_type, entity_id, event_id, event, \
-         depth, status, step, attempts, max_attempts, actions_done, failed_steps, error, next_at, created_at, \
+         depth, status, step, attempts, renders, max_attempts, actions_done, failed_steps, error, next_at, created_at, \
          updated_at, started_at, finished_at"
     };
 }
@@ -48,6 +48,7 @@ impl FromRow<'_, PgRow> for Record {
             status: known("status", &columns.take::<String>()?, Status::named)?,
             step: columns.take()?,
             attempts: columns.take()?,
+            renders: columns.take()?,
             max_attempts: columns.take()?,
             actions_done: columns.take()?,
             failed_steps: columns.take()?,
@@ -195,7 +196,8 @@ pub(crate) async fn update(
 ) -> Result<(), Error> {
     sqlx::query(
         "update automation.run set status = $3, step = $4, attempts = $5, max_attempts = $6, actions_done = $7,
-            failed_steps = $8, error = $9, next_at = $10, updated_at = $11, started_at = $12, finished_at = $13
+            failed_steps = $8, error = $9, next_at = $10, updated_at = $11, started_at = $12, finished_at = $13,
+            renders = $14
          where account_id = $1 and id = $2",
     )
     .bind(account)
@@ -211,6 +213,7 @@ pub(crate) async fn update(
     .bind(run.updated_at)
     .bind(run.started_at)
     .bind(run.finished_at)
+    .bind(run.renders)
     .execute(connection)
     .await?;
     Ok(())

@@ -1,0 +1,96 @@
+//! What rendering the texts of one step may cost. Everything that a template makes, copies or goes through is charged
+//! here before or as it happens, so memory and time are bounded whatever the template says: there is no operation that
+//! makes more than a fixed multiple of what it was charged for.
+
+use std::cell::Cell;
+
+use minijinja::Value;
+use minijinja::value::ValueKind;
+
+/// Parts of templates that are evaluated.
+const MAX_OPERATIONS: usize = 100_000;
+/// Bytes that are made, copied or gone through.
+const MAX_WORK: usize = 32 << 20;
+/// Bytes of one value, with everything in it.
+pub(super) const MAX_VALUE: usize = 1 << 20;
+/// Bytes of one text.
+pub(super) const MAX_TEXT: usize = 256 << 10;
+/// Bytes of everything that is rendered.
+const MAX_OUTPUT: usize = 1 << 20;
+/// What a value counts for besides its text.
+pub(super) const ELEMENT: usize = 32;
+
+#[derive(Default)]
+pub(super) struct Budget {
+    operations: Cell<usize>,
+    work: Cell<usize>,
+    output: Cell<usize>,
+}
+
+impl Budget {
+    /// Charges one operation.
+    pub fn operation(&self) -> Result<(), String> {
+        let error = || format!("it takes more than {MAX_OPERATIONS} operations");
+        charge(&self.operations, 1, MAX_OPERATIONS).ok_or_else(error)
+    }
+
+    /// Charges work on that many bytes.
+    pub fn work(&self, bytes: usize) -> Result<(), String> {
+        let error = || format!("it goes through more than {} MiB", MAX_WORK >> 20);
+        charge(&self.work, bytes, MAX_WORK).ok_or_else(error)
+    }
+
+    /// Charges what is kept of a step.
+    pub fn output(&self, bytes: usize) -> Result<(), String> {
+        let error = || format!("a step renders at most {} KiB", MAX_OUTPUT >> 10);
+        charge(&self.output, bytes, MAX_OUTPUT).ok_or_else(error)
+    }
+
+    /// Charges a value that is about to be made.
+    pub fn value(&self, bytes: usize) -> Result<(), String> {
+        if bytes > MAX_VALUE {
+            return Err(too_large());
+        }
+        self.work(bytes)
+    }
+
+    /// Charges going through a value with everything in it; returns its size.
+    pub fn measure(&self, value: &Value) -> Result<usize, String> {
+        let left = weigh(value, MAX_VALUE).ok_or_else(too_large)?;
+        self.work(MAX_VALUE - left)?;
+        Ok(MAX_VALUE - left)
+    }
+}
+
+fn too_large() -> String {
+    format!("a value of more than {} KiB cannot be used here", MAX_VALUE >> 10)
+}
+
+fn charge(used: &Cell<usize>, amount: usize, most: usize) -> Option<()> {
+    let total = used.get().checked_add(amount).filter(|total| *total <= most);
+    used.set(total.unwrap_or(most));
+    total.map(|_| ())
+}
+
+/// What is left of `left` bytes after a value; stops as soon as that is nothing. Recurses as deep as the value, which is
+/// as deep as a JSON text and a template together can be.
+fn weigh(value: &Value, left: usize) -> Option<usize> {
+    let mut left = left.checked_sub(ELEMENT)?;
+    match value.kind() {
+        ValueKind::String => left = left.checked_sub(value.as_str().map_or(0, str::len))?,
+        ValueKind::Bytes => left = left.checked_sub(value.as_bytes().map_or(0, <[u8]>::len))?,
+        ValueKind::Seq | ValueKind::Iterable => {
+            for item in value.try_iter().ok()? {
+                left = weigh(&item, left)?;
+            }
+        }
+        ValueKind::Map => {
+            for key in value.try_iter().ok()? {
+                left = weigh(&key, left)?;
+                left = weigh(&value.get_item(&key).unwrap_or_default(), left)?;
+            }
+        }
+        _ => {}
+    }
+    Some(left)
+}

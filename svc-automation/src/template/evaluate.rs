@@ -1,0 +1,356 @@
+//! Evaluates templates, part by part, against a budget. The engine of `minijinja` reads the texts and has the filters; it
+//! does not run them, since it bounds how many instructions it takes and not how much one of them makes.
+
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Stmt, UnaryOpKind};
+use minijinja::{Environment, Value};
+
+use super::budget::{Budget, ELEMENT, MAX_TEXT};
+use super::{filters, operators, parse};
+
+/// How deep the parts of a template can be inside of each other: each takes room on the stack.
+const MAX_DEPTH: usize = 200;
+
+pub(super) struct Evaluator<'e> {
+    environment: &'e Environment<'static>,
+    scope: &'e Value,
+    budget: &'e Budget,
+    frames: Vec<Frame<'e>>,
+    depth: usize,
+}
+
+/// The names that one turn of a loop has, and which turn it is, of how many.
+struct Frame<'e> {
+    names: Vec<(&'e str, Value)>,
+    turn: (usize, usize),
+}
+
+impl<'e> Evaluator<'e> {
+    pub fn new(environment: &'e Environment<'static>, scope: &'e Value, budget: &'e Budget) -> Self {
+        Self { environment, scope, budget, frames: Vec::new(), depth: 0 }
+    }
+
+    /// The text of a template.
+    pub fn text(&mut self, template: &'e Stmt<'e>) -> Result<String, String> {
+        let mut out = String::new();
+        self.statement(template, &mut out)?;
+        Ok(out)
+    }
+
+    fn statements(&mut self, statements: &'e [Stmt<'e>], out: &mut String) -> Result<(), String> {
+        for statement in statements {
+            self.statement(statement, out)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, statement: &'e Stmt<'e>, out: &mut String) -> Result<(), String> {
+        self.deeper()?;
+        match statement {
+            Stmt::Template(template) => self.statements(&template.children, out)?,
+            Stmt::EmitRaw(raw) => self.emit(raw.raw, out)?,
+            Stmt::EmitExpr(emitted) => {
+                let value = self.present(&emitted.expr)?;
+                if let Some(text) = value.as_str() {
+                    self.emit(text, out)?;
+                } else {
+                    self.budget.measure(&value)?;
+                    self.emit(&value.to_string(), out)?;
+                }
+            }
+            Stmt::IfCond(condition) => {
+                let holds = self.value(&condition.expr)?.is_true();
+                self.statements(if holds { &condition.true_body } else { &condition.false_body }, out)?;
+            }
+            Stmt::ForLoop(repeated) => self.repeat(repeated, out)?,
+            _ => return Err("it has a statement that cannot be used here".to_owned()),
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn emit(&mut self, text: &str, out: &mut String) -> Result<(), String> {
+        if out.len() + text.len() > MAX_TEXT {
+            return Err(format!("makes a text of more than {} KiB", MAX_TEXT >> 10));
+        }
+        self.budget.work(text.len())?;
+        out.push_str(text);
+        Ok(())
+    }
+
+    fn repeat(&mut self, repeated: &'e ast::ForLoop<'e>, out: &mut String) -> Result<(), String> {
+        let over = self.present(&repeated.iter)?;
+        let count = over.len().unwrap_or_default();
+        self.budget.work(count.saturating_mul(ELEMENT))?;
+        let items = over.try_iter().map_err(|error| parse::explain(&error))?;
+        let mut turns: Vec<Vec<(&'e str, Value)>> = Vec::new();
+        for item in items {
+            self.budget.operation()?;
+            let mut names = Vec::new();
+            bind(&repeated.target, item, &mut names)?;
+            if let Some(condition) = &repeated.filter_expr {
+                self.frames.push(Frame { names, turn: (0, 0) });
+                let holds = self.value(condition)?.is_true();
+                let Some(frame) = self.frames.pop() else { continue };
+                if holds {
+                    turns.push(frame.names);
+                }
+            } else {
+                turns.push(names);
+            }
+        }
+        let count = turns.len();
+        for (index, names) in turns.into_iter().enumerate() {
+            self.frames.push(Frame { names, turn: (index, count) });
+            self.statements(&repeated.body, out)?;
+            self.frames.pop();
+        }
+        if count == 0 { self.statements(&repeated.else_body, out) } else { Ok(()) }
+    }
+
+    fn deeper(&mut self) -> Result<(), String> {
+        self.budget.operation()?;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            Err("its parts are too deep inside of each other".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The value of an expression, which must be there.
+    pub fn present(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
+        let value = self.value(expression)?;
+        if value.is_undefined() { Err(missing(expression)) } else { Ok(value) }
+    }
+
+    /// The value of an expression; undefined when it is not there.
+    pub fn value(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
+        self.deeper()?;
+        let value = match expression {
+            Expr::Const(constant) => constant.value.clone(),
+            Expr::Var(variable) => self.lookup(variable.id),
+            Expr::GetAttr(attribute) => {
+                let of = self.present(&attribute.expr)?;
+                of.get_attr(attribute.name).unwrap_or_default()
+            }
+            Expr::GetItem(item) => {
+                let of = self.present(&item.expr)?;
+                let key = self.present(&item.subscript_expr)?;
+                of.get_item(&key).unwrap_or_default()
+            }
+            Expr::BinOp(operation) => self.binary(operation)?,
+            Expr::UnaryOp(operation) => match operation.op {
+                UnaryOpKind::Not => Value::from(!self.value(&operation.expr)?.is_true()),
+                UnaryOpKind::Neg => operators::negate(&self.present(&operation.expr)?)?,
+            },
+            Expr::Compare(chain) => self.compare(chain)?,
+            Expr::IfExpr(choice) => self.choose(choice)?,
+            Expr::Filter(filter) => self.filter(filter)?,
+            Expr::Test(test) => self.test(test)?,
+            Expr::Slice(slice) => self.slice(slice)?,
+            Expr::Call(call) => self.call(call)?,
+            Expr::List(list) => self.list(&list.items)?,
+            Expr::Map(map) => self.map(map)?,
+        };
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn lookup(&self, name: &str) -> Value {
+        for frame in self.frames.iter().rev() {
+            if let Some((_, value)) = frame.names.iter().find(|(known, _)| *known == name) {
+                return value.clone();
+            }
+            if name == "loop" {
+                return turn(frame.turn);
+            }
+        }
+        self.scope.get_attr(name).unwrap_or_default()
+    }
+
+    fn binary(&mut self, operation: &'e ast::BinOp<'e>) -> Result<Value, String> {
+        let ast::BinOp { op, left, right } = operation;
+        if matches!(op, BinOpKind::ScAnd | BinOpKind::ScOr) {
+            let left = self.value(left)?;
+            let decided = left.is_true() == matches!(op, BinOpKind::ScOr);
+            return if decided { Ok(left) } else { self.value(right) };
+        }
+        let (left, right) = (self.present(left)?, self.present(right)?);
+        operators::binary(*op, &left, &right, self.budget)
+    }
+
+    fn compare(&mut self, chain: &'e ast::Compare<'e>) -> Result<Value, String> {
+        let mut left = self.present(&chain.expr)?;
+        for next in &chain.ops {
+            let right = self.present(&next.expr)?;
+            let op = match next.op {
+                CompareOpKind::Eq => BinOpKind::Eq,
+                CompareOpKind::Ne => BinOpKind::Ne,
+                CompareOpKind::Lt => BinOpKind::Lt,
+                CompareOpKind::Lte => BinOpKind::Lte,
+                CompareOpKind::Gt => BinOpKind::Gt,
+                CompareOpKind::Gte => BinOpKind::Gte,
+                CompareOpKind::In | CompareOpKind::NotIn => BinOpKind::In,
+            };
+            let holds = operators::binary(op, &left, &right, self.budget)?.is_true();
+            if holds == matches!(next.op, CompareOpKind::NotIn) {
+                return Ok(Value::from(false));
+            }
+            left = right;
+        }
+        Ok(Value::from(true))
+    }
+
+    fn choose(&mut self, choice: &'e ast::IfExpr<'e>) -> Result<Value, String> {
+        if self.value(&choice.test_expr)?.is_true() {
+            return self.value(&choice.true_expr);
+        }
+        choice.false_expr.as_ref().map_or_else(|| Ok(Value::from("")), |otherwise| self.value(otherwise))
+    }
+
+    fn filter(&mut self, filter: &'e ast::Filter<'e>) -> Result<Value, String> {
+        let of = filter.expr.as_ref().ok_or("a filter needs a value")?;
+        let value = self.value(of)?;
+        let absent = value.is_undefined() && !matches!(filter.name, "default" | "d");
+        if absent {
+            return Err(missing(of));
+        }
+        let arguments = self.arguments(Some(value), &filter.args)?;
+        filters::apply(self.environment, self.budget, filter.name, &arguments)
+    }
+
+    fn test(&mut self, test: &'e ast::Test<'e>) -> Result<Value, String> {
+        let value = self.value(&test.expr)?;
+        let absent =
+            value.is_undefined() && !matches!(test.name, "defined" | "undefined" | "none" | "true" | "false");
+        if absent {
+            return Err(missing(&test.expr));
+        }
+        let arguments = self.arguments(Some(value), &test.args)?;
+        filters::holds(self.environment, self.budget, test.name, &arguments).map(Value::from)
+    }
+
+    fn arguments(&mut self, first: Option<Value>, given: &'e [CallArg<'e>]) -> Result<Vec<Value>, String> {
+        let (mut arguments, mut named) = (Vec::from_iter(first), Vec::new());
+        for argument in given {
+            match argument {
+                CallArg::Pos(expression) => arguments.push(self.present(expression)?),
+                CallArg::Kwarg(name, expression) => named.push((*name, self.present(expression)?)),
+                CallArg::PosSplat(_) | CallArg::KwargSplat(_) => {
+                    return Err("arguments cannot be unpacked here".to_owned());
+                }
+            }
+        }
+        arguments.extend(filters::named(named));
+        Ok(arguments)
+    }
+
+    fn slice(&mut self, slice: &'e ast::Slice<'e>) -> Result<Value, String> {
+        let value = self.present(&slice.expr)?;
+        let mut bounds = [None; 3];
+        for (bound, expression) in bounds.iter_mut().zip([&slice.start, &slice.stop, &slice.step]) {
+            if let Some(expression) = expression {
+                let given = self.present(expression)?;
+                if !given.is_none() {
+                    *bound = Some(given.as_i64().ok_or("the ends of a part must be whole numbers")?);
+                }
+            }
+        }
+        operators::slice(&value, bounds, self.budget)
+    }
+
+    fn call(&mut self, call: &'e ast::Call<'e>) -> Result<Value, String> {
+        let arguments = self.arguments(None, &call.args)?;
+        match &call.expr {
+            Expr::Var(function) if function.id == "range" => filters::range(&arguments, self.budget),
+            Expr::Var(function) if function.id == "dict" => filters::dict(&arguments, self.budget),
+            Expr::GetAttr(method) if is_cycle(method) => {
+                let (index, _) = self.frames.last().map(|frame| frame.turn).unwrap_or_default();
+                let place = index.checked_rem(arguments.len()).unwrap_or_default();
+                arguments.get(place).cloned().ok_or_else(|| "cycle needs values".to_owned())
+            }
+            other => Err(format!("`{}` cannot be called", path(other))),
+        }
+    }
+
+    fn list(&mut self, items: &'e [Expr<'e>]) -> Result<Value, String> {
+        let mut made = Vec::with_capacity(items.len());
+        for item in items {
+            made.push(self.present(item)?);
+        }
+        let made = Value::from(made);
+        self.budget.measure(&made)?;
+        Ok(made)
+    }
+
+    fn map(&mut self, map: &'e ast::Map<'e>) -> Result<Value, String> {
+        let mut made = Vec::with_capacity(map.keys.len());
+        for (key, value) in map.keys.iter().zip(&map.values) {
+            made.push((self.present(key)?, self.present(value)?));
+        }
+        let made: Value = made.into_iter().collect();
+        self.budget.measure(&made)?;
+        Ok(made)
+    }
+}
+
+/// Whether this is `loop.cycle`.
+pub(super) fn is_cycle(method: &ast::GetAttr<'_>) -> bool {
+    method.name == "cycle" && matches!(&method.expr, Expr::Var(of) if of.id == "loop")
+}
+
+/// The names of a loop's target, with their values.
+fn bind<'e>(target: &'e Expr<'e>, item: Value, names: &mut Vec<(&'e str, Value)>) -> Result<(), String> {
+    match target {
+        Expr::Var(variable) => names.push((variable.id, item)),
+        Expr::List(list) => {
+            let items: Vec<Value> =
+                item.try_iter().map_err(|error| parse::explain(&error))?.take(list.items.len() + 1).collect();
+            if items.len() != list.items.len() {
+                return Err(format!("{} values do not fit {} names", items.len(), list.items.len()));
+            }
+            for (target, item) in list.items.iter().zip(items) {
+                bind(target, item, names)?;
+            }
+        }
+        _ => return Err("a loop needs names for its values".to_owned()),
+    }
+    Ok(())
+}
+
+/// What a template sees of the turn of its loop.
+fn turn((index, count): (usize, usize)) -> Value {
+    let left = count.saturating_sub(index);
+    let fields: [(&str, Value); 7] = [
+        ("index", (index + 1).into()),
+        ("index0", index.into()),
+        ("revindex", left.into()),
+        ("revindex0", left.saturating_sub(1).into()),
+        ("first", (index == 0).into()),
+        ("last", (left <= 1).into()),
+        ("length", count.into()),
+    ];
+    fields.into_iter().collect()
+}
+
+fn missing(expression: &Expr<'_>) -> String {
+    format!("`{}` is not there", path(expression))
+}
+
+/// An expression as its author wrote it, as far as that is a path.
+pub(super) fn path(expression: &Expr<'_>) -> String {
+    match expression {
+        Expr::Var(variable) => variable.id.to_owned(),
+        Expr::GetAttr(attribute) => format!("{}.{}", path(&attribute.expr), attribute.name),
+        Expr::GetItem(item) => match &item.subscript_expr {
+            Expr::Const(key) => format!("{}[{:?}]", path(&item.expr), key.value),
+            key => format!("{}[{}]", path(&item.expr), path(key)),
+        },
+        Expr::Filter(filter) => match &filter.expr {
+            Some(of) => format!("{}|{}", path(of), filter.name),
+            None => filter.name.to_owned(),
+        },
+        Expr::Call(call) => format!("{}()", path(&call.expr)),
+        _ => "…".to_owned(),
+    }
+}

@@ -1,0 +1,196 @@
+//! Operators on values. Each is charged for what it makes before it makes it.
+
+use minijinja::Value;
+use minijinja::machinery::ast::BinOpKind;
+use minijinja::value::ValueKind;
+
+use super::budget::{Budget, ELEMENT};
+
+/// The value of `left op right` for everything but `and` and `or`. Both are there.
+pub(super) fn binary(op: BinOpKind, left: &Value, right: &Value, budget: &Budget) -> Result<Value, String> {
+    match op {
+        BinOpKind::Eq | BinOpKind::Ne | BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
+            compare(op, left, right, budget).map(Value::from)
+        }
+        BinOpKind::In => contains(right, left, budget).map(Value::from),
+        BinOpKind::Concat => concat(left, right, budget),
+        BinOpKind::Add if is_list(left) && is_list(right) => {
+            let size = length(left).saturating_add(length(right)).saturating_mul(ELEMENT);
+            budget.value(size)?;
+            let joined: Vec<Value> = items(left)?.chain(items(right)?).collect();
+            let joined = Value::from(joined);
+            budget.measure(&joined)?;
+            Ok(joined)
+        }
+        BinOpKind::Add if left.as_str().is_some() && right.as_str().is_some() => concat(left, right, budget),
+        BinOpKind::Mul if is_repeatable(left) || is_repeatable(right) => repeat(left, right, budget),
+        _ => calculate(op, left, right),
+    }
+}
+
+pub(super) fn compare(op: BinOpKind, left: &Value, right: &Value, budget: &Budget) -> Result<bool, String> {
+    match (left.as_str(), right.as_str()) {
+        (Some(left), Some(right)) => budget.work(left.len().min(right.len()))?,
+        _ if left.as_object().is_some() && right.as_object().is_some() => {
+            budget.measure(left)?;
+            budget.measure(right)?;
+        }
+        _ => {}
+    }
+    Ok(match op {
+        BinOpKind::Eq => left == right,
+        BinOpKind::Ne => left != right,
+        BinOpKind::Lt => left < right,
+        BinOpKind::Lte => left <= right,
+        BinOpKind::Gt => left > right,
+        _ => left >= right,
+    })
+}
+
+pub(super) fn contains(container: &Value, wanted: &Value, budget: &Budget) -> Result<bool, String> {
+    if container.kind() == ValueKind::Map {
+        return Ok(container.get_item(wanted).is_ok_and(|found| !found.is_undefined()));
+    }
+    budget.measure(container)?;
+    budget.measure(wanted)?;
+    match container.as_str() {
+        Some(text) => Ok(match wanted.as_str() {
+            Some(wanted) => text.contains(wanted),
+            None => text.contains(&wanted.to_string()),
+        }),
+        None if is_list(container) => Ok(items(container)?.any(|item| item == *wanted)),
+        None => Err(format!("a {} contains nothing", container.kind())),
+    }
+}
+
+fn concat(left: &Value, right: &Value, budget: &Budget) -> Result<Value, String> {
+    let size = budget.measure(left)?.saturating_add(budget.measure(right)?);
+    budget.value(size)?;
+    Ok(Value::from(format!("{left}{right}")))
+}
+
+/// A text or a list, several times.
+fn repeat(left: &Value, right: &Value, budget: &Budget) -> Result<Value, String> {
+    let (what, times) = if is_repeatable(left) { (left, right) } else { (right, left) };
+    let times = integer(times).and_then(|times| usize::try_from(times).ok());
+    let times = times.ok_or("texts and lists can only be multiplied with whole numbers")?;
+    budget.value(budget.measure(what)?.saturating_mul(times))?;
+    Ok(match what.as_str() {
+        Some(text) => Value::from(text.repeat(times)),
+        None => {
+            let once: Vec<Value> = items(what)?.collect();
+            let all: Vec<Value> = std::iter::repeat_n(once, times).flatten().collect();
+            Value::from(all)
+        }
+    })
+}
+
+fn calculate(op: BinOpKind, left: &Value, right: &Value) -> Result<Value, String> {
+    let impossible = || format!("cannot calculate with a {} and a {}", left.kind(), right.kind());
+    let failed = || format!("cannot calculate with {left} and {right}");
+    if let (Some(a), Some(b)) = (integer(left), integer(right))
+        && !matches!(op, BinOpKind::Div)
+    {
+        let result = match op {
+            BinOpKind::Add => a.checked_add(b),
+            BinOpKind::Sub => a.checked_sub(b),
+            BinOpKind::Mul => a.checked_mul(b),
+            BinOpKind::FloorDiv => a.checked_div_euclid(b),
+            BinOpKind::Rem => a.checked_rem_euclid(b),
+            BinOpKind::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+            _ => None,
+        };
+        return result.map(whole).ok_or_else(failed);
+    }
+    let (a, b) = float(left).zip(float(right)).ok_or_else(impossible)?;
+    Ok(Value::from(match op {
+        BinOpKind::Add => a + b,
+        BinOpKind::Sub => a - b,
+        BinOpKind::Mul => a * b,
+        BinOpKind::Div => a / b,
+        BinOpKind::FloorDiv => a.div_euclid(b),
+        BinOpKind::Rem => a % b,
+        BinOpKind::Pow => a.powf(b),
+        _ => return Err(impossible()),
+    }))
+}
+
+pub(super) fn negate(value: &Value) -> Result<Value, String> {
+    let negative = match integer(value) {
+        Some(number) => number.checked_neg().map(whole),
+        None => float(value).map(|number| Value::from(-number)),
+    };
+    negative.ok_or_else(|| format!("a {} has no opposite", value.kind()))
+}
+
+/// The part from `start` to `stop`, as in Python.
+pub(super) fn slice(
+    value: &Value,
+    [start, stop, step]: [Option<i64>; 3],
+    budget: &Budget,
+) -> Result<Value, String> {
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return Err("cannot go on in steps of 0".to_owned());
+    }
+    if value.is_none() {
+        return Ok(Value::from(Vec::<Value>::new()));
+    }
+    budget.measure(value)?;
+    if let Some(text) = value.as_str() {
+        let characters: Vec<char> = text.chars().collect();
+        budget.work(characters.len() * size_of::<char>())?;
+        let part: String =
+            places(characters.len(), start, stop, step).map(|place| characters[place]).collect();
+        return Ok(Value::from(part));
+    }
+    if !is_list(value) {
+        return Err(format!("a {} has no parts", value.kind()));
+    }
+    let all: Vec<Value> = items(value)?.collect();
+    let part: Vec<Value> = places(all.len(), start, stop, step).map(|place| all[place].clone()).collect();
+    Ok(Value::from(part))
+}
+
+/// Indices below `length`.
+fn places(length: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
+    let place =
+        |index: i64| if index < 0 { index.saturating_add(length) } else { index }.clamp(lowest, highest);
+    let (first, last) = if step > 0 { (lowest, highest) } else { (highest, lowest) };
+    let (first, end) = (start.map_or(first, place), stop.map_or(last, place));
+    std::iter::successors(Some(first), move |place| place.checked_add(step))
+        .take_while(move |place| if step > 0 { *place < end } else { *place > end })
+        .filter_map(|place| usize::try_from(place).ok())
+}
+
+pub(super) fn is_list(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
+}
+
+fn is_repeatable(value: &Value) -> bool {
+    value.as_str().is_some() || is_list(value)
+}
+
+fn length(value: &Value) -> usize {
+    value.len().unwrap_or(usize::MAX)
+}
+
+fn items(value: &Value) -> Result<minijinja::value::ValueIter, String> {
+    value.try_iter().map_err(|error| super::parse::explain(&error))
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    let is_integer = value.is_integer() || value.kind() == ValueKind::Bool;
+    if is_integer { i128::try_from(value.clone()).ok() } else { None }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    let is_number = matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
+    if is_number { f64::try_from(value.clone()).ok() } else { None }
+}
+
+fn whole(number: i128) -> Value {
+    i64::try_from(number).map_or_else(|_| Value::from(number), Value::from)
+}

@@ -1,0 +1,54 @@
+//! What no flow can do to the service that runs it.
+
+use serde_json::json;
+
+use crate::support::{MAKE_CLIENT, World, outcomes};
+
+#[tokio::test]
+async fn a_template_that_would_take_all_memory_fails_its_run_and_no_other() {
+    let world = World::working().await;
+    world.apply(MAKE_CLIENT).await;
+    for (number, text) in ["{{ [0]*1000000000000 }}", "{{ (data.name * 10**6) | replace('B', 'x' * 10**6) }}"]
+        .into_iter()
+        .enumerate()
+    {
+        let flow = format!(
+            "{{name: Hungry {number}, trigger: {{custom: hungry{number}}}, steps: [
+               {{id: eat, mail: {{to: a@example.com, subject: Hi, text: \"{text}\"}}}}]}}"
+        );
+        world.apply(&flow).await;
+        let id = world.start(&format!("hungry{number}"), &json!({"name": "Bakery"})).await;
+        let run = world.until(&id, "failed").await;
+        assert!(run.error.contains("1024 KiB"), "{}", run.error);
+        assert_eq!((run.attempts, outcomes(&run)), (1, vec![("eat", "failed")]));
+    }
+    let condition = "{name: Doubtful, trigger: {custom: doubtful}, steps: [
+        {id: doubt, when: \"'x' * 10**9 == 'y'\", then: [{id: rest, wait: {for: 1d}}]}]}";
+    world.apply(condition).await;
+    let id = world.start("doubtful", &json!({})).await;
+    assert!(world.until(&id, "failed").await.error.contains("1024 KiB"));
+    let id = world.start("make.client", &json!({"name": "Bakery"})).await;
+    world.until(&id, "success").await;
+}
+
+#[tokio::test]
+async fn a_run_that_ended_its_process_twice_is_failed_and_can_be_restarted() {
+    let world = World::idle().await;
+    world.apply(MAKE_CLIENT).await;
+    let once = world.start("make.client", &json!({"name": "Once"})).await;
+    world.execute("update automation.run set renders = 1").await;
+    let twice = world.start("make.client", &json!({"name": "Twice"})).await;
+    world.execute("update automation.run set renders = 2 where renders = 0").await;
+    let _working = world.another().await;
+    world.until(&once, "success").await;
+    let run = world.until(&twice, "failed").await;
+    assert!(run.error.contains("ended twice"), "{}", run.error);
+    assert_eq!(world.count("select count(*) from automation.run where renders <> 0").await, 0);
+    let again = proto::automation::RestartRunRequest {
+        id: twice.clone(),
+        from: proto::automation::RestartFrom::FailedStep.into(),
+    };
+    world.runs().restart_run(world.caller.request(again)).await.unwrap();
+    world.until(&twice, "success").await;
+    assert_eq!(world.clients().await, 2);
+}
