@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use crate::account::AccountId;
 use crate::audit::Rows;
@@ -34,13 +35,16 @@ impl Tx<'_> {
 
 /// The depth of each of the transaction's events, in their order.
 pub(crate) async fn depths(tx: &mut Tx<'_>) -> Result<Vec<i32>, Error> {
-    let ids: Vec<String> = tx.events.entity_ids.iter().map(ToString::to_string).collect();
+    let of = |ids: &[Uuid]| ids.iter().map(ToString::to_string).collect::<Vec<String>>();
+    let (entities, origins) = (of(&tx.events.entity_ids), of(&tx.events.origins));
+    let ids = [entities.as_slice(), origins.as_slice()].concat();
     let (account, own) = (tx.account(), tx.depth);
     // Whoever calls with a key acts by himself. Behind a link there may be a program that was told of the record.
     let asked = tx.caller().is_some_and(|caller| !caller.identity.is_public());
     let known = if asked || ids.is_empty() { HashMap::new() } else { find(tx.db(), account, &ids).await? };
     let depth = |id: &String| known.get(id).copied().unwrap_or_default().max(own);
-    Ok(ids.iter().map(|id| i32::try_from(depth(id)).unwrap_or(i32::MAX)).collect())
+    let depths = entities.iter().zip(&origins).map(|(entity, origin)| depth(entity).max(depth(origin)));
+    Ok(depths.map(|depth| i32::try_from(depth).unwrap_or(i32::MAX)).collect())
 }
 
 async fn find(

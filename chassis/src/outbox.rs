@@ -70,10 +70,12 @@ pub(crate) struct Batch {
     pub ids: Vec<Uuid>,
     pub kinds: Vec<String>,
     pub data: Vec<String>,
+    /// The records that led to them; no column, see [`caused`](crate::caused).
+    pub origins: Vec<Uuid>,
 }
 
 impl Batch {
-    pub fn add(&mut self, id: Uuid, ordinal: i64, event: &Event, listeners: &[Listener]) {
+    pub fn add(&mut self, id: Uuid, ordinal: i64, (event, origin): (&Event, Uuid), listeners: &[Listener]) {
         for listener in listeners.iter().filter(|listener| listener.wants(event.kind)) {
             self.listeners.push(listener.name.clone());
             self.entity_types.push(event.entity_type.to_owned());
@@ -82,6 +84,7 @@ impl Batch {
             self.ids.push(id);
             self.kinds.push(event.kind.to_owned());
             self.data.push(event.data.clone());
+            self.origins.push(origin);
         }
     }
 

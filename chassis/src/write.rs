@@ -97,7 +97,12 @@ impl<'a> Tx<'a> {
 
     /// Records an event; it is delivered to its listeners after the commit.
     pub fn emit(&mut self, event: &Event) {
-        self.events.add(self.clock.id(), self.event_count, event, self.listeners);
+        self.emit_from(event, event.entity_id);
+    }
+
+    /// The same for an event that another record than its entity led to, such as an invoice to one about its client.
+    pub fn emit_from(&mut self, event: &Event, origin: Uuid) {
+        self.events.add(self.clock.id(), self.event_count, (event, origin), self.listeners);
         self.event_count += 1;
     }
 

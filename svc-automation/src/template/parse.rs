@@ -2,7 +2,8 @@
 //! and builds trees that are as deep as others are long (`a + a + …`), so texts with too much of that do not come to it.
 
 use minijinja::machinery::ast::{Expr, Stmt};
-use minijinja::machinery::{Token, parse, parse_expr, tokenize};
+use minijinja::machinery::{Token, WhitespaceConfig, parse, parse_expr, tokenize};
+use minijinja::syntax::SyntaxConfig;
 
 /// Words and signs inside of one pair of braces.
 const MAX_TOKENS: usize = 1000;
@@ -12,7 +13,8 @@ const MAX_NESTING: usize = 100;
 /// A text with templates in it.
 pub(super) fn template(text: &str) -> Result<Stmt<'_>, String> {
     bound(text, false)?;
-    parse(text, "template", Default::default(), Default::default()).map_err(|error| explain(&error))
+    parse(text, "template", SyntaxConfig::default(), WhitespaceConfig::default())
+        .map_err(|error| explain(&error))
 }
 
 /// An expression. The engine panics over what follows a `}}` that closes nothing, so such a text does not come to it.
@@ -26,7 +28,7 @@ pub(super) fn expression(text: &str) -> Result<Expr<'_>, String> {
 
 fn bound(text: &str, is_expression: bool) -> Result<(), String> {
     let (mut tokens, mut nesting, mut branches) = (0, 0, 0);
-    for token in tokenize(text, is_expression, Default::default(), Default::default()) {
+    for token in tokenize(text, is_expression, SyntaxConfig::default(), WhitespaceConfig::default()) {
         // What cannot be read is told by the parser.
         let Ok((token, _)) = token else { return Ok(()) };
         match token {

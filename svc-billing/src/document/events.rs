@@ -80,7 +80,8 @@ pub async fn of_client(
     let version = outbox::next_version(tx, "client", client).await?;
     let mut data = json!({"id": client, "invoice_id": invoice.id, "number": invoice.number});
     extend(&mut data, more);
-    tx.emit(&Event { kind, entity_type: "client", entity_id: client, version, data: data.to_string() });
+    let event = Event { kind, entity_type: "client", entity_id: client, version, data: data.to_string() };
+    tx.emit_from(&event, invoice.id);
     Ok(())
 }
 

@@ -54,12 +54,13 @@ async fn what_time_tells_of_a_record_is_as_deep_in_automation_as_its_making() {
         user.api.send(Method::POST, "/v1/invoices", &headers, body.to_string()).await.expect(201);
     }
     world.at("2027-03-01T12:00:00Z", &user).await;
-    let late =
-        "select depth from billing.outbox where account_id = $1 and type = 'invoice.late' order by depth";
+    let depths = "select depth from billing.outbox where account_id = $1 and type = $2 order by depth";
     let mut connection = world.database.connect().await;
-    let depths: Vec<i32> =
-        sqlx::query_scalar(late).bind(user.account.id).fetch_all(&mut connection).await.unwrap();
-    assert_eq!(depths, [0, 3]);
+    for event in ["invoice.late", "customer.payment_overdue"] {
+        let depths = sqlx::query_scalar(depths).bind(user.account.id).bind(event);
+        let depths: Vec<i32> = depths.fetch_all(&mut connection).await.unwrap();
+        assert_eq!(depths, [0, 3], "{event}");
+    }
 }
 
 #[tokio::test]
