@@ -5,6 +5,7 @@
 //! of file it is, and how it is called, is for the service's own tables.
 
 mod reading;
+mod unlisted;
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -25,9 +26,11 @@ use uuid::Uuid;
 use crate::account::AccountId;
 use crate::config::ServiceSettings;
 use crate::error::Error;
+use crate::private;
 use crate::service::chain;
 
 pub use reading::{HttpBodies, Reading};
+pub(crate) use unlisted::worker;
 
 /// For connecting to S3, for one request, and for a request with its repeats.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -151,16 +154,36 @@ impl Files {
     /// Keeps a file. It may be there already with the same content; other content for a key that is in use is a
     /// mistake of the caller's.
     pub async fn put(&self, key: &Key, content: impl Into<Bytes>) -> Result<(), Error> {
-        let (store, path, content) = (self.store()?, key.path(self.service), content.into());
-        match store.put_opts(&path, content.clone().into(), PutMode::Create.into()).await {
-            Ok(_) => Ok(()),
-            Err(object_store::Error::AlreadyExists { .. }) => match self.get(key).await? {
+        let (path, content) = (key.path(self.service), content.into());
+        match self.create(&path, content.clone()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => match self.get(key).await? {
                 Some(stored) if stored == content => Ok(()),
                 Some(_) => Err(Error::Internal(format!("the file {path} is there with another content"))),
                 // Another process is just writing it.
                 None => Err(away()),
             },
-            Err(error) => Err(unreachable(&error)),
+            Err(error) => Err(unreachable(&*error)),
+        }
+    }
+
+    /// Writes a file if there is none, and says whether it did.
+    async fn create(&self, path: &Path, content: Bytes) -> Result<bool, Failure> {
+        match &self.place {
+            Place::Bucket(store) => {
+                match store.put_opts(path, content.into(), PutMode::Create.into()).await {
+                    Ok(_) => Ok(true),
+                    Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            // Not by the store, which lets everyone read what it writes. A path has no part that a folder would not.
+            Place::Folder(folder, _) => {
+                self.open()?;
+                let parts: Vec<String> = path.parts().map(|part| part.as_ref().to_owned()).collect();
+                let folder = folder.clone();
+                tokio::task::spawn_blocking(move || create_in(folder, &parts, &content)).await?
+            }
         }
     }
 
@@ -210,8 +233,8 @@ impl Files {
         let (store, path) = (self.open().map_err(|error| chain(&*error))?, key.path(self.service));
         let content = Bytes::copy_from_slice(id.as_bytes());
         let told = |doing: &str, error: object_store::Error| format!("{doing} failed: {}", chain(&error));
-        let put = store.put_opts(&path, content.clone().into(), PutMode::Create.into()).await;
-        put.map_err(|error| told("writing", error))?;
+        let put = self.create(&path, content.clone()).await;
+        put.map_err(|error| format!("writing failed: {}", chain(&*error)))?;
         let read = match store.get(&path).await {
             Ok(found) => found.bytes().await,
             Err(error) => Err(error),
@@ -226,20 +249,33 @@ impl Files {
         self.open().map_err(|error| unreachable(&*error))
     }
 
-    fn open(&self) -> Result<Arc<dyn ObjectStore>, Box<dyn std::error::Error + Send + Sync>> {
+    fn open(&self) -> Result<Arc<dyn ObjectStore>, Failure> {
         match &self.place {
             Place::Bucket(store) => Ok(Arc::clone(store)),
             Place::Folder(folder, opened) => {
                 if let Some(store) = opened.get() {
                     return Ok(Arc::clone(store) as Arc<dyn ObjectStore>);
                 }
-                std::fs::create_dir_all(folder)?;
+                private::folder(folder)?;
+                private::close(&folder.join(self.service));
                 let store = LocalFileSystem::new_with_prefix(folder)?;
                 let store = opened.get_or_init(|| Arc::new(store.with_fsync(true)));
                 Ok(Arc::clone(store) as Arc<dyn ObjectStore>)
             }
         }
     }
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Writes a file into folders inside each other, which are made if they are not there.
+fn create_in(mut folder: PathBuf, parts: &[String], content: &[u8]) -> Result<bool, Failure> {
+    let (name, folders) = parts.split_last().ok_or("a file needs a name")?;
+    for part in folders {
+        folder.push(part);
+        private::folder(&folder)?;
+    }
+    Ok(private::create(&folder.join(name), content)?)
 }
 
 fn bucket(settings: &ServiceSettings) -> Result<Arc<dyn ObjectStore>, String> {

@@ -33,6 +33,7 @@ pub mod paging;
 pub mod pass;
 pub mod peer;
 pub mod pool;
+mod private;
 mod provisioning;
 pub mod references;
 pub mod relay;

@@ -1,8 +1,10 @@
 //! A service as a whole: what makes it up, its command line, and its life from start to stop.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
@@ -17,7 +19,7 @@ use crate::db::{self, Db};
 use crate::dead_letters;
 use crate::doctor;
 use crate::error::Error;
-use crate::files::Files;
+use crate::files::{self, Files};
 use crate::idempotency;
 use crate::mail::{self, AttachmentSource, Post};
 use crate::outgoing::Outgoing;
@@ -183,9 +185,24 @@ pub struct Runtime {
     pub audit_days: u16,
     /// The command line as a whole, for the settings of [`Service::options`].
     pub options: Arc<ArgMatches>,
+    shared: Shared,
 }
 
+/// What parts of a service have in common, one of each type.
+type Shared = Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>;
+
 impl Runtime {
+    /// The one of its type that this process has; made when it is first asked for.
+    pub fn shared<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = shared.get(&TypeId::of::<T>()).cloned().and_then(|found| found.downcast().ok());
+        found.unwrap_or_else(|| {
+            let made = make();
+            shared.insert(TypeId::of::<T>(), Arc::clone(&made) as Arc<dyn Any + Send + Sync>);
+            made
+        })
+    }
+
     /// Must be called inside the async runtime.
     pub fn new(
         name: &'static str,
@@ -226,6 +243,7 @@ impl Runtime {
             environment: settings.environment,
             audit_days,
             options,
+            shared: Shared::default(),
         })
     }
 
@@ -408,6 +426,9 @@ pub(crate) fn workers(service: Definition, runtime: &Runtime) -> Vec<Worker> {
     workers.push(mail::worker(runtime.post.clone(), (service.attachments)(runtime)));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());
+    if service.keeps_files {
+        workers.push(files::worker(runtime.files.clone()));
+    }
     let scans = (service.scans)(runtime);
     if !scans.is_empty() {
         workers.push(scan::worker(scans));

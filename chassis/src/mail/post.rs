@@ -13,6 +13,7 @@ use super::{keys, mailbox, one_line};
 use crate::account::AccountId;
 use crate::config::{Environment, ServiceSettings};
 use crate::error::Error;
+use crate::private;
 use crate::service::chain;
 
 /// For each step of the conversation with the server.
@@ -151,10 +152,12 @@ fn envelope(sender: &str, recipients: &[&String]) -> Result<Envelope, String> {
     Envelope::new(Some(address(sender)?), to).map_err(|error| error.to_string())
 }
 
-/// Under its id, so that a repeat replaces it; renamed when complete, so that nobody reads half of it.
+/// Under its id, so that a repeat replaces it; whole, so that nobody reads half of it; and for nobody else to read.
 async fn to_file(folder: &Path, id: Uuid, message: &[u8]) -> std::io::Result<()> {
-    tokio::fs::create_dir_all(folder).await?;
-    let partial = folder.join(format!("{id}.partial"));
-    tokio::fs::write(&partial, message).await?;
-    tokio::fs::rename(&partial, folder.join(format!("{id}.eml"))).await
+    let (folder, message) = (folder.to_owned(), message.to_owned());
+    let written = tokio::task::spawn_blocking(move || {
+        private::folder(&folder)?;
+        private::replace(&folder.join(format!("{id}.eml")), &message)
+    });
+    written.await?
 }

@@ -44,16 +44,21 @@ impl Intake {
         };
         let reference = record.key.clone();
         if faults.is_empty() {
+            self.db.expect_files(&self.files, context.account(), std::slice::from_ref(&key)).await?;
             self.files.put(&key, bytes).await?;
         }
         let input = UploadFileRequest { file: Some(file), data };
         let call = Call { context, input, faults };
         let answer = self.db.write_with(call, (record, self.addresses.clone()), create).await;
-        let kept = answer.as_ref().is_ok_and(|answer: &Response<UploadFileResponse>| {
-            answer.get_ref().data.as_ref().is_some_and(|file| file.id == id.to_string())
-        });
-        if !kept && let Err(error) = removal::remove(&self.files, account, &reference).await {
-            tracing::warn!(%error, key = reference, "the bytes of a refused upload could not be removed");
+        let is_other = |answer: &Response<UploadFileResponse>| {
+            answer.get_ref().data.as_ref().is_some_and(|file| file.id != id.to_string())
+        };
+        // The first of two that are the same is the one that is listed. After an error nobody knows: what is not listed
+        // is removed in the background.
+        if answer.as_ref().is_ok_and(is_other)
+            && let Err(error) = removal::remove(&self.files, account, &reference).await
+        {
+            tracing::warn!(%error, key = reference, "the bytes of a repeated upload are removed later");
         }
         answer
     }
@@ -93,6 +98,7 @@ async fn create(
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());
     let record = Record { created_at: now, ..record.clone() };
+    tx.list_files(std::slice::from_ref(&record.key)).await?;
     if store::insert(tx.db(), account, &record).await? {
         tx.count(LIST, now, 1);
         audit(tx, &record);

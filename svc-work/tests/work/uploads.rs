@@ -1,3 +1,7 @@
+use chassis::Tx;
+use chassis::files::Key;
+use chassis::testing::eventually;
+use chrono::TimeDelta;
 use futures::stream;
 use proto::work::{FileInput, UploadFileRequest};
 use serde_json::json;
@@ -77,4 +81,54 @@ async fn only_the_mesh_may_upload() {
     let refused =
         user.files().upload_file(key.request(stream::iter(vec![first("a", b"x")]))).await.unwrap_err();
     assert_eq!(problem(&refused), "insufficient_scope");
+}
+
+#[tokio::test]
+async fn a_store_that_takes_nothing_refuses_uploads_and_nothing_is_listed() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let file = user.upload("before", "", b"x").await;
+    // As a full or broken disk does, and also for root: there is a file where a folder should be.
+    let (folder, aside) = (world.files().join("work"), world.files().join("aside"));
+    std::fs::rename(&folder, &aside).unwrap();
+    std::fs::write(&folder, "in the way").unwrap();
+    let refused = user.upload_parts(vec![first("a", b"x")]).await.unwrap_err();
+    assert_eq!(problem(&refused), "unavailable");
+    world.gateway.api_with("").get(&path_of(&file.url)).await.expect(503);
+    assert_eq!(user.total("/v1/files").await, 1);
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::rename(&aside, &folder).unwrap();
+    world.gateway.api_with("").get(&path_of(&file.url)).await.expect(200);
+    user.upload("after", "", b"x").await;
+    assert_eq!((world.stored(), user.total("/v1/files").await), (2, json!(2)));
+}
+
+#[tokio::test]
+async fn bytes_that_were_never_listed_are_removed_after_a_day() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let runtime = &world.work.runtime;
+    let (db, files) = (&runtime.db, &runtime.files);
+    let listed = user.upload("listed", "", b"x").await;
+    let keys: Vec<Key> = (0..3).map(|_| Key::new(user.account.id, "uploads", world.clock.id())).collect();
+    db.expect_files(files, &user.account, &keys).await.unwrap();
+    for key in &keys[..2] {
+        files.put(key, "never listed").await.unwrap();
+    }
+    assert_eq!(world.stored(), 3);
+    world.clock.advance(TimeDelta::hours(25));
+    let _working = world.working().await;
+    eventually("they are gone", async || world.stored() == 1).await;
+    let names = vec![files.reference(&keys[0])];
+    let late = db
+        .note(&user.account, &names, async |tx: &mut Tx<'_>, names: &Vec<String>| tx.list_files(names).await);
+    assert!(late.await.is_err(), "what is removed is not listed");
+    let left: i64 = sqlx::query_scalar("select count(*) from work.file_write")
+        .fetch_one(&mut world.database.connect().await)
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+    let listed = user.get(&format!("/v1/files/{}", listed.id)).await["data"].clone();
+    let url = path_of(listed["url"].as_str().unwrap());
+    world.gateway.api_with("").get(&url).await.expect(200);
 }
