@@ -5,6 +5,7 @@
 //! process die between the server's "accepted" and the note of it, the mail goes out again, with the same `Message-ID`,
 //! by which receiving systems recognise it; otherwise everyone gets it once.
 
+pub mod automatic;
 mod compose;
 mod delivery;
 mod dkim;
@@ -167,8 +168,10 @@ impl Tx<'_> {
         }
         let (id, account, now) = (self.id(), self.account(), self.now());
         let mut stored = Stored::of(mail);
-        if self.depth() > 0 {
-            stored.mark_automatic();
+        let depth = self.depth();
+        if depth > 0 || self.caller().is_none() {
+            let marks = automatic::headers(&stored, depth);
+            stored.headers.extend(marks);
         }
         sqlx::query(
             "insert into mail (account_id, id, sender, recipients, content, reference, status, next_at, created_at)

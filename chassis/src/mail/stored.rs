@@ -72,18 +72,6 @@ impl Stored {
     }
 }
 
-/// See RFC 3834.
-const AUTO_SUBMITTED: &str = "Auto-Submitted";
-
-impl Stored {
-    /// Says that no person sent it, unless it says something of that kind already.
-    pub fn mark_automatic(&mut self) {
-        if !self.headers.iter().any(|header| header.name.eq_ignore_ascii_case(AUTO_SUBMITTED)) {
-            self.headers.push(Header { name: AUTO_SUBMITTED.to_owned(), value: "auto-generated".to_owned() });
-        }
-    }
-}
-
 fn person(mailbox: &Mailbox) -> Person {
     Person { name: mailbox.name.clone(), address: mailbox.email.to_string() }
 }
