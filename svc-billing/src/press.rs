@@ -52,6 +52,10 @@ impl Press {
             Some(kept) => kept,
             None => self.issue(account, full, &first, &issued).await?,
         };
+        if !is_told(full) {
+            // Told when it is kept: what is listed is there. Should this fail, the next who asks for the PDF tells of it.
+            self.db.note(account, &self.stored(&first, full, kept.len()), tell).await?;
+        }
         if now == issued {
             return Ok(kept);
         }
@@ -68,7 +72,7 @@ impl Press {
 
     /// The same for whoever passes it on: read from the store as it is taken, where it is kept.
     pub async fn open_pdf(&self, account: &Account, full: &Full) -> Result<Reading, Error> {
-        if full.record.is_final {
+        if full.record.is_final && is_told(full) {
             let (issued, now) = self.moments(account, full).await?;
             let first = key(account.id, full);
             let key = if now == issued { first } else { first.digest(&now.digest()) };
@@ -89,9 +93,6 @@ impl Press {
     ) -> Result<Bytes, Error> {
         let paper = issued.on(self.plain(account, full).await?);
         let made = self.renderer.render(account.id, paper.clone(), Some(paper)).await?;
-        // Told before it is kept: should the second fail, the next who asks for the PDF makes and tells it again. The
-        // other way round nobody would ever hear of it.
-        self.db.note(account, &self.stored(key, full, made.len()), tell).await?;
         self.files.put(key, made.clone()).await?;
         Ok(made)
     }
@@ -219,10 +220,15 @@ struct Stored {
     version: i64,
 }
 
+/// Notes with the document that its PDF is there, and tells of it once.
 async fn tell(tx: &mut Tx<'_>, stored: &Stored) -> Result<(), Error> {
-    let (id, now) = (tx.id(), tx.now());
+    let (account, id, now) = (tx.account(), tx.id(), tx.now());
     let [service, area, key] = &stored.place;
     let (kind, source) = stored.source;
+    tx.unaudited("whether its PDF is there is no change of a document");
+    if !store::mark_pdf(tx.db(), account, source, stored.version).await? {
+        return Ok(());
+    }
     tx.emit(&Event {
         kind: "file.stored",
         entity_type: "file",
@@ -245,6 +251,11 @@ async fn tell(tx: &mut Tx<'_>, stored: &Stored) -> Result<(), Error> {
         .to_string(),
     });
     Ok(())
+}
+
+/// Whether those who list files know of the PDF of this content.
+fn is_told(full: &Full) -> bool {
+    full.record.pdf_version == Some(full.record.content_version)
 }
 
 /// Each content of a document has a file of its own.

@@ -249,3 +249,33 @@ async fn a_pdf_that_is_kept_is_told_once_for_each_content() {
     let versions: Vec<i64> = told().await.iter().map(|(_, data)| data["version"].as_i64().unwrap()).collect();
     assert!(versions.len() == 2 && versions[0] < versions[1], "{versions:?}");
 }
+
+#[tokio::test]
+async fn a_pdf_that_could_not_be_kept_is_ready_and_told_when_it_was_made_after_all() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let client = user.client("C").await;
+    // As a full or broken disk does, and also for root: there is a file where a folder should be.
+    let occupied = world.files().join("billing");
+    std::fs::write(&occupied, "in the way").unwrap();
+    let invoice = user.invoice(&client, &[10]).await;
+    assert_eq!(invoice["pdf"]["status"], "failed", "{invoice}");
+    let pdf = invoice["pdf_url"].as_str().unwrap().split_once("/documents/").unwrap().1.to_owned();
+    let pdf = format!("/documents/{pdf}");
+    user.api.get(&pdf).await.expect(503);
+    let told = async || {
+        sqlx::query_scalar::<_, i64>(
+            "select count(*) from billing.outbox where account_id = $1 and type = 'file.stored'",
+        )
+        .bind(user.account.id)
+        .fetch_one(&mut world.database.connect().await)
+        .await
+        .unwrap()
+    };
+    assert_eq!(told().await, 0, "what is not kept is not listed");
+    std::fs::remove_file(&occupied).unwrap();
+    user.api.get(&pdf).await.expect(200);
+    assert_eq!(user.get("invoices", &invoice).await["pdf"]["status"], "ready");
+    user.api.get(&pdf).await.expect(200);
+    assert_eq!(told().await, 1);
+}

@@ -12,7 +12,7 @@ pub use read::{
 };
 pub use write::{
     Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client,
-    insert, log, mark_sent, note_pdf, note_view, raise_versions, set_project, update_content,
+    insert, log, mark_pdf, mark_sent, note_pdf, note_view, raise_versions, set_project, update_content,
     update_standing,
 };
 

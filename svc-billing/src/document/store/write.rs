@@ -308,6 +308,19 @@ pub async fn set_project(
     Ok(updated.rows_affected() > 0)
 }
 
+/// Notes of which content there is a PDF. Tells whether that is new.
+pub async fn mark_pdf(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+    version: i64,
+) -> Result<bool, Error> {
+    let sql = "update billing.document set pdf_version = $3, pdf_error = '' \
+               where account_id = $1 and id = $2 and (pdf_version is null or pdf_version < $3)";
+    let marked = sqlx::query(sql).bind(account).bind(id).bind(version).execute(connection).await?;
+    Ok(marked.rows_affected() > 0)
+}
+
 /// Notes of which content there is a PDF, or why there is none.
 pub async fn note_pdf(
     connection: &mut PgConnection,
