@@ -6,6 +6,9 @@ use crate::error::Error;
 use crate::numbering;
 use crate::write::Tx;
 
+/// What services tell only each other: a listener of everything does not hear of it, one that names it does.
+pub const INTERNAL_EVENTS: [&str; 3] = ["deal.deleted", "invoice.deleted", "quote.deleted"];
+
 /// A service that wants to hear of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
@@ -13,13 +16,14 @@ pub struct Listener {
     pub name: String,
     /// Where its gRPC is.
     pub url: String,
-    /// The events it wants; empty for all.
+    /// The events it wants; empty for all but the internal ones.
     pub types: Vec<String>,
 }
 
 impl Listener {
     pub fn wants(&self, kind: &str) -> bool {
-        self.types.is_empty() || self.types.iter().any(|wanted| wanted == kind)
+        let names = || self.types.iter().any(|wanted| wanted == kind);
+        if self.types.is_empty() { !INTERNAL_EVENTS.contains(&kind) } else { names() }
     }
 }
 
@@ -102,7 +106,9 @@ mod tests {
         let some: Listener = "billing=http://b:1;customer.updated;quote.accepted".parse().unwrap();
         assert!(some.wants("quote.accepted") && !some.wants("customer.created"));
         let all: Listener = "automation=http://a:1".parse().unwrap();
-        assert!(all.wants("anything"));
+        assert!(all.wants("anything") && !all.wants("deal.deleted"));
+        let work: Listener = "work=http://w:1;deal.deleted".parse().unwrap();
+        assert!(work.wants("deal.deleted") && !work.wants("invoice.deleted"));
         assert!("nonsense".parse::<Listener>().is_err());
     }
 }

@@ -1,8 +1,9 @@
-//! What work hears of other services: a file was stored, and is listed here from then on.
+//! What work hears of other services: a file was stored, and is listed here from then on; a record was deleted, and what
+//! is about it here is no longer.
 
 use chassis::files::Key;
 use chassis::heard::Told;
-use chassis::{AccountId, Call, Db, Tx, heard};
+use chassis::{AccountId, Call, Db, Tx, heard, id};
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Fault};
 use proto::{At, Faults};
@@ -12,8 +13,12 @@ use uuid::Uuid;
 
 use crate::Error;
 use crate::file::{self, LIST, Record, Source, store};
+use crate::{note, project, task};
 
 const FILE_STORED: &str = "file.stored";
+const DEAL_DELETED: &str = "deal.deleted";
+const INVOICE_DELETED: &str = "invoice.deleted";
+const QUOTE_DELETED: &str = "quote.deleted";
 
 pub struct Heard {
     pub db: Db,
@@ -54,6 +59,7 @@ impl EventListenerService for Heard {
 }
 
 /// The whole batch or nothing of it. To hear of a file twice changes nothing: it has its id, and its bytes have one row.
+/// Nor does it to hear twice that a record is gone.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
     let (account, place) = (tx.account(), At::ROOT.name("events"));
     let told = heard::read::<Stored>(tx, input, FILE_STORED, "a file");
@@ -62,11 +68,22 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
         record(told, account, &at.name("data"), &mut tx.faults)
     });
     let stored: Vec<Record> = read.collect();
+    let (deals, invoices) = (gone(input, DEAL_DELETED), gone(input, INVOICE_DELETED));
+    let quotes = gone(input, QUOTE_DELETED);
     tx.valid()?;
     for file in stored {
         keep(tx, file).await?;
     }
+    task::forget_deals(tx, &deals).await?;
+    note::forget(tx, &deals, &invoices).await?;
+    project::forget_quotes(tx, &quotes).await?;
     Ok(DeliverEventsResponse {})
+}
+
+/// The records that are no longer there.
+fn gone(input: &DeliverEventsRequest, kind: &str) -> Vec<Uuid> {
+    let told = input.events.iter().filter(|event| event.r#type == kind);
+    told.filter_map(|event| id::parse(&event.entity_id)).collect()
 }
 
 /// The file as it is listed here.

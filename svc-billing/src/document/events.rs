@@ -22,6 +22,16 @@ pub fn created(tx: &mut Tx<'_>, record: &Record) {
     }
 }
 
+/// For those who refer to it.
+pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
+    match record.kind {
+        Kind::Invoice => emit(tx, "invoice.deleted", record, json!({})),
+        Kind::Quote => emit(tx, "quote.deleted", record, json!({})),
+        // Nobody refers to one.
+        Kind::Workorder => {}
+    }
+}
+
 pub fn sent(tx: &mut Tx<'_>, record: &Record, send_type: &str, recipients: &[String]) {
     emit(tx, "sales.document_sent", record, json!({"send_type": send_type, "recipients": recipients}));
 }

@@ -24,6 +24,17 @@ pub fn changed(tx: &mut Tx<'_>, record: &Record, happened: Happened) {
     }
 }
 
+/// For those who refer to it.
+pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
+    tx.emit(&Event {
+        kind: "deal.deleted",
+        entity_type: "deal",
+        entity_id: record.id,
+        version: record.version + 1,
+        data: json!({"id": record.id}).to_string(),
+    });
+}
+
 pub fn quote_accepted(tx: &mut Tx<'_>, record: &Record, quote: &Quote) {
     let Quote { id, number, total_incl_vat, .. } = quote;
     let quote = json!({"id": id, "number": number, "total_incl_vat": total_incl_vat});

@@ -124,6 +124,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
     tx.count(LIST, record.created_at, -1);
     tx.count(list_of(record.values.status), record.created_at, -1);
     tx.removed(AUDITED, record.id);
+    events::deleted(tx, &record);
     Ok(record.into())
 }
 

@@ -3,6 +3,8 @@
 pub mod rpc;
 mod store;
 
+pub use rpc::forget;
+
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::work::{CreatedNote, Note, NoteMeta};

@@ -12,6 +12,7 @@ use proto::work::{
     ListNotesResponse, Note, NoteInput, UpdateNoteRequest, UpdateNoteResponse,
 };
 use tonic::{Request, Response, Status};
+use uuid::Uuid;
 
 use super::{About, LIST, Record, store};
 use crate::project::wanted;
@@ -128,4 +129,16 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteNoteRequest) -> Result<DeleteNote
     tx.count(LIST, created_at, -1);
     tx.removed(AUDITED, id);
     Ok(DeleteNoteResponse {})
+}
+
+/// Lets notes be about none of these deals and invoices, which are gone.
+pub async fn forget(tx: &mut Tx<'_>, deals: &[Uuid], invoices: &[Uuid]) -> Result<(), Error> {
+    if deals.is_empty() && invoices.is_empty() {
+        return Ok(());
+    }
+    let (account, now) = (tx.account(), tx.now());
+    for record in store::forget(tx.db(), account, (deals, invoices), now).await? {
+        tx.changed(AUDITED, record.id, &Note::from(record));
+    }
+    Ok(())
 }

@@ -92,6 +92,23 @@ pub async fn update(
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(body).bind(now).fetch_optional(connection).await?)
 }
 
+/// Lets notes be about none of these; returns them as they are then.
+pub async fn forget(
+    connection: &mut PgConnection,
+    account: AccountId,
+    (deals, invoices): (&[Uuid], &[Uuid]),
+    now: DateTime<Utc>,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "update work.note set deal_id = case when deal_id = any($2) then null else deal_id end, \
+         invoice_id = case when invoice_id = any($3) then null else invoice_id end, updated_at = $4 \
+         where account_id = $1 and (deal_id = any($2) or invoice_id = any($3)) returning ",
+        columns!()
+    );
+    let query = sqlx::query_as(sql).bind(account).bind(deals).bind(invoices).bind(now);
+    Ok(query.fetch_all(connection).await?)
+}
+
 /// Removes a note; returns when it was created.
 pub async fn delete(
     connection: &mut PgConnection,

@@ -7,7 +7,7 @@ pub mod rpc;
 mod rules;
 mod store;
 
-pub use operations::referred;
+pub use operations::{forget_quotes, referred};
 pub use rpc::wanted;
 pub use store::exists;
 

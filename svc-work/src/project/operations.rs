@@ -73,6 +73,18 @@ pub async fn update(
     Ok(UpdateProjectResponse { data: Some(Project::from(record)) })
 }
 
+/// Lets projects be made of none of these quotes, which are gone.
+pub async fn forget_quotes(tx: &mut Tx<'_>, quotes: &[Uuid]) -> Result<(), Error> {
+    if quotes.is_empty() {
+        return Ok(());
+    }
+    let (account, now) = (tx.account(), tx.now());
+    for record in store::forget_quotes(tx.db(), account, quotes, now).await? {
+        tx.changed("project", record.id, &Project::from(record));
+    }
+    Ok(())
+}
+
 /// The project that something else of this service names at a place of its request; a fault when there is no such one.
 pub async fn referred(tx: &mut Tx<'_>, at: &At<'_>, text: &str) -> Result<Option<Uuid>, Error> {
     let account = tx.account();

@@ -120,6 +120,21 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
+/// Lets projects be made of none of these quotes; returns them as they are then.
+pub async fn forget_quotes(
+    connection: &mut PgConnection,
+    account: AccountId,
+    quotes: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "update work.project set quote_id = null, version = version + 1, updated_at = $3 \
+         where account_id = $1 and quote_id = any($2) returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(quotes).bind(now).fetch_all(connection).await?)
+}
+
 /// Binds what insert and update have in common: $1 to $10.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,

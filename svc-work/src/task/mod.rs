@@ -4,6 +4,8 @@ pub mod rpc;
 mod rules;
 mod store;
 
+pub use rpc::forget_deals;
+
 use chassis::time::timestamp;
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use proto::work::{ChangedTask, CreatedTask, Task, TaskCategory, TaskItem, TaskMeta, TaskState, TaskStatus};

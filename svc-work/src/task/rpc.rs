@@ -13,6 +13,7 @@ use proto::work::{
     UpdateTaskResponse,
 };
 use tonic::{Request, Response, Status};
+use uuid::Uuid;
 
 use super::{About, LIST, Record, rules, store};
 use crate::refer::{CLIENT, DEAL};
@@ -173,4 +174,16 @@ async fn set_completed(tx: &mut Tx<'_>, text: &str, completed: bool) -> Result<T
 /// Keeps a task in the audit log as it is now.
 fn audit(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDITED, record.id, &Task::from(record.clone()));
+}
+
+/// Lets tasks belong to none of these deals, which are gone.
+pub async fn forget_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), Error> {
+    if deals.is_empty() {
+        return Ok(());
+    }
+    let (account, now) = (tx.account(), tx.now());
+    for record in store::forget_deals(tx.db(), account, deals, now).await? {
+        audit(tx, &record);
+    }
+    Ok(())
 }

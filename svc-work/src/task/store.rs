@@ -137,6 +137,20 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
+/// Lets tasks belong to none of these deals; returns them as they are then.
+pub async fn forget_deals(
+    connection: &mut PgConnection,
+    account: AccountId,
+    deals: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!(
+        "update work.task set deal_id = null, updated_at = $3 where account_id = $1 and deal_id = any($2) returning ",
+        columns!("notes")
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(deals).bind(now).fetch_all(connection).await?)
+}
+
 /// Completes a task or opens it again; one that is so already keeps its times. Returns it as it is then.
 pub async fn set_completed(
     connection: &mut PgConnection,

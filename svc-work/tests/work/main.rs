@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
 
 mod conversion;
+mod deleted;
 mod downloads;
 mod events;
 mod files;

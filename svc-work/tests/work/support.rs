@@ -117,7 +117,7 @@ impl World {
     /// A second billing, which tells work of the files that it stores.
     pub async fn telling_billing(&mut self) {
         let relations = format!("relations={}", self.others[0].url());
-        let listener = format!("work={};file.stored", self.work.url());
+        let listener = format!("work={};file.stored;invoice.deleted;quote.deleted", self.work.url());
         let folder = self.files().to_str().unwrap().to_owned();
         let flags = ["--peers", &relations, "--files-dir", &folder, "--listeners", &listener];
         let flags = [&flags[..], &DEADLINE].concat();
@@ -132,6 +132,14 @@ impl World {
             [&["--rate-per-minute", "0", "--public-rate-per-minute", "0"][..], &DEADLINE].concat();
         self.gateway = TestGateway::start(&self.database, &self.clock, &peers, &gateway_flags).await;
         self.others.push(billing);
+    }
+
+    /// A second crm, which tells work of the deals that it deletes.
+    pub async fn telling_crm(&self) -> Started {
+        let relations = format!("relations={}", self.others[0].url());
+        let listener = format!("work={};deal.deleted", self.work.url());
+        let flags = ["--peers", &relations, "--listeners", &listener];
+        testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
     }
 
     /// An account of its own, with a key that may do everything here.

@@ -5,7 +5,7 @@ use proto::billing::Document;
 
 use super::family::Family;
 use super::{Known, answer};
-use crate::document::{Kind, store};
+use crate::document::{Kind, events, store};
 use crate::{Error, payment};
 
 /// Removes a draft; answers with what it was.
@@ -28,5 +28,6 @@ pub async fn delete(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document
     store::delete(tx.db(), account, record).await?;
     tx.count(kind.name(), record.created_at, -1);
     tx.removed(kind.name(), record.id);
+    events::deleted(tx, record);
     Ok(gone)
 }
