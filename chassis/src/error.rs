@@ -197,6 +197,14 @@ pub fn explain(status: &Status) -> String {
     text.chars().filter(|character| *character != '\0').take(MOST_EXPLAINED).collect()
 }
 
+/// The problem that a status tells of, if it is one of the contract's.
+pub fn problem_of(status: &Status) -> Option<Problem> {
+    let details = rpc::Status::decode(status.details()).ok()?.details;
+    let info = details.iter().find(|detail| detail.type_url.ends_with("/google.rpc.ErrorInfo"))?;
+    let info = rpc::ErrorInfo::decode(info.value.as_slice()).ok()?;
+    Problem::from_code(&info.reason)
+}
+
 fn any(name: &str, message: &impl Message) -> prost_types::Any {
     prost_types::Any { type_url: format!("type.googleapis.com/{name}"), value: message.encode_to_vec() }
 }

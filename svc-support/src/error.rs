@@ -14,6 +14,8 @@ pub enum Error {
     StatusInUse,
     #[error("the domain is verified by another account")]
     DomainTaken,
+    #[error("the attachment {name} has more than {max} bytes")]
+    AttachmentTooLarge { name: String, max: usize },
     #[error(transparent)]
     Chassis(#[from] chassis::Error),
 }
@@ -47,6 +49,10 @@ impl From<Error> for chassis::Error {
             Error::DomainTaken => {
                 let detail = "Another account has verified this domain. It has to give it up first.";
                 Self::problem(Problem::KeyTaken, detail)
+            }
+            Error::AttachmentTooLarge { name, max } => {
+                let detail = format!("An attachment can have {max} bytes at most; {name:?} has more.");
+                Self::problem(Problem::TooLarge, detail)
             }
             Error::Chassis(error) => error,
         }

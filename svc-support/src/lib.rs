@@ -14,6 +14,8 @@ pub mod smtp;
 mod status;
 mod ticket;
 
+use std::sync::Arc;
+
 use chassis::scan::Scan;
 use chassis::server::{Stage, bind};
 use chassis::worker::Worker;
@@ -32,6 +34,8 @@ use tonic::service::RoutesBuilder;
 use crate::address::OwnDomain;
 use crate::clients::Clients;
 use crate::domain::Inspector;
+use crate::intake::bounded::Bounded;
+use crate::intake::memory::Memory;
 use crate::intake::rpc::Intake;
 use crate::message::Desk;
 use crate::settings::Settings;
@@ -64,14 +68,17 @@ impl Service for Support {
         let desk = Desk { post: runtime.post.clone(), own: own() };
         let clients = clients(runtime);
         let domains = domain::rpc::Domains { db: db(), inspector: inspector(runtime) };
-        let intake = MailIntakeServiceServer::new(intake(runtime));
+        let intake = intake(runtime);
+        let memory = Arc::clone(&intake.memory);
+        let mails = MailIntakeServiceServer::from_arc(intake);
+        let mails = mails.max_decoding_message_size(intake::MOST + AROUND_A_MAIL);
         routes
             .add_service(TicketServiceServer::new(ticket::rpc::Tickets { db: db(), clients }))
             .add_service(TicketMessageServiceServer::new(message::rpc::Messages { db: db(), desk }))
             .add_service(TicketChannelServiceServer::new(channel::rpc::Channels { db: db(), own: own() }))
             .add_service(TicketStatusServiceServer::new(status::rpc::Statuses { db: db() }))
             .add_service(EmailDomainServiceServer::new(domains))
-            .add_service(intake.max_decoding_message_size(intake::MOST + AROUND_A_MAIL));
+            .add_service(Bounded::new(mails, memory));
     }
 
     fn workers(runtime: &Runtime) -> Vec<Worker> {
@@ -113,8 +120,13 @@ fn clients(runtime: &Runtime) -> Clients {
     Clients { outgoing: runtime.outgoing() }
 }
 
-fn intake(runtime: &Runtime) -> Intake {
-    Intake::new(runtime.db.clone(), runtime.files.clone(), own_domain(runtime), clients(runtime))
+/// The one that this process has: what it bounds is bounded for mail that comes either way.
+fn intake(runtime: &Runtime) -> Arc<Intake> {
+    runtime.shared(|| {
+        let memory = Memory::new(Settings::of(runtime).mail_memory_bytes);
+        let (db, files) = (runtime.db.clone(), runtime.files.clone());
+        Arc::new(Intake::new(db, files, own_domain(runtime), clients(runtime), memory))
+    })
 }
 
 /// Where mail that comes in over SMTP is handed to.

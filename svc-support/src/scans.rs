@@ -30,10 +30,10 @@ macro_rules! silent_since {
     };
 }
 
-/// A condition on `m`, a message: it came in, and nobody has replied since. A note is no reply.
+/// A condition on `m`, a message: it came in from a person, and nobody has replied since. A note is no reply.
 macro_rules! unanswered {
     () => {
-        "m.inbound and not exists (select from support.message r \
+        "m.inbound and m.automatic <> 'program' and not exists (select from support.message r \
          where r.account_id = m.account_id and r.ticket_id = m.ticket_id and not r.inbound and not r.note \
          and (r.created_at, r.id) > (m.created_at, m.id))"
     };

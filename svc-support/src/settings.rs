@@ -18,6 +18,11 @@ pub struct Settings {
     #[arg(long, env = "MAIL_DOMAIN", default_value = "", global = true)]
     pub mail_domain: String,
 
+    /// Bytes of memory that mails take while they come in, all together; an account and an address that mail comes from
+    /// have half of it at most, and so has a mail. Beyond it, mail is to come again later
+    #[arg(long, env = "MAIL_MEMORY_BYTES", default_value_t = 128 << 20, global = true)]
+    pub mail_memory_bytes: usize,
+
     /// DNS server that domains are verified with, as address:port; unset: those of the machine
     #[arg(long, env = "DNS_SERVER", global = true)]
     pub dns_server: Option<SocketAddr>,

@@ -1,35 +1,46 @@
-//! Mail that programs write to programs: answering or even keeping it would let two of them write to each other for
-//! ever. Pure.
+//! Mail that programs write to programs, and mailing lists: it is kept, for people to see, but no program answers it. Two
+//! of them would write to each other for ever. Pure.
 
+use chassis::mail::automatic::{DEPTH_HEADER, read_depth};
 use mail_parser::{Message, MimeHeaders};
 
-/// Why a mail is not for people, if it is not. `sender` is the envelope's, when it is known.
-pub fn reason(message: &Message<'_>, sender: Option<&str>) -> Option<&'static str> {
-    let header = |name: &'static str| {
-        message.header_raw(name).map(|value| value.trim().to_ascii_lowercase()).unwrap_or_default()
-    };
-    let submitted = header("Auto-Submitted");
+use crate::message::Automatic;
+
+/// Whether a person wrote a mail, as far as it tells. `sender` is the envelope's, when it is known.
+pub fn of(message: &Message<'_>, sender: Option<&str>) -> Automatic {
+    let submitted = header(message, "Auto-Submitted");
     // The value may be followed by parameters.
     let submitted = submitted.split(';').next().unwrap_or_default().trim();
-    if sender == Some("") {
-        Some("it is a bounce: the envelope has no sender")
-    } else if !matches!(submitted, "" | "no") {
-        Some("Auto-Submitted says that a program wrote it")
-    } else if matches!(header("Precedence").as_str(), "bulk" | "junk" | "auto_reply") {
-        // Not `list`: mailboxes that a team shares are often lists, and forwarded from there.
-        Some("Precedence says that a program wrote it")
-    } else if ["X-Autoreply", "X-Autorespond"]
-        .into_iter()
-        .any(|name| !matches!(header(name).as_str(), "" | "no"))
+    let says = |name: &'static str| !matches!(header(message, name).as_str(), "" | "no");
+    // A bounce has no sender.
+    let is_bounce = sender == Some("") || header(message, "Return-Path") == "<>";
+    if is_bounce
+        || !matches!(submitted, "" | "no")
+        || matches!(header(message, "Precedence").as_str(), "bulk" | "junk" | "auto_reply")
+        || says("X-Autoreply")
+        || says("X-Autorespond")
+        || depth(message) > 0
+        || is_report(message)
     {
-        Some("it is an automatic reply")
-    } else if is_report(message) {
-        Some("it is a report on the delivery of another mail")
+        Automatic::Program
+    } else if header(message, "Precedence") == "list" || says("List-Id") {
+        // Mailboxes that a team shares are often lists, and people write to those.
+        Automatic::List
     } else {
-        None
+        Automatic::No
     }
 }
 
+/// How many events in a row led to a mail, as it says itself.
+pub fn depth(message: &Message<'_>) -> u32 {
+    read_depth(&header(message, DEPTH_HEADER))
+}
+
+fn header(message: &Message<'_>, name: &'static str) -> String {
+    message.header_raw(name).map(|value| value.trim().to_ascii_lowercase()).unwrap_or_default()
+}
+
+/// On the delivery of another mail.
 fn is_report(message: &Message<'_>) -> bool {
     message.content_type().is_some_and(|kind| {
         kind.ctype().eq_ignore_ascii_case("multipart")

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::automatic;
-use crate::message::content;
+use crate::message::{Automatic, content};
 
 /// Parts that declare what they are. Mails inside of mails are read, and forgotten, one inside the other.
 const MOST_PARTS: usize = 500;
@@ -37,14 +37,13 @@ pub struct Mail {
     pub text: String,
     pub html: String,
     pub attachments: Vec<Attached>,
-    /// Why it is not for people.
-    pub automatic: Option<&'static str>,
+    pub automatic: Automatic,
+    /// How many events in a row led to it, as it says itself.
+    pub depth: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
-    /// The same whenever the same mail is read.
-    pub id: Uuid,
     pub name: String,
     pub content_type: String,
     pub bytes: Vec<u8>,
@@ -62,7 +61,8 @@ pub fn read(raw: &[u8], sender: Option<&str>) -> Option<Mail> {
     let from_email = from_email.or_else(|| sender.and_then(address)).unwrap_or_default();
     let reply_to = message.reply_to().and_then(Address::first).and_then(|to| to.address()).and_then(address);
     let (text, html) = body(&message);
-    Some(Mail {
+    let (automatic, depth) = (automatic::of(&message, sender), automatic::depth(&message));
+    let mut mail = Mail {
         message_id: message_id(&message, &digest),
         references: references(&message),
         subject: line(message.subject().unwrap_or_default()),
@@ -74,9 +74,12 @@ pub fn read(raw: &[u8], sender: Option<&str>) -> Option<Mail> {
         delivered_to: delivered_to(&message),
         text,
         html,
-        attachments: attachments(&message, &digest),
-        automatic: automatic::reason(&message, sender),
-    })
+        attachments: Vec::new(),
+        automatic,
+        depth,
+    };
+    mail.attachments = attachments(message);
+    Some(mail)
 }
 
 /// How often a part says what it is.
@@ -170,30 +173,29 @@ fn body(message: &Message<'_>) -> (String, String) {
     content::both(&text, html.unwrap_or_default(), false)
 }
 
-fn attachments(message: &Message<'_>, digest: &[u8; 32]) -> Vec<Attached> {
-    let parts = message.attachments().filter(|part| !part.is_multipart() && !contents(part).is_empty());
-    let attached = |(index, part): (usize, &MessagePart<'_>)| Attached {
-        id: attachment_id(digest, index),
-        name: file_name(part.attachment_name().unwrap_or_default()),
-        content_type: content_type(part),
-        bytes: contents(part).to_vec(),
-    };
-    parts.enumerate().take(MOST_ATTACHMENTS).map(attached).collect()
-}
-
-fn contents<'a>(part: &'a MessagePart<'_>) -> &'a [u8] {
-    match &part.body {
-        PartType::Message(message) => message.raw_message(),
-        _ => part.contents(),
+/// The files of a mail. They leave it, so that their bytes are not there twice.
+fn attachments(mut message: Message<'_>) -> Vec<Attached> {
+    let ids = std::mem::take(&mut message.attachments);
+    let mut found = Vec::new();
+    for part in ids.into_iter().filter_map(|id| usize::try_from(id).ok()) {
+        let Some(part) = message.parts.get_mut(part) else { continue };
+        let (name, content_type) =
+            (file_name(part.attachment_name().unwrap_or_default()), content_type(part));
+        let bytes = bytes_of(std::mem::replace(&mut part.body, PartType::Multipart(Vec::new())));
+        if !bytes.is_empty() && found.len() < MOST_ATTACHMENTS {
+            found.push(Attached { name, content_type, bytes });
+        }
     }
+    found
 }
 
-/// Of what the mail is, so that a mail that is handed over again has the same files again.
-fn attachment_id(digest: &[u8; 32], index: usize) -> Uuid {
-    let mut hash = Sha256::new();
-    hash.update(digest);
-    hash.update(index.to_be_bytes());
-    uuid_of(&hash.finalize().into())
+fn bytes_of(body: PartType<'_>) -> Vec<u8> {
+    match body {
+        PartType::Text(text) | PartType::Html(text) => text.into_owned().into_bytes(),
+        PartType::Binary(bytes) | PartType::InlineBinary(bytes) => bytes.into_owned(),
+        PartType::Message(message) => message.raw_message().to_vec(),
+        PartType::Multipart(_) => Vec::new(),
+    }
 }
 
 /// A name without a path and without anything that a reader does not see.

@@ -63,15 +63,14 @@ fn everything_of_a_mail_is_read() {
     let [file] = mail.attachments.as_slice() else { panic!("{:?}", mail.attachments) };
     assert_eq!((file.name.as_str(), file.content_type.as_str()), ("passwd.png", "image/png"));
     assert_eq!(file.bytes, b"hello");
-    assert_eq!(read(&full(), None).unwrap().attachments[0].id, file.id, "the same mail, the same file");
-    assert_eq!(mail.automatic, None);
+    assert_eq!((mail.automatic, mail.depth), (Automatic::No, 0));
 }
 
 #[test]
 fn what_programs_write_is_recognised() {
     let with = |header: &str, sender: Option<&str>| {
         let mail = lines(&[header, "From: a@b.nl", "Subject: Away", "", "I am away."]);
-        read(&mail, sender).unwrap().automatic.is_some()
+        read(&mail, sender).unwrap().automatic
     };
     for header in [
         "Auto-Submitted: auto-replied",
@@ -79,15 +78,20 @@ fn what_programs_write_is_recognised() {
         "Precedence: bulk",
         "Precedence:  Auto_Reply",
         "X-Autoreply: yes",
+        "Return-Path: <>",
+        "X-Automation-Depth: 2",
         "Content-Type: multipart/report; report-type=delivery-status; boundary=x",
     ] {
-        assert!(with(header, Some("a@b.nl")), "{header}");
+        assert_eq!(with(header, Some("a@b.nl")), Automatic::Program, "{header}");
     }
-    for header in ["Auto-Submitted: no", "Precedence: normal", "Precedence: list", "X-Other: 1"] {
-        assert!(!with(header, Some("a@b.nl")), "{header}");
+    for header in ["Precedence: list", "List-Id: Team <team.b.nl>"] {
+        assert_eq!(with(header, Some("a@b.nl")), Automatic::List, "{header}");
     }
-    assert!(with("X-Other: 1", Some("")), "a bounce has no sender");
-    assert!(!with("X-Other: 1", None), "a sender that is not known is not missing");
+    for header in ["Auto-Submitted: no", "Precedence: normal", "X-Automation-Depth: none", "X-Other: 1"] {
+        assert_eq!(with(header, Some("a@b.nl")), Automatic::No, "{header}");
+    }
+    assert_eq!(with("X-Other: 1", Some("")), Automatic::Program, "a bounce has no sender");
+    assert_eq!(with("X-Other: 1", None), Automatic::No, "a sender that is not known is not missing");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::mail::Mail;
 use super::rpc::AREA;
 use crate::address::OwnDomain;
 use crate::clients::Client;
-use crate::message::{self, Attachment};
+use crate::message::{self, Attachment, Automatic};
 use crate::status::rules::OPEN;
 use crate::{Error, channel, ticket};
 
@@ -24,6 +24,8 @@ const NO_SUBJECT: &str = "(no subject)";
 pub struct Prepared {
     pub mail: Mail,
     pub attachments: Vec<Attachment>,
+    /// What the files of these are called.
+    pub files: Vec<String>,
     /// The client who wrote it, if that is known.
     pub client: Option<Client>,
     pub own: OwnDomain,
@@ -35,9 +37,6 @@ pub async fn receive(
 ) -> Result<ReceiveMailResponse, Error> {
     tx.valid()?;
     let (account, Prepared { mail, own, .. }) = (tx.account(), prepared);
-    if let Some(reason) = mail.automatic {
-        return Ok(ignored(reason));
-    }
     if mail.from_email.is_empty() {
         return Ok(ignored("it does not say whom it comes from"));
     }
@@ -48,6 +47,8 @@ pub async fn receive(
             ignored("it is one of our own")
         });
     }
+    // What a flow caused, in this account or another, goes on from where it was.
+    tx.deepen(mail.depth);
     let recipients = recipients(input, mail);
     let found = match find::ticket(tx, own, mail, &recipients).await? {
         Some(id) => ticket::store::find_locked(tx.db(), account, id).await?,
@@ -58,9 +59,10 @@ pub async fn receive(
         None => (open(tx, input, prepared, &recipients).await?, IntakeOutcome::Opened),
     };
     let message = message(tx, prepared);
-    // A ticket that was opened for this message stays new.
-    let wanted = (outcome == IntakeOutcome::Added).then_some(OPEN);
-    message::add(tx, &mut ticket, &message, wanted).await?;
+    // A ticket that was opened for this message stays new, and what a program says opens none again.
+    let opens = outcome == IntakeOutcome::Added && mail.automatic != Automatic::Program;
+    message::add(tx, &mut ticket, &message, opens.then_some(OPEN)).await?;
+    tx.list_files(&prepared.files).await?;
     for attachment in &message.attachments {
         tell_of_file(tx, &ticket, &message, attachment);
     }
@@ -122,7 +124,7 @@ async fn open(
         client_email: client_email.clone(),
         client_id: client.map(|client| client.id),
     };
-    ticket::insert(tx, values, ticket::Source::Email, channel).await
+    ticket::insert(tx, values, (ticket::Source::Email, mail.automatic), channel).await
 }
 
 fn message(tx: &Tx<'_>, prepared: &Prepared) -> message::Record {
@@ -141,6 +143,7 @@ fn message(tx: &Tx<'_>, prepared: &Prepared) -> message::Record {
         message_id: mail.message_id.clone(),
         mail_id: None,
         attachments: prepared.attachments.clone(),
+        automatic: mail.automatic,
         created_at: tx.now(),
     }
 }

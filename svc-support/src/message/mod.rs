@@ -41,7 +41,28 @@ pub struct Record {
     /// The mail in the queue that it was sent as.
     pub mail_id: Option<Uuid>,
     pub attachments: Vec<Attachment>,
+    pub automatic: Automatic,
     pub created_at: DateTime<Utc>,
+}
+
+/// Whether a person wrote a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Automatic {
+    #[default]
+    #[sqlx(rename = "")]
+    No,
+    /// It came through a mailing list: a person perhaps.
+    List,
+    /// An automatic reply, a bounce, a flow.
+    Program,
+}
+
+impl Automatic {
+    /// Whether no program answers it.
+    pub fn is_automatic(self) -> bool {
+        self != Self::No
+    }
 }
 
 /// What a message tells of a file that came with it.
@@ -57,6 +78,8 @@ impl Record {
     fn mail(&self, statuses: &HashMap<Uuid, mail::Status>) -> TicketMail {
         match self.mail_id {
             _ if self.inbound || self.note => TicketMail::None,
+            // A flow wrote it, in answer to what no person wrote.
+            None if self.automatic.is_automatic() && !self.to.is_empty() => TicketMail::Automatic,
             None => TicketMail::NoRecipient,
             Some(id) => match statuses.get(&id) {
                 Some(mail::Status::Queued) => TicketMail::Queued,

@@ -10,7 +10,7 @@ use proto::{At, Faults};
 use uuid::Uuid;
 
 use super::letter::{self, Desk};
-use super::{Record, content, store};
+use super::{Automatic, Record, content, store};
 use crate::status::rules::{WAITING, after};
 use crate::{Error, channel, status, ticket};
 
@@ -49,13 +49,35 @@ pub async fn create(
             to.extend(mail::mailbox(&ticket.values.client_name, &ticket.values.client_email));
         }
         (record.to, record.cc) = (addresses(&to), addresses(&cc));
+        let is_answered = is_answer_to_a_program(tx, &ticket, &record).await?;
         // Somebody must be addressed: a mail to copies only is for nobody.
-        if !to.is_empty() {
+        if !to.is_empty() && !is_answered {
             letter::queue(tx, desk, (&ticket, channel.as_ref()), (to, cc), &mut record).await?;
         }
     }
     add(tx, &mut ticket, &record, (!note).then_some(WAITING)).await?;
     Ok(record)
+}
+
+/// Whether a flow answers what no person wrote: that is kept, and not mailed.
+async fn is_answer_to_a_program(
+    tx: &mut Tx<'_>,
+    ticket: &ticket::Record,
+    reply: &Record,
+) -> Result<bool, Error> {
+    if !reply.automatic.is_automatic() {
+        return Ok(false);
+    }
+    let account = tx.account();
+    let latest = store::find_latest_author(tx.db(), account, ticket.id).await?;
+    let Some((author, _)) = latest.filter(|(_, automatic)| automatic.is_automatic()) else {
+        return Ok(false);
+    };
+    // A colleague may be told of it.
+    let is_theirs = |address: &String| {
+        address.eq_ignore_ascii_case(&author) || address.eq_ignore_ascii_case(&ticket.values.client_email)
+    };
+    Ok(reply.to.iter().chain(&reply.cc).any(is_theirs))
 }
 
 /// Stores a message of a ticket, moves the ticket to the status that follows from it, and tells of both.
@@ -81,7 +103,7 @@ pub async fn add(
     let from = ticket::move_to(ticket, status);
     ticket::store::update(tx.db(), account, ticket).await?;
     ticket::events::message(tx, ticket, message);
-    ticket::events::status_changed(tx, ticket, &from);
+    ticket::events::status_changed(tx, ticket, &from, message.automatic);
     ticket::audit(tx, ticket);
     audit(tx, message);
     Ok(())
@@ -135,6 +157,7 @@ fn message(
         message_id: String::new(),
         mail_id: None,
         attachments: Vec::new(),
+        automatic: if tx.depth() > 0 { Automatic::Program } else { Automatic::No },
         created_at: tx.now(),
     }
 }

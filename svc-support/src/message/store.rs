@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
-use super::Record;
+use super::{Automatic, Record};
 use crate::Error;
 
 /// How much a list shows of a very long thread: messages, and bytes of text.
@@ -16,7 +16,7 @@ const MOST_BYTES: i64 = 6 << 20;
 macro_rules! columns {
     () => {
         "id, inbound, note, body, html, author_name, author_email, author_user_id, recipients, cc, message_id, mail_id, \
-         attachments, created_at"
+         attachments, automatic, created_at"
     };
 }
 
@@ -36,6 +36,7 @@ impl FromRow<'_, PgRow> for Record {
             message_id: row.try_get("message_id")?,
             mail_id: row.try_get("mail_id")?,
             attachments: row.try_get::<Json<_>, _>("attachments")?.0,
+            automatic: row.try_get("automatic")?,
             created_at: row.try_get("created_at")?,
         })
     }
@@ -92,6 +93,17 @@ pub async fn list_thread(
     Ok(sqlx::query_scalar(sql).bind(account).bind(ticket).bind(most).fetch_all(connection).await?)
 }
 
+/// Who wrote the latest message of a ticket that came in, and whether a person did.
+pub async fn find_latest_author(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ticket: Uuid,
+) -> Result<Option<(String, Automatic)>, Error> {
+    let sql = "select author_email, automatic from support.message \
+               where account_id = $1 and ticket_id = $2 and inbound order by created_at desc, id desc limit 1";
+    Ok(sqlx::query_as(sql).bind(account).bind(ticket).fetch_optional(connection).await?)
+}
+
 /// A mail that is known.
 #[derive(Clone, Copy, Debug, sqlx::FromRow)]
 pub struct Known {
@@ -130,8 +142,8 @@ pub async fn insert(
     record: &Record,
 ) -> Result<(), Error> {
     let sql = "insert into support.message (account_id, id, ticket_id, inbound, note, body, html, author_name, \
-               author_email, author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at) \
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+               author_email, author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at, \
+               automatic) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
     sqlx::query(sql)
         .bind(account)
         .bind(record.id)
@@ -150,6 +162,7 @@ pub async fn insert(
         .bind(Json(&record.attachments))
         .bind(i32::try_from(record.body.len() + record.html.len()).unwrap_or(i32::MAX))
         .bind(record.created_at)
+        .bind(record.automatic)
         .execute(connection)
         .await?;
     Ok(())

@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chassis::call::Context;
+use chassis::error::problem_of;
 use chassis::token::Tokens;
 use chassis::{Account, AccountId, Clock, Db};
+use proto::api::Problem;
 use proto::support::ReceiveMailRequest;
 use proto::support::mail_intake_service_server::MailIntakeService;
-use tokio::sync::Semaphore;
 use tonic::{Code, Request};
 
 use crate::Error;
 use crate::address::{OwnDomain, Place};
+use crate::intake::memory::Memory;
 use crate::intake::rpc::Intake;
-use crate::{channel, domain, ticket};
+use crate::{channel, domain, intake, ticket};
 
-/// How many mails are in memory at once.
-const AT_ONCE: usize = 8;
 /// For taking a mail in.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// What the calls made here are known by.
@@ -29,8 +29,8 @@ pub struct Office {
     pub tokens: Tokens,
     pub clock: Clock,
     pub own: OwnDomain,
-    pub intake: Intake,
-    pub room: Arc<Semaphore>,
+    pub intake: Arc<Intake>,
+    pub memory: Arc<Memory>,
 }
 
 /// Somebody who is known here.
@@ -46,13 +46,20 @@ pub enum Verdict {
     Taken,
     Unreadable,
     TooLarge,
+    NoMemory,
     Later,
 }
 
 impl Office {
-    pub fn new(runtime: &chassis::Runtime, own: OwnDomain, intake: Intake) -> Self {
+    pub fn new(runtime: &chassis::Runtime, own: OwnDomain, intake: Arc<Intake>) -> Self {
         let (db, tokens, clock) = (runtime.db.clone(), runtime.tokens.clone(), runtime.clock.clone());
-        Self { db, tokens, clock, own, intake, room: Arc::new(Semaphore::new(AT_ONCE)) }
+        let memory = Arc::clone(&intake.memory);
+        Self { db, tokens, clock, own, intake, memory }
+    }
+
+    /// Bytes that a mail can have.
+    pub fn max_bytes(&self) -> usize {
+        intake::max_bytes(&self.memory)
     }
 
     /// Whom an address leads to: a ticket or an active channel, by an address of ours or of a verified domain.
@@ -84,15 +91,22 @@ impl Office {
     }
 
     /// Takes a mail in for each account that it is for, once. The verdicts are in the order of the recipients.
-    pub async fn deliver(&self, sender: &str, recipients: &[Recipient], mail: &Bytes) -> Vec<Verdict> {
-        let mut done: Vec<(AccountId, Verdict)> = Vec::new();
+    pub async fn deliver(&self, sender: &str, recipients: &[Recipient], mail: Bytes) -> Vec<Verdict> {
+        let mut accounts: Vec<AccountId> = Vec::new();
         for recipient in recipients {
-            if done.iter().all(|(account, _)| *account != recipient.account) {
-                let theirs = recipients.iter().filter(|other| other.account == recipient.account);
-                let addresses = theirs.map(|other| other.address.clone()).collect();
-                let verdict = self.deliver_to(recipient.account, sender, addresses, mail).await;
-                done.push((recipient.account, verdict));
+            if !accounts.contains(&recipient.account) {
+                accounts.push(recipient.account);
             }
+        }
+        let (mut done, mut mail) = (Vec::with_capacity(accounts.len()), Some(mail));
+        for (index, account) in accounts.iter().enumerate() {
+            let theirs = recipients.iter().filter(|recipient| recipient.account == *account);
+            let addresses = theirs.map(|recipient| recipient.address.clone()).collect();
+            // The last one gets the only copy, which ends when it has been read.
+            let is_last = index + 1 == accounts.len();
+            let copy = if is_last { mail.take() } else { mail.clone() };
+            let verdict = self.deliver_to(*account, sender, addresses, copy.unwrap_or_default()).await;
+            done.push((*account, verdict));
         }
         let verdict = |recipient: &Recipient| {
             let found = done.iter().find(|(account, _)| *account == recipient.account);
@@ -106,7 +120,7 @@ impl Office {
         account: AccountId,
         sender: &str,
         recipients: Vec<String>,
-        mail: &Bytes,
+        mail: Bytes,
     ) -> Verdict {
         let account = match self.db.account(account).await {
             Ok(Some(account)) => account,
@@ -118,7 +132,7 @@ impl Office {
             }
         };
         let message = ReceiveMailRequest {
-            message: mail.clone(),
+            message: mail,
             recipients,
             sender: if sender.is_empty() { "<>".to_owned() } else { sender.to_owned() },
             channel_id: String::new(),
@@ -127,6 +141,7 @@ impl Office {
         let taking = tokio::time::timeout(PATIENCE, self.intake.receive_mail(request));
         match taking.await {
             Ok(Ok(_)) => Verdict::Taken,
+            Ok(Err(status)) if problem_of(&status) == Some(Problem::TooLarge) => Verdict::TooLarge,
             Ok(Err(status)) if status.code() == Code::InvalidArgument => Verdict::Unreadable,
             Ok(Err(status)) => {
                 tracing::warn!(code = ?status.code(), message = status.message(), "a mail has to wait");

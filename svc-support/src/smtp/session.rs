@@ -1,7 +1,7 @@
 //! One conversation with a client.
 
 use std::io::Error;
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,17 +10,18 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::watch;
 
 use super::command::{Command, parse};
-use super::line::{Line, data, line};
+use super::line::{Data, Line, STEP, Timeouts, data, line};
 use super::office::{Office, Recipient, Verdict};
-use crate::intake;
+use crate::intake::memory::Holder;
 
 const MOST_RECIPIENTS: usize = 100;
 /// Mails, mistakes and minutes of one conversation.
 const MOST_MAILS: usize = 100;
 const MOST_MISTAKES: usize = 10;
 const PATIENCE: Duration = Duration::from_hours(1);
-/// For writing an answer.
-const PATIENCE_WITH_AN_ANSWER: Duration = Duration::from_secs(30);
+/// For writing an answer, and for memory that others have.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(2);
 
 const READY: &str = "220 ready for mail";
 const OK: &str = "250 2.0.0 ok";
@@ -28,16 +29,21 @@ const BUSY: &str = "421 4.3.2 too many conversations, come back later";
 const CLOSING: &str = "421 4.3.2 closing, come back later";
 const TOO_LARGE: &str = "552 5.3.4 the mail is too large";
 const TAKEN: &str = "250 2.0.0 taken in";
+const NO_MEMORY: &str = "452 4.3.1 too much mail is coming in, come back later";
 const LATER: &str = "451 4.3.0 cannot be taken in now, come back later";
 const UNREADABLE: &str = "554 5.6.0 the mail cannot be read";
 
 struct Session<'a, S> {
     stream: BufReader<S>,
     office: &'a Office,
+    peer: IpAddr,
+    timeouts: Timeouts,
     /// LMTP: an answer for each recipient.
     local: bool,
     greeted: bool,
     sender: Option<String>,
+    /// How large the mail will be, as far as that was said.
+    size: usize,
     recipients: Vec<Recipient>,
     mails: usize,
     mistakes: usize,
@@ -47,7 +53,7 @@ struct Session<'a, S> {
 type Goes = Result<bool, Error>;
 
 pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: S,
+    (stream, peer): (S, IpAddr),
     office: &Office,
     stop: watch::Receiver<Stage>,
     has_room: bool,
@@ -55,9 +61,12 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     let mut session = Session {
         stream: BufReader::new(stream),
         office,
+        peer,
+        timeouts: Timeouts::default(),
         local: false,
         greeted: false,
         sender: None,
+        size: 0,
         recipients: Vec::new(),
         mails: 0,
         mistakes: 0,
@@ -76,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     async fn converse(&mut self, stop: watch::Receiver<Stage>) -> Result<(), Error> {
         loop {
             let heard = tokio::select! {
-                heard = line(&mut self.stream) => heard?,
+                heard = line(&mut self.stream, self.timeouts) => heard?,
                 () = asked_to_stop(stop.clone()) => return self.say(CLOSING).await,
             };
             let goes = match heard {
@@ -122,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         if !extended {
             return self.go_on("250 hello").await;
         }
-        let size = intake::MOST;
+        let size = self.office.max_bytes();
         let answer = format!(
             "250-hello\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE {size}"
         );
@@ -140,10 +149,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             self.say(CLOSING).await?;
             return Ok(false);
         }
-        let most = u64::try_from(intake::MOST).unwrap_or(u64::MAX);
-        if size.is_some_and(|size| size > most) {
+        let size = usize::try_from(size.unwrap_or_default()).unwrap_or(usize::MAX);
+        if size > self.office.max_bytes() {
             return self.go_on(TOO_LARGE).await;
         }
+        self.size = size;
         self.sender = Some(from);
         self.go_on(OK).await
     }
@@ -173,20 +183,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let Some(sender) = self.sender.clone().filter(|_| !self.recipients.is_empty()) else {
             return self.mistake("503 5.5.1 say MAIL and RCPT first").await;
         };
-        let room = Arc::clone(&self.office.room);
-        // Held while the mail is in memory.
-        let Ok(_place) = tokio::time::timeout(PATIENCE_WITH_AN_ANSWER, room.acquire()).await else {
-            return self.go_on(LATER).await;
-        };
+        let accounts = self.recipients.iter().map(|recipient| Holder::Account(recipient.account));
+        let mut hold = self.office.memory.hold(accounts.chain([Holder::Address(self.peer)]));
+        // What was not said is taken as it comes.
+        let expected = self.size.max(STEP).min(self.office.max_bytes());
+        if !hold.wait_for(expected, MEMORY_TIMEOUT).await {
+            return self.go_on(NO_MEMORY).await;
+        }
         self.say("354 go on").await?;
-        let mail = data(&mut self.stream, intake::MOST).await?;
+        let mail = data(&mut self.stream, self.office.max_bytes(), self.timeouts, &mut hold).await?;
         self.mails += 1;
         let recipients = std::mem::take(&mut self.recipients);
         self.forget();
         let verdicts = match mail {
-            Some(mail) => self.office.deliver(&sender, &recipients, &Bytes::from(mail)).await,
-            None => vec![Verdict::TooLarge; recipients.len()],
+            Data::Mail(mail) => self.office.deliver(&sender, &recipients, Bytes::from(mail)).await,
+            Data::TooLarge => vec![Verdict::TooLarge; recipients.len()],
+            Data::NoMemory => vec![Verdict::NoMemory; recipients.len()],
         };
+        drop(hold);
         let answers = if self.local {
             verdicts.iter().map(|verdict| answer(*verdict)).collect::<Vec<_>>().join("\r\n")
         } else {
@@ -198,6 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
 
     fn forget(&mut self) {
         self.sender = None;
+        self.size = 0;
         self.recipients.clear();
     }
 
@@ -221,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             self.stream.write_all(line.as_bytes()).await?;
             self.stream.flush().await
         };
-        let said = tokio::time::timeout(PATIENCE_WITH_AN_ANSWER, saying).await;
+        let said = tokio::time::timeout(ANSWER_TIMEOUT, saying).await;
         said.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
     }
 }
@@ -231,6 +246,7 @@ fn answer(verdict: Verdict) -> &'static str {
         Verdict::Taken => TAKEN,
         Verdict::Unreadable => UNREADABLE,
         Verdict::TooLarge => TOO_LARGE,
+        Verdict::NoMemory => NO_MEMORY,
         Verdict::Later => LATER,
     }
 }

@@ -5,29 +5,36 @@ use proto::support::TicketPriority;
 use serde_json::{Value, json};
 
 use super::Record;
-use crate::message;
+use crate::message::{self, Automatic};
 use crate::status::rules::CLOSED;
 
 /// Characters of a message that an event tells.
 const EXCERPT: usize = 2000;
 
-pub fn created(tx: &mut Tx<'_>, ticket: &Record) {
-    emit(tx, "ticket.created", ticket, &[]);
+pub fn created(tx: &mut Tx<'_>, ticket: &Record, automatic: Automatic) {
+    emit(tx, "ticket.created", ticket, &[of_a_program(automatic)]);
+}
+
+/// Whether no person wrote what an event tells of: whoever answers by itself should not answer that.
+fn of_a_program(automatic: Automatic) -> (&'static str, Value) {
+    ("automatic", json!(automatic.is_automatic()))
 }
 
 /// Tells of a status that is another than before.
-pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str) {
+pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str, automatic: Automatic) {
     if ticket.status == from {
         return;
     }
-    emit(tx, "ticket.status_changed", ticket, &[("from", json!(from)), ("to", json!(ticket.status))]);
+    let automatic = of_a_program(automatic);
+    let more = [("from", json!(from)), ("to", json!(ticket.status)), automatic.clone()];
+    emit(tx, "ticket.status_changed", ticket, &more);
     if ticket.status == CLOSED {
-        emit(tx, "ticket.closed", ticket, &[]);
+        emit(tx, "ticket.closed", ticket, &[automatic]);
     }
 }
 
 pub fn message(tx: &mut Tx<'_>, ticket: &Record, message: &message::Record) {
-    let more = [("message", told(message))];
+    let more = [("message", told(message)), of_a_program(message.automatic)];
     if message.inbound {
         emit(tx, "ticket.inbound_message", ticket, &more);
     }

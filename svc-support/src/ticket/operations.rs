@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{LIST, Record, Source, Values, events, rules, store};
 use crate::Error;
 use crate::clients;
+use crate::message::Automatic;
 use crate::status::rules::{CLOSED, of_a_new_ticket};
 use crate::{channel, status};
 
@@ -18,14 +19,15 @@ pub async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &clients::Name
     tx.valid()?;
     let account = tx.account();
     let channel = channel::store::find_for(tx.db(), account, None).await?;
-    insert(tx, values, Source::Api, channel.map(|channel| channel.id)).await
+    let source = (Source::Api, Automatic::No);
+    insert(tx, values, source, channel.map(|channel| channel.id)).await
 }
 
-/// Stores a new ticket and tells of it.
+/// Stores a new ticket and tells of it: where it comes from, and whether a person wrote what it begins with.
 pub async fn insert(
     tx: &mut Tx<'_>,
     values: Values,
-    source: Source,
+    (source, automatic): (Source, Automatic),
     channel_id: Option<Uuid>,
 ) -> Result<Record, Error> {
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
@@ -50,7 +52,7 @@ pub async fn insert(
     };
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
-    events::created(tx, &record);
+    events::created(tx, &record, automatic);
     audit(tx, &record);
     Ok(record)
 }
@@ -94,7 +96,7 @@ pub async fn update(
     record.updated_at = now;
     let from = move_to(&mut record, status);
     store::update(tx.db(), account, &record).await?;
-    events::status_changed(tx, &record, &from);
+    events::status_changed(tx, &record, &from, Automatic::No);
     audit(tx, &record);
     Ok(record)
 }

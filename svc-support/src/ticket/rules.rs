@@ -61,10 +61,24 @@ pub fn patch(
     }
     named.put("subject", &given.subject, &mut values.subject);
     named.put("priority", &priority(&given.priority), &mut values.priority);
-    named.put("client_name", &given.client_name, &mut values.client_name);
-    named.put("client_email", &client_email, &mut values.client_email);
+    let mut is_another = false;
     if named.has("client_id") {
-        values.client_id = found(client, &at, faults).map(|client| client.id);
+        let client = found(client, &at, faults);
+        // Another client is written to under its own name and address.
+        if let Some(client) = client.filter(|client| current.client_id != Some(client.id)) {
+            is_another = true;
+            values.client_name.clone_from(&client.name);
+            values.client_email.clone_from(&client.email);
+        }
+        values.client_id = client.map(|client| client.id);
+    }
+    // Without a mask, nothing is not a name.
+    let is_meant = |text: &str| !(is_another && text.is_empty() && matches!(named, Named::All));
+    if is_meant(&given.client_name) {
+        named.put("client_name", &given.client_name, &mut values.client_name);
+    }
+    if is_meant(&client_email) {
+        named.put("client_email", &client_email, &mut values.client_email);
     }
     values
 }
@@ -172,6 +186,28 @@ mod tests {
         let paths = ["client_id".to_owned()];
         let values = patch(Named::Only(&paths), &given, &current, &clients::Named::Nobody, &mut faults);
         assert_eq!(values, Values { client_id: None, ..current });
+    }
+
+    #[test]
+    fn another_client_brings_its_own_name_and_address() {
+        let ticket = TicketInput { subject: "A".into(), client_name: "Bob".into(), ..TicketInput::default() };
+        let ticket = TicketInput { client_email: "bob@b.nl".into(), ..ticket };
+        let current = create(&ticket, &clients::Named::Nobody, &mut Faults::default());
+        let changed = |paths: &[&str], given: &TicketPatch| {
+            let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+            let values = patch(Named::Only(&paths), given, &current, &ann(), &mut Faults::default());
+            (values.client_name, values.client_email)
+        };
+        let none = TicketPatch::default();
+        assert_eq!(changed(&["client_id"], &none), ("Ann".into(), "ann@b.nl".into()));
+        let desk = TicketPatch { client_email: "desk@b.nl".into(), ..none };
+        assert_eq!(changed(&["client_id", "client_email"], &desk), ("Ann".into(), "desk@b.nl".into()));
+        let whole = patch(Named::All, &desk, &current, &ann(), &mut Faults::default());
+        assert_eq!((whole.client_name.as_str(), whole.client_email.as_str()), ("Ann", "desk@b.nl"));
+        let ours = Values { client_id: Some(Uuid::from_u128(1)), ..current.clone() };
+        let paths = ["client_id".to_owned()];
+        let same = patch(Named::Only(&paths), &desk, &ours, &ann(), &mut Faults::default());
+        assert_eq!(same, ours, "the same client changes nothing");
     }
 
     #[test]

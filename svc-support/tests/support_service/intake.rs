@@ -123,28 +123,52 @@ async fn a_message_opens_a_closed_ticket_again() {
 }
 
 #[tokio::test]
-async fn what_programs_write_and_what_we_wrote_is_not_kept() {
+async fn what_programs_write_is_kept_and_marked_and_opens_nothing_again() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let id = user.receive(&mail("1@x", "", "A", "Hello")).await.ticket_id;
+    user.patch(&id, json!({"status": "solved"})).await.expect(200);
+    let kept = async |id: &str, headers: &str, sender: &str| {
+        let request = ReceiveMailRequest {
+            message: mail(id, headers, "Away", "x").into_bytes().into(),
+            sender: sender.into(),
+            ..ReceiveMailRequest::default()
+        };
+        user.try_receive(request).await.unwrap()
+    };
+    let added = kept("2@x", "Auto-Submitted: auto-replied\r\nIn-Reply-To: <1@x>\r\n", "").await;
+    assert_eq!((added.outcome(), &added.ticket_id), (IntakeOutcome::Added, &id));
+    assert_eq!(user.get(&id).await["status"], "solved");
+    for (id, headers, sender) in [
+        ("3@x", "Precedence: bulk\r\n", "a@b.nl"),
+        ("4@x", "", "<>"),
+        ("5@x", "List-Id: <x.example>\r\n", "a@b.nl"),
+        ("6@x", "X-Automation-Depth: 3\r\n", "a@b.nl"),
+    ] {
+        assert_eq!(kept(id, headers, sender).await.outcome(), IntakeOutcome::Opened, "{id}");
+    }
+    let told: Vec<(bool, i32)> = sqlx::query_as(
+        "select (data::json->>'automatic')::boolean, depth from support.outbox \
+         where account_id = $1 and type = 'ticket.inbound_message' order by 2, 1",
+    )
+    .bind(user.account().id)
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap();
+    assert_eq!(told, [(false, 0), (true, 0), (true, 0), (true, 0), (true, 0), (true, 3)]);
+}
+
+#[tokio::test]
+async fn what_we_wrote_is_not_kept() {
     let world = World::new().await;
     let user = world.user().await;
     let id = user.receive(&mail("1@x", "", "A", "Hello")).await.ticket_id;
     let ours = text(&user.reply(&id, "Hello Ann").await["meta"], "message_id");
-    let ignored = async |mail: String, sender: &str| {
-        let request = ReceiveMailRequest {
-            message: mail.into_bytes().into(),
-            sender: sender.into(),
-            ..ReceiveMailRequest::default()
-        };
-        let got = user.try_receive(request).await.unwrap();
-        (got.outcome() == IntakeOutcome::Ignored && !got.reason.is_empty() && got.ticket_id.is_empty())
-            .then_some(())
-    };
-    ignored(mail("2@x", "Auto-Submitted: auto-replied\r\nIn-Reply-To: <1@x>\r\n", "Away", "x"), "")
-        .await
-        .unwrap();
-    ignored(mail("3@x", "Precedence: bulk\r\n", "News", "x"), "a@b.nl").await.unwrap();
-    ignored(mail("4@x", "", "Undeliverable", "x"), "<>").await.unwrap();
-    ignored(mail(&ours, "", "Hello", "x"), "").await.unwrap();
-    ignored("Subject: nobody\r\n\r\nx".to_owned(), "").await.unwrap();
+    for mail in [mail(&ours, "", "Hello", "x"), "Subject: nobody\r\n\r\nx".to_owned()] {
+        let got = user.receive(&mail).await;
+        assert_eq!(got.outcome(), IntakeOutcome::Ignored);
+        assert!(!got.reason.is_empty() && got.ticket_id.is_empty());
+    }
     assert_eq!(user.messages(&id).await.len(), 2);
     assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 1);
 }

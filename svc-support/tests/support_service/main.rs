@@ -10,6 +10,7 @@ mod domain_checks;
 mod domains;
 mod events;
 mod intake;
+mod loops;
 mod messages;
 mod round_trip;
 mod scans;

@@ -154,12 +154,100 @@ async fn a_mail_that_cannot_be_stored_is_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_bounce_is_accepted_and_forgotten() {
+async fn a_bounce_is_kept() {
     let world = World::new().await;
     let user = world.user().await;
     let inbound = user.inbound().await;
     world.send("", &[&inbound], &mail("1@x", "", "Undeliverable", "x")).await.unwrap();
+    assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 1);
+}
+
+/// A mail with a file of so many bytes.
+fn with_file(id: &str, bytes: usize) -> String {
+    let head = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n";
+    let line = "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4\r\n";
+    let lines = line.repeat(bytes.div_ceil(54));
+    let body = format!(
+        "--x\r\nContent-Type: text/plain\r\n\r\nSee here\r\n--x\r\nContent-Type: image/png; name=\"a.png\"\r\n\
+         Content-Transfer-Encoding: base64\r\n\r\n{lines}--x--"
+    );
+    mail(id, head, "A picture", &body)
+}
+
+#[tokio::test]
+async fn a_file_that_could_not_be_kept_is_refused_at_the_door() {
+    let world = World::with(&["--files-max-bytes", "100000"]).await;
+    let user = world.user().await;
+    let inbound = user.inbound().await;
+    let refused = world.send("a@b.nl", &[&inbound], &with_file("1@x", 100_500)).await.unwrap_err();
+    assert!(refused.contains("552"), "{refused}");
     assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 0);
+    world.send("a@b.nl", &[&inbound], &with_file("2@x", 99_000)).await.unwrap();
+    assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 1);
+}
+
+/// Begins a mail, hears what is answered to `DATA`, and goes on with some bytes if it may.
+async fn begin_mail(world: &World, to: &str, size: &str, bytes: usize) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(world.door).await.unwrap();
+    let lines = format!("EHLO x\r\nMAIL FROM:<a@b.nl>{size}\r\nRCPT TO:<{to}>\r\nDATA\r\n");
+    stream.write_all(lines.as_bytes()).await.unwrap();
+    let mut heard = String::new();
+    while !heard.contains("354 ") && !heard.contains("452 ") {
+        let mut piece = [0; 1024];
+        let read = stream.read(&mut piece).await.unwrap();
+        assert!(read > 0, "{heard}");
+        heard.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+    }
+    let line = format!("{}\r\n", "x".repeat(70));
+    stream.write_all(line.repeat(bytes / line.len()).as_bytes()).await.unwrap();
+    (stream, codes(&heard).last().unwrap().to_string())
+}
+
+#[tokio::test]
+async fn mails_on_their_way_share_the_memory_that_there_is() {
+    let world = World::with(&["--mail-memory-bytes", "800000"]).await;
+    let (one, two) = (world.user().await, world.user().await);
+    let (first, second) = (one.inbound().await, two.inbound().await);
+    // All of them come from the same address, which has half of it.
+    let (mut held, said) = begin_mail(&world, &first, " SIZE=300000", 0).await;
+    assert_eq!(said, "354");
+    // One that says how large it is waits in vain, one that does not finds out on the way.
+    let (_, said) = begin_mail(&world, &second, " SIZE=200000", 0).await;
+    assert_eq!(said, "452");
+    let (mut late, said) = begin_mail(&world, &second, "", 200_000).await;
+    assert_eq!(said, "354");
+    late.write_all(b".\r\nQUIT\r\n").await.unwrap();
+    let mut heard = String::new();
+    late.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(codes(&heard), ["452", "221"], "{heard}");
+    // Nobody has it for ever.
+    held.write_all(b"From: a@b.nl\r\n\r\nHello\r\n.\r\nQUIT\r\n").await.unwrap();
+    let mut heard = String::new();
+    held.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(codes(&heard), ["250", "221"], "{heard}");
+    world.send("a@b.nl", &[&second], &mail("1@x", "", "Bread", &"x".repeat(200_000))).await.unwrap();
+    let heard = talk(&world, &["EHLO x", "MAIL FROM:<a@b.nl> SIZE=400001", "QUIT"]).await;
+    assert!(heard.contains("SIZE 400000"), "{heard}");
+    assert_eq!(codes(&heard), ["220", "250", "552", "221"]);
+}
+
+#[tokio::test]
+async fn one_address_cannot_take_every_place_at_the_door() {
+    let world = World::new().await;
+    let mut silent = Vec::new();
+    let (mut let_in, mut refused) = (0, 0);
+    while refused == 0 {
+        let mut stream = TcpStream::connect(world.door).await.unwrap();
+        let mut code = [0; 3];
+        stream.read_exact(&mut code).await.unwrap();
+        if &code == b"220" {
+            let_in += 1
+        } else {
+            refused += 1
+        }
+        silent.push(stream);
+    }
+    assert_eq!(let_in, 32);
 }
 
 #[tokio::test]

@@ -1,0 +1,70 @@
+//! Two accounts whose flows answer each other's mail.
+
+use chassis::testing::eventually;
+use proto::support::ticket_message_service_client::TicketMessageServiceClient;
+use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
+use serde_json::json;
+
+use crate::world::{User, World, header, text};
+
+/// What a flow is told of, one deeper each time it causes something.
+async fn take_events(world: &World, user: &User) -> Vec<(String, i32)> {
+    sqlx::query_as(
+        "with taken as (delete from support.outbox where account_id = $1 returning *) \
+         select entity_id::text, depth from taken where type = 'ticket.inbound_message' order by occurred_at, id",
+    )
+    .bind(user.account().id)
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap()
+}
+
+/// Answers every message that came in, as a flow does that looks at nothing.
+async fn answer_all(world: &World, user: &User) -> usize {
+    let told = take_events(world, user).await;
+    for (ticket, depth) in &told {
+        let body = "We have got your mail".to_owned();
+        let message = TicketMessageInput { body, ..TicketMessageInput::default() };
+        let request = CreateTicketMessageRequest { id: ticket.clone(), message: Some(message) };
+        let request = user.mesh.caused_request(u32::try_from(*depth).unwrap() + 1, request);
+        TicketMessageServiceClient::new(user.channel()).create_ticket_message(request).await.unwrap();
+    }
+    told.len()
+}
+
+#[tokio::test]
+async fn two_accounts_that_answer_each_others_mail_come_to_an_end() {
+    let world = World::with(&["--mail-from", "no-reply@installation.example"]).await;
+    let (one, two) = (world.user().await, world.user().await);
+    let ticket = one.ticket(json!({"subject": "Order", "client_email": two.inbound().await})).await;
+    one.reply(&text(&ticket, "id"), "Where is it?").await;
+    let (mut handed_over, mut answered) = (0, 0);
+    loop {
+        // Everything that was sent arrives.
+        eventually("the mail arrives", async || world.sink.received().len() > handed_over).await;
+        let sent = world.sink.received();
+        for mail in &sent[handed_over..] {
+            world.send(&mail.sender, &[&mail.recipients[0]], &mail.message).await.unwrap();
+        }
+        handed_over = sent.len();
+        let now = answer_all(&world, &one).await + answer_all(&world, &two).await;
+        answered += now;
+        assert!(answered < 5, "they go on and on");
+        let waiting: i64 = sqlx::query_scalar("select count(*) from support.mail")
+            .fetch_one(&mut world.database.connect().await)
+            .await
+            .unwrap();
+        if usize::try_from(waiting).unwrap() == handed_over {
+            break;
+        }
+    }
+    // The first is answered, and that answer, which a program wrote, is answered in the account only.
+    assert_eq!((handed_over, answered), (2, 2));
+    let sent: Vec<String> = world.sink.received().into_iter().map(|mail| mail.message).collect();
+    assert_eq!(header(&sent[0], "Auto-Submitted"), None, "a person wrote it");
+    assert_eq!(header(&sent[1], "Auto-Submitted").as_deref(), Some("auto-replied"));
+    assert_eq!(header(&sent[1], "X-Automation-Depth").as_deref(), Some("1"));
+    let messages = one.messages(&text(&ticket, "id")).await;
+    let mails: Vec<&str> = messages.iter().map(|message| message["meta"]["mail"].as_str().unwrap()).collect();
+    assert_eq!(mails, ["sent", "none", "automatic"], "{messages:?}");
+}
