@@ -48,7 +48,7 @@ pub async fn receive(
         });
     }
     // What a flow caused, in this account or another, goes on from where it was.
-    tx.deepen(mail.depth);
+    tx.caused_at(mail.depth);
     let recipients = recipients(input, mail);
     let found = match find::ticket(tx, own, mail, &recipients).await? {
         Some(id) => ticket::store::find_locked(tx.db(), account, id).await?,
