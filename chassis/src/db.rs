@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
 
 use crate::account::{self, Account, AccountId};
@@ -13,15 +13,20 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::outbox::Listener;
 use crate::pool::{Connection, Pool};
+use crate::scope;
 
 pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
 /// How long a request waits for a free connection before it is told to come back.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Limits on every connection: nothing waits or runs for ever.
-const LIMITS: [(&str, &str); 3] =
-    [("statement_timeout", "10s"), ("lock_timeout", "5s"), ("idle_in_transaction_session_timeout", "15s")];
+/// Limits on every connection: nothing waits or runs for ever, nor on for somebody who has hung up.
+const LIMITS: [(&str, &str); 4] = [
+    ("statement_timeout", "10s"),
+    ("lock_timeout", "5s"),
+    ("idle_in_transaction_session_timeout", "15s"),
+    ("client_connection_check_interval", "1s"),
+];
 
 /// The pool of a service, the clock its rows are stamped with, and who listens to its events.
 #[derive(Clone)]
@@ -44,21 +49,13 @@ impl Db {
         let options = connect_options(url, schema).map_err(
             |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
         )?;
-        let options = options.options(LIMITS);
-        let pool = PgPoolOptions::new()
-            .max_connections(size)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .idle_timeout(Duration::from_mins(10))
-            // A broken connection is noticed by the statement itself; asking first would double the round trips.
-            .test_before_acquire(false)
-            .connect_lazy_with(options);
-        let pool = Pool::new(pool, size, ACQUIRE_TIMEOUT);
+        let pool = Pool::new(options.options(LIMITS), size, ACQUIRE_TIMEOUT);
         Ok(Self { pool, clock, listeners: listeners.into(), wake: Arc::default() })
     }
 
     /// A connection for reading. Writing goes through [`Db::write`](crate::write).
     pub async fn read(&self) -> Result<Connection, Error> {
-        Ok(self.pool.acquire().await?)
+        Ok(self.pool.acquire(scope::purpose()).await?)
     }
 
     /// An account with its settings, if this service was told of it.
@@ -77,6 +74,7 @@ impl Db {
     pub async fn ping(&self) -> Result<(), Error> {
         let mut connection = self.read().await?;
         sqlx::query("select 1").execute(&mut *connection).await?;
+        connection.done();
         Ok(())
     }
 

@@ -9,8 +9,15 @@ use proto::api::Problem;
 use proto::google::rpc;
 use tonic::{Code, Status};
 
+use crate::scope::Record;
+
 /// The domain of `ErrorInfo`.
 const DOMAIN: &str = "admin.api";
+/// The entry of `ErrorInfo` that says that the request may have been carried out although the answer is an error, and
+/// those that name the record it was about.
+pub const MAY_HAVE_HAPPENED: &str = "may_have_happened";
+const RECORD_KIND: &str = "record_kind";
+const RECORD_ID: &str = "record_id";
 /// Characters of a stored explanation.
 const MOST_EXPLAINED: usize = 1000;
 
@@ -33,6 +40,9 @@ pub enum Error {
     /// Someone else was faster; the transaction is run again.
     #[error("another transaction was faster")]
     Raced,
+    /// The connection was lost while a transaction was committed: it may have happened, to this record.
+    #[error("it is not known whether the transaction was committed")]
+    InDoubt(Option<Record>),
     /// Everything that should not happen.
     #[error("{0}")]
     Internal(String),
@@ -67,6 +77,15 @@ impl Error {
         matches!(self.sql_state().as_deref(), Some("55P03"))
     }
 
+    /// Whether the database could not be reached or had no room: nobody's fault, and over in a moment.
+    pub fn is_database_away(&self) -> bool {
+        match self {
+            Self::Database(error) => is_away(error),
+            Self::InDoubt(_) => true,
+            _ => false,
+        }
+    }
+
     fn sql_state(&self) -> Option<String> {
         match self {
             Self::Database(error) => error.as_database_error()?.code().map(std::borrow::Cow::into_owned),
@@ -97,6 +116,7 @@ impl From<Error> for Status {
             Error::Raced => {
                 unavailable("Too many requests change the same thing. Repeat the request in a moment.")
             }
+            Error::InDoubt(record) => in_doubt(&unavailable("The database was lost."), record),
             Error::Internal(cause) => {
                 tracing::error!(cause, "internal error");
                 internal()
@@ -105,36 +125,53 @@ impl From<Error> for Status {
     }
 }
 
-fn of_database(error: &sqlx::Error) -> Status {
-    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    let passing = match error {
+/// Whether it is the database that is away or full, and not the statement that is at fault.
+fn is_away(error: &sqlx::Error) -> bool {
+    match error {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
             true
         }
-        // Lock and statement time-outs, repeated serialisation failures, a server that is starting, stopping or full.
+        // A server that is starting, stopping or full.
         _ => matches!(
-            state.as_deref(),
-            Some(
-                "55P03"
-                    | "57014"
-                    | "40001"
-                    | "40P01"
-                    | "57P01"
-                    | "57P02"
-                    | "57P03"
-                    | "53300"
-                    | "08006"
-                    | "25P03"
-            )
+            error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
+            Some("57P01" | "57P02" | "57P03" | "53300" | "08006" | "25P03")
         ),
-    };
-    if passing {
+    }
+}
+
+fn of_database(error: &sqlx::Error) -> Status {
+    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    // Lock and statement time-outs, repeated serialisation failures.
+    let busy = matches!(state.as_deref(), Some("55P03" | "57014" | "40001" | "40P01"));
+    if busy || is_away(error) {
         tracing::warn!(error = %error, "the database is busy or away");
         unavailable("The database is busy. Repeat the request in a moment.")
     } else {
         tracing::error!(error = %error, "the database refused a statement");
         internal()
     }
+}
+
+/// Says in `data` of the error body that the request may have been carried out, and on which record.
+pub(crate) fn in_doubt(status: &Status, record: Option<Record>) -> Status {
+    let mut whole = rpc::Status::decode(status.details()).unwrap_or_default();
+    let is_info = |detail: &&mut prost_types::Any| detail.type_url.ends_with("/google.rpc.ErrorInfo");
+    let Some(detail) = whole.details.iter_mut().find(is_info) else { return status.clone() };
+    let Ok(mut info) = rpc::ErrorInfo::decode(detail.value.as_slice()) else { return status.clone() };
+    info.metadata.insert(MAY_HAVE_HAPPENED.to_owned(), "true".to_owned());
+    if let Some((kind, id)) = record {
+        info.metadata.extend([(RECORD_KIND.to_owned(), kind), (RECORD_ID.to_owned(), id)]);
+    }
+    detail.value = info.encode_to_vec();
+    with_details(status.code(), status.message(), whole.details)
+}
+
+/// Whether a service says that the request may have been carried out although it answers with an error.
+pub fn may_have_happened(status: &Status) -> bool {
+    let details = rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
+    let infos = details.iter().filter(|detail| detail.type_url.ends_with("/google.rpc.ErrorInfo"));
+    let mut infos = infos.filter_map(|detail| rpc::ErrorInfo::decode(detail.value.as_slice()).ok());
+    infos.any(|info| info.metadata.contains_key(MAY_HAVE_HAPPENED))
 }
 
 pub fn internal() -> Status {
@@ -255,6 +292,19 @@ mod tests {
         assert_eq!(text, "InvalidArgument: 1 field is not valid. /email: email must be an e-mail address.");
         let long = explain(&Status::internal("\0".repeat(10) + &"é".repeat(5000)));
         assert!(long.chars().count() == MOST_EXPLAINED && !long.contains('\0'));
+    }
+
+    #[test]
+    fn a_commit_in_doubt_says_so_and_names_the_record() {
+        let record = Some(("invoice".to_owned(), "7".to_owned()));
+        let status = Status::from(Error::InDoubt(record));
+        assert_eq!(status.code(), Code::Unavailable);
+        let details = rpc::Status::decode(status.details()).unwrap().details;
+        let info = rpc::ErrorInfo::decode(details[0].value.as_slice()).unwrap();
+        let said = |name: &str| info.metadata.get(name).map(String::as_str);
+        assert_eq!(said(MAY_HAVE_HAPPENED), Some("true"));
+        assert_eq!((said(RECORD_KIND), said(RECORD_ID)), (Some("invoice"), Some("7")));
+        assert!(details[1].type_url.ends_with("RetryInfo"), "{details:?}");
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub mod references;
 pub mod relay;
 pub mod row;
 pub mod scan;
+mod scope;
 pub mod server;
 pub mod service;
 pub mod telemetry;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,16 @@ use proto::Faults;
 use proto::api::{Access, CarriedFaults, Problem};
 use proto::policy::{RPCS, Rpc};
 use tokio::sync::Semaphore;
-use tonic::Status;
 use tonic::body::Body;
+use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::Instrument;
 
+use crate::account::AccountId;
 use crate::call::{CARRIED_FAULTS, Context, IDEMPOTENCY_KEY, REQUEST_ID};
 use crate::clock::Clock;
-use crate::error::{of_problem, unavailable};
+use crate::error::{in_doubt, of_problem, unavailable};
+use crate::scope::{self, Effect};
 use crate::telemetry;
 use crate::tls::Callers;
 use crate::token::{self, Identity, Tokens};
@@ -31,12 +33,16 @@ use crate::token::{self, Identity, Tokens};
 /// What any process with a certificate may ask.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
+/// What is left of the caller's time to tell it that the time is over.
+const ANSWER_TIME: Duration = Duration::from_millis(200);
+
 struct Shared {
     rpcs: HashMap<&'static str, &'static Rpc>,
     tokens: Tokens,
     clock: Clock,
     deadline: Duration,
     room: Arc<Semaphore>,
+    accounts: Accounts,
     callers: Option<Callers>,
 }
 
@@ -53,7 +59,8 @@ impl MeshLayer {
         callers: Option<Callers>,
     ) -> Self {
         let room = Arc::new(Semaphore::new(max_in_flight));
-        Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, room, callers }))
+        let accounts = Accounts { most: max_in_flight.div_ceil(2), calls: Arc::default() };
+        Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, room, accounts, callers }))
     }
 }
 
@@ -104,8 +111,7 @@ where
         };
         // Held until the answer is there. Not waiting for room is the point: a queue would only add delay.
         let Ok(place) = Arc::clone(&shared.room).try_acquire_owned() else {
-            metrics::counter!("shed_total").increment(1);
-            return refuse(unavailable("This service has too much to do. Repeat the request in a moment."));
+            return shed("This service has too much to do. Repeat the request in a moment.");
         };
         let context = match shared.context(rpc, request.headers()) {
             Ok(context) => context,
@@ -118,13 +124,17 @@ where
             account = %context.account_id()
         );
         telemetry::continue_trace(&span, request.headers());
-        let (name, deadline) = (rpc.path, context.deadline);
+        let (name, deadline, effect) = (rpc.path, context.deadline, Effect::default());
+        let account = context.account_id();
+        let Some(share) = shared.accounts.enter(account) else {
+            return shed("This account has too many requests in progress. Repeat the request in a moment.");
+        };
         request.extensions_mut().insert(context);
-        let answer = self.inner.call(request);
+        let answer = scope::call(account, effect.clone(), self.inner.call(request));
         let answer = async move {
             let started = Instant::now();
             let answer = tokio::time::timeout_at(deadline.into(), answer).await;
-            drop(place);
+            drop((place, share));
             let response = match answer {
                 Ok(Ok(response)) => response,
                 Ok(Err(never)) => match never {},
@@ -132,6 +142,7 @@ where
                     of_problem(Problem::Timeout, "The answer took too long.", Vec::new(), None).into_http()
                 }
             };
+            let response = tell_of_effect(response, &effect);
             measure(name, started, response.headers());
             Ok(response)
         };
@@ -139,8 +150,61 @@ where
     }
 }
 
+/// The calls in progress of each account: nobody takes all of the room.
+struct Accounts {
+    most: usize,
+    calls: Arc<Mutex<HashMap<AccountId, usize>>>,
+}
+
+/// One call in progress.
+struct Share {
+    account: AccountId,
+    calls: Arc<Mutex<HashMap<AccountId, usize>>>,
+}
+
+impl Accounts {
+    fn enter(&self, account: AccountId) -> Option<Share> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = calls.entry(account).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Share { account, calls: Arc::clone(&self.calls) })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = calls.get_mut(&self.account) {
+            *count -= 1;
+            if *count == 0 {
+                calls.remove(&self.account);
+            }
+        }
+    }
+}
+
+fn shed(detail: &str) -> Answer {
+    metrics::counter!("shed_total").increment(1);
+    refuse(unavailable(detail))
+}
+
 fn refuse(status: Status) -> Answer {
     Box::pin(std::future::ready(Ok(status.into_http())))
+}
+
+/// "Come back later" means that nothing has happened. Where something may have happened, the answer says so.
+fn tell_of_effect(response: Response<Body>, effect: &Effect) -> Response<Body> {
+    let Some(status) = Status::from_header_map(response.headers()) else { return response };
+    if !matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded) {
+        return response;
+    }
+    match effect.may_have_happened() {
+        Some(record) => in_doubt(&status, record).into_http(),
+        None => response,
+    }
 }
 
 fn measure(rpc: &'static str, started: Instant, headers: &HeaderMap) {
@@ -169,7 +233,7 @@ impl Shared {
             rpc: rpc.path,
             idempotency_key: idempotency_key(headers)?,
             carried: Arc::new(carried_faults(headers)?),
-            deadline: Instant::now() + timeout(headers).unwrap_or(self.deadline),
+            deadline: Instant::now() + timeout(headers).map_or(self.deadline, before),
             clock: self.clock.clone(),
         })
     }
@@ -207,6 +271,12 @@ fn carried_faults(headers: &HeaderMap) -> Result<Faults, Status> {
     carried.map(Faults::from).ok_or_else(|| Status::invalid_argument("x-faults-bin cannot be read"))
 }
 
+/// A little before the caller stops listening: only the service knows whether anything has happened, and it says so in
+/// its answer.
+fn before(timeout: Duration) -> Duration {
+    timeout - (timeout / 20).min(ANSWER_TIME)
+}
+
 /// The deadline that a gRPC caller sends: up to eight digits and a unit.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = text(headers, "grpc-timeout")?;
@@ -239,6 +309,18 @@ mod tests {
         for wrong in ["", "m", "10", "123456789S", "-1S", "1x"] {
             assert_eq!(timeout(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn an_account_leaves_half_of_the_room_to_the_others() {
+        let accounts = Accounts { most: 2, calls: Arc::default() };
+        let [one, other] = [1, 2].map(|id| AccountId::trust(uuid::Uuid::from_u128(id)));
+        let calls: Vec<Share> = std::iter::from_fn(|| accounts.enter(one)).collect();
+        assert_eq!(calls.len(), 2);
+        assert!(accounts.enter(other).is_some());
+        drop(calls);
+        assert!(accounts.enter(one).is_some());
+        assert!(accounts.calls.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{ConnectError, Request, Response, Status, Streaming};
 
 use crate::bytes_codec::AsBytes;
 use crate::config::PeerAddress;
@@ -155,7 +155,7 @@ async fn prepare(
     request.set_timeout(timeout);
     grpc.ready().await.map_err(|error| {
         let mut status = Status::unavailable("the service cannot be reached");
-        status.set_source(Arc::new(error));
+        status.set_source(Arc::new(ConnectError(Box::new(error))));
         status
     })?;
     Ok((grpc, request))
@@ -209,6 +209,12 @@ impl Target {
             None => Ok(endpoint.connect_lazy()),
         }
     }
+}
+
+/// Whether the call failed before it was sent, so that it has certainly had no effect.
+pub fn was_not_sent(status: &Status) -> bool {
+    let causes = std::iter::successors(std::error::Error::source(status), |cause| cause.source());
+    causes.into_iter().any(<dyn std::error::Error>::is::<ConnectError>)
 }
 
 /// Whether the call failed on its way and not in the service.

@@ -13,14 +13,13 @@ use prost::{Message, Name};
 use proto::Faults;
 use proto::api::Problem;
 use sha2::{Digest, Sha256};
-use sqlx::{PgConnection, Postgres, Transaction};
-use tokio::sync::OwnedSemaphorePermit;
+use sqlx::PgConnection;
 use tonic::{Response, Status};
 use uuid::Uuid;
 
 use crate::account::{Account, AccountId};
 use crate::audit::check::{self, Counts};
-use crate::audit::{Cause, Trail};
+use crate::audit::{self, Cause, Trail};
 use crate::call::{Call, Context, REPLAY};
 use crate::caused;
 use crate::clock::Clock;
@@ -28,6 +27,8 @@ use crate::db::Db;
 use crate::error::Error;
 use crate::idempotency::{self, Claim};
 use crate::outbox::{Batch, Event, Listener};
+use crate::pool::{CommitError, Purpose, Transaction};
+use crate::scope::{self, Record};
 use crate::totals::Totals;
 use crate::worker::Lease;
 
@@ -36,9 +37,7 @@ const ATTEMPTS: u32 = 4;
 
 /// An open write transaction of one account.
 pub struct Tx<'a> {
-    connection: Transaction<'static, Postgres>,
-    // Held as long as the connection is in use.
-    _place: OwnedSemaphorePermit,
+    connection: Transaction,
     account: &'a Account,
     cause: Cause<'a>,
     clock: &'a Clock,
@@ -131,6 +130,47 @@ impl<'a> Tx<'a> {
     pub fn file_under(&mut self, account: AccountId) {
         self.trail.file_under(account);
     }
+
+    /// Commits what the operation has done together with what goes with it, or undoes it all: when the operation has
+    /// failed, and when the request has faults. Whoever gives up before this has closed the connection.
+    async fn end<T>(
+        mut self,
+        outcome: Result<T, Error>,
+        response: Option<&[u8]>,
+        record: Option<Record>,
+    ) -> Result<T, Error> {
+        let finished = async {
+            let outcome = outcome?;
+            self.valid()?;
+            finish(&mut self, response).await?;
+            Ok(outcome)
+        };
+        match finished.await {
+            Ok(outcome) => self.commit(record).await.map(|()| outcome),
+            Err(error) => {
+                self.connection.roll_back();
+                Err(error)
+            }
+        }
+    }
+
+    async fn commit(self, record: Option<Record>) -> Result<(), Error> {
+        // What the service writes down for itself is no effect of the call that gave rise to it.
+        let effect = self.caller().map(|_| scope::effect()).unwrap_or_default();
+        effect.commits(record.clone());
+        match self.connection.commit().await {
+            Ok(()) => effect.committed(),
+            Err(CommitError::Refused(error)) => {
+                effect.refused();
+                return Err(error.into());
+            }
+            Err(CommitError::Unknown(error)) => {
+                tracing::warn!(%error, "it is not known whether a transaction was committed");
+                return Err(Error::InDoubt(record));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Db {
@@ -209,10 +249,8 @@ impl Db {
         let mut attempt = 1;
         loop {
             let mut tx = self.begin(context.account(), Cause::Call(context)).await?;
-            let outcome = match operation(&mut tx, input).await.map_err(Into::into) {
-                Ok(()) => commit(tx, stored.as_deref()).await,
-                Err(error) => Err(error),
-            };
+            let outcome = operation(&mut tx, input).await.map_err(Into::into);
+            let outcome = tx.end(outcome, stored.as_deref(), None).await;
             match outcome {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
                 outcome => return outcome,
@@ -230,10 +268,8 @@ impl Db {
         let mut attempt = 1;
         loop {
             let mut tx = self.begin(account, Cause::Note).await?;
-            let outcome = match operation(&mut tx, input).await.map_err(Into::into) {
-                Ok(outcome) => commit(tx, None).await.map(|()| outcome),
-                Err(error) => Err(error),
-            };
+            let outcome = operation(&mut tx, input).await.map_err(Into::into);
+            let outcome = tx.end(outcome, None, None).await;
             match outcome {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
                 Ok(outcome) => {
@@ -279,11 +315,12 @@ impl Db {
                 "a write for nobody: the link of a public call was not followed".into(),
             ));
         }
-        let (mut connection, place) = self.pool.begin().await?;
+        let background = matches!(cause, Cause::Worker(_)) || scope::purpose().background;
+        let purpose = Purpose { account: Some(account.id), background, writes: true };
+        let mut connection = self.pool.begin(purpose).await?;
         let counts = check::counts(&mut connection).await?;
         Ok(Tx {
             connection,
-            _place: place,
             account,
             cause,
             clock: &self.clock,
@@ -315,22 +352,31 @@ impl Db {
         let mut tx = self.begin(context.account(), Cause::Call(context)).await?;
         tx.faults = faults.clone();
         if let Some(fingerprint) = fingerprint {
-            match idempotency::claim(&mut tx.connection, context, fingerprint, tx.now).await? {
-                Claim::Ours => {}
-                Claim::Done(stored) => return replay(&stored),
-                Claim::Reused => {
+            match idempotency::claim(&mut tx.connection, context, fingerprint, tx.now).await {
+                Ok(Claim::Ours) => {}
+                Ok(Claim::Done(stored)) => {
+                    tx.connection.roll_back();
+                    return replay(&stored);
+                }
+                Ok(Claim::Reused) => {
                     let detail =
                         "This Idempotency-Key was used for another request. Use a new key for a new request.";
-                    return Err(Error::problem(Problem::IdempotencyKeyReused, detail));
+                    return tx
+                        .end(Err(Error::problem(Problem::IdempotencyKeyReused, detail)), None, None)
+                        .await;
                 }
+                Err(error) => return tx.end(Err(error), None, None).await,
             }
         }
-        let message = operation(&mut tx, input).await.map_err(Into::into)?;
-        tx.trail.answered(context.rpc, &message);
-        let record = tx.trail.first();
-        let stored = fingerprint.map(|_| idempotency::kept(context.rpc, message.encode_to_vec(), record));
-        commit(tx, stored.as_deref()).await?;
-        Ok(Response::new(message))
+        let outcome = operation(&mut tx, input).await.map_err(Into::into);
+        let (mut stored, mut record) = (None, None);
+        if let Ok(message) = &outcome {
+            tx.trail.answered(context.rpc, message);
+            let kept = || idempotency::kept(context.rpc, message.encode_to_vec(), tx.trail.first());
+            stored = fingerprint.map(|_| kept());
+            record = audit::record(context.rpc, message);
+        }
+        tx.end(outcome, stored.as_deref(), record).await.map(Response::new)
     }
 
     async fn fenced_attempt<R, T, E, F>(
@@ -345,10 +391,11 @@ impl Db {
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
         let mut tx = self.begin(account, Cause::Worker(lease.worker())).await?;
-        lease.hold(&mut tx.connection, account.id).await?;
-        let outcome = operation(&mut tx, input).await.map_err(Into::into)?;
-        commit(tx, None).await?;
-        Ok(outcome)
+        let outcome = match lease.hold(&mut tx.connection, account.id).await {
+            Ok(()) => operation(&mut tx, input).await.map_err(Into::into),
+            Err(error) => Err(error),
+        };
+        tx.end(outcome, None, None).await
     }
 }
 
@@ -358,14 +405,6 @@ fn may_repeat(error: &Error, attempt: u32) -> bool {
         tracing::debug!(attempt, "transaction lost a race, running it again");
     }
     repeat
-}
-
-/// Refuses a transaction with faults, else writes what goes with the operation and commits.
-async fn commit(mut tx: Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
-    tx.valid()?;
-    finish(&mut tx, response).await?;
-    tx.connection.commit().await?;
-    Ok(())
 }
 
 /// Writes everything that goes with the operation in one statement.

@@ -4,9 +4,13 @@
 
 mod support;
 
+use std::task::Poll;
+
 use chassis::testing::{self, eventually};
-use chassis::{Db, Error};
-use support::{database, open, write};
+use chassis::{Account, Db, Error, Tx};
+use proto::api::{ProvisionAccountRequest, ProvisionAccountResponse};
+use sqlx::PgConnection;
+use support::{call, database, open, write};
 
 async fn backend(db: &Db) -> Result<i32, Error> {
     let mut connection = db.read().await?;
@@ -71,4 +75,144 @@ async fn connections_that_the_server_has_closed_are_replaced() {
         .unwrap();
     assert!(ended);
     eventually("reads work again", async || backend(&db).await.is_ok_and(|now| now != before)).await;
+}
+
+/// Polls a future so many times, as its waker says, and gives it up then.
+async fn given_up_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let (mut future, mut left) = (Box::pin(future), polls);
+    std::future::poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Every connection that the pool hands out is outside a transaction.
+async fn assert_clean(db: &Db) {
+    let mut connections = Vec::new();
+    for _ in 0..4 {
+        let mut connection = db.read().await.unwrap();
+        let row = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut *connection).await;
+        assert!(sqlx::Row::get::<bool, _>(&row.unwrap(), 0));
+        connections.push(connection);
+    }
+    for connection in connections {
+        connection.done();
+    }
+}
+
+async fn in_transaction(connection: &mut PgConnection) -> i64 {
+    let counted = sqlx::query_scalar(
+        "select count(*) from pg_stat_activity where application_name = 'bare' and datname = current_database()
+            and state like 'idle in transaction%'",
+    );
+    counted.fetch_one(connection).await.unwrap()
+}
+
+async fn take_number(db: &Db, account: &Account) {
+    write(db, account, async |tx| {
+        let account = tx.account();
+        chassis::numbering::next(tx.db(), account, "shared").await.map(|_| ())
+    })
+    .await;
+}
+
+async fn read_twice(db: &Db) -> Result<(), Error> {
+    backend(db).await?;
+    let mut connection = db.read().await?;
+    let rows = sqlx::query("select generate_series(1, 5000)").fetch_all(&mut *connection).await?;
+    assert_eq!(rows.len(), 5000);
+    connection.done();
+    Ok(())
+}
+
+#[tokio::test]
+async fn whoever_is_given_up_at_any_point_leaves_no_transaction_behind() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    let account = testing::account();
+    let mut observer = database.connect().await;
+    let (mut written, mut read) = (false, false);
+    for polls in 0.. {
+        if written && read {
+            break;
+        }
+        // So that also the first statement of a session in use is given up, and not just its log-in.
+        assert_clean(&db).await;
+        written = written || given_up_after(polls, take_number(&db, &account)).await.is_some();
+        assert_clean(&db).await;
+        read = read || given_up_after(polls, read_twice(&db)).await.is_some_and(|read| read.is_ok());
+        assert_clean(&db).await;
+        assert!(polls < 1000);
+    }
+    eventually("sessions have ended", async || in_transaction(&mut observer).await == 0).await;
+    let next: i64 =
+        sqlx::query_scalar("select value from bare.counter").fetch_one(&mut observer).await.unwrap();
+    take_number(&db, &account).await;
+    let after: i64 =
+        sqlx::query_scalar("select value from bare.counter").fetch_one(&mut observer).await.unwrap();
+    assert_eq!(after, next + 1);
+}
+
+#[tokio::test]
+async fn a_failed_transaction_is_rolled_back_and_its_connection_is_used_again() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    let before = backend(&db).await.unwrap();
+    for statement in ["select 1 / 0", "select 1"] {
+        let fail = async |tx: &mut Tx<'_>, statement: &&'static str| {
+            sqlx::query(*statement).execute(tx.db()).await?;
+            Err::<(), _>(Error::Internal("as planned".into()))
+        };
+        db.note(&testing::account(), &statement, fail).await.unwrap_err();
+    }
+    eventually("the one connection is back", async || backend(&db).await.unwrap() == before).await;
+    assert_clean(&db).await;
+}
+
+#[tokio::test]
+async fn an_account_whose_writes_wait_for_a_lock_does_not_hold_up_the_others() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    let (stuck, other) = (testing::account(), testing::account());
+    take_number(&db, &stuck).await;
+    let mut holder = database.connect().await;
+    sqlx::raw_sql("begin; select from bare.counter for update").execute(&mut holder).await.unwrap();
+    let flood = futures::future::join_all((0..64).map(|_| {
+        let (db, call) = (db.clone(), call(&stuck, &clock));
+        tokio::spawn(async move { db.write(call, next_number).await.map(|_| ()) })
+    }));
+    let mut observer = database.connect().await;
+    eventually("writes of the account wait for the lock", async || {
+        let waiting = sqlx::query_scalar::<_, i64>(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        );
+        waiting.fetch_one(&mut observer).await.unwrap() == 2
+    })
+    .await;
+    for _ in 0..20 {
+        backend(&db).await.unwrap();
+        take_number(&db, &other).await;
+    }
+    sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    for outcome in flood.await {
+        let refused = outcome.unwrap().err().map(|status| status.code());
+        assert!(refused.is_none_or(|code| code == tonic::Code::Unavailable), "{refused:?}");
+    }
+}
+
+async fn next_number(
+    tx: &mut Tx<'_>,
+    _: &ProvisionAccountRequest,
+) -> Result<ProvisionAccountResponse, Error> {
+    let account = tx.account();
+    chassis::numbering::next(tx.db(), account, "shared").await?;
+    Ok(ProvisionAccountResponse {})
 }

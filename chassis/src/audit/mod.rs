@@ -93,6 +93,13 @@ impl Trail {
     }
 }
 
+/// The kind and the id of the record that an rpc answers with, if it is one.
+pub(crate) fn record(rpc: &str, response: &impl Message) -> Option<(String, String)> {
+    let mut records = image::of_answer(rpc, response).into_iter();
+    let (entity_type, id, _) = records.next()?;
+    records.next().is_none().then(|| (entity_type.to_owned(), id))
+}
+
 /// The entries of one transaction.
 #[derive(Default)]
 pub(crate) struct Rows {

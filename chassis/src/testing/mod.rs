@@ -5,6 +5,7 @@ mod database;
 mod process;
 mod running;
 mod scanning;
+mod server;
 mod smtp;
 mod tools;
 mod waiting;
@@ -15,6 +16,7 @@ pub use running::{
     Started, TestCaller, environment, secret, service_settings, start, start_with, start_working, timing,
 };
 pub use scanning::{look_through, set_threshold};
+pub use server::TestServer;
 pub use smtp::{Received, SmtpServer};
 pub use tools::{S3Server, python_tool};
 pub use waiting::eventually;

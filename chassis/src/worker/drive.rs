@@ -20,6 +20,7 @@ use super::{Job, Next, Pace, Timing, Worker, backoff, due};
 use crate::account::{Account, AccountId};
 use crate::db::Db;
 use crate::error::Error;
+use crate::scope;
 use crate::service::chain;
 
 /// How many accounts are looked up at once.
@@ -32,6 +33,9 @@ const COUNT_MOST: i64 = 10_000;
 /// An account whose job failed is left alone for this long at first, and at most.
 const FIRST_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
 const MOST_BACKOFF: TimeDelta = TimeDelta::seconds(30);
+/// The most when it was the database that was away: that is not the account's doing, and work goes on soon after it is
+/// back.
+const MAX_AWAY_BACKOFF: TimeDelta = TimeDelta::seconds(2);
 
 enum Outcome {
     Ended(Next),
@@ -141,7 +145,7 @@ impl Driver {
             seat.leave();
             outcome
         };
-        self.jobs.spawn(async move { (id, outcome.await) }.instrument(span));
+        self.jobs.spawn(async move { (id, scope::background(id, outcome).await) }.instrument(span));
     }
 
     fn ended(&mut self, ended: Result<(AccountId, Outcome), tokio::task::JoinError>) {
@@ -169,12 +173,13 @@ impl Driver {
             }
             Outcome::Failed(error) => {
                 tracing::warn!(worker, %account, error = chain(&error), "background work failed");
-                self.pause(account, now);
+                let most = if error.is_database_away() { MAX_AWAY_BACKOFF } else { MOST_BACKOFF };
+                self.pause(account, now, most);
                 "failed"
             }
             Outcome::Panicked => {
                 tracing::error!(worker, %account, "background work panicked");
-                self.pause(account, now);
+                self.pause(account, now, MOST_BACKOFF);
                 "panicked"
             }
         };
@@ -184,10 +189,10 @@ impl Driver {
         self.hurry();
     }
 
-    fn pause(&mut self, account: AccountId, now: DateTime<Utc>) {
+    fn pause(&mut self, account: AccountId, now: DateTime<Utc>, most: TimeDelta) {
         let pause = self.pauses.entry(account).or_insert(Pause { failures: 0, until: now });
         pause.failures = pause.failures.saturating_add(1);
-        pause.until = now + backoff(pause.failures, FIRST_BACKOFF, MOST_BACKOFF);
+        pause.until = now + backoff(pause.failures, FIRST_BACKOFF, most);
     }
 
     fn hurry(&mut self) {
@@ -204,7 +209,9 @@ impl Driver {
             let before = self.leases.count();
             let renewed = async {
                 let mut connection = self.db.read().await?;
-                self.leases.renew(&mut connection, now, &busy).await
+                self.leases.renew(&mut connection, now, &busy).await?;
+                connection.done();
+                Ok::<_, Error>(())
             };
             if let Err(error) = renewed.await {
                 tracing::warn!(worker = &**worker, error = chain(&error), "leases could not be renewed");
@@ -231,7 +238,9 @@ impl Driver {
                 return Ok(0);
             }
             let mut connection = self.db.read().await?;
-            self.worker.due.count(&mut connection, self.db.clock.now(), COUNT_MOST).await
+            let due = self.worker.due.count(&mut connection, self.db.clock.now(), COUNT_MOST).await?;
+            connection.done();
+            Ok::<_, Error>(due)
         };
         match counted.await {
             Ok(due) => {
@@ -278,6 +287,7 @@ impl Driver {
             self.queue.extend(due::with_settings(&mut connection, &ready).await?);
             self.taken.extend(ready);
         }
+        connection.done();
         Ok(())
     }
 

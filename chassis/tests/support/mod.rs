@@ -11,7 +11,7 @@ use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 use uuid::Uuid;
 
-static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
+pub static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 
 pub struct Bare;
 
@@ -38,16 +38,21 @@ pub fn open(database: &TestDatabase, clock: &Clock) -> Db {
 
 /// A write on behalf of a caller.
 pub async fn write(db: &Db, account: &Account, operation: impl AsyncFn(&mut Tx<'_>) -> Result<(), Error>) {
-    let call = Call {
-        context: context(account, db.clock()),
-        input: ProvisionAccountRequest { name: "Bakery".into() },
-        faults: proto::Faults::default(),
-    };
+    let call = call(account, db.clock());
     let operation = async |tx: &mut Tx<'_>, _: &ProvisionAccountRequest| {
         operation(tx).await?;
         Ok::<_, Error>(ProvisionAccountResponse {})
     };
     db.write(call, operation).await.unwrap();
+}
+
+/// A call that writes.
+pub fn call(account: &Account, clock: &Clock) -> Call<ProvisionAccountRequest> {
+    Call {
+        context: context(account, clock),
+        input: ProvisionAccountRequest { name: "Bakery".into() },
+        faults: proto::Faults::default(),
+    }
 }
 
 /// Records an event; `number` is the entity's version.

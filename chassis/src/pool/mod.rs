@@ -1,0 +1,320 @@
+//! Connections that are handed from request to request.
+//!
+//! One comes back only when it is known to be outside a transaction: a read says that it is
+//! [`done`](Connection::done), a transaction has been committed or rolled back in full. A read that is given up is looked at
+//! first, beside the requests; a transaction that is given up half-way, as at a deadline, is closed, because nobody
+//! knows what its session still does. After the first connection that is lost, all idle ones are dropped: the server
+//! has gone, and they with it.
+//!
+//! Not sqlx's own pool: that one asks the server each time a connection comes back, and does not notice a `begin` that
+//! was given up before it was answered. [`places`] says who gets a connection, [`session`] what one is.
+
+mod places;
+mod session;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::PgConnection;
+use sqlx::postgres::PgConnectOptions;
+use tokio::sync::Semaphore;
+
+pub(crate) use places::Purpose;
+use places::{Place, Places};
+use session::{Found, Session, is_lost, may_pass};
+
+/// How many connections are made at once: a server that has just come back is not buried in log-ins.
+const MAX_CONNECTING: usize = 4;
+/// Between two attempts to connect; half to all of it, by chance.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Clone)]
+pub(crate) struct Pool(Arc<Shared>);
+
+struct Shared {
+    options: PgConnectOptions,
+    places: Places,
+    connecting: Semaphore,
+    timeout: Duration,
+    /// How many connections are being looked at because they came back without being done.
+    doubts: AtomicUsize,
+    /// Those that came back last are used first, so that in quiet times the others grow old.
+    idle: Mutex<Vec<Session>>,
+}
+
+/// Whether a transaction is committed.
+#[derive(Debug)]
+pub(crate) enum CommitError {
+    /// It is not.
+    Refused(sqlx::Error),
+    /// The connection was lost before the answer came.
+    Unknown(sqlx::Error),
+}
+
+impl Pool {
+    /// `timeout` is how long to wait for a connection.
+    pub fn new(options: PgConnectOptions, size: u32, timeout: Duration) -> Self {
+        let places = Places::new(size as usize);
+        let connecting = Semaphore::new(MAX_CONNECTING);
+        let (doubts, idle) = (AtomicUsize::default(), Mutex::default());
+        Self(Arc::new(Shared { options, places, connecting, timeout, doubts, idle }))
+    }
+
+    /// A connection for reading.
+    pub async fn acquire(&self, purpose: Purpose) -> Result<Connection, sqlx::Error> {
+        let lent = measured(self.lend(purpose)).await?;
+        Ok(Connection(Some(lent)))
+    }
+
+    /// A transaction. Of a connection that turns out to be lost nothing was done yet, so another one is taken.
+    pub async fn begin(&self, purpose: Purpose) -> Result<Transaction, sqlx::Error> {
+        measured(async {
+            let until = Instant::now() + self.0.timeout;
+            let mut lent = self.lend(purpose).await?;
+            loop {
+                match sqlx::raw_sql("BEGIN").execute(&mut lent.session.connection).await {
+                    Ok(_) => return Ok(Transaction(Some(lent))),
+                    Err(error) if is_lost(&error) && Instant::now() < until => {
+                        self.distrust();
+                        lent.session = self.session(until).await?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        })
+        .await
+    }
+
+    async fn lend(&self, purpose: Purpose) -> Result<Lent, sqlx::Error> {
+        let until = Instant::now() + self.0.timeout;
+        let waiting = tokio::time::timeout_at(until.into(), self.0.places.take(purpose));
+        let place = match waiting.await {
+            Ok(Ok(place)) => place,
+            Ok(Err(places::Refused::Closed)) => return Err(sqlx::Error::PoolClosed),
+            Ok(Err(places::Refused::Full)) | Err(_) => return Err(sqlx::Error::PoolTimedOut),
+        };
+        Ok(Lent { session: self.session(until).await?, pool: self.clone(), place })
+    }
+
+    async fn session(&self, until: Instant) -> Result<Session, sqlx::Error> {
+        loop {
+            let Some(mut session) = self.idle().pop() else { return self.connect(until).await };
+            // A connection in doubt may be the first of many that are lost.
+            let trusted = session.is_trusted() && self.0.doubts.load(Ordering::Relaxed) == 0;
+            if trusted || session.check().await == Found::Clean {
+                return Ok(session);
+            }
+            // An idle session has no reason not to answer.
+            self.distrust();
+        }
+    }
+
+    /// Tries for as long as there is somebody who waits.
+    async fn connect(&self, until: Instant) -> Result<Session, sqlx::Error> {
+        loop {
+            let turn = tokio::time::timeout_at(until.into(), self.0.connecting.acquire());
+            let turn = turn.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
+            let error = match Session::connect(&self.0.options, until).await {
+                Ok(session) => return Ok(session),
+                Err(error) => error,
+            };
+            drop(turn);
+            let pause = RETRY_INTERVAL.mul_f64(rand::random_range(0.5..1.0));
+            if !may_pass(&error) || Instant::now() + pause >= until {
+                tracing::warn!(%error, "no connection to the database");
+                return Err(error);
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Drops every idle session: a connection of theirs was lost.
+    fn distrust(&self) {
+        let distrusted = std::mem::take(&mut *self.idle());
+        drop(distrusted);
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Session>> {
+        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub async fn close(&self) {
+        self.0.places.close();
+        let idle = std::mem::take(&mut *self.idle());
+        futures::future::join_all(idle.into_iter().map(Session::close)).await;
+    }
+}
+
+/// Measured, because it is where a database that cannot keep up shows first.
+async fn measured<T>(taking: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let started = Instant::now();
+    let taken = taking.await;
+    let outcome = if taken.is_ok() { "taken" } else { "failed" };
+    metrics::histogram!("pool_wait_seconds", "outcome" => outcome).record(started.elapsed());
+    taken
+}
+
+/// A connection and the right to use it. Dropped, the connection is closed.
+struct Lent {
+    session: Session,
+    pool: Pool,
+    // Given up last, so that the next in line finds the connection.
+    place: Place,
+}
+
+impl Lent {
+    /// For the next, who may have it at once.
+    fn give_back(self) {
+        let Self { session, pool, place } = self;
+        let mut ended = Vec::new();
+        if session.is_old() || pool.0.places.is_closed() {
+            ended.push(session);
+        } else {
+            let mut idle = pool.idle();
+            idle.push(session);
+            // The first is the one that nobody has needed for longest.
+            if idle.first().is_some_and(Session::is_idle_for_long) {
+                ended.push(idle.remove(0));
+            }
+        }
+        if !ended.is_empty() {
+            beside(async { futures::future::join_all(ended.into_iter().map(Session::close)).await });
+        }
+        drop(place);
+    }
+
+    fn settle(self, found: &Found) {
+        match found {
+            Found::Clean => self.give_back(),
+            Found::Lost => self.pool.distrust(),
+            Found::Unclean => {}
+        }
+    }
+}
+
+/// Runs what no request waits for; not at all when the process ends.
+fn beside<T>(work: impl Future<Output = T> + Send + 'static) {
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async { drop(work.await) });
+    }
+}
+
+/// A connection for reading. Unless it is done, it is looked at before anyone else gets it.
+pub struct Connection(Option<Lent>);
+
+impl Connection {
+    /// Every statement has been answered without an error: the next request may have the connection at once.
+    pub fn done(mut self) {
+        if let Some(mut lent) = self.0.take() {
+            lent.session.proven();
+            lent.give_back();
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(mut lent) = self.0.take() {
+            let doubt = Doubt::new(&lent.pool);
+            beside(async move {
+                let found = lent.session.check().await;
+                lent.settle(&found);
+                drop(doubt);
+            });
+        }
+    }
+}
+
+/// A connection is being looked at.
+struct Doubt(Pool);
+
+impl Doubt {
+    fn new(pool: &Pool) -> Self {
+        pool.0.doubts.fetch_add(1, Ordering::Relaxed);
+        Self(pool.clone())
+    }
+}
+
+impl Drop for Doubt {
+    fn drop(&mut self) {
+        self.0.0.doubts.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Deref for Connection {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        match &self.0 {
+            Some(lent) => &lent.session.connection,
+            None => unreachable!("a connection is only given up when it is dropped"),
+        }
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        match &mut self.0 {
+            Some(lent) => &mut lent.session.connection,
+            None => unreachable!("a connection is only given up when it is dropped"),
+        }
+    }
+}
+
+/// An open transaction. Dropped before its end, its connection is closed, and with it the transaction.
+pub(crate) struct Transaction(Option<Lent>);
+
+impl Transaction {
+    pub async fn commit(mut self) -> Result<(), CommitError> {
+        let Some(lent) = &mut self.0 else { return Ok(()) };
+        let committed = sqlx::raw_sql("COMMIT").execute(&mut lent.session.connection).await;
+        let Some(mut lent) = self.0.take() else { return Ok(()) };
+        match committed {
+            Ok(_) => {
+                lent.session.proven();
+                lent.give_back();
+                Ok(())
+            }
+            Err(error @ sqlx::Error::Database(_)) if !is_lost(&error) => {
+                drop(Connection(Some(lent)));
+                Err(CommitError::Refused(error))
+            }
+            Err(error) => {
+                lent.settle(&Found::Lost);
+                Err(CommitError::Unknown(error))
+            }
+        }
+    }
+
+    /// Undoes it all, beside the request: its statements have been answered.
+    pub fn roll_back(mut self) {
+        if let Some(mut lent) = self.0.take() {
+            beside(async move {
+                let found = lent.session.roll_back().await;
+                lent.settle(&found);
+            });
+        }
+    }
+}
+
+impl Deref for Transaction {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        match &self.0 {
+            Some(lent) => &lent.session.connection,
+            None => unreachable!("a transaction is only given up at its end"),
+        }
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        match &mut self.0 {
+            Some(lent) => &mut lent.session.connection,
+            None => unreachable!("a transaction is only given up at its end"),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Who may have a connection. A pool has a fixed number of places, one for each connection, and nobody takes them all:
+//! an account whose writes wait for a lock, and background work, leave room for the others, and writes leave room for
+//! reads. Those who wait get theirs in turn, first whoever holds the least; a queue that is full refuses at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::account::AccountId;
+
+/// How many may wait, for each place: all together, and of one account.
+const MAX_WAITING: usize = 64;
+const MAX_WAITING_PER_ACCOUNT: usize = 32;
+
+/// What a connection is taken for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Purpose {
+    /// Nobody's where the process asks for itself.
+    pub account: Option<AccountId>,
+    pub background: bool,
+    pub writes: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Places(Arc<Shared>);
+
+struct Shared {
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+/// The most places that are held at once.
+struct Limits {
+    all: usize,
+    writing: usize,
+    background: usize,
+    account: usize,
+    account_writing: usize,
+}
+
+#[derive(Default)]
+struct State {
+    held: usize,
+    writing: usize,
+    background: usize,
+    accounts: HashMap<AccountId, Share>,
+    waiting: VecDeque<Waiter>,
+    next_ticket: u64,
+    closed: bool,
+}
+
+/// What one account has; forgotten when it has nothing.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    held: usize,
+    writing: usize,
+    waiting: usize,
+}
+
+struct Waiter {
+    ticket: u64,
+    purpose: Purpose,
+    turn: oneshot::Sender<Place>,
+}
+
+/// The right to use one connection, until it is dropped.
+pub(super) struct Place {
+    places: Places,
+    purpose: Purpose,
+}
+
+/// Why there is no place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Too many wait already.
+    Full,
+    Closed,
+}
+
+impl Places {
+    pub fn new(size: usize) -> Self {
+        let (half, most) = (size.div_ceil(2), (size * 3).div_ceil(4));
+        let limits =
+            Limits { all: size, writing: most, background: half, account: most, account_writing: half };
+        Self(Arc::new(Shared { limits, state: Mutex::default() }))
+    }
+
+    /// Waits for a place. Whoever stops waiting leaves the queue.
+    pub async fn take(&self, purpose: Purpose) -> Result<Place, Refused> {
+        let mut waiting = {
+            let mut state = self.lock();
+            if state.closed {
+                return Err(Refused::Closed);
+            }
+            // Whoever may have a place has got it when it became free, so nobody is passed over here.
+            if state.allows(&self.0.limits, purpose) {
+                state.count(purpose);
+                return Ok(self.place(purpose));
+            }
+            let account = purpose.account.map_or(0, |account| state.share(account).waiting);
+            let all = self.0.limits.all;
+            if state.waiting.len() >= all * MAX_WAITING || account >= all * MAX_WAITING_PER_ACCOUNT {
+                return Err(Refused::Full);
+            }
+            let (turn, granted) = oneshot::channel();
+            Waiting { places: self.clone(), ticket: state.queue(purpose, turn), granted }
+        };
+        (&mut waiting.granted).await.map_err(|_| Refused::Closed)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Sends everyone away who waits or comes.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        drop(waiting);
+    }
+
+    fn place(&self, purpose: Purpose) -> Place {
+        Place { places: self.clone(), purpose }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives what is free to those who wait.
+    fn grant(&self) {
+        loop {
+            let mut state = self.lock();
+            let Some(waiter) = state.next(&self.0.limits) else { return };
+            state.count(waiter.purpose);
+            drop(state);
+            // To one who has just left it comes back at once: a place gives itself back wherever it is dropped.
+            let _ = waiter.turn.send(self.place(waiter.purpose));
+        }
+    }
+}
+
+impl State {
+    fn share(&self, account: AccountId) -> Share {
+        self.accounts.get(&account).copied().unwrap_or_default()
+    }
+
+    fn allows(&self, limits: &Limits, purpose: Purpose) -> bool {
+        let share = purpose.account.map(|account| self.share(account)).unwrap_or_default();
+        self.held < limits.all
+            && share.held < limits.account
+            && (!purpose.writes || (self.writing < limits.writing && share.writing < limits.account_writing))
+            && (!purpose.background || self.background < limits.background)
+    }
+
+    fn count(&mut self, purpose: Purpose) {
+        self.held += 1;
+        self.writing += usize::from(purpose.writes);
+        self.background += usize::from(purpose.background);
+        if let Some(account) = purpose.account {
+            let share = self.accounts.entry(account).or_default();
+            share.held += 1;
+            share.writing += usize::from(purpose.writes);
+        }
+    }
+
+    fn give_back(&mut self, purpose: Purpose) {
+        self.held -= 1;
+        self.writing -= usize::from(purpose.writes);
+        self.background -= usize::from(purpose.background);
+        self.change(purpose, |share| {
+            share.held -= 1;
+            share.writing -= usize::from(purpose.writes);
+        });
+    }
+
+    fn change(&mut self, purpose: Purpose, change: impl FnOnce(&mut Share)) {
+        let Some(account) = purpose.account else { return };
+        let Some(share) = self.accounts.get_mut(&account) else { return };
+        change(share);
+        if share.held == 0 && share.waiting == 0 {
+            self.accounts.remove(&account);
+        }
+    }
+
+    fn queue(&mut self, purpose: Purpose, turn: oneshot::Sender<Place>) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        if let Some(account) = purpose.account {
+            self.accounts.entry(account).or_default().waiting += 1;
+        }
+        self.waiting.push_back(Waiter { ticket, purpose, turn });
+        ticket
+    }
+
+    /// Takes the one out of the queue whose turn it is: of those who may, the first of whoever holds the least.
+    fn next(&mut self, limits: &Limits) -> Option<Waiter> {
+        if self.held >= limits.all || self.waiting.is_empty() {
+            return None;
+        }
+        let allowed =
+            self.waiting.iter().enumerate().filter(|(_, waiter)| self.allows(limits, waiter.purpose));
+        let held = |purpose: Purpose| purpose.account.map_or(0, |account| self.share(account).held);
+        let (index, _) = allowed.min_by_key(|(_, waiter)| held(waiter.purpose))?;
+        self.remove(index)
+    }
+
+    fn remove(&mut self, index: usize) -> Option<Waiter> {
+        let waiter = self.waiting.remove(index)?;
+        self.change(waiter.purpose, |share| share.waiting -= 1);
+        Some(waiter)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.lock().give_back(self.purpose);
+        self.places.grant();
+    }
+}
+
+/// One who waits.
+struct Waiting {
+    places: Places,
+    ticket: u64,
+    granted: oneshot::Receiver<Place>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut state = self.places.lock();
+        // In the order of the tickets.
+        if let Ok(index) = state.waiting.binary_search_by_key(&self.ticket, |waiter| waiter.ticket) {
+            state.remove(index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::FutureExt;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn of(account: u128, writes: bool) -> Purpose {
+        let account = Some(AccountId::trust(Uuid::from_u128(account)));
+        Purpose { account, background: false, writes }
+    }
+
+    fn now(places: &Places, purpose: Purpose) -> Option<Place> {
+        places.take(purpose).now_or_never().map(Result::unwrap)
+    }
+
+    #[test]
+    fn an_account_leaves_places_to_the_others_and_its_writes_leave_some_to_its_reads() {
+        let places = Places::new(8);
+        let writes: Vec<Place> = std::iter::from_fn(|| now(&places, of(1, true))).collect();
+        assert_eq!(writes.len(), 4);
+        let reads: Vec<Place> = std::iter::from_fn(|| now(&places, of(1, false))).collect();
+        assert_eq!(reads.len(), 2);
+        let others: Vec<Place> = std::iter::from_fn(|| now(&places, of(2, true))).collect();
+        assert_eq!(others.len(), 2);
+        drop((writes, reads, others));
+        assert!(places.lock().accounts.is_empty());
+    }
+
+    #[test]
+    fn writes_leave_places_to_reads_and_background_work_leaves_half() {
+        let places = Places::new(8);
+        let writes: Vec<Place> = (1..).map_while(|account| now(&places, of(account, true))).collect();
+        assert_eq!(writes.len(), 6);
+        assert!(now(&places, of(99, false)).is_some());
+        drop(writes);
+        let background = |account| Purpose { background: true, ..of(account, false) };
+        let working: Vec<Place> = (1..).map_while(|account| now(&places, background(account))).collect();
+        assert_eq!(working.len(), 4);
+    }
+
+    #[test]
+    fn a_pool_of_any_size_serves_everyone() {
+        for size in 1..=9 {
+            let places = Places::new(size);
+            for purpose in [of(1, false), of(1, true), Purpose { background: true, ..of(1, true) }] {
+                assert!(now(&places, purpose).is_some(), "{size} {purpose:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_holds_the_least_is_next_and_whoever_leaves_is_no_longer_waited_for() {
+        let places = Places::new(2);
+        let (first, second) = (now(&places, of(1, false)).unwrap(), now(&places, of(1, false)).unwrap());
+        let mut same = pin!(places.take(of(1, false)));
+        let mut gone = Box::pin(places.take(of(2, false)));
+        let mut other = pin!(places.take(of(3, false)));
+        for waiting in [same.as_mut().now_or_never(), gone.as_mut().now_or_never()] {
+            assert!(waiting.is_none());
+        }
+        assert!(other.as_mut().now_or_never().is_none());
+        drop(gone);
+        drop(first);
+        assert!(same.as_mut().now_or_never().is_none());
+        let other = other.now_or_never().unwrap().unwrap();
+        drop((second, other));
+        assert!(same.now_or_never().is_some());
+        assert_eq!(places.lock().held, 0);
+    }
+
+    #[test]
+    fn a_place_that_was_granted_to_one_who_left_is_free_again() {
+        let places = Places::new(1);
+        let held = now(&places, of(1, false)).unwrap();
+        let mut waiting = Box::pin(places.take(of(2, false)));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(held);
+        drop(waiting);
+        assert!(now(&places, of(3, false)).is_some());
+    }
+
+    #[test]
+    fn a_full_queue_refuses_at_once_and_first_the_account_that_fills_it() {
+        let places = Places::new(1);
+        let _held = now(&places, of(1, true)).unwrap();
+        let wait = |account| {
+            let mut waiting = Box::pin(places.take(of(account, true)));
+            (waiting.as_mut().now_or_never(), waiting)
+        };
+        let waiting: Vec<_> = (0..MAX_WAITING_PER_ACCOUNT).map(|_| wait(1).1).collect();
+        assert_eq!(wait(1).0.unwrap().err(), Some(Refused::Full));
+        assert!(wait(2).0.is_none());
+        drop(waiting);
+        assert!(wait(1).0.is_none());
+    }
+}

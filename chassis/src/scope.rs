@@ -1,0 +1,109 @@
+//! What the present task is doing: for which account, for a caller or in the background, and whether it may have had an
+//! effect already. Set by the layer in front of every rpc and by the driver of background work, so that no handler has
+//! to pass it along, or can forget to.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::account::AccountId;
+use crate::pool::Purpose;
+
+tokio::task_local! {
+    static SCOPE: Scope;
+}
+
+#[derive(Clone)]
+struct Scope {
+    account: AccountId,
+    background: bool,
+    effect: Effect,
+}
+
+/// Runs a call. Calls of nobody in particular, such as those with a link, are one account together.
+pub(crate) async fn call<T>(account: AccountId, effect: Effect, work: impl Future<Output = T>) -> T {
+    SCOPE.scope(Scope { account, background: false, effect }, work).await
+}
+
+/// Runs background work for an account.
+pub(crate) async fn background<T>(account: AccountId, work: impl Future<Output = T>) -> T {
+    SCOPE.scope(Scope { account, background: true, effect: Effect::default() }, work).await
+}
+
+/// What a connection is wanted for. What runs outside of any scope is the process itself.
+pub(crate) fn purpose() -> Purpose {
+    let of =
+        |scope: &Scope| Purpose { account: Some(scope.account), background: scope.background, writes: false };
+    SCOPE.try_with(of).unwrap_or_default()
+}
+
+/// The effect of the call that runs; of no interest to anyone outside of a call.
+pub(crate) fn effect() -> Effect {
+    SCOPE.try_with(|scope| scope.effect.clone()).unwrap_or_default()
+}
+
+/// The record that a transaction was about: its kind and its id.
+pub(crate) type Record = (String, String);
+
+/// What a call has done so far, for whoever has to answer in its place.
+#[derive(Clone, Default)]
+pub(crate) struct Effect(Arc<Mutex<Option<Done>>>);
+
+#[derive(Clone)]
+struct Done {
+    /// Whether the commit was answered; if not, nobody knows.
+    certain: bool,
+    record: Option<Record>,
+}
+
+impl Effect {
+    /// A commit is about to be sent. What was committed before stays what the call is about.
+    pub fn commits(&self, record: Option<Record>) {
+        self.change(|done| {
+            done.get_or_insert(Done { certain: false, record });
+        });
+    }
+
+    pub fn committed(&self) {
+        self.change(|done| {
+            if let Some(done) = done {
+                done.certain = true;
+            }
+        });
+    }
+
+    /// The commit was refused.
+    pub fn refused(&self) {
+        self.change(|done| {
+            done.take_if(|done| !done.certain);
+        });
+    }
+
+    /// Whether something may have been done, and to which record.
+    pub fn may_have_happened(&self) -> Option<Option<Record>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|done| done.record.clone())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Option<Done>)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_commit_leaves_what_was_committed_before() {
+        let effect = Effect::default();
+        assert!(effect.may_have_happened().is_none());
+        effect.commits(None);
+        assert!(effect.may_have_happened().is_some());
+        effect.refused();
+        assert!(effect.may_have_happened().is_none());
+        let record = Some(("invoice".to_owned(), "7".to_owned()));
+        effect.commits(record.clone());
+        effect.committed();
+        effect.commits(None);
+        effect.refused();
+        assert_eq!(effect.may_have_happened(), Some(record));
+    }
+}
