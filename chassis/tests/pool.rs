@@ -6,9 +6,12 @@ mod support;
 
 use std::task::Poll;
 
-use chassis::testing::{self, eventually};
+use chassis::testing::{self, TestCaller, eventually};
 use chassis::{Account, Db, Error, Tx};
+use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use proto::api::{ProvisionAccountRequest, ProvisionAccountResponse};
+use proto::audit::ListAuditRequest;
+use proto::audit::audit_service_client::AuditServiceClient;
 use sqlx::PgConnection;
 use support::{call, database, open, write};
 
@@ -215,4 +218,61 @@ async fn next_number(
     let account = tx.account();
     chassis::numbering::next(tx.db(), account, "shared").await?;
     Ok(ProvisionAccountResponse {})
+}
+
+#[tokio::test]
+async fn over_the_mesh_calls_of_other_accounts_go_on_while_one_waits_for_its_lock() {
+    let (database, clock) = (database().await, testing::clock());
+    let service = testing::start::<support::Bare>(database.url(), &clock).await;
+    let channel = service.channel();
+    let provision = async |account: &Account| {
+        let request =
+            TestCaller::mesh(account, &clock).request(ProvisionAccountRequest { name: "Bakery".into() });
+        ProvisioningServiceClient::new(channel.clone()).provision_account(request).await.map(|_| ())
+    };
+    let (stuck, other) = (testing::account(), testing::account());
+    provision(&stuck).await.unwrap();
+    let mut holder = database.connect().await;
+    sqlx::raw_sql("begin; select from bare.account for update").execute(&mut holder).await.unwrap();
+    let mut observer = database.connect().await;
+    let others = async {
+        eventually("half of the connections wait for the lock", async || {
+            let waiting = sqlx::query_scalar::<_, i64>(
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+            );
+            waiting.fetch_one(&mut observer).await.unwrap() == 4
+        })
+        .await;
+        for _ in 0..20 {
+            provision(&other).await.unwrap();
+            let caller = TestCaller::mesh(&other, &clock);
+            let read = caller.request(ListAuditRequest::default());
+            let entries = AuditServiceClient::new(channel.clone()).list_audit(read).await.unwrap();
+            assert!(!entries.get_ref().entries.is_empty());
+        }
+        sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    };
+    let flood = futures::future::join_all((0..64).map(|_| provision(&stuck)));
+    let (flooded, ()) = tokio::join!(flood, others);
+    for refused in flooded.into_iter().filter_map(Result::err) {
+        assert_eq!(refused.code(), tonic::Code::Unavailable);
+        assert!(!chassis::error::may_have_happened(&refused));
+    }
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_says_that_it_may_have_happened() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    let end_session = async |tx: &mut Tx<'_>, _: &ProvisionAccountRequest| {
+        tx.unaudited("nothing is written");
+        let session: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(tx.db()).await?;
+        let ended = sqlx::query_scalar::<_, bool>("select pg_terminate_backend($1, 60000)").bind(session);
+        assert!(ended.fetch_one(&mut database.connect().await).await?);
+        Ok::<_, Error>(ProvisionAccountResponse {})
+    };
+    let lost = db.write(call(&testing::account(), &clock), end_session).await.unwrap_err();
+    assert_eq!(lost.code(), tonic::Code::Unavailable);
+    assert!(chassis::error::may_have_happened(&lost));
+    backend(&db).await.unwrap();
 }

@@ -37,6 +37,10 @@ const MOST_BACKOFF: TimeDelta = TimeDelta::seconds(30);
 /// back.
 const MAX_AWAY_BACKOFF: TimeDelta = TimeDelta::seconds(2);
 
+/// How long the loop waits for the database: longer than any statement may take there, so only for one that is gone
+/// without a word.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(20);
+
 enum Outcome {
     Ended(Next),
     Failed(Error),
@@ -213,7 +217,7 @@ impl Driver {
                 connection.done();
                 Ok::<_, Error>(())
             };
-            if let Err(error) = renewed.await {
+            if let Err(error) = in_time(renewed).await {
                 tracing::warn!(worker = &**worker, error = chain(&error), "leases could not be renewed");
             }
             if self.leases.count() > before {
@@ -242,7 +246,7 @@ impl Driver {
             connection.done();
             Ok::<_, Error>(due)
         };
-        match counted.await {
+        match in_time(counted).await {
             Ok(due) => {
                 metrics::gauge!("worker_due", "worker" => worker.to_owned())
                     .set(as_f64(usize::try_from(due).unwrap_or_default()));
@@ -259,7 +263,7 @@ impl Driver {
         if self.leases.count() == 0 || self.queue.len() > self.worker.concurrency * 2 {
             return;
         }
-        if let Err(error) = self.find().await {
+        if let Err(error) = in_time(self.find()).await {
             let worker = &*self.worker.name;
             tracing::warn!(worker, error = chain(&error), "work could not be looked up");
             // Also where looks are rare: a database that was away for a moment must not cost an hour.
@@ -305,7 +309,7 @@ impl Driver {
             let mut connection = self.db.read().await?;
             self.leases.release(&mut connection, now).await
         };
-        if let Err(error) = released.await {
+        if let Err(error) = in_time(released).await {
             tracing::warn!(worker = &*self.worker.name, error = chain(&error), "leases were not given back");
         }
     }
@@ -317,6 +321,11 @@ async fn free(next: &mut Option<BoxFuture<'static, Seat>>) -> Seat {
         Some(next) => next.await,
         None => std::future::pending().await,
     }
+}
+
+async fn in_time<T>(asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let gone = || sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    tokio::time::timeout(DATABASE_TIMEOUT, asking).await.map_err(|_| gone())?
 }
 
 /// Also when nobody is left to tell.

@@ -2,6 +2,7 @@
 //! size and type, idempotency key, body; ids and state are the service's.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -16,6 +17,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use prost::Message;
 use proto::api::{CarriedFaults, Problem};
+use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 
 use super::admit::{Admitted, admit};
@@ -41,10 +43,11 @@ pub async fn handle(
     let answer = match enter(app, operation, &parts, from, &mut limit_headers).await {
         Ok((admitted, _place)) => {
             let owner = Owner::new(from, connection(app, &parts));
-            let call = Incoming { app, operation, parts, admitted, id, owner };
-            match tokio::time::timeout(app.deadline, call.answer(body)).await {
+            let (deadline, sent) = (Instant::now() + app.deadline, AtomicBool::new(false));
+            let call = Incoming { app, operation, parts, admitted, id, owner, deadline, sent };
+            match tokio::time::timeout_at(deadline, call.answer(body)).await {
                 Ok(answer) => answer,
-                Err(_) => Err(Refusal::new(Problem::Timeout, "The request took too long.")),
+                Err(_) => Err(call.overdue()),
             }
         }
         Err(refusal) => Err(refusal),
@@ -88,9 +91,27 @@ struct Incoming<'a> {
     admitted: Admitted,
     id: &'a str,
     owner: Owner,
+    deadline: Instant,
+    /// Whether the service may have got it.
+    sent: AtomicBool,
 }
 
 impl Incoming<'_> {
+    /// Whether the request is to change something.
+    fn changes(&self) -> bool {
+        !matches!(self.parts.method, Method::GET | Method::HEAD)
+    }
+
+    fn overdue(&self) -> Refusal {
+        let refusal = Refusal::new(Problem::Timeout, "The request took too long.");
+        if self.sent.load(Ordering::Relaxed) { self.answered(refusal) } else { refusal }
+    }
+
+    /// A refusal of what the service may have carried out.
+    fn answered(&self, refusal: Refusal) -> Refusal {
+        if self.changes() { refusal.in_doubt() } else { refusal }
+    }
+
     async fn answer(&self, body: Body) -> Result<Response, Refusal> {
         let (budgets, owner) = (&self.app.budgets, self.owner);
         // Until the answer is there: so long the request is held in one form or another.
@@ -110,6 +131,7 @@ impl Incoming<'_> {
         })?;
         let message = std::mem::take(&mut bound.message);
         let outgoing = self.outgoing(&bound, message, key)?;
+        self.sent.store(true, Ordering::Relaxed);
         let refused = |status: tonic::Status| {
             Refusal::from_status(&status, |pointer| self.operation.request.locate(&bound, pointer))
         };
@@ -117,11 +139,13 @@ impl Incoming<'_> {
         match &self.operation.response {
             Answer::Envelope(plan) => {
                 let answer = upstream.call(&outgoing).await.map_err(refused)?;
-                answer::envelope(self.operation, plan, &answer, &path, counted).await
+                let answer = answer::envelope(self.operation, plan, &answer, &path, counted).await;
+                answer.map_err(|refusal| self.answered(refusal))
             }
             Answer::HttpBody => {
                 let answer = upstream.call(&outgoing).await.map_err(refused)?;
-                answer::http_body(self.operation, answer, counted).await
+                let answer = answer::http_body(self.operation, answer, counted).await;
+                answer.map_err(|refusal| self.answered(refusal))
             }
             Answer::Stream => {
                 let reserved = budgets.downloads.wait_for(owner, download::COST).await?;
@@ -186,10 +210,9 @@ impl Incoming<'_> {
             path: self.operation.grpc_path.clone(),
             message: message.into(),
             metadata: MetadataMap::from_headers(headers),
-            timeout: self.app.deadline.saturating_sub(Duration::from_millis(50)),
-            repeatable: self.parts.method == Method::GET
-                || self.parts.method == Method::HEAD
-                || key.is_some(),
+            timeout: (self.deadline - Duration::from_millis(50)).saturating_duration_since(Instant::now()),
+            repeatable: !self.changes() || key.is_some(),
+            changes: self.changes(),
         })
     }
 }

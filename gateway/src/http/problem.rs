@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use chassis::error::MAY_HAVE_HAPPENED;
 use chassis::peer::is_transport;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
@@ -15,6 +16,10 @@ use tonic::{Code, Status};
 
 use crate::transcode::Location;
 
+/// What to do when it is not known whether a request was carried out.
+const IN_DOUBT: &str = "The request may have been carried out all the same: look whether it is there, or repeat it \
+                        with the Idempotency-Key that it had.";
+
 /// What is wrong, before it is known which request it belongs to.
 #[derive(Debug)]
 pub struct Refusal {
@@ -22,6 +27,8 @@ pub struct Refusal {
     pub detail: String,
     pub errors: Vec<Entry>,
     pub data: BTreeMap<String, String>,
+    /// Whether the request may have been carried out all the same.
+    pub may_have_happened: bool,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -58,6 +65,7 @@ impl Refusal {
             detail: detail.into(),
             errors: Vec::new(),
             data: BTreeMap::new(),
+            may_have_happened: false,
             headers: Vec::new(),
         };
         if matches!(problem, Problem::Unavailable | Problem::Timeout) {
@@ -95,7 +103,19 @@ impl Refusal {
             refusal = refusal.with_header(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         refusal.data = details.info.map(|info| info.metadata.into_iter().collect()).unwrap_or_default();
-        refusal
+        let said = refusal.data.remove(MAY_HAVE_HAPPENED).is_some();
+        if said || status.metadata().contains_key(MAY_HAVE_HAPPENED) { refusal.in_doubt() } else { refusal }
+    }
+
+    /// Says that the request may have been carried out, where the answer would otherwise mean that nothing has happened.
+    #[must_use]
+    pub fn in_doubt(mut self) -> Self {
+        if matches!(self.problem, Problem::Unavailable | Problem::Timeout) {
+            self.may_have_happened = true;
+            self.detail.push(' ');
+            self.detail.push_str(IN_DOUBT);
+        }
+        self
     }
 
     /// The whole answer.
@@ -108,6 +128,7 @@ impl Refusal {
             code: info.code,
             detail: &self.detail,
             errors: &self.errors,
+            may_have_happened: self.may_have_happened,
             data: &self.data,
             meta: Meta { request_id },
         };
@@ -144,6 +165,8 @@ struct ProblemBody<'a> {
     detail: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Entry],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    may_have_happened: bool,
     data: &'a BTreeMap<String, String>,
     meta: Meta<'a>,
 }

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chassis::peer::{Peer, Peers, is_transport};
+use chassis::error::{MAY_HAVE_HAPPENED, may_have_happened};
+use chassis::peer::{Peer, Peers, is_transport, was_not_sent};
 use http::uri::PathAndQuery;
 use prost::Message;
 use proto::api::HttpBody;
+use tokio::time::Instant;
 use tokio::time::error::Elapsed;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Response, Status};
 use tower::retry::budget::{Budget, TpsBudget};
 
@@ -57,15 +59,17 @@ pub struct Outgoing {
     pub timeout: Duration,
     /// Whether it may be repeated when it failed on its way: reads, and writes that carry an idempotency key.
     pub repeatable: bool,
+    /// Whether it is to change something.
+    pub changes: bool,
 }
 
 impl Upstream {
     pub async fn call(&self, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
         let mut attempts = Attempts::new(self, outgoing);
         loop {
-            let Outgoing { path, message, metadata, timeout, .. } = outgoing;
-            let answer =
-                self.peer.call(path.clone(), message.clone(), metadata.clone(), *timeout, MAX_ANSWER);
+            let Outgoing { path, message, metadata, .. } = outgoing;
+            let left = attempts.deadline.saturating_duration_since(Instant::now());
+            let answer = self.peer.call(path.clone(), message.clone(), metadata.clone(), left, MAX_ANSWER);
             let answer = tokio::time::timeout_at(attempts.deadline, answer).await;
             if let Some(answer) = attempts.settle(answer).await {
                 return answer;
@@ -98,23 +102,34 @@ impl Upstream {
 struct Attempts<'a> {
     upstream: &'a Upstream,
     repeatable: bool,
-    deadline: tokio::time::Instant,
+    changes: bool,
+    /// Whether one of them may have had an effect, whatever became of the next.
+    in_doubt: bool,
+    deadline: Instant,
     pauses: std::slice::Iter<'static, Duration>,
 }
 
 impl<'a> Attempts<'a> {
     fn new(upstream: &'a Upstream, outgoing: &Outgoing) -> Self {
         upstream.retries.deposit();
-        let deadline = tokio::time::Instant::now() + outgoing.timeout;
-        Self { upstream, repeatable: outgoing.repeatable, deadline, pauses: PAUSES.iter() }
+        let deadline = Instant::now() + outgoing.timeout;
+        let Outgoing { repeatable, changes, .. } = *outgoing;
+        Self { upstream, repeatable, changes, in_doubt: false, deadline, pauses: PAUSES.iter() }
     }
 
     /// What came of the call; `None`, after a pause, where it is to be tried again.
     async fn settle<T>(&mut self, answer: Result<Result<T, Status>, Elapsed>) -> Option<Result<T, Status>> {
+        let overdue = || Err(Status::deadline_exceeded("the answer took too long"));
+        let answer = match answer {
+            // The channel has a clock of its own, which may be a little faster.
+            Ok(Err(status)) if is_transport(&status) && Instant::now() >= self.deadline => overdue(),
+            Ok(answer) => answer,
+            Err(_) => overdue(),
+        };
+        self.in_doubt |= self.changes && answer.as_ref().is_err_and(is_in_doubt);
         let failed = match answer {
-            Err(_) => return Some(Err(Status::deadline_exceeded("the answer took too long"))),
-            Ok(Err(status)) if is_transport(&status) || status.code() == Code::Unavailable => status,
-            Ok(other) => return Some(other),
+            Err(status) if is_transport(&status) || status.code() == Code::Unavailable => status,
+            other => return Some(other.map_err(|status| self.marked(status))),
         };
         match self.pauses.next() {
             Some(pause) if self.repeatable && self.upstream.retries.withdraw() => {
@@ -124,7 +139,20 @@ impl<'a> Attempts<'a> {
                 tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
                 None
             }
-            _ => Some(Err(failed)),
+            _ => Some(Err(self.marked(failed))),
         }
     }
+
+    fn marked(&self, mut status: Status) -> Status {
+        if self.in_doubt {
+            status.metadata_mut().insert(MAY_HAVE_HAPPENED, MetadataValue::from_static("true"));
+        }
+        status
+    }
+}
+
+/// Whether the call may have had an effect all the same: the service says so, or it was sent and is not answered by
+/// the service itself, which always says what is wrong.
+fn is_in_doubt(status: &Status) -> bool {
+    may_have_happened(status) || (status.details().is_empty() && !was_not_sent(status))
 }

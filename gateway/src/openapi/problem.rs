@@ -124,6 +124,10 @@ pub fn schema() -> Value {
                 "description": "With the code `validation`: every fault of the request.",
                 "items": {"$ref": "#/components/schemas/FieldFault"},
             },
+            "may_have_happened": {
+                "type": "boolean",
+                "description": "With the codes `unavailable` and `timeout`, and only then: the request may have been carried out although this is an error. Without it nothing has happened.",
+            },
             "data": {"type": "object", "description": "Mostly empty. A conflict tells here what it conflicts with."},
             "meta": {
                 "type": "object",

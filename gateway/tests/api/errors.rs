@@ -142,6 +142,7 @@ async fn a_service_that_is_down_gives_503_and_says_when_to_come_back() {
     ] {
         let answer = answer.expect(503);
         assert_eq!((answer.at("/code"), answer.header("retry-after")), (json!("unavailable"), Some("1")));
+        assert_eq!(answer.at("/may_have_happened"), json!(null), "it was not even sent");
     }
     let _ = account;
 }

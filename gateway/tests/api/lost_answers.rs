@@ -79,9 +79,40 @@ async fn a_lost_answer_loses_nothing_and_doubles_nothing() {
     cutter.armed.store(true, Ordering::SeqCst);
     let bare = api.post("/v1/clients", json!({"company_name": "Bare"})).await.expect(503);
     assert_eq!(bare.at("/code"), "unavailable", "without a key the gateway must not repeat a write");
+    assert_eq!(bare.at("/may_have_happened"), true);
 
     cutter.armed.store(true, Ordering::SeqCst);
     let list = api.get("/v1/clients").await.expect(200);
     assert_eq!(list.at("/meta/total"), 2, "each was made once, and a read is simply repeated");
     assert_eq!(cutter.cuts.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_request_that_ends_before_its_commit_has_not_happened_and_does_not_say_that_it_may_have() {
+    let mesh = Mesh::start_with(&["--deadline-ms", "1000"]).await;
+    let api = mesh.api(RELATIONS).await;
+    let mut holder = mesh.database.connect().await;
+    sqlx::raw_sql("begin; lock relations.relation in share mode").execute(&mut holder).await.unwrap();
+    let answer = api.post("/v1/clients", json!({"company_name": "Late"})).await.expect(504);
+    assert_eq!((answer.at("/code"), answer.at("/may_have_happened")), (json!("timeout"), json!(null)));
+    sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    let list = api.get("/v1/clients").await.expect(200);
+    assert_eq!(list.at("/meta/total"), 0);
+}
+
+#[tokio::test]
+async fn a_document_that_is_made_is_answered_for_although_its_pdf_cannot_be_noted() {
+    let mesh = Mesh::start().await;
+    let api = mesh.api(&["relations.write", "invoices.read", "invoices.write"]).await;
+    let refuse = "create function billing.refuse() returns trigger language plpgsql as
+            $$ begin raise exception 'locked' using errcode = '55P03'; end $$;
+        create trigger refuse before update on billing.document
+            for each row execute function billing.refuse()";
+    sqlx::raw_sql(refuse).execute(&mut mesh.database.connect().await).await.unwrap();
+    let client = api.post("/v1/clients", json!({"company_name": "Bakery"})).await.expect(201).at("/data/id");
+    let row = json!({"name": "Row", "unit_price": 10, "vat_rate": "0"});
+    let body = json!({"title": "Bread", "client_id": client, "generation_mode": "final", "rows": [row]});
+    let made = api.post("/v1/invoices", body).await.expect(201);
+    let found = api.get("/v1/invoices").await.expect(200);
+    assert_eq!((found.at("/meta/total"), found.at("/data/0/number")), (json!(1), made.at("/data/number")));
 }

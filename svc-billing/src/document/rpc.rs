@@ -7,6 +7,7 @@ mod quotes;
 mod workorders;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chassis::mail::Post;
 use chassis::{Call, Context, Db, Tx};
@@ -26,6 +27,9 @@ use super::{Kind, Links, answer};
 use crate::Error;
 use crate::clients::Clients;
 use crate::press::Press;
+
+/// What is left of the caller's time for the answer, when a PDF takes long.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// Serves the documents of one kind.
 #[derive(Clone)]
@@ -68,7 +72,7 @@ impl Desk {
         let client = self.shared.clients.named(&context, &given.client_id, &given.client_external_id).await?;
         let new = New { kind: self.kind, client, links: self.shared.links.clone(), origin: None };
         let mut response = self.shared.db.write_with(call, new, create).await?;
-        self.print(&context, &mut response, |answer| &mut answer.data).await?;
+        self.print(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 
@@ -105,7 +109,7 @@ impl Desk {
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
         let mut response = self.shared.db.write_with(call, self.known(client), finalize).await?;
-        self.print(&context, &mut response, |answer| &mut answer.data).await?;
+        self.print(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 
@@ -154,8 +158,25 @@ impl Desk {
 
     /// Makes the PDF of a document that has just become final, after the commit and outside any transaction, and keeps
     /// what became of it: with the document, in this answer, and in the answer that repeats of the call get. Should the
-    /// process end before that, a repeat comes here again. A failure is no reason to fail the request.
+    /// process end before that, a repeat comes here again. Whatever fails here, and however long it takes, the document
+    /// is there: the answer says so, and the PDF is made when somebody asks for it.
     async fn print<T: prost::Message>(
+        &self,
+        context: &Context,
+        response: &mut Response<T>,
+        document: fn(&mut T) -> &mut Option<Document>,
+    ) {
+        let left = context.deadline.saturating_duration_since(Instant::now()).saturating_sub(ANSWER_TIME);
+        match tokio::time::timeout(left, Box::pin(self.try_print(context, response, document))).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = %chassis::Error::from(error), "what became of a PDF is not kept");
+            }
+            Err(_) => tracing::warn!("there was no time left to make a PDF"),
+        }
+    }
+
+    async fn try_print<T: prost::Message>(
         &self,
         context: &Context,
         response: &mut Response<T>,

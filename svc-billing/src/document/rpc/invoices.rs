@@ -82,7 +82,7 @@ impl InvoiceService for Desk {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let mut response = self.shared.db.write_with(call, self.known(None), credit).await?;
-        self.print(&context, &mut response, |answer| &mut answer.data).await?;
+        self.print(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 

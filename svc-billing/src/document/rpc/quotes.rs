@@ -81,7 +81,7 @@ impl QuoteService for Desk {
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
         let mut response = self.shared.db.write_with(call, self.known(client), accept).await?;
-        self.print(&context, &mut response, |answer| &mut answer.data).await?;
+        self.print(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 
