@@ -84,7 +84,7 @@ async fn serve(request: Request<Body>) -> Response {
     let path = request.uri().path().to_owned();
     let token =
         request.headers().get(token::HEADER).and_then(|token| token.to_str().ok()).unwrap_or_default();
-    let identity = Tokens::new(testing::secret()).verify(token, testing::moment());
+    let identity = Tokens::new(testing::secret()).of("sample").verify(token, testing::moment());
     let frame = request.into_body().collect().await.unwrap().to_bytes();
     let message = frame.slice(5..);
     if path.ends_with("/FetchPage") {
