@@ -39,7 +39,7 @@ async fn token() -> Result<String, Box<dyn Error>> {
     let credential =
         env::var("CREDENTIAL").map_err(|_| "CREDENTIAL must be set: gateway credential issue")?;
     let account = env::var("ACCOUNT").unwrap_or_else(|_| "demo".to_owned());
-    let request = CreateTokenRequest { credential, account, scopes: Vec::new() };
+    let request = CreateTokenRequest { credential, account, ..CreateTokenRequest::default() };
     let mut tokens = TokenServiceClient::new(connect("GATEWAY_GRPC").await?);
     Ok(tokens.create_token(request).await.map_err(|status| told(&status))?.into_inner().token)
 }

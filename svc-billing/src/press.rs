@@ -11,7 +11,7 @@ use chassis::files::{Files, Key, Reading};
 use chassis::{Account, AccountId, Db, Event, Tx};
 use chrono::SecondsFormat;
 use render::Paper;
-use render::paper::{Collection, Settlement};
+use render::paper::{self, Collection, Settlement};
 use render::text::file_name;
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -156,15 +156,6 @@ impl TestCaller {
         request
     }
 
-    /// A call that so many events in a row led to.
-    pub fn caused_request<T>(&self, depth: u32, message: T) -> Request<T> {
-        let actor = ("test", "Test");
-        let token = Tokens::new(secret()).mint_caused(&self.account, actor, depth, self.clock.now());
-        let mut request = self.request(message);
-        request.metadata_mut().insert(token::HEADER, MetadataValue::try_from(token).expect("ASCII"));
-        request
-    }
-
     pub fn keyed<T>(&self, key: &str, message: T) -> Request<T> {
         let mut request = self.request(message);
         request.metadata_mut().insert(IDEMPOTENCY_KEY, MetadataValue::try_from(key).expect("ASCII"));

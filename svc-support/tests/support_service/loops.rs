@@ -26,7 +26,7 @@ async fn answer_all(world: &World, user: &User) -> usize {
         let body = "We have got your mail".to_owned();
         let message = TicketMessageInput { body, ..TicketMessageInput::default() };
         let request = CreateTicketMessageRequest { id: ticket.clone(), message: Some(message) };
-        let request = user.mesh.caused_request(u32::try_from(*depth).unwrap() + 1, request);
+        let request = user.mesh.request_at(u32::try_from(*depth).unwrap() + 1, request);
         TicketMessageServiceClient::new(user.channel()).create_ticket_message(request).await.unwrap();
     }
     told.len()
