@@ -140,7 +140,7 @@ fn an_invoice_asks_for_what_is_left_of_it() {
     let partly = pdf(&standing(10_000, left));
     assert_shows(
         &partly,
-        &["Totaal inclusief btw", "€ 100,00", "Al betaald", "-€ 20,00", "Nog te betalen", "€ 70,00"],
+        &["Totaal inclusief btw", "€ 100,00", "Al betaald", "€ -20,00", "Nog te betalen", "€ 70,00"],
     );
     assert_shows(&partly, &["Wij ontvingen al € 20,00.", "Wij verzoeken u € 70,00 uiterlijk", SCAN]);
     let deposit = pdf(&Paper { prepaid: Decimal::from(30), ..standing(10_000, Settlement::New) });
@@ -168,7 +168,7 @@ fn what_is_settled_is_told_and_nothing_is_asked() {
 #[test]
 fn an_invoice_of_less_than_nothing_tells_what_the_reader_gets() {
     let pdf = pdf(&standing(-24_200, Settlement::New));
-    assert_shows(&pdf, &["-€ 242,00", "U ontvangt", "u ontvangt € 242,00 van ons."]);
+    assert_shows(&pdf, &["€ -242,00", "U ontvangt", "u ontvangt € 242,00 van ons."]);
     assert_hides(&pdf, &[SCAN, "Te betalen", "Ten name van"]);
 }
 
