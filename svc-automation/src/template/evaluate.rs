@@ -231,7 +231,7 @@ impl<'e> Evaluator<'e> {
     }
 
     fn arguments(&mut self, first: Option<Value>, given: &'e [CallArg<'e>]) -> Result<Vec<Value>, String> {
-        let (mut arguments, mut named) = (Vec::from_iter(first), Vec::new());
+        let (mut arguments, mut named): (Vec<Value>, _) = (first.into_iter().collect(), Vec::new());
         for argument in given {
             match argument {
                 CallArg::Pos(expression) => arguments.push(self.present(expression)?),

@@ -75,14 +75,12 @@ fn repeat(left: &Value, right: &Value, budget: &Budget) -> Result<Value, String>
     let times = integer(times).and_then(|times| usize::try_from(times).ok());
     let times = times.ok_or("texts and lists can only be multiplied with whole numbers")?;
     budget.value(budget.measure(what)?.saturating_mul(times))?;
-    Ok(match what.as_str() {
-        Some(text) => Value::from(text.repeat(times)),
-        None => {
-            let once: Vec<Value> = items(what)?.collect();
-            let all: Vec<Value> = std::iter::repeat_n(once, times).flatten().collect();
-            Value::from(all)
-        }
-    })
+    if let Some(text) = what.as_str() {
+        return Ok(Value::from(text.repeat(times)));
+    }
+    let once: Vec<Value> = items(what)?.collect();
+    let all: Vec<Value> = std::iter::repeat_n(once, times).flatten().collect();
+    Ok(Value::from(all))
 }
 
 fn calculate(op: BinOpKind, left: &Value, right: &Value) -> Result<Value, String> {
