@@ -35,8 +35,8 @@ impl Service for Library {
     }
 }
 
-const BOOK: Kind = Kind { service: "library", name: "book" };
-const LOAN: Kind = Kind { service: "library", name: "loan" };
+const BOOK: Kind = Kind { service: "bare", name: "book" };
+const LOAN: Kind = Kind { service: "bare", name: "loan" };
 
 async fn library(clock: &Clock) -> (TestDatabase, Started) {
     let database = support::database().await;
@@ -62,7 +62,7 @@ async fn each_reference_to_what_is_not_there_is_named() {
     let (account, other) = (testing::account(), testing::account());
     let [kept, lent] = [add(&database, &account, false).await, add(&database, &account, true).await];
     let strange = add(&database, &other, true).await;
-    let peers = format!("library={}", library.url());
+    let peers = format!("bare={}", library.url());
     let asking = testing::start_with::<Bare>(database.url(), &clock, &["--peers", &peers]).await;
     let context = support::context(&account, &clock);
     let missing = async |named: &[(&str, Kind, &str)]| {
@@ -97,7 +97,7 @@ async fn all_records_of_a_kind_are_listed_in_order_page_by_page() {
         let insert = sqlx::query(sql).bind(account.id).bind(count);
         insert.execute(&mut database.connect().await).await.unwrap();
     }
-    let peers = format!("library={}", library.url());
+    let peers = format!("bare={}", library.url());
     let asking = testing::start_with::<Bare>(database.url(), &clock, &["--peers", &peers]).await;
     let references = asking.runtime.references();
     let first = references.list(&account, BOOK, Uuid::nil()).await.unwrap();
@@ -108,7 +108,7 @@ async fn all_records_of_a_kind_are_listed_in_order_page_by_page() {
     assert!(ids.is_sorted_by(|one, next| one < next));
     assert_eq!(first[0].1.to_rfc3339(), "2026-11-15T11:00:00+00:00");
     assert_eq!(references.list(&account, LOAN, Uuid::nil()).await.unwrap().len(), 3);
-    let unknown = Kind { service: "library", name: "shelf" };
+    let unknown = Kind { service: "bare", name: "shelf" };
     references.list(&account, unknown, Uuid::nil()).await.unwrap_err();
 }
 
@@ -116,7 +116,7 @@ async fn all_records_of_a_kind_are_listed_in_order_page_by_page() {
 async fn a_service_that_is_away_makes_the_request_come_back_later() {
     let clock = testing::clock();
     let database = support::database().await;
-    let flags = ["--peers", "library=http://127.0.0.1:1"];
+    let flags = ["--peers", "bare=http://127.0.0.1:1"];
     let asking = testing::start_with::<Bare>(database.url(), &clock, &flags).await;
     let context = support::context(&testing::account(), &clock);
     let at = At::ROOT.name("book_id");

@@ -18,9 +18,9 @@ select pipeline.id, pipeline.name, pipeline.active, phase.id, phase.name, phase.
 with step as (insert into crm.deal_step (account_id, deal_id, version, pipeline_id, phase_id, phase_name, status, at, quote_id) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, :next, :pipeline_id, (:phases::uuid[])[:which], name, :status, now(), null::uuid from crm.phase where account_id = :account and id = (:phases::uuid[])[:which] and :is_step) update crm.deal set version = :next, title = :title, client_id = :client_id, pipeline_id = :pipeline_id, phase_id = (:phases::uuid[])[:which], amount = :amount, priority = :priority, status = :status, expected_close_date = :expected_close_date, source = :source, phase_since = now(), won_at = null::timestamptz, lost_at = null::timestamptz, updated_at = now(), search_text = lower(:title) where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid;
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
-            from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], array[:sequence]::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[])
-                as event (listener, entity_type, entity_id, sequence, id, type, data)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, depth, now(), now()
+            from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], array[:sequence]::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[], :depths::integer[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data, depth)
         ), totals as (
             insert into total (account_id, list, bucket, slot, entries)
             select :account, list, bucket, slot, entries

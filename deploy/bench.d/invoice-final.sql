@@ -20,9 +20,9 @@ select name, primary_color, secondary_color, company_name, address, zipcode, cit
 with taken as (insert into counter (account_id, name, value) select :account, :counter, 1 where ''::text = '' on conflict (account_id, name) do update set value = counter.value + 1 returning value), numbered as (select case when ''::text <> '' then ''::text else (select :prefix || lpad(value::text, greatest(:padding, length(value::text)), '0') from taken) end as number), inserted as (insert into billing.document (account_id, id, kind, version, content_version, is_final, number, number_given, title, invoice_date, due_date, currency, language, total_excl, vat_rate, vat_amount, total_incl, row_count, client_id, client_company_name, client_firstname, client_lastname, payment_status, paid_at, open_amount, credits, external_id, token, finalized_at, seller, buyer, einvoice_missing, search_text, created_at, updated_at, subscription_id, period_from, period_to, invoice_date_given, due_date_given) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, :kind, 1, 1, :is_final, number, ''::text <> '', :title, :today, :today, :currency, :language, :total_excl, :vat_rate, :vat_amount, :total_incl, 3::integer, :client, :company_name, :firstname, :lastname, :status_now, null::timestamptz, :open_amount, null::uuid, ''::text, int8send(:id_low) || int8send(:event_low), now(), :seller, :buyer, :missing, :search_text || lower(number), now(), now(), null::uuid, null::date, null::date, false::boolean, false::boolean from numbered on conflict do nothing returning number), stored as (insert into billing.document_row (account_id, document_id, position, name, description, quantity, unit, unit_price, vat_rate, vat_code, category) select :account, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, position - 1, name, description, quantity, unit, unit_price, vat_rate, vat_code, category from unnest(:names::text[], :descriptions::text[], :quantities::numeric[], :units::text[], :prices::numeric[], :rates::numeric[], :codes::text[], :categories::text[]) with ordinality as r (name, description, quantity, unit, unit_price, vat_rate, vat_code, category, position) where exists (select from inserted)) select number from inserted;
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
-            from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[])
-                as event (listener, entity_type, entity_id, sequence, id, type, data)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, depth, now(), now()
+            from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[], :depths::integer[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data, depth)
         ), totals as (
             insert into total (account_id, list, bucket, slot, entries)
             select :account, list, bucket, slot, entries
@@ -44,9 +44,9 @@ select seller, buyer from billing.document where account_id = :account and id = 
 begin;
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
-            from unnest(:listeners::text[], :file_types::text[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :file_event_types::text[], :file_data::text[])
-                as event (listener, entity_type, entity_id, sequence, id, type, data)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, depth, now(), now()
+            from unnest(:listeners::text[], :file_types::text[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :sequences::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :file_event_types::text[], :file_data::text[], :depths::integer[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data, depth)
         ), totals as (
             insert into total (account_id, list, bucket, slot, entries)
             select :account, list, bucket, slot, entries
@@ -65,9 +65,9 @@ begin;
 update billing.document set pdf_version = coalesce(1::bigint, pdf_version), pdf_error = ''::text where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid and (1::bigint is null or pdf_version is null or pdf_version <= 1::bigint);
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
-            from unnest(:none::text[], :none::text[], :none::uuid[], :none::bigint[], :none::uuid[], :none::text[], :none::text[])
-                as event (listener, entity_type, entity_id, sequence, id, type, data)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, depth, now(), now()
+            from unnest(:none::text[], :none::text[], :none::uuid[], :none::bigint[], :none::uuid[], :none::text[], :none::text[], :none::integer[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data, depth)
         ), totals as (
             insert into total (account_id, list, bucket, slot, entries)
             select :account, list, bucket, slot, entries

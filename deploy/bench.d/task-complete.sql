@@ -13,9 +13,9 @@ insert into idempotency (account_id, route, key, fingerprint, created_at) values
 update work.task set completed_at = case when (:turn = 1) then coalesce(completed_at, now()) end, updated_at = case when (completed_at is not null) = (:turn = 1) then updated_at else now() end where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid returning id, title, category, notes, deadline_on, deadline_at, duration_minutes, client_id, project_id, deal_id, completed_at, created_at, updated_at \gset
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
-            from unnest(:none::text[], :none::text[], :none::uuid[], :none::bigint[], :none::uuid[], :none::text[], :none::text[])
-                as event (listener, entity_type, entity_id, sequence, id, type, data)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, depth, now(), now()
+            from unnest(:none::text[], :none::text[], :none::uuid[], :none::bigint[], :none::uuid[], :none::text[], :none::text[], :none::integer[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data, depth)
         ), totals as (
             insert into total (account_id, list, bucket, slot, entries)
             select :account, list, bucket, slot, entries

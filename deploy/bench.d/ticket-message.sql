@@ -18,14 +18,14 @@ select id, version, number, subject, status, priority, client_name, client_email
 \set messages :message_count + 1
 \set sequence :next * 1000
 select id, name, email, from_email, from_name, inbound_key, forwarding_emails, active, position, created_at, updated_at from support.channel where account_id = :account and active order by id is distinct from :channel_id, position, name, id limit 1;
-insert into support.message (account_id, id, ticket_id, inbound, note, body, html, author_name, author_email, author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at) values (:account, encode(int8send(:message_high) || int8send(:message_low), 'hex')::uuid, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, :no, :no, :body, :html, :author, ''::text, null::bigint, :none, :none, ''::text, null::uuid, :attachments, :size, now());
+insert into support.message (account_id, id, ticket_id, inbound, note, body, html, author_name, author_email, author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at, automatic) values (:account, encode(int8send(:message_high) || int8send(:message_low), 'hex')::uuid, encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid, :no, :no, :body, :html, :author, ''::text, null::bigint, :none, :none, ''::text, null::uuid, :attachments, :size, now(), :no);
 select name from support.status where account_id = :account and active order by position, name;
 update support.ticket set version = :next, subject = :subject, status = :status, priority = :priority, client_name = :client_name, client_email = :client_email, client_id = :client_id, message_count = :messages, last_message_at = now(), search_text = lower(:number || chr(10) || :subject || chr(10) || :client_name || chr(10)), updated_at = now(), closed_at = null::timestamptz where account_id = :account and id = encode(int8send(:id_high) || int8send(:id_low), 'hex')::uuid;
 with events as (
             insert into outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, depth, occurred_at, next_at)
-            select :account, listener, entity_type, entity_id, sequence, id, type, data, :depth, now(), now()
-            from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], array[:sequence]::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[])
-                as event (listener, entity_type, entity_id, sequence, id, type, data)
+            select :account, listener, entity_type, entity_id, sequence, id, type, data, depth, now(), now()
+            from unnest(:listeners::text[], :entity_types::text[], array[encode(int8send(:id_high) || int8send(:id_low), 'hex')]::uuid[], array[:sequence]::bigint[], array[encode(int8send(:id_high) || int8send(:event_low), 'hex')]::uuid[], :event_types::text[], :event_data::text[], :depths::integer[])
+                as event (listener, entity_type, entity_id, sequence, id, type, data, depth)
         ), totals as (
             insert into total (account_id, list, bucket, slot, entries)
             select :account, list, bucket, slot, entries

@@ -22,7 +22,7 @@ use crate::worker::{Timing, Workers};
 
 /// The secret that signs context tokens in tests.
 pub fn secret() -> &'static str {
-    "a secret for tests only, of enough characters"
+    "a secret for tests only with enough characters"
 }
 
 #[derive(Parser)]

@@ -24,7 +24,7 @@ static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 /// service is another one of these.
 struct Things;
 
-const LONELY: Kind = Kind { service: "things", name: "lonely" };
+const LONELY: Kind = Kind { service: "bare", name: "lonely" };
 
 #[tonic::async_trait]
 impl Service for Things {

@@ -18,10 +18,24 @@ const NO_WINDOW: &[u8] = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
 const GET: &[u8] = b"\x00\x00\x0f\x01\x05\x00\x00\x00\x01\x82\x86\x04\x08/healthz\x01\x01x";
 const GO_AWAY: u8 = 7;
 
-/// A gateway without services: what it answers itself is enough here.
-async fn start(flags: &[&str]) -> TestGateway {
+/// A gateway without services, and its database: what it answers itself is enough here.
+struct Alone {
+    gateway: TestGateway,
+    _database: TestDatabase,
+}
+
+impl std::ops::Deref for Alone {
+    type Target = TestGateway;
+
+    fn deref(&self) -> &TestGateway {
+        &self.gateway
+    }
+}
+
+async fn start(flags: &[&str]) -> Alone {
     let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
-    TestGateway::start(&database, &testing::clock(), &[], flags).await
+    let gateway = TestGateway::start(&database, &testing::clock(), &[], flags).await;
+    Alone { gateway, _database: database }
 }
 
 async fn connect(address: SocketAddr, bytes: &[u8]) -> TcpStream {

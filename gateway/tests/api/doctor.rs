@@ -135,7 +135,8 @@ async fn a_clock_that_is_wrong_is_told_even_if_it_makes_tokens_useless() {
 #[tokio::test]
 async fn another_secret_is_told_apart_from_a_wrong_clock() {
     let mesh = Mesh::start_at(Clock::system(), &[]).await;
-    let (well, complaints) = complaints_with(&mesh, mesh.peers(), "another secret for tests").await;
+    let (well, complaints) =
+        complaints_with(&mesh, mesh.peers(), "another secret for tests with enough characters").await;
     assert!(!well);
     let refused = complaints.iter().filter(|complaint| complaint[3] == "it refuses the context token");
     assert_eq!(refused.count(), mesh.peers().len(), "{complaints:?}");

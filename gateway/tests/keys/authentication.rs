@@ -165,7 +165,8 @@ async fn a_caller_and_its_token_outlive_a_look_up_that_finds_no_change() {
     world.clock.advance(TimeDelta::seconds(1));
     let renewed = again.context_token("billing");
     assert_ne!(renewed, token, "a token with 15 seconds left is renewed");
-    let identity = world.runtime.tokens.verify(renewed.to_str().unwrap(), world.clock.now()).unwrap();
+    let billing = world.runtime.tokens.clone().of("billing");
+    let identity = billing.verify(renewed.to_str().unwrap(), world.clock.now()).unwrap();
     assert_eq!(identity.account, again.account);
     assert_eq!((identity.actor.as_str(), &identity.scopes), (&*again.public_id, &again.scopes));
 }

@@ -140,7 +140,7 @@ fn event_variables(entity: &str, event: &str, lists: &str, entries: &str) -> Var
 fn write_variables(entity: &str) -> [(&'static str, String); 6] {
     [
         ("fingerprint", hex(32)),
-        ("depth", "0".to_owned()),
+        ("depths", "{0}".to_owned()),
         ("actor", "CRpfkUagFtLAv7OZ".to_owned()),
         ("request_id", "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05".to_owned()),
         ("entry_types", format!("{{{entity}}}")),
