@@ -202,7 +202,7 @@ fn tell_of_effect(response: Response<Body>, effect: &Effect) -> Response<Body> {
         return response;
     }
     match effect.may_have_happened() {
-        Some(record) => in_doubt(&status, record).into_http(),
+        Some(done) => in_doubt(&status, done.record).into_http(),
         None => response,
     }
 }
@@ -274,7 +274,7 @@ fn carried_faults(headers: &HeaderMap) -> Result<Faults, Status> {
 /// A little before the caller stops listening: only the service knows whether anything has happened, and it says so in
 /// its answer.
 fn before(timeout: Duration) -> Duration {
-    timeout - (timeout / 20).min(ANSWER_TIME)
+    timeout.saturating_sub((timeout / 20).min(ANSWER_TIME))
 }
 
 /// The deadline that a gRPC caller sends: up to eight digits and a unit.

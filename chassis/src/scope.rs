@@ -47,11 +47,13 @@ pub(crate) type Record = (String, String);
 #[derive(Clone, Default)]
 pub(crate) struct Effect(Arc<Mutex<Option<Done>>>);
 
+/// A commit that was sent.
 #[derive(Clone)]
-struct Done {
+pub(crate) struct Done {
     /// Whether the commit was answered; if not, nobody knows.
     certain: bool,
-    record: Option<Record>,
+    /// What it was about, where the call is about one record.
+    pub record: Option<Record>,
 }
 
 impl Effect {
@@ -78,8 +80,8 @@ impl Effect {
     }
 
     /// Whether something may have been done, and to which record.
-    pub fn may_have_happened(&self) -> Option<Option<Record>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|done| done.record.clone())
+    pub fn may_have_happened(&self) -> Option<Done> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut Option<Done>)) {
@@ -104,6 +106,6 @@ mod tests {
         effect.committed();
         effect.commits(None);
         effect.refused();
-        assert_eq!(effect.may_have_happened(), Some(record));
+        assert_eq!(effect.may_have_happened().unwrap().record, record);
     }
 }

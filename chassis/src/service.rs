@@ -197,9 +197,9 @@ impl Runtime {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let found = shared.get(&TypeId::of::<T>()).cloned().and_then(|found| found.downcast().ok());
         found.unwrap_or_else(|| {
-            let made = make();
-            shared.insert(TypeId::of::<T>(), Arc::clone(&made) as Arc<dyn Any + Send + Sync>);
-            made
+            let first = make();
+            shared.insert(TypeId::of::<T>(), Arc::clone(&first) as Arc<dyn Any + Send + Sync>);
+            first
         })
     }
 

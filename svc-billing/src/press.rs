@@ -48,11 +48,11 @@ impl Press {
         }
         let (issued, now) = self.moments(account, full).await?;
         let first = key(account.id, full);
-        let kept = match self.files.get(&first).await? {
-            Some(kept) => kept,
-            None => self.issue(account, full, &first, &issued).await?,
+        let (kept, made) = match self.files.get(&first).await? {
+            Some(kept) => (kept, false),
+            None => (self.issue(account, full, &first, &issued).await?, true),
         };
-        if !is_told(full) {
+        if made || !is_told(full) {
             // Told when it is kept: what is listed is there. Should this fail, the next who asks for the PDF tells of it.
             self.db.note(account, &self.stored(&first, full, kept.len()), tell).await?;
         }
@@ -137,6 +137,7 @@ impl Press {
             source: (record.kind.name(), record.id),
             client: record.client.as_ref().map(|client| client.id),
             version: record.content_version,
+            again: is_told(full),
         }
     }
 
@@ -218,6 +219,8 @@ struct Stored {
     source: (&'static str, Uuid),
     client: Option<Uuid>,
     version: i64,
+    /// It was told before, and deleted since: it is made again for whoever asks.
+    again: bool,
 }
 
 /// Notes with the document that its PDF is there, and tells of it once.
@@ -226,7 +229,8 @@ async fn tell(tx: &mut Tx<'_>, stored: &Stored) -> Result<(), Error> {
     let [service, area, key] = &stored.place;
     let (kind, source) = stored.source;
     tx.unaudited("whether its PDF is there is no change of a document");
-    if !store::mark_pdf(tx.db(), account, source, stored.version).await? {
+    let is_new = store::mark_pdf(tx.db(), account, source, stored.version).await?;
+    if !is_new && !stored.again {
         return Ok(());
     }
     tx.emit(&Event {

@@ -104,12 +104,11 @@ pub fn raise_file_limit() {
 /// So many connections as were asked for, but never more than their part of the files that may be open.
 fn within_files(port: &'static str, wanted: u32, one_in: u64) -> usize {
     let files = rlimit::Resource::NOFILE.get_soft().unwrap_or(1024);
-    let part = (files / one_in.max(1)).max(1);
-    if part < u64::from(wanted) {
-        let used = part;
+    let used = (files / one_in.max(1)).max(1);
+    if used < u64::from(wanted) {
         tracing::warn!(port, files, wanted, used, "too few files may be open for so many connections");
     }
-    usize::try_from(part.min(wanted.into())).unwrap_or(usize::MAX)
+    usize::try_from(used.min(wanted.into())).unwrap_or(usize::MAX)
 }
 
 /// What the connections of a port share.

@@ -24,7 +24,7 @@ const MAX_CONTENT: usize = 64 << 10;
 /// Files that a process reads at the same time; the memory for it is this many pieces, 64 MiB.
 pub(super) const MAX_READINGS: usize = 256;
 /// A reader who takes nothing for so long is given up.
-const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+const STALL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// An answer in parts; see `admin.api.v1.HttpBody`.
 pub type HttpBodies = Pin<Box<dyn Stream<Item = Result<HttpBody, Status>> + Send>>;

@@ -86,9 +86,10 @@ pub(crate) fn worker(files: Files) -> Worker {
 async fn run(files: &Files, job: &Job) -> Result<Next, Error> {
     let names = job.write(&(), abandon).await?;
     for name in &names.0 {
-        match Key::parse(job.account_id(), name) {
-            Some(key) => files.delete(&key).await?,
-            None => tracing::error!(name, "what was to be kept has no name that a file can have"),
+        if let Some(key) = Key::parse(job.account_id(), name) {
+            files.delete(&key).await?;
+        } else {
+            tracing::error!(name, "what was to be kept has no name that a file can have");
         }
     }
     job.write(&names, forget).await?;

@@ -136,6 +136,7 @@ impl TestCaller {
     }
 
     /// The same with other scopes.
+    #[must_use]
     pub fn with_scopes(&self, scopes: &[&str]) -> Self {
         Self { scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(), ..self.clone() }
     }

@@ -124,7 +124,7 @@ impl Driver {
             }
         }
         let grace = stop.borrow().unwrap_or_default();
-        self.end(grace).await;
+        Box::pin(self.end(grace)).await;
     }
 
     /// Starts the job of the account that has waited longest.

@@ -41,7 +41,7 @@ impl Owner {
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-        address => address,
+        address @ IpAddr::V4(_) => address,
     }
 }
 
@@ -161,7 +161,7 @@ impl Shared {
 impl Held {
     fn change(&mut self, owner: Owner, more: usize, less: usize) {
         let new = |held: usize| (held + more).saturating_sub(less);
-        self.all = new(self.all);
+        self.all = (self.all + more).saturating_sub(less);
         count(&mut self.addresses, owner.address, new);
         if let Some(connection) = owner.connection {
             count(&mut self.connections, connection, new);

@@ -28,7 +28,7 @@ struct Shared {
     /// Places that each service has for itself.
     own: usize,
     /// Places for whichever service needs them.
-    shared: usize,
+    common: usize,
     taken: Mutex<Taken>,
 }
 
@@ -74,8 +74,8 @@ impl Bulkhead {
     /// Half of the places belong to the services, in equal parts and at least one each; half are shared.
     pub fn new(places: usize, services: usize) -> Self {
         let own = (places / 2 / services.max(1)).max(1);
-        let shared = places.saturating_sub(own * services);
-        Self(Arc::new(Shared { own, shared, taken: Mutex::default() }))
+        let common = places.saturating_sub(own * services);
+        Self(Arc::new(Shared { own, common, taken: Mutex::default() }))
     }
 
     /// Requests in progress in a service.
@@ -90,7 +90,7 @@ impl Bulkhead {
             .services
             .get(service)
             .map_or((0, 0), |entered| (entered.all, entered.parties.get(&party).copied().unwrap_or(0)));
-        let free = self.0.own.saturating_sub(all) + (self.0.shared - taken.shared);
+        let free = self.0.own.saturating_sub(all) + (self.0.common - taken.shared);
         let refused = match free {
             0 => Some(Refused::Full),
             free if mine >= 2 * free => Some(Refused::Share),

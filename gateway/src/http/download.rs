@@ -20,7 +20,7 @@ pub const COST: usize = 2 * WINDOW;
 /// How long a service may take for the next message.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may take nothing. Its connection may end sooner.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A download that has begun: its first message, and where the rest comes from.
 pub struct Download {

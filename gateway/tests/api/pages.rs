@@ -135,7 +135,7 @@ fn fetch(token: &str) -> Response {
         "odd" => messages.push(vec![0x0a, 200, 1]),
         // Of a service that does not stream yet.
         "old" => {
-            messages = vec![HttpBody { data: vec![b'x'; LARGE].into(), length: 0, ..head }.encode_to_vec()]
+            messages = vec![HttpBody { data: vec![b'x'; LARGE].into(), length: 0, ..head }.encode_to_vec()];
         }
         "nothing" => messages = Vec::new(),
         _ => return not_found().into_http(),

@@ -81,7 +81,8 @@ pub(crate) async fn find(
     account: AccountId,
     id: Uuid,
 ) -> Result<Option<Event>, Error> {
-    let found: Option<(String, String, Option<i64>, DateTime<Utc>, String)> = sqlx::query_as(
+    type Row = (String, String, Option<i64>, DateTime<Utc>, String);
+    let found: Option<Row> = sqlx::query_as(
         "select type, entity_type, sequence, occurred_at, actor from automation.event
          where account_id = $1 and id = $2",
     )

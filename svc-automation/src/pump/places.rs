@@ -103,12 +103,11 @@ impl Place {
     async fn wait_for<F: Future>(&self, answer: F) -> F::Output {
         self.with(|held| held.working = None);
         let mut answer = pin!(answer);
-        let answer = match tokio::time::timeout(SLOW_AFTER, &mut answer).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                self.become_slow();
-                answer.await
-            }
+        let answer = if let Ok(answer) = tokio::time::timeout(SLOW_AFTER, &mut answer).await {
+            answer
+        } else {
+            self.become_slow();
+            answer.await
         };
         self.begin_to_work().await;
         answer

@@ -176,7 +176,7 @@ impl<'c> Check<'c> {
             }
             Expr::List(list) => list.items.iter().try_for_each(|item| self.expression(item))?,
             Expr::Map(map) => {
-                map.keys.iter().chain(&map.values).try_for_each(|part| self.expression(part))?
+                map.keys.iter().chain(&map.values).try_for_each(|part| self.expression(part))?;
             }
         }
         self.depth -= 1;

@@ -121,10 +121,10 @@ pub(super) fn negate(value: &Value) -> Result<Value, String> {
     negative.ok_or_else(|| format!("a {} has no opposite", value.kind()))
 }
 
-/// The part from `start` to `stop`, as in Python.
+/// The part from `start` to `end`, as in Python.
 pub(super) fn slice(
     value: &Value,
-    [start, stop, step]: [Option<i64>; 3],
+    [start, end, step]: [Option<i64>; 3],
     budget: &Budget,
 ) -> Result<Value, String> {
     let step = step.unwrap_or(1);
@@ -139,25 +139,25 @@ pub(super) fn slice(
         let characters: Vec<char> = text.chars().collect();
         budget.work(characters.len() * size_of::<char>())?;
         let part: String =
-            places(characters.len(), start, stop, step).map(|place| characters[place]).collect();
+            places(characters.len(), start, end, step).map(|place| characters[place]).collect();
         return Ok(Value::from(part));
     }
     if !is_list(value) {
         return Err(format!("a {} has no parts", value.kind()));
     }
     let all: Vec<Value> = items(value)?.collect();
-    let part: Vec<Value> = places(all.len(), start, stop, step).map(|place| all[place].clone()).collect();
+    let part: Vec<Value> = places(all.len(), start, end, step).map(|place| all[place].clone()).collect();
     Ok(Value::from(part))
 }
 
 /// Indices below `length`.
-fn places(length: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
+fn places(length: usize, start: Option<i64>, end: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
     let place =
         |index: i64| if index < 0 { index.saturating_add(length) } else { index }.clamp(lowest, highest);
     let (first, last) = if step > 0 { (lowest, highest) } else { (highest, lowest) };
-    let (first, end) = (start.map_or(first, place), stop.map_or(last, place));
+    let (first, end) = (start.map_or(first, place), end.map_or(last, place));
     std::iter::successors(Some(first), move |place| place.checked_add(step))
         .take_while(move |place| if step > 0 { *place < end } else { *place > end })
         .filter_map(|place| usize::try_from(place).ok())

@@ -13,8 +13,7 @@ const MAX_NESTING: usize = 100;
 /// A text with templates in it.
 pub(super) fn template(text: &str) -> Result<Stmt<'_>, String> {
     bound(text, false)?;
-    parse(text, "template", SyntaxConfig::default(), WhitespaceConfig::default())
-        .map_err(|error| explain(&error))
+    parse(text, "template", SyntaxConfig, WhitespaceConfig::default()).map_err(|error| explain(&error))
 }
 
 /// An expression. The engine panics over what follows a `}}` that closes nothing, so such a text does not come to it.
@@ -28,7 +27,7 @@ pub(super) fn expression(text: &str) -> Result<Expr<'_>, String> {
 
 fn bound(text: &str, is_expression: bool) -> Result<(), String> {
     let (mut tokens, mut nesting, mut branches) = (0, 0, 0);
-    for token in tokenize(text, is_expression, SyntaxConfig::default(), WhitespaceConfig::default()) {
+    for token in tokenize(text, is_expression, SyntaxConfig, WhitespaceConfig::default()) {
         // What cannot be read is told by the parser.
         let Ok((token, _)) = token else { return Ok(()) };
         match token {

@@ -147,11 +147,10 @@ fn names_statements_filters_and_steps_are_checked_before_they_are_used() {
 /// Texts that would take all memory, all time or the whole stack.
 fn hostile() -> Vec<String> {
     let doubled = |depth: usize, double: &str| {
-        let begin: String = (0..depth)
-            .map(|level| {
-                format!("{{% for x{} in [{}] %}}", level + 1, double.replace('x', &format!("x{level}")))
-            })
-            .collect();
+        let begin = (0..depth).fold(String::new(), |text, level| {
+            let list = double.replace('x', &format!("x{level}"));
+            text + &format!("{{% for x{} in [{list}] %}}", level + 1)
+        });
         let first = "{% for x0 in [data.text] %}";
         format!("{first}{begin}{{{{ x{depth} }}}}{}", "{% endfor %}".repeat(depth + 1))
     };

@@ -31,8 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// Why a delivery is not made.
 const SWITCHED_OFF: &str = "The endpoint is switched off.";
 const NOT_READABLE: &str = "The key of the endpoint may not read this.";
-const TOO_DEEP: &str =
-    "Automation led to the event too many times in a row. Make sure that nothing feeds itself.";
+const TOO_DEEP: &str = "Not delivered: automation led to the event too many times in a row. Make sure that nothing feeds itself.";
 /// How long an endpoint waits that was to be tried when too many others were.
 const NO_PLACE: TimeDelta = TimeDelta::seconds(15);
 

@@ -50,6 +50,7 @@ impl Kind {
 
 /// A document as it is stored, without its rows.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "columns of a table, each by itself")]
 pub struct Record {
     pub id: Uuid,
     pub kind: Kind,

@@ -34,7 +34,8 @@ impl PaymentService for Payments {
         let wanted = Wanted { external_id: input.external_id, status, kind };
         let id = chassis::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
         let page = match (input.page, input.per_page) {
-            (None, None) => Page::whole(MOST_LISTED),
+            // A page without a size is an unknown parameter of a list that has no pages, as it always was.
+            (_, None) => Page::whole(MOST_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
         let mut connection = self.db.read().await?;

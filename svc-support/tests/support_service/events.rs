@@ -46,7 +46,7 @@ async fn a_ticket_tells_its_life_in_order() {
     assert!(!events.iter().any(|(.., data)| data.to_string().contains("between us")), "a note stays inside");
     let expected = json!({
         "id": id, "number": "T-00001", "subject": "Bread", "status": "new", "priority": "normal", "client_id": null,
-        "client_name": "Ann", "client_email": "ann@client.example", "source": "api",
+        "client_name": "Ann", "client_email": "ann@client.example", "source": "api", "automatic": false,
     });
     assert_eq!(events[0].2, expected);
 }

@@ -241,9 +241,9 @@ async fn one_address_cannot_take_every_place_at_the_door() {
         let mut code = [0; 3];
         stream.read_exact(&mut code).await.unwrap();
         if &code == b"220" {
-            let_in += 1
+            let_in += 1;
         } else {
-            refused += 1
+            refused += 1;
         }
         silent.push(stream);
     }

@@ -6,7 +6,7 @@ use proto::api::Fault;
 use proto::work::{FileInput, UploadFileRequest, UploadFileResponse};
 use proto::{At, Check, Faults};
 use sha2::{Digest, Sha256};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::{Addresses, LIST, Record, Source, audit, removal, rules, store};
 use crate::Error;
@@ -53,11 +53,13 @@ impl Intake {
         let is_other = |answer: &Response<UploadFileResponse>| {
             answer.get_ref().data.as_ref().is_some_and(|file| file.id != id.to_string())
         };
-        // The first of two that are the same is the one that is listed. After an error nobody knows: what is not listed
-        // is removed in the background.
-        if answer.as_ref().is_ok_and(is_other)
-            && let Err(error) = removal::remove(&self.files, account, &reference).await
-        {
+        // The first of two that are the same is the one that is listed, and what was refused is not. After other errors
+        // nobody knows: what is not listed is removed in the background.
+        let is_unlisted = match &answer {
+            Ok(answer) => is_other(answer),
+            Err(status) => matches!(status.code(), Code::InvalidArgument | Code::FailedPrecondition),
+        };
+        if is_unlisted && let Err(error) = removal::remove(&self.files, account, &reference).await {
             tracing::warn!(%error, key = reference, "the bytes of a repeated upload are removed later");
         }
         answer
