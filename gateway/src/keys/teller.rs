@@ -116,14 +116,18 @@ async fn note(tx: &mut Tx<'_>, Told { table, now, keys }: &Told) -> Result<(), E
     tx.unaudited("what automation knows of a key is no change of the key");
     for key in keys {
         let next = key.expires_at.filter(|end| end > now && key.revoked_at.is_none());
+        // By what was told too: two changes can be of the same moment.
         let sql = format!(
-            "update {table} set tell_at = $4 where account_id = $1 and public_id = $2 and tell_at = $3"
+            "update {table} set tell_at = $4 where account_id = $1 and public_id = $2 and tell_at = $3
+                and scopes = $5 and revoked_at is not distinct from $6"
         );
         sqlx::query(AssertSqlSafe(sql))
             .bind(account)
             .bind(&key.public_id)
             .bind(key.tell_at)
             .bind(next)
+            .bind(&key.scopes)
+            .bind(key.revoked_at)
             .execute(tx.db())
             .await?;
     }
