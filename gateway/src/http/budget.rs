@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use chassis::connections::network;
 use http::{HeaderValue, header};
 use proto::api::Problem;
 use tokio::sync::Notify;
@@ -34,14 +35,6 @@ pub struct Owner {
 impl Owner {
     pub fn new(address: IpAddr, connection: Option<SocketAddr>) -> Self {
         Self { address: network(address), connection }
-    }
-}
-
-/// Whoever has one address of an IPv6 network of 64 bits has all of it.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-        address @ IpAddr::V4(_) => address,
     }
 }
 
