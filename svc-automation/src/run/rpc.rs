@@ -30,7 +30,7 @@ impl RunService for Runs {
         let status = Some(input.status.as_str()).filter(|status| !status.is_empty());
         // What is no id belongs to no flow, as the nil one does.
         let flow = Some(&input.flow_id).filter(|id| !id.is_empty());
-        let flow = flow.map(|id| id::parse(id).unwrap_or(Uuid::nil()));
+        let flow = flow.map(|id| id::parse(id).unwrap_or_default());
         let page = Page::new(input.page, input.per_page);
         let mut connection = self.db.read().await?;
         let (runs, meta) = store::list(&mut connection, context.account_id(), (status, flow), page).await?;

@@ -14,7 +14,6 @@ use proto::billing::{
     SubscriptionStatus, UpdateSubscriptionRequest, UpdateSubscriptionResponse,
 };
 use tonic::{Request, Response, Status};
-use uuid::Uuid;
 
 use super::rules::plan;
 use super::{answer, operations, store};
@@ -134,7 +133,7 @@ fn wanted(context: &Context, input: ListSubscriptionsRequest) -> store::Wanted {
         ids: (!input.id.is_empty()).then(|| input.id.iter().filter_map(parse).collect()),
         client: Some(&input.client_id)
             .filter(|text| !text.is_empty())
-            .map(|text| parse(text).unwrap_or(Uuid::nil())),
+            .map(|text| parse(text).unwrap_or_default()),
         number: input.number,
         status,
         starts: (input.start_from.parse().ok(), input.start_to.parse().ok()),

@@ -35,7 +35,7 @@ impl DealService for Deals {
     ) -> Result<Response<ListDealsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         // An id that is none matches nothing.
-        let id = |text: &str| (!text.is_empty()).then(|| id::parse(text).unwrap_or(Uuid::nil()));
+        let id = |text: &str| (!text.is_empty()).then(|| id::parse(text).unwrap_or_default());
         let wanted = Wanted {
             client: id(&input.client_id),
             status: Some(input.status()).filter(|status| *status != DealStatus::Unspecified),

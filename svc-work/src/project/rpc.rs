@@ -103,5 +103,5 @@ impl Projects {
 
 /// The id of a filter. One that is none matches nothing.
 pub fn wanted(text: &str) -> Option<Uuid> {
-    (!text.is_empty()).then(|| id::parse(text).unwrap_or(Uuid::nil()))
+    (!text.is_empty()).then(|| id::parse(text).unwrap_or_default())
 }

@@ -4,7 +4,6 @@ use chassis::Context;
 use chassis::paging::Page;
 use chassis::time::{first_moment, last_moment};
 use proto::billing::ListDocumentsRequest;
-use uuid::Uuid;
 
 use crate::document::store::Wanted;
 
@@ -16,7 +15,7 @@ pub fn wanted(context: &Context, input: ListDocumentsRequest) -> (Wanted, Page) 
         ids: (!input.id.is_empty()).then(|| input.id.iter().filter_map(id).collect()),
         client: Some(&input.client_id)
             .filter(|text| !text.is_empty())
-            .map(|text| id(text).unwrap_or(Uuid::nil())),
+            .map(|text| id(text).unwrap_or_default()),
         subscription: None,
         number: input.number,
         dates: (input.date_from.parse().ok(), input.date_to.parse().ok()),

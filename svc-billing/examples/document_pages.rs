@@ -1,4 +1,4 @@
-//! Writes the page of a document in each state into a folder, to look at them: `cargo run --example pages -- folder`.
+//! Writes the page of a document in each state into a folder, to look at them: `cargo run --example document_pages -- folder`.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "for a person at a terminal")]
 
