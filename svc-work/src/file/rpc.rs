@@ -38,8 +38,7 @@ impl FileService for FilesRpc {
         let (context, input) = Call::open(request)?.valid()?;
         let (account, now) = (context.account_id(), context.clock.now());
         let page = match (input.page, input.per_page) {
-            // A page without a size is an unknown parameter of a list that has no pages, as it always was.
-            (_, None) => Page::whole(MOST_LISTED),
+            (None, None) => Page::whole(MOST_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
         let mut connection = self.db.read().await?;
