@@ -100,7 +100,7 @@ pub struct Settings {
     #[arg(long, env = "LEASE_MS", default_value_t = 15_000, value_parser = clap::value_parser!(u32).range(1_000..=600_000), global = true)]
     pub lease_ms: u32,
 
-    /// Days that entries of the audit log are kept; 0: for ever
+    /// Days that `purge-audit` leaves entries of the audit log; 0: for ever
     #[arg(long, env = "AUDIT_DAYS", default_value_t = 400, global = true)]
     pub audit_days: u16,
 

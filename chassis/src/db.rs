@@ -93,9 +93,14 @@ fn connect_options(url: &str, schema: &str) -> Result<PgConnectOptions, Error> {
         .disable_statement_logging())
 }
 
+/// A connection for a command: without a pool, and without limits on how long it takes.
+pub(crate) async fn connect(url: &str, schema: &str) -> Result<sqlx::PgConnection, Error> {
+    Ok(sqlx::PgConnection::connect_with(&connect_options(url, schema)?).await?)
+}
+
 /// Creates the schema if it is missing and brings it up to date: first what every service has, then `own`.
 pub async fn migrate(url: &str, schema: &'static str, own: &Migrator) -> Result<(), Error> {
-    let mut connection = sqlx::PgConnection::connect_with(&connect_options(url, schema)?).await?;
+    let mut connection = connect(url, schema).await?;
     // Asked first, because a role that owns just its schema may not even say `create schema if not exists`.
     let exists: bool = sqlx::query_scalar("select exists (select from pg_namespace where nspname = $1)")
         .bind(schema)

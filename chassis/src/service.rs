@@ -62,7 +62,7 @@ pub trait Service: Send + Sync + 'static {
     /// Adds its gRPC services.
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder);
 
-    /// Its background work, besides what every service has (events, mail, forgetting idempotency keys and old audit entries).
+    /// Its background work, besides what every service has (events, mail, forgetting idempotency keys).
     fn workers(_runtime: &Runtime) -> Vec<Worker> {
         Vec::new()
     }
@@ -181,8 +181,6 @@ pub struct Runtime {
     pub files: Files,
     /// Where the process runs.
     pub environment: Environment,
-    /// For how long the audit log is kept; 0 is for ever.
-    pub audit_days: u16,
     /// The command line as a whole, for the settings of [`Service::options`].
     pub options: Arc<ArgMatches>,
     shared: Shared,
@@ -227,7 +225,7 @@ impl Runtime {
         let (tokens, post) =
             (Tokens::new(&settings.context_secret).of(name), Post::new(own, settings.environment)?);
         let files = Files::new(name, own)?;
-        let (public_url, audit_days) = (own.public_url.clone(), settings.audit_days);
+        let public_url = own.public_url.clone();
         let options = Arc::new(options);
         Ok(Self {
             name,
@@ -241,7 +239,6 @@ impl Runtime {
             public_url,
             files,
             environment: settings.environment,
-            audit_days,
             options,
             shared: Shared::default(),
         })
@@ -280,6 +277,9 @@ enum Command {
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
+    /// Forget what is older than AUDIT_DAYS in the audit log and exit; for the owner of the schema, as the role that
+    /// serves cannot
+    PurgeAudit,
     /// Events and mails that could not be delivered
     DeadLetters {
         #[command(subcommand)]
@@ -309,6 +309,7 @@ fn run_command_line(service: Definition) -> ExitCode {
     run(service.name, &cli.settings.clone(), async move {
         match cli.command.unwrap_or(Command::Serve) {
             Command::Migrate => migrate(&cli.settings, service.name, service.migrations).await,
+            Command::PurgeAudit => purge_audit(&cli.settings, service.name).await,
             Command::Serve => serve(service, &cli.settings, &cli.own, options).await,
             Command::DeadLetters { action } => {
                 let runtime = Runtime::new(service.name, &cli.settings, &cli.own, options, Clock::system())?;
@@ -377,6 +378,16 @@ pub async fn migrate(settings: &Settings, schema: &'static str, own: &Migrator) 
     Ok(())
 }
 
+/// Forgets old entries of the audit log, and tells the operator how that went.
+pub async fn purge_audit(settings: &Settings, schema: &'static str) -> Result<(), String> {
+    let (url, days, now) = (&settings.database_url, settings.audit_days, Clock::system().now());
+    let purged = audit::purge(url, schema, days, now)
+        .await
+        .map_err(|error| format!("the audit log of {schema} could not be purged: {}", chain(&error)))?;
+    tracing::info!(schema, days, purged, "old entries of the audit log are forgotten");
+    Ok(())
+}
+
 async fn serve(
     service: Definition,
     settings: &Settings,
@@ -433,7 +444,6 @@ pub(crate) fn workers(service: Definition, runtime: &Runtime) -> Vec<Worker> {
     if !scans.is_empty() {
         workers.push(scan::worker(scans));
     }
-    workers.extend(audit::worker(runtime.audit_days));
     workers.extend((service.workers)(runtime));
     workers
 }

@@ -4,8 +4,8 @@
 
 mod support;
 
-use chassis::testing::{self, Started, TestCaller, eventually};
-use chassis::{Account, Call, Clock, Db, Error, Tx};
+use chassis::testing::{self, Started, TestCaller};
+use chassis::{Account, Call, Clock, Db, Error, Service as _, Tx, audit};
 use chrono::TimeDelta;
 use proto::api::{MailKey, ProvisionAccountRequest, ProvisionAccountResponse};
 use proto::audit::audit_service_client::AuditServiceClient;
@@ -152,21 +152,19 @@ async fn the_log_is_read_in_pages_and_by_record_actor_and_time() {
 #[tokio::test]
 async fn old_entries_are_forgotten_but_for_what_records_are_now() {
     let (database, clock, account) = (database().await, testing::clock(), testing::account());
+    let service = testing::start::<Bare>(database.url(), &clock).await;
     let db = open(&database, &clock);
-    for selector in ["first", "second"] {
-        put(&db, &account, ("kept", 1), Some(selector)).await;
-        put(&db, &account, ("gone", 2), Some(selector)).await;
+    for account in [&account, &testing::account()] {
+        for selector in ["first", "second"] {
+            put(&db, account, ("kept", 1), Some(selector)).await;
+            put(&db, account, ("gone", 2), Some(selector)).await;
+        }
+        put(&db, account, ("gone", 2), None).await;
     }
-    put(&db, &account, ("gone", 2), None).await;
     clock.advance(TimeDelta::days(31));
-    let flags = ["--audit-days", "30"];
-    let service = testing::start_working::<Bare>(database.url(), &clock, &flags).await;
-    let left = async || {
-        let sql = "select count(*) from audit";
-        let mut connection = service.runtime.db.read().await.unwrap();
-        sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut *connection).await.unwrap()
-    };
-    eventually("only one is left", async || left().await == 1).await;
+    let purge = async |days| audit::purge(database.url(), Bare::NAME, days, clock.now()).await.unwrap();
+    assert_eq!((purge(0).await, purge(32).await), (0, 0), "kept for ever, and for longer than it is there");
+    assert_eq!((purge(30).await, purge(30).await), (2 * 5 - 2, 0), "of two accounts all but one entry each");
     put(&db, &account, ("kept", 1), Some("third")).await;
     let entries = all(&service, &account, &clock).await;
     assert!(entries[0].before.contains("second") && entries[0].after.contains("third"));

@@ -5,7 +5,8 @@
 -- To be run in the database of the mesh by a superuser, or by the administrator of a managed PostgreSQL, before the
 -- first migration, and again when a program is added; repeating it changes nothing. Passwords are not set here.
 --
---   svc_X        logs in to serve: reads and writes the rows of schema X. No tables of its own, no other schema.
+--   svc_X        logs in to serve: reads and writes the rows of schema X; of the audit log it can change and remove
+--                none. No tables of its own, no other schema.
 --   svc_X_owner  logs in to migrate: owns schema X and everything in it. Nothing else.
 
 create extension if not exists pg_trgm schema public;
@@ -45,6 +46,10 @@ begin
         execute format(
             'alter default privileges for role %I in schema %I grant select, insert, update, delete on tables to %I',
             owning, area, serving);
+        -- The migration that makes the log takes this away; the grant on all tables above has just given it back.
+        if to_regclass(format('%I.audit', area)) is not null then
+            execute format('revoke update, delete on %I.audit from %I', area, serving);
+        end if;
     end loop;
 end
 $$;

@@ -94,9 +94,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let public = server::bind(mesh.listen).await?;
     tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
     let router = router(Arc::clone(&app), operations);
-    let mut workers: Vec<_> = audit::worker(mesh.audit_days).into_iter().collect();
-    workers.extend(teller::workers(&app.runtime));
-    let working = Workers::start(&app.runtime.db, workers, mesh.timing());
+    let working = Workers::start(&app.runtime.db, teller::workers(&app.runtime), mesh.timing());
     let ((), internal) = tokio::join!(
         connections::serve(public, router, public_port(&settings), stop.clone()),
         serve_mesh(internal, &app.runtime, &settings, stop),

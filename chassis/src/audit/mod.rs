@@ -1,6 +1,6 @@
 //! The audit log: who changed what, when and on whose request, with the record before and after. Written in the
 //! transaction of the change by the statement that finishes it anyway, read over gRPC ([`read`]), forgotten after a
-//! while ([`purge`]). Knows records only as messages of the contract.
+//! while by a command ([`mod@purge`]). Knows records only as messages of the contract.
 //!
 //! Each entry keeps the record as it is after the change; what it was before is what the entry before it kept. So an
 //! operation only says what it has written, with [`Tx::changed`](crate::Tx::changed) and
@@ -23,7 +23,7 @@ use crate::call::Context;
 use crate::clock::Clock;
 use image::Image;
 
-pub use purge::worker;
+pub use purge::purge;
 pub use read::server;
 
 struct Change {

@@ -41,6 +41,10 @@ def migration(program):
     return f"migrate-{area(program)}"
 
 
+def purge(program):
+    return f"purge-audit-{area(program)}"
+
+
 class Setting:
     def __init__(self, attribute):
         self.name = re.search(r'env\s*=\s*"(\w+)"', attribute)[1]
@@ -90,13 +94,14 @@ class Build:
 
     def pod(self, kind, name):
         """The pod template of a workload, with its one container beside it."""
-        template = self.get(kind, name)["spec"]["template"]
+        spec = self.get(kind, name)["spec"]
+        template = (spec["jobTemplate"]["spec"] if kind == "CronJob" else spec)["template"]
         (container,) = template["spec"]["containers"]
         return template, container
 
     def pods(self):
         """Every pod template of ours: name, template, container."""
-        for kind in ("Deployment", "Job"):
+        for kind in ("Deployment", "Job", "CronJob"):
             for document in self.all(kind):
                 name = document["metadata"]["name"]
                 yield f"{kind} {name}", *self.pod(kind, name)

@@ -69,6 +69,7 @@ def server(tmp_path_factory):
             server.does("select 1", files=[roles])
         for program in PROGRAMS:
             server.does(f"set search_path = {area(program)}, public", role=owning(program), files=migrations(program))
+        server.roles = roles
         yield server
     finally:
         server.does(f"drop database {server.database} with (force)", database="postgres")
@@ -87,10 +88,25 @@ def test_a_program_works_with_the_rows_of_its_tables(server, program):
     names = tables(server, program)
     assert {"account", "outbox", "lease", "mail"} <= set(names)
     each = "select * from {0}.{1} limit 1; delete from {0}.{1} where false;"
-    server.does("".join(each.format(area(program), name) for name in names), role=serving(program))
+    server.does("".join(each.format(area(program), name) for name in names if name != "audit"), role=serving(program))
     server.does(
         f"insert into {area(program)}.replica (worker, owner, until) values ('w', gen_random_uuid(), now());"
         f"update {area(program)}.replica set until = now(); delete from {area(program)}.replica", role=serving(program))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_audit_log_can_be_added_to_and_read_and_only_its_owner_removes_entries(server, program):
+    log = f"{area(program)}.audit"
+    add = (
+        f"insert into {log} (account_id, id, at, actor, request_id, method, entity_type, entity_id, message)"
+        " values (gen_random_uuid(), gen_random_uuid(), now(), '', '', '', '', '', '')")
+    # As the migrations leave it, and after the roles were made once more.
+    for files in ([], [server.roles]):
+        server.does("select 1", files=files)
+        server.does(f"{add}; select * from {log}", role=serving(program))
+        for change in (f"update {log} set actor = 'another'", f"delete from {log}", f"truncate {log}"):
+            server.refuses(change, role=serving(program))
+    server.does(f"delete from {log}", role=owning(program))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -82,7 +82,8 @@ def test_labels_divide_an_overlay_into_the_stages(build):
     """What kubectl would choose by them."""
     for document in build.documents:
         stage = document["metadata"].get("labels", {}).get("app.kubernetes.io/component")
-        assert stage == {"Job": "migrate", "Deployment": "serve"}.get(document["kind"])
+        stages = {"Job": "migrate", "Deployment": "serve", "CronJob": "purge-audit"}
+        assert stage == stages.get(document["kind"])
 
 
 def made_secrets(tmp_path, *arguments, **environment):

@@ -4,7 +4,7 @@ import re
 
 import kubernetes_validate
 import pytest
-from conftest import PROGRAMS, ROOT, SECRETS, SERVICES, migration
+from conftest import PROGRAMS, ROOT, SECRETS, SERVICES, migration, purge
 
 # preStop.sleep is on by default from 1.30 on; the last is the newest that the validator knows.
 VERSIONS = ["1.30", "1.32", "1.34", "1.37"]
@@ -47,6 +47,7 @@ def test_every_program_of_the_workspace_is_deployed_and_migrated(build):
     migrated = {document["metadata"]["name"] for document in build.all("Job")}
     assert deployed == set(PROGRAMS)
     assert migrated == {migration(program) for program in PROGRAMS}
+    assert {document["metadata"]["name"] for document in build.all("CronJob")} == {purge(it) for it in PROGRAMS}
     for program in PROGRAMS:
         build.get("Service", program)
         build.get("ServiceAccount", program)
@@ -54,7 +55,11 @@ def test_every_program_of_the_workspace_is_deployed_and_migrated(build):
 
 def test_a_workload_runs_its_own_program(build):
     for program in PROGRAMS:
-        for kind, name, argument in (("Deployment", program, "serve"), ("Job", migration(program), "migrate")):
+        for kind, name, argument in (
+            ("Deployment", program, "serve"),
+            ("Job", migration(program), "migrate"),
+            ("CronJob", purge(program), "purge-audit"),
+        ):
             template, container = build.pod(kind, name)
             image = container["image"].rsplit("/", 1)[1].split(":")[0]
             assert (image, container["args"]) == (program, [argument])
@@ -149,8 +154,16 @@ def test_services_are_headless_and_choose_serving_pods_only(build):
         assert (service.get("clusterIP") == "None") == (program in SERVICES)
         labels = build.pod("Deployment", program)[0]["metadata"]["labels"]
         assert service["selector"].items() <= labels.items()
-        job = build.pod("Job", migration(program))[0]["metadata"]["labels"]
-        assert not service["selector"].items() <= job.items()
+        for kind, name in (("Job", migration(program)), ("CronJob", purge(program))):
+            other = build.pod(kind, name)[0]["metadata"]["labels"]
+            assert not service["selector"].items() <= other.items()
+
+
+def test_old_entries_of_the_audit_log_are_removed_every_night(build):
+    for program in PROGRAMS:
+        spec = build.get("CronJob", purge(program))["spec"]
+        assert (spec["schedule"], spec["concurrencyPolicy"]) == ("30 2 * * *", "Forbid")
+        assert int(build.environment("CronJob", purge(program))["AUDIT_DAYS"]) > 0
 
 
 def test_replicas_are_spread_and_replaced_without_a_gap(build):
@@ -171,8 +184,9 @@ def test_a_pod_has_its_own_secrets_and_those_of_nobody_else(build):
         template, container = build.pod("Deployment", program)
         shared = ["mesh"] if program == "gateway" else ["mesh", "outside"]
         assert mounted(template) == [program, f"{program}-tls", *shared]
-        template, _ = build.pod("Job", migration(program))
-        assert mounted(template) == [migration(program)]
+        for kind, name in (("Job", migration(program)), ("CronJob", purge(program))):
+            template, _ = build.pod(kind, name)
+            assert mounted(template) == [migration(program)]
     for name, _, container in build.pods():
         mount = next(mount for mount in container["volumeMounts"] if mount["name"] == "secrets")
         assert mount["mountPath"] + "/" == SECRETS and mount["readOnly"], name

@@ -33,6 +33,9 @@ enum Command {
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
+    /// Forget what is older than AUDIT_DAYS in the audit log and exit; for the owner of the schema, as the role that
+    /// serves cannot
+    PurgeAudit,
     /// See whether database, services, migrations, clocks, files and mail are as they should be, and what to do if not
     Doctor {
         /// Print one JSON object instead of a table
@@ -75,6 +78,7 @@ async fn run(cli: Cli) -> Result<(), String> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve::serve(cli.settings)).await,
         Command::Migrate => chassis::service::migrate(&cli.settings.mesh, NAME, &serve::MIGRATIONS).await,
+        Command::PurgeAudit => chassis::service::purge_audit(&cli.settings.mesh, NAME).await,
         Command::Doctor { json } => Box::pin(doctor::run(&cli.settings, json)).await,
         Command::Account(command) => account::run(command, &Desk::new(&cli.settings)?).await,
         Command::Key(command) => key::run(command, &Desk::new(&cli.settings)?).await,
