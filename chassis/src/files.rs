@@ -85,13 +85,6 @@ impl Key {
         self
     }
 
-    /// One of several files of the same id, by what it was made from.
-    #[must_use]
-    pub fn digest(mut self, digest: &[u8; 32]) -> Self {
-        let _ = write!(self.name, "-{}", hex(digest));
-        self
-    }
-
     fn path(&self, service: &str) -> Path {
         let service = self.service.as_deref().unwrap_or(service);
         Path::from_iter([service, &self.account.to_string(), &self.area, &self.name])

@@ -42,7 +42,6 @@ async fn keeps_what_it_is_given(files: &Files) {
     let others = [
         key.clone().number(1),
         key.clone().number(2),
-        key.clone().digest(&[7; 32]),
         Key::of_content(account, "letters", b"first"),
         Key::new(testing::account().id, "letters", Uuid::new_v4()),
     ];

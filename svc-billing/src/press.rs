@@ -1,8 +1,8 @@
 //! PDFs and e-invoices of documents. Made when they are first needed, outside any transaction, and kept in the object
 //! store; the same document always gives the same bytes. Whoever lists files hears of each that is kept as it was issued.
 //!
-//! A PDF tells how it stands with paying at this moment. So each standing has a file of its own beside the one as it was
-//! issued; the e-invoice inside is always the one that was issued.
+//! A PDF tells how it stands with paying at this moment. Only the one as it was issued is a file; what it became since is
+//! made for whoever asks, with the e-invoice inside that was issued.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,6 @@ use render::Paper;
 use render::paper::{self, Collection, Settlement};
 use render::text::file_name;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::clients::{self, Clients};
@@ -47,36 +46,38 @@ impl Press {
             return self.renderer.render(account.id, self.paper(account, full).await?, None).await;
         }
         let (issued, now) = self.moments(account, full).await?;
-        let first = key(account.id, full);
-        let (kept, made) = match self.files.get(&first).await? {
-            Some(kept) => (kept, false),
-            None => (self.issue(account, full, &first, &issued).await?, true),
-        };
-        if made || !is_told(full) {
-            // Told when it is kept: what is listed is there. Should this fail, the next who asks for the PDF tells of it.
-            self.db.note(account, &self.stored(&first, full, kept.len()), tell).await?;
-        }
-        if now == issued {
-            return Ok(kept);
-        }
-        let key = first.digest(&now.digest());
-        if let Some(kept) = self.files.get(&key).await? {
-            return Ok(kept);
+        if now == issued || !is_told(full) {
+            let kept = self.issued(account, full, &issued).await?;
+            if now == issued {
+                return Ok(kept);
+            }
         }
         let paper = self.plain(account, full).await?;
         let inside = issued.on(paper.clone());
-        let made = self.renderer.render(account.id, now.on(paper), Some(inside)).await?;
-        self.files.put(&key, made.clone()).await?;
-        Ok(made)
+        self.renderer.render(account.id, now.on(paper), Some(inside)).await
+    }
+
+    /// The PDF as it was issued: the file, made if it is not there.
+    async fn issued(&self, account: &Account, full: &Full, issued: &Moment) -> Result<Bytes, Error> {
+        let key = key(account.id, full);
+        let (kept, made) = match self.files.get(&key).await? {
+            Some(kept) => (kept, false),
+            None => (self.issue(account, full, &key, issued).await?, true),
+        };
+        if made || !is_told(full) {
+            // Told when it is kept: what is listed is there. Should this fail, the next who asks for the PDF tells of it.
+            self.db.note(account, &self.stored(&key, full, kept.len()), tell).await?;
+        }
+        Ok(kept)
     }
 
     /// The same for whoever passes it on: read from the store as it is taken, where it is kept.
     pub async fn open_pdf(&self, account: &Account, full: &Full) -> Result<Reading, Error> {
         if full.record.is_final && is_told(full) {
             let (issued, now) = self.moments(account, full).await?;
-            let first = key(account.id, full);
-            let key = if now == issued { first } else { first.digest(&now.digest()) };
-            if let Some(kept) = self.files.open_file(&key).await? {
+            if now == issued
+                && let Some(kept) = self.files.open_file(&key(account.id, full)).await?
+            {
                 return Ok(kept);
             }
         }
@@ -202,11 +203,6 @@ struct Moment {
 impl Moment {
     fn on(&self, paper: Paper) -> Paper {
         Paper { settlement: self.settlement.clone(), collection: self.collection.clone(), ..paper }
-    }
-
-    fn digest(&self) -> [u8; 32] {
-        let collection = self.collection.as_ref().map(|of| (&of.mandate, of.on));
-        Sha256::digest(json!([self.settlement, collection]).to_string()).into()
     }
 }
 

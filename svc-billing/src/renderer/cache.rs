@@ -1,4 +1,4 @@
-//! PDFs of drafts in memory, by what they show: the least recently used go first, the account's own before others'.
+//! PDFs that are no files in memory, by what they show: the least recently used go first, the account's own before others'.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,5 +1,5 @@
 //! Rendering PDFs, which is work for the processor: never more at once than there are cores, whoever asks. Those who ask
-//! for the same content share one render, and drafts are kept in memory by what they show.
+//! for the same content share one render, and what becomes no file is kept in memory by what it shows.
 
 mod cache;
 mod queue;
@@ -22,7 +22,7 @@ use queue::{Priority, Queue};
 
 /// How long to wait for a slot.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(8);
-/// For the PDFs of drafts.
+/// For the PDFs that are no files.
 const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Why there is no PDF.
@@ -130,18 +130,18 @@ impl Renderer {
         // A task of its own, so that it does not end with the caller whom others have joined.
         let renderer = self.clone();
         tokio::spawn(async move {
-            let is_draft = content.paper.draft;
+            let is_cached = !content.is_file();
             let made = renderer.make(key.0, content).await;
-            renderer.land(key, &made, is_draft);
+            renderer.land(key, &made, is_cached);
             sender.send_replace(Some(made));
         });
         Joined::Flight(receiver)
     }
 
-    fn land(&self, key: Key, made: &Made, is_draft: bool) {
+    fn land(&self, key: Key, made: &Made, is_cached: bool) {
         let mut state = self.state();
         if let Ok(bytes) = made
-            && is_draft
+            && is_cached
         {
             state.cache.put(key, bytes.clone());
         }
@@ -149,7 +149,7 @@ impl Renderer {
     }
 
     async fn make(&self, account: AccountId, content: Content) -> Made {
-        let priority = if content.paper.draft { Priority::Draft } else { Priority::Final };
+        let priority = if content.is_file() { Priority::Final } else { Priority::View };
         let slot = self.slot(account, priority).await?;
         let made = tokio::task::spawn_blocking(move || {
             let _slot = slot;
@@ -199,7 +199,12 @@ struct Content {
 }
 
 impl Content {
-    /// PDFs of drafts are kept no longer than the process lives, so the version of the program is not part of it.
+    /// Whether it is the document as it was issued, which is kept as a file; else it is cached.
+    fn is_file(&self) -> bool {
+        self.issued.as_ref() == Some(&self.paper)
+    }
+
+    /// What is cached is kept no longer than the process lives, so the version of the program is not part of it.
     fn hash(&self) -> Result<[u8; 32], Error> {
         let shown = serde_json::to_vec(self).map_err(|error| chassis::Error::Internal(error.to_string()))?;
         Ok(Sha256::digest(shown).into())

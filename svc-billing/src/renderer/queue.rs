@@ -1,4 +1,4 @@
-//! Who renders next: a fair queue. Final documents come before drafts, accounts take turns, and no account holds more
+//! Who renders next: a fair queue. The files of final documents come before what is only looked at, accounts take turns, and no account holds more
 //! than half of the slots while another one waits. Pure: knows neither threads nor time.
 
 use std::collections::{HashMap, VecDeque};
@@ -13,8 +13,10 @@ pub const MAX_WAITING: usize = 512;
 /// In the order in which they are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
+    /// What becomes a file.
     Final,
-    Draft,
+    /// What somebody looks at: a draft, or a final document as it stands now.
+    View,
 }
 
 /// Too many wait already.
@@ -123,9 +125,9 @@ mod tests {
         let mut queue = Queue::new(2);
         let (greedy, other) = (account(1), account(2));
         for draft in 0..MAX_WAITING_PER_ACCOUNT {
-            queue.push(greedy, Priority::Draft, draft).unwrap();
+            queue.push(greedy, Priority::View, draft).unwrap();
         }
-        assert_eq!(queue.push(greedy, Priority::Draft, 99), Err(Full));
+        assert_eq!(queue.push(greedy, Priority::View, 99), Err(Full));
         assert_eq!((queue.next(), queue.next()), (Some((greedy, 0)), Some((greedy, 1))), "nobody else waits");
         assert_eq!(queue.next(), None, "there are two slots");
         queue.push(other, Priority::Final, 100).unwrap();
@@ -140,9 +142,9 @@ mod tests {
     fn accounts_take_turns() {
         let mut queue = Queue::new(1);
         for entry in 0..3 {
-            queue.push(account(1), Priority::Draft, entry).unwrap();
+            queue.push(account(1), Priority::View, entry).unwrap();
         }
-        queue.push(account(2), Priority::Draft, 10).unwrap();
+        queue.push(account(2), Priority::View, 10).unwrap();
         let mut order = Vec::new();
         while let Some((of, entry)) = queue.next() {
             order.push(entry);
@@ -155,10 +157,10 @@ mod tests {
     fn those_that_nobody_waits_for_make_room() {
         let mut queue = Queue::new(1);
         for entry in 0..MAX_WAITING_PER_ACCOUNT {
-            queue.push(account(1), Priority::Draft, entry).unwrap();
+            queue.push(account(1), Priority::View, entry).unwrap();
         }
         queue.retain(|entry| *entry == 3);
-        queue.push(account(1), Priority::Draft, 50).unwrap();
+        queue.push(account(1), Priority::View, 50).unwrap();
         assert_eq!(queue.next(), Some((account(1), 3)));
     }
 
@@ -190,7 +192,7 @@ mod tests {
                 match step {
                     Step::Push(of, is_final) => {
                         let of = account(of);
-                        let priority = if is_final { Priority::Final } else { Priority::Draft };
+                        let priority = if is_final { Priority::Final } else { Priority::View };
                         let alike = waiting.iter().filter(|entry| (entry.0, entry.1) == (of, is_final)).count();
                         let pushed = queue.push(of, priority, number);
                         prop_assert_eq!(pushed.is_ok(), alike < MAX_WAITING_PER_ACCOUNT);
