@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use axum::Router;
 use axum::extract::Path;
@@ -19,22 +19,24 @@ use crate::openapi::{self, TITLE, example_problem_body};
 /// The look of pages that are read rather than used.
 pub(super) const STYLE: &str = include_str!("problems.css");
 
+static INDEX: LazyLock<File> = LazyLock::new(|| File::html(problems_page()));
+static UNKNOWN: LazyLock<File> = LazyLock::new(|| File::html(unknown_page()));
+static STYLE_FILE: LazyLock<File> =
+    LazyLock::new(|| File::new(STYLE, "text/css; charset=utf-8", NO_CONTENT_POLICY));
+/// By code.
+static PAGES: LazyLock<BTreeMap<&'static str, File>> =
+    LazyLock::new(|| policy::problems().iter().map(|info| (info.code, File::html(page_of(info)))).collect());
+
 pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let index = File::html(problems_page());
-    let style = File::new(STYLE, "text/css; charset=utf-8", NO_CONTENT_POLICY);
-    let unknown = File::html(unknown_page());
-    let pages: BTreeMap<String, File> =
-        policy::problems().iter().map(|info| (info.code.to_owned(), File::html(page_of(info)))).collect();
-    let pages = Arc::new(pages);
-    let page = async move |Path(code): Path<String>, headers: HeaderMap| -> Response {
-        match pages.get(&code) {
+    let page = async |Path(code): Path<String>, headers: HeaderMap| -> Response {
+        match PAGES.get(code.as_str()) {
             Some(page) => page.answer(&headers),
-            None => unknown.answer_with(StatusCode::NOT_FOUND),
+            None => UNKNOWN.answer_with(StatusCode::NOT_FOUND),
         }
     };
     Router::new()
-        .route("/problems", get(async move |headers: HeaderMap| index.answer(&headers)))
-        .route("/problems/style.css", get(async move |headers: HeaderMap| style.answer(&headers)))
+        .route("/problems", get(async |headers: HeaderMap| INDEX.answer(&headers)))
+        .route("/problems/style.css", get(async |headers: HeaderMap| STYLE_FILE.answer(&headers)))
         .route("/problems/{code}", get(page))
 }
 

@@ -2,7 +2,7 @@
 //! served from here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Path;
@@ -22,25 +22,30 @@ const REFERENCE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src
 const ASSETS: [&str; 4] =
     ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png", "favicon-16x16.png"];
 
-pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+static DOCUMENT: LazyLock<File> = LazyLock::new(|| {
     let document = openapi::printed(&openapi::document(proto::policy::pool()));
-    let document = File::new(document, "application/json", NO_CONTENT_POLICY);
+    File::new(document, "application/json", NO_CONTENT_POLICY)
+});
+static PAGE: LazyLock<File> = LazyLock::new(|| {
     let page = include_str!("reference.html").replace("{{title}}", openapi::TITLE);
-    let page = File::new(page, "text/html; charset=utf-8", REFERENCE_POLICY);
-    let index = page.clone();
-    let files = Arc::new(files());
+    File::new(page, "text/html; charset=utf-8", REFERENCE_POLICY)
+});
+static FILES: LazyLock<BTreeMap<&'static str, File>> = LazyLock::new(files);
+
+pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    let page = async |headers: HeaderMap| PAGE.answer(&headers);
     Router::new()
-        .route("/openapi.json", get(async move |headers: HeaderMap| document.answer(&headers)))
-        .route("/docs", get(async move |headers: HeaderMap| page.answer(&headers)))
-        .route("/docs/", get(async move |headers: HeaderMap| index.answer(&headers)))
+        .route("/openapi.json", get(async |headers: HeaderMap| DOCUMENT.answer(&headers)))
+        .route("/docs", get(page))
+        .route("/docs/", get(page))
         .route(
             "/docs/{*file}",
-            get(async move |Path(name): Path<String>, headers: HeaderMap| find(&files, &name, &headers)),
+            get(async |Path(name): Path<String>, headers: HeaderMap| find(&name, &headers)),
         )
 }
 
-fn find(files: &BTreeMap<&'static str, File>, name: &str, headers: &HeaderMap) -> Response {
-    match files.get(name) {
+fn find(name: &str, headers: &HeaderMap) -> Response {
+    match FILES.get(name) {
         Some(file) => file.answer(headers),
         None => StatusCode::NOT_FOUND.into_response(),
     }
