@@ -1,5 +1,6 @@
 //! What no flow can do to the service that runs it.
 
+use chassis::testing::eventually;
 use serde_json::json;
 
 use crate::support::{MAKE_CLIENT, World, outcomes};
@@ -29,6 +30,31 @@ async fn a_template_that_would_take_all_memory_fails_its_run_and_no_other() {
     assert!(world.until(&id, "failed").await.error.contains("1024 KiB"));
     let id = world.start("make.client", &json!({"name": "Bakery"})).await;
     world.until(&id, "success").await;
+}
+
+#[tokio::test]
+async fn a_write_that_fails_again_and_again_is_not_blamed_on_the_rendering_before_it() {
+    let world = World::idle().await;
+    world.apply(MAKE_CLIENT).await;
+    // The database refuses three times that a step begins. What a sequence counts stays counted.
+    world.execute("create sequence public.tries").await;
+    let refuse = "create function public.refuse() returns trigger language plpgsql as $$ begin
+        if nextval('public.tries') <= 3 then raise exception 'not now'; end if; return new; end $$";
+    world.execute(refuse).await;
+    let trigger = "create trigger refuse before insert on automation.run_step \
+                   for each row execute function public.refuse()";
+    world.execute(trigger).await;
+    let id = world.start("make.client", &json!({"name": "Bakery"})).await;
+    let _working = world.another().await;
+    eventually("the run has come to its end", async || {
+        // What has failed is tried again after a while.
+        world.clock.advance(chrono::TimeDelta::minutes(1));
+        world.count("select count(*) from automation.run where finished_at is not null").await == 1
+    })
+    .await;
+    assert_eq!(world.run(&id).await.status, "success");
+    assert!(world.count("select last_value from public.tries").await > 3, "it was refused");
+    assert_eq!(world.clients().await, 1);
 }
 
 #[tokio::test]

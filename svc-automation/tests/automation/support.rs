@@ -22,6 +22,8 @@ use proto::automation::{
     TriggerRequest, TriggerResult,
 };
 use proto::google::rpc;
+use proto::relations::client_service_client::ClientServiceClient;
+use proto::relations::{ClientInput, CreateClientRequest};
 use svc_automation::Automation;
 use svc_relations::Relations;
 use tempfile::TempDir;
@@ -33,7 +35,7 @@ use uuid::Uuid;
 pub struct World {
     pub database: TestDatabase,
     pub clock: Clock,
-    _relations: Started,
+    relations: Started,
     pub account: Account,
     pub caller: TestCaller,
     /// The first replica; others come with [`World::another`].
@@ -70,16 +72,7 @@ impl World {
         let service = testing::start_with::<Automation>(database.url(), &clock, &listed).await;
         let account = testing::account();
         let caller = TestCaller::mesh(&account, &clock);
-        Self {
-            database,
-            clock,
-            _relations: relations,
-            account,
-            caller,
-            service: Some(service),
-            flags,
-            _mail: mail,
-        }
+        Self { database, clock, relations, account, caller, service: Some(service), flags, _mail: mail }
     }
 
     /// Another replica, with background work. Dropped, it ends as a kill would end it.
@@ -113,7 +106,12 @@ impl World {
     }
 
     pub async fn provision(&self) {
-        let mut client = ProvisioningServiceClient::new(self.channel());
+        self.provision_at(self.channel()).await;
+    }
+
+    /// Makes the account known to another service too.
+    pub async fn provision_at(&self, service: Channel) {
+        let mut client = ProvisioningServiceClient::new(service);
         let request = ProvisionAccountRequest { name: "Bakery".into() };
         client.provision_account(self.caller.request(request)).await.unwrap();
     }
@@ -165,6 +163,14 @@ impl World {
 
     pub async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
+    }
+
+    /// Makes a client of the account; nobody is told.
+    pub async fn client(&self) -> String {
+        let client = ClientInput { company_name: "Bakery".to_owned(), ..ClientInput::default() };
+        let request = self.caller.request(CreateClientRequest { client: Some(client) });
+        let made = ClientServiceClient::new(self.relations.channel()).create_client(request).await.unwrap();
+        made.into_inner().data.unwrap().id
     }
 
     pub async fn clients(&self) -> i64 {

@@ -228,7 +228,8 @@ impl Executor {
         }
     }
 
-    /// Renders a step; counted before it is, and alone if this run may have ended its process before.
+    /// Renders a step; counted before it is, and alone if this run may have ended its process before. If it does not, that
+    /// is noted at once: what ends the process later, or lets another one take over, is not its fault.
     async fn render(
         &self,
         job: &Job,
@@ -242,7 +243,11 @@ impl Executor {
             job.write(&loaded.run.id, writes::count_render).await?;
         }
         let _beside = if is_suspect { None } else { Some(self.rendering.read().await) };
-        Ok(prepare(kind, &loaded.scope(job), (loaded.now, job.account().timezone), &self.engine))
+        let prepared = prepare(kind, &loaded.scope(job), (loaded.now, job.account().timezone), &self.engine);
+        if is_suspect {
+            job.db().note(job.account(), &loaded.run.id, writes::outlive_render).await?;
+        }
+        Ok(prepared)
     }
 
     /// A call or a request: noted before it is made, and what came of it after.

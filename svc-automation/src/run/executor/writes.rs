@@ -52,6 +52,18 @@ pub(super) async fn count_render(tx: &mut Tx<'_>, id: &Uuid) -> Result<(), crate
     Ok(())
 }
 
+/// Takes the last rendering off the count again: the process has outlived it.
+pub(super) async fn outlive_render(tx: &mut Tx<'_>, id: &Uuid) -> Result<(), crate::Error> {
+    let account = tx.account();
+    let found = store::find_locked(tx.db(), account, *id).await?;
+    // Whoever has moved the run since has begun to count anew.
+    if let Some(mut run) = found.filter(|run| run.renders > 1) {
+        run.renders -= 1;
+        store::update(tx.db(), account, &run).await?;
+    }
+    Ok(())
+}
+
 /// Notes that a try begins; tells whether it may.
 pub(super) async fn begin(tx: &mut Tx<'_>, input: &Begin) -> Result<bool, crate::Error> {
     let (account, now) = (tx.account(), tx.now());
