@@ -14,6 +14,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Ro
 
 use crate::account::AccountId;
 use crate::error::Error;
+use crate::long_pages::{self, LONG};
 use crate::paging::{MAX_PAGE_BYTES, Page};
 use crate::totals;
 
@@ -196,6 +197,7 @@ impl<'a> List<'a> {
             self.compare("created_at", "<", end_of(start.day));
             offset -= start.skipped;
         }
+        let account = self.account;
         let (sql, values) = self.statement(page.size(), offset);
         let mut rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch(connection);
         let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, 0, None);
@@ -204,7 +206,11 @@ impl<'a> List<'a> {
             if fit.is_some() || row.try_get::<Option<bool>, _>("found")? != Some(true) {
                 continue;
             }
+            let before = bytes;
             bytes += size(&row);
+            if before <= LONG && bytes > LONG {
+                long_pages::enter(account)?;
+            }
             if bytes > MAX_PAGE_BYTES && !entries.is_empty() {
                 fit = Some(entries.len());
             } else {

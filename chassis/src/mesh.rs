@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::{HeaderMap, Request, Response};
+use http_body_util::BodyExt;
 use prost::Message;
 use proto::Faults;
 use proto::api::{Access, CarriedFaults, Problem};
@@ -21,11 +22,11 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::Instrument;
 
-use crate::account::AccountId;
 use crate::call::{CARRIED_FAULTS, Context, IDEMPOTENCY_KEY, REQUEST_ID};
 use crate::clock::Clock;
 use crate::error::{in_doubt, of_problem, unavailable};
-use crate::scope::{self, Effect};
+use crate::scope::{self, Effect, Kept};
+use crate::shares::Shares;
 use crate::telemetry;
 use crate::tls::Callers;
 use crate::token::{self, Identity, Tokens};
@@ -42,7 +43,7 @@ struct Shared {
     clock: Clock,
     deadline: Duration,
     room: Arc<Semaphore>,
-    accounts: Accounts,
+    accounts: Shares,
     callers: Option<Callers>,
 }
 
@@ -59,7 +60,7 @@ impl MeshLayer {
         callers: Option<Callers>,
     ) -> Self {
         let room = Arc::new(Semaphore::new(max_in_flight));
-        let accounts = Accounts { most: max_in_flight.div_ceil(2), calls: Arc::default() };
+        let accounts = Shares::new(max_in_flight.div_ceil(2));
         Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, room, accounts, callers }))
     }
 }
@@ -124,13 +125,14 @@ where
             account = %context.account_id()
         );
         telemetry::continue_trace(&span, request.headers());
-        let (name, deadline, effect) = (rpc.path, context.deadline, Effect::default());
+        let (name, deadline) = (rpc.path, context.deadline);
+        let (effect, kept) = (Effect::default(), Kept::default());
         let account = context.account_id();
         let Some(share) = shared.accounts.enter(account) else {
             return shed("This account has too many requests in progress. Repeat the request in a moment.");
         };
         request.extensions_mut().insert(context);
-        let answer = scope::call(account, effect.clone(), self.inner.call(request));
+        let answer = scope::call(account, effect.clone(), kept.clone(), self.inner.call(request));
         let answer = async move {
             let started = Instant::now();
             let answer = tokio::time::timeout_at(deadline.into(), answer).await;
@@ -144,45 +146,9 @@ where
             };
             let response = tell_of_effect(response, &effect);
             measure(name, started, response.headers());
-            Ok(response)
+            Ok(hold(&kept, response))
         };
         Box::pin(answer.instrument(span))
-    }
-}
-
-/// The calls in progress of each account: nobody takes all of the room.
-struct Accounts {
-    most: usize,
-    calls: Arc<Mutex<HashMap<AccountId, usize>>>,
-}
-
-/// One call in progress.
-struct Share {
-    account: AccountId,
-    calls: Arc<Mutex<HashMap<AccountId, usize>>>,
-}
-
-impl Accounts {
-    fn enter(&self, account: AccountId) -> Option<Share> {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = calls.entry(account).or_default();
-        if *count >= self.most {
-            return None;
-        }
-        *count += 1;
-        Some(Share { account, calls: Arc::clone(&self.calls) })
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = calls.get_mut(&self.account) {
-            *count -= 1;
-            if *count == 0 {
-                calls.remove(&self.account);
-            }
-        }
     }
 }
 
@@ -193,6 +159,20 @@ fn shed(detail: &str) -> Answer {
 
 fn refuse(status: Status) -> Answer {
     Box::pin(std::future::ready(Ok(status.into_http())))
+}
+
+/// Keeps what the call holds for its answer until that is sent, or given up.
+fn hold(kept: &Kept, response: Response<Body>) -> Response<Body> {
+    let held = kept.take();
+    if held.is_empty() {
+        return response;
+    }
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _ = &held;
+            frame
+        }))
+    })
 }
 
 /// "Come back later" means that nothing has happened. Where something may have happened, the answer says so.
@@ -296,6 +276,7 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::AccountId;
 
     #[test]
     fn a_grpc_timeout_is_read() {
@@ -311,16 +292,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_account_leaves_half_of_the_room_to_the_others() {
-        let accounts = Accounts { most: 2, calls: Arc::default() };
-        let [one, other] = [1, 2].map(|id| AccountId::trust(uuid::Uuid::from_u128(id)));
-        let calls: Vec<Share> = std::iter::from_fn(|| accounts.enter(one)).collect();
-        assert_eq!(calls.len(), 2);
-        assert!(accounts.enter(other).is_some());
-        drop(calls);
-        assert!(accounts.enter(one).is_some());
-        assert!(accounts.calls.lock().unwrap().is_empty());
+    #[tokio::test]
+    async fn what_a_call_keeps_is_held_until_its_answer_is_sent() {
+        let (thing, kept) = (Arc::new(()), Kept::default());
+        let account = AccountId::trust(uuid::Uuid::nil());
+        let keeping = Arc::clone(&thing);
+        scope::call(account, Effect::default(), kept.clone(), async { scope::keep(keeping) }).await;
+        let response = hold(&kept, Response::new(Body::empty()));
+        drop(kept);
+        assert_eq!(Arc::strong_count(&thing), 2);
+        drop(response);
+        assert_eq!(Arc::strong_count(&thing), 1);
     }
 
     #[test]

@@ -16,16 +16,23 @@ struct Scope {
     account: AccountId,
     background: bool,
     effect: Effect,
+    kept: Kept,
 }
 
 /// Runs a call. Calls of nobody in particular, such as those with a link, are one account together.
-pub(crate) async fn call<T>(account: AccountId, effect: Effect, work: impl Future<Output = T>) -> T {
-    SCOPE.scope(Scope { account, background: false, effect }, work).await
+pub(crate) async fn call<T>(
+    account: AccountId,
+    effect: Effect,
+    kept: Kept,
+    work: impl Future<Output = T>,
+) -> T {
+    SCOPE.scope(Scope { account, background: false, effect, kept }, work).await
 }
 
 /// Runs background work for an account.
 pub(crate) async fn background<T>(account: AccountId, work: impl Future<Output = T>) -> T {
-    SCOPE.scope(Scope { account, background: true, effect: Effect::default() }, work).await
+    let (effect, kept) = (Effect::default(), Kept::default());
+    SCOPE.scope(Scope { account, background: true, effect, kept }, work).await
 }
 
 /// What a connection is wanted for. What runs outside of any scope is the process itself.
@@ -38,6 +45,27 @@ pub(crate) fn purpose() -> Purpose {
 /// The effect of the call that runs; of no interest to anyone outside of a call.
 pub(crate) fn effect() -> Effect {
     SCOPE.try_with(|scope| scope.effect.clone()).unwrap_or_default()
+}
+
+/// Keeps something until the answer of the present call is sent; outside of a call it is not kept.
+pub(crate) fn keep(thing: impl Send + 'static) {
+    let _ = SCOPE.try_with(|scope| {
+        if !scope.background {
+            scope.kept.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(thing));
+        }
+    });
+}
+
+/// What a call keeps until its answer is sent.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(Arc<Mutex<Things>>);
+
+type Things = Vec<Box<dyn Send>>;
+
+impl Kept {
+    pub fn take(&self) -> Things {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The record that a transaction was about: its kind and its id.

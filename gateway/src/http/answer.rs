@@ -7,6 +7,7 @@ use chassis::call::REPLAY;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use proto::api::{HttpBody, Problem};
+use tokio::sync::Semaphore;
 
 use super::budget::{Budget, Owner, Reserved, SMALL};
 use super::download::{self, Download};
@@ -19,13 +20,27 @@ use crate::transcode::ResponsePlan;
 #[derive(Clone, Copy)]
 pub struct Counted<'a>(pub &'a Budget, pub Owner);
 
+/// Those who wait for room hold what they wait with; from this size on only so many do, and others are refused at once.
+const LONG: usize = 256 << 10;
+const MAX_WAITING: usize = 8;
+static WAITING: Semaphore = Semaphore::const_new(MAX_WAITING);
+
 impl Counted<'_> {
     /// Room for so many bytes; none is needed for a few.
     async fn room(&self, bytes: usize) -> Result<Option<Reserved>, Refusal> {
+        let Self(budget, owner) = *self;
         if bytes < SMALL {
             return Ok(None);
         }
-        Ok(Some(self.0.wait_for(self.1, bytes).await?))
+        let full = match budget.reserve(owner, bytes) {
+            Ok(reserved) => return Ok(Some(reserved)),
+            Err(full) => full,
+        };
+        let _waiting = match (bytes >= LONG).then(|| WAITING.try_acquire()) {
+            Some(Err(_)) => return Err(full.into()),
+            place => place,
+        };
+        Ok(Some(budget.wait_for(owner, bytes).await?))
     }
 }
 

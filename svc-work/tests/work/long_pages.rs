@@ -58,3 +58,22 @@ async fn a_page_of_maximal_notes_is_cut_and_reading_on_shows_each_once() {
     let short: Value = user.get("/v1/notes?per_page=1").await["meta"].clone();
     assert_eq!(short, json!({"page": 1, "per_page": 1, "total": made.len(), "pages": made.len()}));
 }
+
+#[tokio::test]
+async fn many_long_pages_at_once_are_whole_or_refused_and_later_there_is_room_again() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let text = longest();
+    for _ in 0..3 {
+        user.create("notes", json!({"body": text})).await;
+    }
+    let asked = (0..40).map(|_| user.api.get("/v1/notes"));
+    for answer in futures::future::join_all(asked).await {
+        match answer.status.as_u16() {
+            200 => assert_eq!(answer.at("/data").as_array().unwrap().len(), 3),
+            429 | 503 => assert!(answer.header("retry-after").is_some()),
+            other => panic!("{other}: {}", answer.at("")),
+        }
+    }
+    assert_eq!(user.total("/v1/notes").await, 3);
+}

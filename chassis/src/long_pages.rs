@@ -1,0 +1,70 @@
+//! Long pages of lists. One is memory until it is sent, several times over: only so many are on their way at once, and
+//! one account has half of them at most.
+
+use std::sync::{Arc, LazyLock};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::account::AccountId;
+use crate::error::{Error, unavailable};
+use crate::scope;
+use crate::shares::{Share, Shares};
+
+/// From so many bytes on a page is long.
+pub(crate) const LONG: usize = 256 << 10;
+/// In one process.
+const MAX_AT_ONCE: usize = 8;
+
+/// A place among them.
+struct Place {
+    _of_all: OwnedSemaphorePermit,
+    _of_account: Share,
+}
+
+struct Places {
+    all: Arc<Semaphore>,
+    accounts: Shares,
+}
+
+impl Places {
+    fn new(most: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(most)), accounts: Shares::new(most.div_ceil(2)) }
+    }
+
+    fn enter(&self, account: AccountId) -> Option<Place> {
+        let of_account = self.accounts.enter(account)?;
+        let of_all = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        Some(Place { _of_all: of_all, _of_account: of_account })
+    }
+}
+
+/// Says that the page of the present call is long: until it is sent it has one of the places. Whoever finds none is asked
+/// to come back; waiting here would keep a connection to the database from others.
+pub(crate) fn enter(account: AccountId) -> Result<(), Error> {
+    static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(MAX_AT_ONCE));
+    let place = PLACES.enter(account).ok_or_else(|| {
+        metrics::counter!("long_pages_refused_total").increment(1);
+        let detail =
+            "Too many long pages are on their way. Repeat the request in a moment, or ask for fewer entries.";
+        Error::Peer(Box::new(unavailable(detail)))
+    })?;
+    scope::keep(place);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_account_has_half_of_the_places_and_all_together_have_them_all() {
+        let places = Places::new(4);
+        let [one, other, third] = [1, 2, 3].map(|id| AccountId::trust(uuid::Uuid::from_u128(id)));
+        let of_one: Vec<Place> = std::iter::from_fn(|| places.enter(one)).collect();
+        let of_other: Vec<Place> = std::iter::from_fn(|| places.enter(other)).collect();
+        assert_eq!((of_one.len(), of_other.len()), (2, 2));
+        assert!(places.enter(third).is_none());
+        drop(of_one);
+        assert!(places.enter(third).is_some());
+    }
+}
