@@ -374,7 +374,7 @@ impl Db {
             tx.trail.answered(context.rpc, message);
             let kept = || idempotency::kept(context.rpc, message.encode_to_vec(), tx.trail.first());
             stored = fingerprint.map(|_| kept());
-            record = audit::record(context.rpc, message);
+            record = audit::record(context.rpc, message).or_else(|| tx.trail.only());
         }
         tx.end(outcome, stored.as_deref(), record).await.map(Response::new)
     }

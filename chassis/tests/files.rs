@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+use std::os::unix::fs::PermissionsExt;
+
 use chassis::files::{Files, Key};
 use chassis::testing::{self, S3Server, service_settings};
 use chassis::{AccountId, Error};
@@ -92,6 +94,60 @@ async fn a_file_is_under_the_service_and_the_account() {
         .unwrap();
     let path = "bare/00000000-0000-0000-0000-000000000001/letters/00000000000000000000000000000002-3";
     assert_eq!(std::fs::read(folder.path().join(path)).unwrap(), b"x");
+}
+
+fn mode(path: &std::path::Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn files_on_disk_are_for_nobody_else_also_in_a_folder_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (service, account) = (folder.path().join("bare"), testing::account().id);
+    std::fs::create_dir(&service).unwrap();
+    std::fs::set_permissions(&service, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let files = on_disk(folder.path());
+    files.put(&Key::new(account, "letters", Uuid::nil()), "x").await.unwrap();
+    let letters = service.join(account.to_string()).join("letters");
+    let letter = std::fs::read_dir(&letters).unwrap().next().unwrap().unwrap().path();
+    assert_eq!((mode(&service), mode(&letters), mode(&letter)), (0o700, 0o700, 0o600));
+}
+
+#[tokio::test]
+async fn a_file_is_read_no_faster_than_it_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (files, content) = (on_disk(folder.path()), vec![1; 3_000_000]);
+    let key = Key::of_content(testing::account().id, "long", &content);
+    files.put(&key, content).await.unwrap();
+    let begin = async || {
+        let reading = files.open_file(&key).await.unwrap().unwrap();
+        reading.answer(HttpBody::default(), true).await.unwrap().into_inner()
+    };
+    let mut slow = begin().await;
+    assert_eq!(slow.try_next().await.unwrap().unwrap().length, 3_000_000);
+    // Meanwhile others have read all of it.
+    for _ in 0..3 {
+        let quick: Vec<HttpBody> = begin().await.try_collect().await.unwrap();
+        assert_eq!(quick.iter().map(|message| message.data.len()).sum::<usize>(), 3_000_000);
+    }
+    files.delete(&key).await.unwrap();
+    let rest: Result<Vec<HttpBody>, _> = slow.try_collect().await;
+    assert!(rest.is_err(), "what was not taken was not read");
+}
+
+#[tokio::test]
+async fn so_many_files_are_read_at_once_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let (files, content) = (on_disk(folder.path()), vec![1; 300_000]);
+    let key = Key::of_content(testing::account().id, "long", &content);
+    files.put(&key, content).await.unwrap();
+    let mut begun = Vec::new();
+    for _ in 0..256 {
+        begun.push(files.open_file(&key).await.unwrap().unwrap());
+    }
+    assert!(is_unavailable(&files.open_file(&key).await));
+    begun.pop();
+    assert!(files.open_file(&key).await.unwrap().is_some(), "whoever has read makes room");
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
+
 use base64::Engine;
 use chassis::mail::{Attached, Attachment, Mail, Outcome, Status, mailbox, outcomes};
 use chassis::testing::{self, SmtpServer, Started, TestDatabase, eventually};
@@ -192,6 +194,8 @@ async fn without_a_server_mail_goes_to_files() {
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let id = files[0].file_stem().unwrap().to_str().unwrap();
     assert_eq!(header(&text, "Message-ID"), format!("<{id}@bakery.example>"));
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&mails), mode(&files[0])), (0o700, 0o600), "for nobody else to read");
 }
 
 #[tokio::test]

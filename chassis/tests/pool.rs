@@ -6,14 +6,16 @@ mod support;
 
 use std::task::Poll;
 
-use chassis::testing::{self, TestCaller, eventually};
+use chassis::testing::{self, TestCaller, TestDatabase, eventually};
 use chassis::{Account, Db, Error, Tx};
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use proto::api::{ProvisionAccountRequest, ProvisionAccountResponse};
 use proto::audit::ListAuditRequest;
 use proto::audit::audit_service_client::AuditServiceClient;
 use sqlx::PgConnection;
+use sqlx::postgres::PgConnectOptions;
 use support::{call, database, open, write};
+use tokio::net::{TcpListener, TcpStream};
 
 async fn backend(db: &Db) -> Result<i32, Error> {
     let mut connection = db.read().await?;
@@ -78,6 +80,46 @@ async fn connections_that_the_server_has_closed_are_replaced() {
         .unwrap();
     assert!(ended);
     eventually("reads work again", async || backend(&db).await.is_ok_and(|now| now != before)).await;
+}
+
+#[tokio::test]
+async fn a_write_on_a_connection_that_was_lost_a_moment_ago_succeeds() {
+    let (database, clock) = (database().await, testing::clock());
+    let (db, account) = (open(&database, &clock), testing::account());
+    let mut observer = database.connect().await;
+    for _ in 0..5 {
+        let session = backend(&db).await.unwrap();
+        let ended = sqlx::query_scalar::<_, bool>("select pg_terminate_backend($1, 60000)").bind(session);
+        assert!(ended.fetch_one(&mut observer).await.unwrap());
+        take_number(&db, &account).await;
+    }
+}
+
+/// An address of the database at which the first two connections end as soon as they are made.
+async fn moody(database: &TestDatabase) -> String {
+    let options: PgConnectOptions = database.url().parse().unwrap();
+    let real = format!("{}:{}", options.get_host(), options.get_port());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = database.url().replace(&real, &listener.local_addr().unwrap().to_string());
+    assert_ne!(url, database.url());
+    tokio::spawn(async move {
+        for number in 0.. {
+            let (mut client, _) = listener.accept().await.unwrap();
+            if number >= 2 {
+                let mut server = TcpStream::connect(&real).await.unwrap();
+                tokio::spawn(async move { tokio::io::copy_bidirectional(&mut client, &mut server).await });
+            }
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn whoever_waits_is_connected_when_the_server_takes_connections_again() {
+    let (database, clock) = (database().await, testing::clock());
+    let url = moody(&database).await;
+    let db = Db::open(&url, "bare", 4, clock.clone(), Vec::new()).unwrap();
+    backend(&db).await.unwrap();
 }
 
 /// Polls a future so many times, as its waker says, and gives it up then.
@@ -162,6 +204,18 @@ async fn whoever_is_given_up_at_any_point_leaves_no_transaction_behind() {
     let after: i64 =
         sqlx::query_scalar("select value from bare.counter").fetch_one(&mut observer).await.unwrap();
     assert_eq!(after, next + 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_comes_back_in_a_transaction_is_not_handed_on() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    for _ in 0..5 {
+        let mut connection = db.read().await.unwrap();
+        sqlx::raw_sql("begin").execute(&mut *connection).await.unwrap();
+        drop(connection);
+        assert_clean(&db).await;
+    }
 }
 
 #[tokio::test]
@@ -258,6 +312,36 @@ async fn over_the_mesh_calls_of_other_accounts_go_on_while_one_waits_for_its_loc
         assert_eq!(refused.code(), tonic::Code::Unavailable);
         assert!(!chassis::error::may_have_happened(&refused));
     }
+}
+
+#[tokio::test]
+async fn over_the_mesh_reads_of_an_account_leave_connections_to_the_others() {
+    let (database, clock) = (database().await, testing::clock());
+    let service = testing::start::<support::Bare>(database.url(), &clock).await;
+    let (channel, stuck) = (service.channel(), testing::account());
+    let mut holder = database.connect().await;
+    let lock = "begin; lock bare.audit in access exclusive mode";
+    sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
+    let mut observer = database.connect().await;
+    let others = async {
+        eventually("three quarters of the connections wait for the lock", async || {
+            let waiting = sqlx::query_scalar::<_, i64>(
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+            );
+            waiting.fetch_one(&mut observer).await.unwrap() == 6
+        })
+        .await;
+        for _ in 0..20 {
+            backend(&service.runtime.db).await.unwrap();
+        }
+        sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    };
+    let list = async || {
+        let read = TestCaller::mesh(&stuck, &clock).request(ListAuditRequest::default());
+        AuditServiceClient::new(channel.clone()).list_audit(read).await
+    };
+    let flood = futures::future::join_all((0..32).map(|_| list()));
+    tokio::join!(flood, others);
 }
 
 #[tokio::test]

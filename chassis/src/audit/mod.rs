@@ -78,6 +78,12 @@ impl Trail {
         self.changes.first().map(|change| change.entity_id.as_str())
     }
 
+    /// The kind and the id of the record that was changed, if it is one.
+    pub fn only(&self) -> Option<(String, String)> {
+        let [Change { entity_type, entity_id, .. }] = self.changes.as_slice() else { return None };
+        Some((entity_type.clone(), entity_id.clone()))
+    }
+
     /// The entries, a column at a time, as the insert takes them.
     pub fn rows(self, clock: &Clock) -> Rows {
         let mut rows = Rows { account: self.account, ..Rows::default() };

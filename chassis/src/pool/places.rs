@@ -334,7 +334,9 @@ mod tests {
         let waiting: Vec<_> = (0..MAX_WAITING_PER_ACCOUNT).map(|_| wait(1).1).collect();
         assert_eq!(wait(1).0.unwrap().err(), Some(Refused::Full));
         assert!(wait(2).0.is_none());
-        drop(waiting);
+        let others: Vec<_> = (MAX_WAITING_PER_ACCOUNT..MAX_WAITING).map(|_| wait(2).1).collect();
+        assert_eq!(wait(3).0.unwrap().err(), Some(Refused::Full), "all together");
+        drop((waiting, others));
         assert!(wait(1).0.is_none());
     }
 }

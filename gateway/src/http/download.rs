@@ -110,3 +110,39 @@ impl Pump {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use futures::FutureExt;
+
+    use super::super::budget::{Budget, Owner};
+    use super::*;
+
+    type Parts = mpsc::UnboundedReceiver<Result<Bytes, Broken>>;
+
+    fn pump(budget: &Budget) -> (Pump, Parts) {
+        let owner = Owner::new(IpAddr::V4(Ipv4Addr::LOCALHOST), None);
+        let reserved = Arc::new(budget.reserve(owner, COST).unwrap());
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Pump { window: Arc::new(Semaphore::new(WINDOW)), reserved, sender, length: 0 }, receiver)
+    }
+
+    #[tokio::test]
+    async fn what_is_not_written_keeps_the_next_part_from_being_asked_for() {
+        let budget = Budget::new("tests", COST);
+        let (pump, mut parts) = pump(&budget);
+        let part = Bytes::from(vec![0; WINDOW / 2]);
+        for _ in 0..2 {
+            pump.pass(part.clone()).await.unwrap();
+        }
+        assert!(pump.pass(part.clone()).now_or_never().is_none(), "the window is full");
+        drop(parts.recv().await);
+        pump.pass(part.clone()).await.unwrap();
+        drop(pump);
+        assert_eq!(budget.held(), COST, "until the last part is written");
+        drop(parts);
+        assert_eq!(budget.held(), 0);
+    }
+}

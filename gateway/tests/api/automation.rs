@@ -1,8 +1,15 @@
 //! Automation as an integration sees it: the shapes of flows, runs and triggers, events and webhook endpoints.
 
+use chassis::AccountId;
 use chassis::testing::eventually;
+use chrono::TimeDelta;
+use gateway::accounts::{Accounts, local_request};
+use gateway::credentials::Credentials;
 use proto::accounts::account_service_server::AccountService;
-use proto::accounts::{NarrowKeyRequest, RevokeKeyRequest};
+use proto::accounts::credential_service_server::CredentialService;
+use proto::accounts::{
+    CreateKeyRequest, IssueCredentialRequest, NarrowKeyRequest, RevokeCredentialRequest, RevokeKeyRequest,
+};
 use serde_json::{Value, json};
 
 use crate::support::Mesh;
@@ -11,6 +18,23 @@ const SCOPES: &[&str] = &["automation.read", "automation.write", "webhooks.write
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+impl Mesh {
+    /// Waits until this is what automation knows of a key.
+    async fn until_told(&self, account: AccountId, key: &str, expected: &[&str]) {
+        eventually("automation knows", async || {
+            let sql = "select scopes from automation.key_scopes where account_id = $1 and key_id = $2";
+            let scopes: Option<Vec<String>> = sqlx::query_scalar(sql)
+                .bind(account)
+                .bind(key)
+                .fetch_optional(&mut self.database.connect().await)
+                .await
+                .unwrap();
+            scopes.is_some_and(|scopes| scopes == expected)
+        })
+        .await;
+    }
 }
 
 /// One of the flows that every account starts with, switched on.
@@ -153,28 +177,103 @@ async fn automation_hears_that_a_key_was_narrowed_or_revoked_however_late_it_com
         .fetch_one(&mut mesh.database.connect().await)
         .await
         .unwrap();
-    let accounts = gateway::accounts::Accounts::new(mesh.gateway.app.runtime.clone());
+    let accounts = Accounts::new(mesh.gateway.app.runtime.clone());
     let runtime = &mesh.gateway.app.runtime;
     let scopes = vec!["webhooks.write".to_owned(), "deals.read".to_owned(), "notes.read".to_owned()];
     let narrow = NarrowKeyRequest { key: key.clone(), scopes };
-    accounts.narrow_key(gateway::accounts::local_request(runtime, "test", narrow).unwrap()).await.unwrap();
-    let told = async |expected: &[&str]| {
-        eventually("automation knows", async || {
-            let sql = "select scopes from automation.key_scopes where account_id = $1 and key_id = $2";
-            let scopes: Option<Vec<String>> = sqlx::query_scalar(sql)
-                .bind(account.id)
-                .bind(&key)
-                .fetch_optional(&mut mesh.database.connect().await)
-                .await
-                .unwrap();
-            scopes.is_some_and(|scopes| scopes == expected)
-        })
-        .await;
-    };
+    accounts.narrow_key(local_request(runtime, "test", narrow).unwrap()).await.unwrap();
     // Nobody told it at the time: the gateway's background work begins only now.
     let _working = mesh.gateway.working();
-    told(&["deals.read", "webhooks.write"]).await;
+    mesh.until_told(account.id, &key, &["deals.read", "webhooks.write"]).await;
     let revoke = RevokeKeyRequest { key: key.clone() };
-    accounts.revoke_key(gateway::accounts::local_request(runtime, "test", revoke).unwrap()).await.unwrap();
-    told(&[]).await;
+    accounts.revoke_key(local_request(runtime, "test", revoke).unwrap()).await.unwrap();
+    mesh.until_told(account.id, &key, &[]).await;
+}
+
+#[tokio::test]
+async fn automation_hears_that_a_key_has_expired() {
+    let mesh = Mesh::start().await;
+    let account = mesh.gateway.account("Bakery").await;
+    let runtime = &mesh.gateway.app.runtime;
+    let input = CreateKeyRequest {
+        account: account.id.to_string(),
+        name: "Short".to_owned(),
+        scopes: vec!["webhooks.write".to_owned(), "tickets.read".to_owned()],
+        expires_at: Some(chassis::time::timestamp(mesh.clock.now() + TimeDelta::hours(1))),
+        ..CreateKeyRequest::default()
+    };
+    let made =
+        Accounts::new(runtime.clone()).create_key(local_request(runtime, "test", input).unwrap()).await;
+    let key = made.unwrap().into_inner().key.unwrap().public_id;
+    let _working = mesh.gateway.working();
+    mesh.clock.advance(TimeDelta::hours(2));
+    mesh.until_told(account.id, &key, &[]).await;
+}
+
+#[tokio::test]
+async fn automation_hears_that_a_credential_was_revoked() {
+    let mesh = Mesh::start().await;
+    let account = mesh.gateway.account("Bakery").await;
+    let runtime = &mesh.gateway.app.runtime;
+    let credentials = Credentials::new(runtime.clone());
+    let input = IssueCredentialRequest {
+        team: "Reporting".to_owned(),
+        accounts: vec![account.id.to_string()],
+        scopes: vec!["webhooks.write".to_owned()],
+        ..IssueCredentialRequest::default()
+    };
+    let made = credentials.issue_credential(local_request(runtime, "test", input).unwrap()).await;
+    let id = made.unwrap().into_inner().credential.unwrap().public_id;
+    let input = RevokeCredentialRequest { credential: id.clone() };
+    credentials.revoke_credential(local_request(runtime, "test", input).unwrap()).await.unwrap();
+    let _working = mesh.gateway.working();
+    mesh.until_told(account.id, &id, &[]).await;
+}
+
+#[tokio::test]
+async fn automation_hears_the_last_of_two_changes_of_one_moment() {
+    let mesh = Mesh::start().await;
+    let (_, account) = mesh.api_of_new_account(&["webhooks.write", "tickets.read", "deals.read"]).await;
+    let key: String = sqlx::query_scalar("select public_id from gateway.api_key where account_id = $1")
+        .bind(account.id)
+        .fetch_one(&mut mesh.database.connect().await)
+        .await
+        .unwrap();
+    let runtime = &mesh.gateway.app.runtime;
+    let accounts = Accounts::new(runtime.clone());
+    let narrow = async |scopes: &[&str]| {
+        let scopes = scopes.iter().map(ToString::to_string).collect();
+        let input = NarrowKeyRequest { key: key.clone(), scopes };
+        accounts.narrow_key(local_request(runtime, "test", input).unwrap()).await.unwrap();
+    };
+    narrow(&["webhooks.write", "deals.read"]).await;
+    // The first is being told, and not noted yet, when the second comes; the clock stands still.
+    let mut holder = mesh.database.connect().await;
+    sqlx::raw_sql("begin; lock automation.key_scopes in share mode").execute(&mut holder).await.unwrap();
+    let _working = mesh.gateway.working();
+    eventually("automation is being told", async || {
+        let sql = "select exists (select from pg_stat_activity
+                   where datname = current_database() and wait_event_type = 'Lock')";
+        sqlx::query_scalar(sql).fetch_one(&mut mesh.database.connect().await).await.unwrap()
+    })
+    .await;
+    narrow(&["webhooks.write"]).await;
+    sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    mesh.until_told(account.id, &key, &["webhooks.write"]).await;
+}
+
+#[tokio::test]
+async fn a_request_that_automation_led_to_is_as_deep_as_it_says() {
+    let mesh = Mesh::start().await;
+    let api = mesh.api(SCOPES).await;
+    let (_, event) = active_flow(&api).await;
+    let body = json!({"event": event, "data": {}}).to_string();
+    for (depth, status) in [("7", "queued"), ("8", "failed")] {
+        let headers = [("content-type", "application/json"), ("x-automation-depth", depth)];
+        let path = "/v1/automation/trigger";
+        let fired = api.send(http::Method::POST, path, &headers, body.clone()).await.expect(200);
+        let id = fired.at("/data/runs/0/run_id").as_str().unwrap().to_owned();
+        let run = api.get(&format!("/v1/automation/runs/{id}")).await.expect(200).at("/data");
+        assert_eq!(run["status"], status, "{run}");
+    }
 }

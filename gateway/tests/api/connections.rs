@@ -251,6 +251,60 @@ async fn a_valid_key_is_let_in_from_an_address_where_others_guess() {
 }
 
 #[tokio::test]
+async fn keys_that_are_guessed_from_an_address_that_has_to_wait_are_looked_up_together() {
+    let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
+    let flags = ["--failed-auth-per-minute", "1", "--max-in-flight", "100"];
+    let gateway = TestGateway::start(&database, &testing::clock(), &[], &flags).await;
+    gateway.api_with("").get("/v1/clients").await.expect(401);
+    let mut holder = database.connect().await;
+    let lock = "begin; lock gateway.api_key in access exclusive mode";
+    sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
+    let guesses = (0..20).map(|_| gateway.api_with(&NewKey::generate().text));
+    let guesses = guesses.map(|guess| tokio::spawn(async move { guess.get("/v1/clients").await.status }));
+    let guesses: Vec<_> = guesses.collect();
+    eventually("all of them wait", async || gateway.app.admissions.available_permits() == 80).await;
+    let asking = async || {
+        let sql = "select count(*) from pg_stat_activity
+                   where datname = current_database() and wait_event_type = 'Lock'";
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut database.connect().await).await.unwrap()
+    };
+    eventually("the database is asked", async || asking().await > 0).await;
+    assert_eq!(asking().await, 1, "one statement for all of them");
+    sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    for guess in guesses {
+        assert_eq!(guess.await.unwrap(), 429);
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_never_end_hold_a_bounded_part_of_the_gateway() {
+    // A quarter of it, 256 KiB, is for one address; a body that is alone may be larger.
+    let gateway = start(&["--max-bytes-in", "1048576"]).await;
+    let (key, requests) = (key(&gateway).await, &gateway.app.budgets.requests);
+    let body = format!("{{\"company_name\": \"{}\"}}", "x".repeat(300_000));
+    let head = format!(
+        "POST /v1/clients HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut unfinished = connect(gateway.address, head.as_bytes()).await;
+    unfinished.write_all(&body.as_bytes()[..250_000]).await.unwrap();
+    eventually("most of it has come", async || requests.held() > 200_000).await;
+    let api = gateway.api_with(&key);
+    let post = async || {
+        let headers = [("content-type", "application/json")];
+        api.send(Method::POST, "/v1/clients", &headers, body.clone()).await
+    };
+    let refused = post().await.expect(429);
+    assert!(refused.header("retry-after").is_some());
+    let small = api.send(Method::POST, "/v1/clients", &[("content-type", "application/json")], "{}").await;
+    assert_eq!(small.status, 503, "a small one passes: it is told that there is no such service here");
+    drop(unfinished);
+    eventually("nothing is held", async || requests.held() == 0).await;
+    assert_eq!(post().await.status, 503);
+}
+
+#[tokio::test]
 async fn the_address_of_a_client_is_what_the_proxy_says_and_not_what_the_client_says() {
     let flags = ["--trusted-proxies", "1", "--failed-auth-per-minute", "1"];
     let gateway = start(&flags).await;

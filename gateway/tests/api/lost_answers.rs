@@ -116,3 +116,23 @@ async fn a_document_that_is_made_is_answered_for_although_its_pdf_cannot_be_note
     let found = api.get("/v1/invoices").await.expect(200);
     assert_eq!((found.at("/meta/total"), found.at("/data/0/number")), (json!(1), made.at("/data/number")));
 }
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_names_the_record_that_may_be_there() {
+    let mesh = Mesh::start().await;
+    let api = mesh.api(RELATIONS).await;
+    // The session ends while the transaction is being committed.
+    let end = "create function relations.end_session() returns trigger language plpgsql as
+            $$ begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$;
+        create constraint trigger end_session after insert on relations.relation deferrable initially deferred
+            for each row execute function relations.end_session()";
+    let mut connection = mesh.database.connect().await;
+    sqlx::raw_sql(end).execute(&mut connection).await.unwrap();
+    let lost = api.post("/v1/clients", json!({"company_name": "Perhaps"})).await.expect(503);
+    assert_eq!((lost.at("/code"), lost.at("/may_have_happened")), (json!("unavailable"), json!(true)));
+    assert_eq!(lost.at("/data/record_kind"), "client");
+    let id = lost.at("/data/record_id").as_str().unwrap().to_owned();
+    assert!(chassis::id::parse(&id).is_some(), "{id}");
+    sqlx::raw_sql("drop trigger end_session on relations.relation").execute(&mut connection).await.unwrap();
+    api.get(&format!("/v1/clients/{id}")).await.expect(404);
+}

@@ -55,7 +55,10 @@ fn needed(definition: &Definition) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::template::Engine;
 
     #[test]
     fn every_ready_made_flow_can_be_run() {
@@ -68,5 +71,26 @@ mod tests {
             assert!(again.is_some(), "{key}");
             assert!(faults.is_empty(), "{key}: {:?}", faults.entries());
         }
+    }
+
+    #[test]
+    fn a_late_invoice_is_reminded_of_as_long_as_anything_is_open() {
+        let (_, text) = READY_MADE[0];
+        let when = (chassis::testing::moment(), chrono_tz::Europe::Amsterdam);
+        let read = operations::understand(text, "", when, &everything(), &mut Faults::default());
+        let definition = read.unwrap();
+        let is_asked = |status: &str| {
+            let steps = definition.all_steps();
+            let condition = steps.iter().find_map(|step| match step.kind() {
+                Some(Kind::When(condition)) => Some(condition),
+                _ => None,
+            });
+            let invoice = json!({"answer": {"data": {"payment_status": status}}});
+            let client = json!({"answer": {"data": {"email_reminders": "", "email": "ann@client.example"}}});
+            let scope = json!({"steps": {"invoice": invoice, "client": client}});
+            Engine::default().rendering(&scope).condition(condition.unwrap()).unwrap()
+        };
+        assert!(["open", "partially_paid", "partially_credited"].into_iter().all(is_asked));
+        assert!(!["draft", "paid", "credited"].into_iter().any(is_asked));
     }
 }

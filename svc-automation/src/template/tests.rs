@@ -214,6 +214,22 @@ fn no_text_takes_more_than_its_budget() {
 }
 
 #[test]
+fn a_text_has_its_longest_and_a_step_its_most_operations() {
+    let long = |times: usize| {
+        render(&format!("{{% for a in range({times}) %}}{}{{% endfor %}}", "x".repeat(1 << 10)))
+    };
+    assert!(long(250).is_ok());
+    assert!(long(260).unwrap_err().contains("256 KiB"));
+    let busy = |times: usize| {
+        render(&format!("{{% for a in range({times}) %}}{{% if a %}}{{% endif %}}{{% endfor %}}"))
+    };
+    assert!(busy(10_000).is_ok());
+    let turns =
+        "{% for a in range(400) %}{% for b in range(400) %}{% if a %}{% endif %}{% endfor %}{% endfor %}";
+    assert!(render(turns).unwrap_err().contains("operations"));
+}
+
+#[test]
 fn the_texts_of_a_step_share_their_budget() {
     let many = json!(vec!["{{ data.text }}"; 200]);
     let engine = Engine::default();

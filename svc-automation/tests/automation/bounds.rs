@@ -78,3 +78,31 @@ async fn a_run_that_ended_its_process_twice_is_failed_and_can_be_restarted() {
     world.until(&twice, "success").await;
     assert_eq!(world.clients().await, 2);
 }
+
+#[tokio::test]
+async fn every_rendering_is_counted_before_it_begins() {
+    let world = World::idle().await;
+    world
+        .apply(
+            "{name: Twice, trigger: {custom: twice}, steps: [
+               {id: one, call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: One}}}},
+               {id: two, call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: Two}}}}]}",
+        )
+        .await;
+    // Keeps every change of the count. A step that was rendered has begun, which sets it back.
+    let keep = "create table automation.counted (place bigserial, renders integer);
+        comment on table automation.counted is 'unaudited: what a test looks at';
+        create function automation.keep() returns trigger language plpgsql security definer as
+            $$ begin insert into automation.counted (renders) values (new.renders); return null; end $$;
+        create trigger keep after update of renders on automation.run for each row
+            when (new.renders is distinct from old.renders) execute function automation.keep()";
+    sqlx::raw_sql(keep).execute(&mut world.database.connect().await).await.unwrap();
+    let id = world.start("twice", &json!({})).await;
+    let _working = world.another().await;
+    world.until(&id, "success").await;
+    let counted: Vec<i32> = sqlx::query_scalar("select renders from automation.counted order by place")
+        .fetch_all(&mut world.database.connect().await)
+        .await
+        .unwrap();
+    assert_eq!(counted, [1, 0, 1, 0], "the first when it is taken up, the second as the first ends");
+}

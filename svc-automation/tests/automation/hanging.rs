@@ -87,6 +87,20 @@ async fn a_hanging_endpoint_holds_up_no_other_endpoint_of_its_account() {
 }
 
 #[tokio::test]
+async fn more_hanging_endpoints_than_an_account_has_places_hold_up_none_of_its_others() {
+    let (world, hanging) = (World::working().await, Hanging::start().await);
+    for _ in 0..20 {
+        world.endpoint_of(&world.caller, &hanging.url).await;
+    }
+    world.fire("a.b", &json!({})).await;
+    eventually("all twenty wait for an answer", async || hanging.open() == 20).await;
+    let receiver = Receiver::start().await;
+    world.endpoint_of(&world.caller, &receiver.url).await;
+    world.fire("a.b", &json!({})).await;
+    receiver.until_got(1).await;
+}
+
+#[tokio::test]
 async fn accounts_with_hanging_endpoints_hold_up_no_other_account() {
     let (world, hanging) = (World::working().await, Hanging::start().await);
     for _ in 0..12 {

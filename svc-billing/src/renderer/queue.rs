@@ -164,6 +164,19 @@ mod tests {
         assert_eq!(queue.next(), Some((account(1), 3)));
     }
 
+    #[test]
+    fn all_accounts_together_wait_no_longer_than_the_queue_is() {
+        let mut queue = Queue::new(1);
+        let many = (0..).take(MAX_WAITING / MAX_WAITING_PER_ACCOUNT).map(account);
+        for waiting in many.flat_map(|account| [account; MAX_WAITING_PER_ACCOUNT]) {
+            queue.push(waiting, Priority::View, 0).unwrap();
+        }
+        let late = account(1_000);
+        assert_eq!(queue.push(late, Priority::Final, 1), Err(Full));
+        assert!(queue.next().is_some());
+        queue.push(late, Priority::Final, 1).unwrap();
+    }
+
     #[derive(Clone, Debug)]
     enum Step {
         Push(u128, bool),

@@ -74,3 +74,13 @@ async fn an_answer_of_mollie_that_never_came_makes_no_second_payment() {
         assert_eq!(stand_in.payments().len(), 2, "the verification and one collection");
     }
 }
+
+#[tokio::test]
+async fn a_verification_that_begins_while_mollie_is_away_says_that_it_may_have_happened() {
+    let (stand_in, world) = start().await;
+    (0..9).for_each(|_| stand_in.trouble(&Method::POST, Trouble::Failing(503)));
+    let path = format!("/v1/clients/{}/direct-debit/verification", world.client);
+    let answer = world.api.post(&path, json!({})).await.expect(503);
+    assert_eq!((answer.at("/code"), answer.at("/may_have_happened")), (json!("unavailable"), json!(true)));
+    assert_eq!(world.count("select count(*) from billing.online_payment").await, 1, "it is asked for later");
+}

@@ -255,9 +255,9 @@ async fn a_pdf_that_could_not_be_kept_is_ready_and_told_when_it_was_made_after_a
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("C").await;
-    // As a full or broken disk does, and also for root: there is a file where a folder should be.
+    // As a full disk does, and also for root: there is nothing to be found, and nothing can be kept.
     let occupied = world.files().join("billing");
-    std::fs::write(&occupied, "in the way").unwrap();
+    std::os::unix::fs::symlink(world.files().join("nowhere"), &occupied).unwrap();
     let invoice = user.invoice(&client, &[10]).await;
     assert_eq!(invoice["pdf"]["status"], "failed", "{invoice}");
     let pdf = invoice["pdf_url"].as_str().unwrap().split_once("/documents/").unwrap().1.to_owned();

@@ -208,6 +208,11 @@ async fn a_deposit_is_deducted_for_ever_in_the_e_invoice_and_from_what_is_asked(
     let page = &page[page.find("/documents/").unwrap()..];
     let shown = String::from_utf8(user.api.get(page).await.expect(200).body.to_vec()).unwrap();
     assert!(shown.contains("Nog te betalen") && shown.contains("€\u{a0}70,00"), "{shown}");
+    let url = made["pdf_url"].as_str().unwrap();
+    let pdf = user.api.get(&url[url.find("/documents/").unwrap()..]).await.expect(200).body;
+    let place = world.files().join("billing").join(user.account.id.to_string()).join("documents");
+    let kept = std::fs::read_dir(&place).unwrap().next().unwrap().unwrap().path();
+    assert!(std::fs::read(kept).unwrap() == pdf, "it was issued for what is left");
     user.pay(&draft, json!({})).await;
     assert_eq!(ubl().await, xml, "what is paid later is not of the e-invoice");
     assert_eq!(standing(&user.get("invoices", &draft).await), stands("paid", 0.0, 0.0));

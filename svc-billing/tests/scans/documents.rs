@@ -64,6 +64,25 @@ async fn what_time_tells_of_a_record_is_as_deep_in_automation_as_its_making() {
 }
 
 #[tokio::test]
+async fn what_happens_behind_a_link_is_as_deep_in_automation_as_the_record() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let body = json!({
+        "title": "Bread", "client_id": user.client("C").await, "generation_mode": "final",
+        "rows": [{"name": "Row", "unit_price": 10, "vat_rate": "0"}],
+    });
+    let headers = [("content-type", "application/json"), ("x-automation-depth", "3")];
+    let made = user.api.send(Method::POST, "/v1/quotes", &headers, body.to_string()).await.expect(201);
+    // Whoever opens it may be a program that was told of it.
+    world.visit(&made.at("/data")).await;
+    let sql = "select depth from billing.outbox where account_id = $1 and type = 'quote.viewed'";
+    let mut connection = world.database.connect().await;
+    let depths: Vec<i32> =
+        sqlx::query_scalar(sql).bind(user.account.id).fetch_all(&mut connection).await.unwrap();
+    assert_eq!(depths, [3]);
+}
+
+#[tokio::test]
 async fn a_quote_that_was_looked_at_is_not_silent_for_some_days() {
     let world = World::new().await;
     let user = world.user().await;

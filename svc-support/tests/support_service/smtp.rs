@@ -1,9 +1,11 @@
 //! The door for mail: who is let in, and what is answered when.
 
+use proto::support::ReceiveMailRequest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tonic::Code;
 
-use crate::world::{DOMAIN, World, mail, text};
+use crate::world::{DOMAIN, User, World, mail, text};
 
 /// Says all of it at once and hears everything until the other side has said goodbye.
 async fn talk(world: &World, lines: &[&str]) -> String {
@@ -229,6 +231,23 @@ async fn mails_on_their_way_share_the_memory_that_there_is() {
     let heard = talk(&world, &["EHLO x", "MAIL FROM:<a@b.nl> SIZE=400001", "QUIT"]).await;
     assert!(heard.contains("SIZE 400000"), "{heard}");
     assert_eq!(codes(&heard), ["220", "250", "552", "221"]);
+}
+
+#[tokio::test]
+async fn mails_that_are_handed_over_share_the_same_memory() {
+    let world = World::with(&["--mail-memory-bytes", "800000"]).await;
+    let (one, two) = (world.user().await, world.user().await);
+    // An account has half of it, and one that is handed over takes as much at first.
+    let (held, said) = begin_mail(&world, &one.inbound().await, " SIZE=300000", 0).await;
+    assert_eq!(said, "354");
+    let receive = async |user: &User| {
+        let message = mail("1@x", "", "Bread", "Hello").into_bytes().into();
+        user.try_receive(ReceiveMailRequest { message, ..ReceiveMailRequest::default() }).await
+    };
+    assert_eq!(receive(&one).await.unwrap_err().code(), Code::Unavailable);
+    receive(&two).await.unwrap();
+    drop(held);
+    receive(&one).await.unwrap();
 }
 
 #[tokio::test]

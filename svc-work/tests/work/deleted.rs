@@ -4,6 +4,7 @@ use chassis::testing::eventually;
 use proto::crm::deal_service_client::DealServiceClient;
 use proto::crm::{CreateDealRequest, DealInput, DeleteDealRequest};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::support::{World, id};
 
@@ -48,4 +49,29 @@ async fn notes_of_a_deleted_draft_are_about_none() {
         user.get("/v1/notes").await["data"][0]["meta"]["invoice_id"] == json!(null)
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_project_of_a_deleted_quote_is_made_of_none() {
+    let mut world = World::new().await;
+    world.telling_billing().await;
+    let user = world.user().await;
+    let mut made = Vec::new();
+    for title in ["Gone", "Kept"] {
+        let quote = id(&user.create("quotes", json!({"title": title, "total_excl_vat": 1})).await);
+        let project = id(&user.project(title).await);
+        sqlx::query("update work.project set quote_id = $1 where id = $2")
+            .bind(Uuid::parse_str(&quote).unwrap())
+            .bind(Uuid::parse_str(&project).unwrap())
+            .execute(&mut world.database.connect().await)
+            .await
+            .unwrap();
+        made.push((quote, project));
+    }
+    user.delete(&format!("/v1/quotes/{}", made[0].0)).await.expect(200);
+    let quote_of = async |project: &str| {
+        user.get(&format!("/v1/projects/{project}")).await["data"]["meta"]["quote_id"].clone()
+    };
+    eventually("the project is made of no quote", async || quote_of(&made[0].1).await == json!(null)).await;
+    assert_eq!(quote_of(&made[1].1).await, json!(made[1].0));
 }

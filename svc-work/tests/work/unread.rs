@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use chassis::testing::eventually;
 use gateway::testing::TestGateway;
 use proto::work::{FileInput, UploadFileRequest};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -23,11 +24,16 @@ struct Begun {
 }
 
 async fn begin(gateway: SocketAddr, from: u8, path: &str) -> Begun {
+    begin_with(gateway, from, path, "").await
+}
+
+/// The same with more headers.
+async fn begin_with(gateway: SocketAddr, from: u8, path: &str, headers: &str) -> Begun {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 << 10).unwrap();
     socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, from), 0))).unwrap();
     let mut rest = socket.connect(gateway).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
     rest.write_all(request.as_bytes()).await.unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -88,6 +94,42 @@ async fn downloads_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
 }
 
 #[tokio::test]
+async fn lists_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
+    let world = World::new().await;
+    let user = world.user().await;
+    // A page of about 4 MiB, more than a socket takes by itself.
+    for _ in 0..15 {
+        user.create("notes", json!({"body": "\u{1f600}".repeat(65_535)})).await;
+    }
+    let peers = [format!("work={}", world.work.url())];
+    // A quarter of it is for answers that come as a whole.
+    let flags = ["--max-bytes-out", &BYTES_OUT.to_string()];
+    let gateway = TestGateway::start(&world.database, &world.clock, &peers, &flags).await;
+    let answers = &gateway.app.budgets.answers;
+    let key = format!("authorization: Bearer {}\r\n", user.api.key());
+    let list = async |from: u8| begin_with(gateway.address, from, "/v1/notes?per_page=100", &key).await;
+    let mut first = list(2).await;
+    assert_eq!(first.status, 200, "what is larger than a share passes alone");
+    assert!(answers.held() > BYTES_OUT / 4, "{}", answers.held());
+    let (same, other) = futures::join!(list(2), list(3));
+    assert_eq!(
+        (same.status, other.status),
+        (429, 503),
+        "neither for its address nor for anybody is there room"
+    );
+    for refused in [same, other] {
+        assert!(refused.head.contains("retry-after: 1\r\n"), "{}", refused.head);
+    }
+    let small = begin_with(gateway.address, 2, "/v1/files", &key).await;
+    assert_eq!(small.status, 200, "a small one passes");
+    // Most of it, so that the rest is out of the gateway's hands.
+    let mut read = vec![0; 3 << 20];
+    first.rest.read_exact(&mut read).await.unwrap();
+    eventually("nothing is held", async || answers.held() == 0).await;
+    assert_eq!(list(2).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_file_that_disappears_while_it_is_read_is_cut_off_and_not_short() {
     let world = World::new().await;
     let user = world.user().await;
@@ -99,6 +141,21 @@ async fn a_file_that_disappears_while_it_is_read_is_cut_off_and_not_short() {
     // Ends or breaks, but never as if all were there.
     let _ = begun.rest.read_to_end(&mut read).await;
     assert!(read.len() < SIZE && content().starts_with(&read), "{}", read.len());
+}
+
+#[tokio::test]
+async fn what_nobody_reads_is_not_read_from_the_store_either() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let path = upload(&user).await;
+    let mut unread = begin(world.gateway.address, 2, &path).await;
+    // Meanwhile all of it goes the same way to somebody else.
+    let other = world.gateway.api_with("").get(&path).await.expect(200);
+    assert_eq!(other.body.len(), SIZE);
+    std::fs::remove_dir_all(world.files()).unwrap();
+    let mut read = Vec::new();
+    let _ = (&mut unread.rest).take(SIZE as u64).read_to_end(&mut read).await;
+    assert!(read.len() < SIZE, "it was not waiting on the way as a whole");
 }
 
 #[tokio::test]
