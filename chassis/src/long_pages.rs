@@ -43,7 +43,7 @@ impl Places {
 pub(crate) fn enter(account: AccountId) -> Result<(), Error> {
     static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(MAX_AT_ONCE));
     let place = PLACES.enter(account).ok_or_else(|| {
-        metrics::counter!("long_pages_refused_total").increment(1);
+        metrics::counter!("shed_total").increment(1);
         let detail =
             "Too many long pages are on their way. Repeat the request in a moment, or ask for fewer entries.";
         Error::Peer(Box::new(unavailable(detail)))
