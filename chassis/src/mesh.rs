@@ -298,7 +298,8 @@ mod tests {
         let account = AccountId::trust(uuid::Uuid::nil());
         let keeping = Arc::clone(&thing);
         scope::call(account, Effect::default(), kept.clone(), async { scope::keep(keeping) }).await;
-        let response = hold(&kept, Response::new(Body::empty()));
+        let body = Body::new(http_body_util::Full::new(bytes::Bytes::from_static(b"an answer")));
+        let response = hold(&kept, Response::new(body));
         drop(kept);
         assert_eq!(Arc::strong_count(&thing), 2);
         drop(response);
