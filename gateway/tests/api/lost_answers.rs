@@ -89,7 +89,7 @@ async fn a_lost_answer_loses_nothing_and_doubles_nothing() {
 
 #[tokio::test]
 async fn a_request_that_ends_before_its_commit_has_not_happened_and_does_not_say_that_it_may_have() {
-    let mesh = Mesh::start_with(&["--deadline-ms", "1000"]).await;
+    let mesh = Mesh::start_with(&["--deadline-ms", "3000"]).await;
     let api = mesh.api(RELATIONS).await;
     let mut holder = mesh.database.connect().await;
     sqlx::raw_sql("begin; lock relations.relation in share mode").execute(&mut holder).await.unwrap();
