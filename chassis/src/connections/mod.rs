@@ -15,6 +15,7 @@ mod io;
 mod one;
 mod places;
 mod settings;
+mod unread;
 
 pub use places::network;
 pub use settings::{ConnectionSettings, Timeouts};

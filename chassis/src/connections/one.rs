@@ -24,6 +24,7 @@ use super::body::Watched;
 use super::io::Timed;
 use super::places::Place;
 use super::settings::Timeouts;
+use super::unread::Unread;
 use crate::server::Stage;
 
 /// How long a client may take to go when it was told that its idle connection ends.
@@ -111,9 +112,15 @@ where
         activity.wake();
     }
     async move {
+        if !http1 {
+            // The connection says itself when it ends, and a stream without its reader.
+            let response = service.oneshot(request).await?;
+            return Ok(response.map(|body| Watched::new(body, in_progress)));
+        }
+        let (request, unread) = Unread::watch(request);
         let mut response = service.oneshot(request).await?;
-        // Over HTTP/2 the connection says so itself.
-        if http1 && *stop.borrow() >= Stage::Draining {
+        let reusable = unread.discard().await;
+        if !reusable || *stop.borrow() >= Stage::Draining {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| Watched::new(body, in_progress)))

@@ -163,6 +163,44 @@ async fn a_body_that_does_not_come_ends_with_the_deadline() {
     assert!(answer.starts_with(b"HTTP/1.1 504"), "{}", String::from_utf8_lossy(&answer));
 }
 
+/// A request without a key, which is refused before its body is read.
+fn refused(length: usize, header: &str) -> String {
+    format!("POST /v1/clients HTTP/1.1\r\nhost: x\r\n{header}content-length: {length}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_refusal_leaves_the_connection_usable_when_the_body_comes_behind_it() {
+    let gateway = start(&[]).await;
+    let mut stream = healthy(gateway.address).await;
+    for body in ["{}".to_owned(), "x".repeat(3 << 20)] {
+        stream.write_all(refused(body.len(), "").as_bytes()).await.unwrap();
+        // Whoever comes later is answered: the request above has been refused by now.
+        ask(&mut connect(gateway.address, b"").await).await;
+        stream.write_all(body.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") {
+            assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "closed after {} bytes", answer.len());
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401") && !answer.contains("connection: close"), "{answer}");
+        ask(&mut stream).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_so_when_its_connection_ends() {
+    let gateway = start(&[]).await;
+    let never = refused(2, "");
+    let held_back = refused(2, "expect: 100-continue\r\n");
+    let too_long = refused(5 << 20, "");
+    for request in [never, held_back, too_long] {
+        let mut stream = healthy(gateway.address).await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = String::from_utf8(rest(&mut stream).await).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("connection: close"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn when_there_are_too_many_connections_a_silent_one_makes_room_and_a_busy_one_does_not() {
     let gateway = start(&["--max-connections", "3"]).await;
