@@ -60,6 +60,7 @@ pub use db::Db;
 pub use error::Error;
 pub use files::Files;
 pub use link::Link;
+pub use long_pages::PageBytes;
 pub use outbox::{Event, Listener};
 pub use pass::Pass;
 pub use service::{Runtime, Service};

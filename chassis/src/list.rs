@@ -14,7 +14,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Ro
 
 use crate::account::AccountId;
 use crate::error::Error;
-use crate::long_pages::{self, LONG};
+use crate::long_pages::PageBytes;
 use crate::paging::{MAX_PAGE_BYTES, Page};
 use crate::totals;
 
@@ -200,18 +200,13 @@ impl<'a> List<'a> {
         let account = self.account;
         let (sql, values) = self.statement(page.size(), offset);
         let mut rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch(connection);
-        let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, 0, None);
+        let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, PageBytes::new(account), None);
         while let Some(row) = rows.try_next().await? {
             total = row.try_get("total")?;
             if fit.is_some() || row.try_get::<Option<bool>, _>("found")? != Some(true) {
                 continue;
             }
-            let before = bytes;
-            bytes += size(&row);
-            if before <= LONG && bytes > LONG {
-                long_pages::enter(account)?;
-            }
-            if bytes > MAX_PAGE_BYTES && !entries.is_empty() {
+            if bytes.add(&row)? > MAX_PAGE_BYTES && !entries.is_empty() {
                 fit = Some(entries.len());
             } else {
                 entries.push(R::from_row(&row)?);
@@ -279,12 +274,6 @@ impl<'a> List<'a> {
         );
         (sql, values.arguments)
     }
-}
-
-/// What a row has in bytes.
-fn size(row: &PgRow) -> usize {
-    let columns = (0..row.len()).filter_map(|index| row.try_get_raw(index).ok());
-    columns.map(|value| value.as_bytes().map_or(0, <[u8]>::len)).sum()
 }
 
 /// The values of a statement, each known by its placeholder.

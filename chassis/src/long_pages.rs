@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::account::AccountId;
@@ -11,7 +13,7 @@ use crate::scope;
 use crate::shares::{Share, Shares};
 
 /// From so many bytes on a page is long.
-pub(crate) const LONG: usize = 256 << 10;
+const LONG: usize = 256 << 10;
 /// In one process.
 const MAX_AT_ONCE: usize = 8;
 
@@ -38,9 +40,40 @@ impl Places {
     }
 }
 
-/// Says that the page of the present call is long: until it is sent it has one of the places. Whoever finds none is asked
-/// to come back; waiting here would keep a connection to the database from others.
-pub(crate) fn enter(account: AccountId) -> Result<(), Error> {
+/// Counts the bytes of a page while its rows are read. When it becomes long, it gets one of the places until it is sent.
+pub struct PageBytes {
+    account: AccountId,
+    bytes: usize,
+}
+
+impl PageBytes {
+    pub fn new(account: AccountId) -> Self {
+        Self { account, bytes: 0 }
+    }
+
+    /// Adds a row; tells how many bytes the page has with it.
+    ///
+    /// # Errors
+    /// When it becomes long and there is no place for it.
+    pub fn add(&mut self, row: &PgRow) -> Result<usize, Error> {
+        let before = self.bytes;
+        self.bytes += size(row);
+        if before <= LONG && self.bytes > LONG {
+            enter(self.account)?;
+        }
+        Ok(self.bytes)
+    }
+}
+
+/// What a row has in bytes.
+fn size(row: &PgRow) -> usize {
+    let columns = (0..row.len()).filter_map(|index| row.try_get_raw(index).ok());
+    columns.map(|value| value.as_bytes().map_or(0, <[u8]>::len)).sum()
+}
+
+/// A place for the page of the present call. Whoever finds none is asked to come back; waiting here would keep a
+/// connection to the database from others.
+fn enter(account: AccountId) -> Result<(), Error> {
     static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(MAX_AT_ONCE));
     let place = PLACES.enter(account).ok_or_else(|| {
         metrics::counter!("shed_total").increment(1);

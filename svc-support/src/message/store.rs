@@ -1,6 +1,7 @@
 //! The SQL of messages, and nothing else.
 
-use chassis::AccountId;
+use chassis::{AccountId, PageBytes};
+use futures::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, PgConnection, Row};
@@ -57,13 +58,13 @@ pub async fn list(
          where account_id = $1 and ticket_id = $2 order by created_at desc, id desc limit $3) latest \
          where through <= $4 order by created_at, id"
     );
-    Ok(sqlx::query_as(sql)
-        .bind(account)
-        .bind(ticket)
-        .bind(MOST_LISTED)
-        .bind(MOST_BYTES)
-        .fetch_all(connection)
-        .await?)
+    let listed = sqlx::query(sql).bind(account).bind(ticket).bind(MOST_LISTED).bind(MOST_BYTES);
+    let (mut rows, mut bytes, mut messages) = (listed.fetch(connection), PageBytes::new(account), Vec::new());
+    while let Some(row) = rows.try_next().await? {
+        bytes.add(&row)?;
+        messages.push(Record::from_row(&row)?);
+    }
+    Ok(messages)
 }
 
 pub async fn find(

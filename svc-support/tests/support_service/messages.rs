@@ -152,3 +152,26 @@ async fn a_replayed_reply_is_mailed_once() {
     assert_eq!(first.body, again.body);
     assert_eq!(user.messages(&id).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_long_thread_that_many_read_at_once_is_whole_or_refused_and_later_there_is_room_again() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let id = text(&user.ann().await, "id");
+    let longest = "\u{1f600}".repeat(65_535);
+    for _ in 0..3 {
+        user.write(&id, json!({"type": "note", "body": longest})).await.expect(201);
+    }
+    let path = format!("/v1/tickets/{id}/messages");
+    let asked = (0..40).map(|_| user.api.get(&path));
+    let answers = futures::future::join_all(asked).await;
+    for answer in &answers {
+        match answer.status.as_u16() {
+            200 => assert_eq!(answer.at("/data").as_array().unwrap().len(), 3),
+            429 | 503 => assert!(answer.header("retry-after").is_some()),
+            other => panic!("{other}: {}", answer.at("")),
+        }
+    }
+    assert!(answers.iter().any(|answer| answer.status == 503), "forty have no place at once");
+    assert_eq!(user.messages(&id).await.len(), 3);
+}
