@@ -7,6 +7,7 @@ mod support;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use chassis::testing::{self, TestDatabase, eventually};
 use chassis::worker::{Due, Job, Next, Worker, Workers};
@@ -89,8 +90,8 @@ fn watched(db: &Db, replica: usize, watch: &Arc<Watch>) -> Workers {
             }
             let done = job.write(&(), do_one).await;
             watch.running.lock().unwrap().remove(&job.account_id());
-            *watch.done_by.lock().unwrap().entry(replica).or_default() += 1;
             done?;
+            *watch.done_by.lock().unwrap().entry(replica).or_default() += 1;
             Ok(Next::WhenDue)
         }
     });
@@ -113,10 +114,12 @@ async fn two_replicas_share_the_partitions_and_no_account_is_worked_on_twice_at_
     for _ in 0..40 {
         assign(&one, &testing::account(), 3).await;
     }
-    eventually("all work is done", async || left(&database).await == 0).await;
+    let done = || watch.done_by.lock().unwrap().values().sum::<u32>();
+    // Told a moment after it is seen.
+    eventually("all work is done", async || left(&database).await == 0 && done() >= 120).await;
     assert!(!watch.doubled.load(Ordering::SeqCst), "an account was worked on twice at the same time");
     let done_by = watch.done_by.lock().unwrap().clone();
-    assert_eq!(done_by.values().sum::<u32>(), 120);
+    assert_eq!(done(), 120);
     assert_eq!(done_by.len(), 2, "both did a part: {done_by:?}");
     first.stop(std::time::Duration::from_secs(10)).await;
     second.stop(std::time::Duration::from_secs(10)).await;
@@ -221,7 +224,7 @@ async fn an_account_whose_job_fails_or_panics_waits_alone() {
     let (database, clock) = (database().await, testing::clock());
     let db = open(&database, &clock);
     let (panics, fails) = (testing::account(), testing::account());
-    let troubled: Arc<Mutex<HashMap<AccountId, u32>>> = Arc::default();
+    let troubled: Arc<Mutex<HashMap<AccountId, Vec<Instant>>>> = Arc::default();
     let (seen, panicking, failing) = (Arc::clone(&troubled), panics.id, fails.id);
     let worker = Worker::new("todo", todo(), move |job: Job| {
         let seen = Arc::clone(&seen);
@@ -229,9 +232,9 @@ async fn an_account_whose_job_fails_or_panics_waits_alone() {
             let id = job.account_id();
             let attempt = {
                 let mut seen = seen.lock().unwrap();
-                let attempt = seen.entry(id).or_default();
-                *attempt += 1;
-                *attempt
+                let attempts = seen.entry(id).or_default();
+                attempts.push(Instant::now());
+                attempts.len()
             };
             assert!(attempt > 1 || id != panicking, "on purpose");
             if attempt == 1 && id == failing {
@@ -244,14 +247,18 @@ async fn an_account_whose_job_fails_or_panics_waits_alone() {
     let _workers = Workers::start(&db, vec![worker], testing::timing());
     assign(&db, &panics, 1).await;
     assign(&db, &fails, 1).await;
-    eventually("both have failed", async || troubled.lock().unwrap().len() == 2).await;
     for _ in 0..10 {
         assign(&db, &testing::account(), 1).await;
     }
-    eventually("the others are served", async || left(&database).await == 2).await;
-    assert_eq!(troubled.lock().unwrap()[&panics.id], 1, "not tried again while the clock stands");
-    clock.advance(TimeDelta::seconds(1));
-    eventually("they are tried again", async || left(&database).await == 0).await;
+    eventually("all are served, those that failed also while the clock stands", async || {
+        left(&database).await == 0
+    })
+    .await;
+    let seen = troubled.lock().unwrap();
+    for account in [panics.id, fails.id] {
+        let [first, second] = seen[&account][..] else { panic!("{:?}", seen[&account]) };
+        assert!(second - first >= Duration::from_millis(250), "left alone for a while");
+    }
 }
 
 #[tokio::test]

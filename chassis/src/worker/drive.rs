@@ -30,7 +30,7 @@ const BREATH: Duration = Duration::from_millis(10);
 /// How often the work that is due is counted, and how far.
 const COUNT_EVERY: Duration = Duration::from_secs(15);
 const COUNT_MOST: i64 = 10_000;
-/// An account whose job failed is left alone for this long at first, and at most.
+/// An account whose job failed is left alone for this long at first, and at most. Real time, as for polls.
 const FIRST_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
 const MOST_BACKOFF: TimeDelta = TimeDelta::seconds(30);
 /// The most when it was the database that was away: that is not the account's doing, and work goes on soon after it is
@@ -47,10 +47,21 @@ enum Outcome {
     Panicked,
 }
 
-/// An account that has to wait.
-struct Pause {
-    failures: u32,
-    until: DateTime<Utc>,
+/// Why an account has to wait, and how long.
+enum Pause {
+    /// Its job asked for it.
+    Asked { until: DateTime<Utc> },
+    /// Its jobs fail, so many in a row.
+    Failing { failures: u32, until: Instant },
+}
+
+impl Pause {
+    fn is_over(&self, now: DateTime<Utc>) -> bool {
+        match self {
+            Self::Asked { until } => *until <= now,
+            Self::Failing { until, .. } => *until <= Instant::now(),
+        }
+    }
 }
 
 pub(super) struct Driver {
@@ -158,7 +169,6 @@ impl Driver {
         self.taken.remove(&account);
         let name = Arc::clone(&self.worker.name);
         let worker = &*name;
-        let now = self.db.clock.now();
         let label = match outcome {
             Outcome::Ended(next) => {
                 self.pauses.remove(&account);
@@ -166,7 +176,8 @@ impl Driver {
                     Next::WhenDue => {}
                     Next::Now => self.look_at = self.looked_at + BREATH,
                     Next::After(wait) => {
-                        self.pauses.insert(account, Pause { failures: 0, until: now + wait });
+                        let until = self.db.clock.now() + wait;
+                        self.pauses.insert(account, Pause::Asked { until });
                     }
                 }
                 "ended"
@@ -178,12 +189,12 @@ impl Driver {
             Outcome::Failed(error) => {
                 tracing::warn!(worker, %account, error = chain(&error), "background work failed");
                 let most = if error.is_database_away() { MAX_AWAY_BACKOFF } else { MOST_BACKOFF };
-                self.pause(account, now, most);
+                self.pause(account, most);
                 "failed"
             }
             Outcome::Panicked => {
                 tracing::error!(worker, %account, "background work panicked");
-                self.pause(account, now, MOST_BACKOFF);
+                self.pause(account, MOST_BACKOFF);
                 "panicked"
             }
         };
@@ -193,10 +204,14 @@ impl Driver {
         self.hurry();
     }
 
-    fn pause(&mut self, account: AccountId, now: DateTime<Utc>, most: TimeDelta) {
-        let pause = self.pauses.entry(account).or_insert(Pause { failures: 0, until: now });
-        pause.failures = pause.failures.saturating_add(1);
-        pause.until = now + backoff(pause.failures, FIRST_BACKOFF, most);
+    fn pause(&mut self, account: AccountId, most: TimeDelta) {
+        let before = match self.pauses.get(&account) {
+            Some(Pause::Failing { failures, .. }) => *failures,
+            _ => 0,
+        };
+        let failures = before.saturating_add(1);
+        let wait = backoff(failures, FIRST_BACKOFF, most).to_std().unwrap_or_default();
+        self.pauses.insert(account, Pause::Failing { failures, until: Instant::now() + wait });
     }
 
     fn hurry(&mut self) {
@@ -273,7 +288,8 @@ impl Driver {
 
     async fn find(&mut self) -> Result<(), Error> {
         let now = self.db.clock.now();
-        self.pauses.retain(|_, pause| pause.failures > 0 || pause.until > now);
+        // Failures are counted until a job succeeds.
+        self.pauses.retain(|_, pause| matches!(pause, Pause::Failing { .. }) || !pause.is_over(now));
         let mut connection = self.db.read().await?;
         let found = self.worker.due.find(&mut connection, self.after, now, FOUND).await?;
         let more = i64::try_from(found.len()).is_ok_and(|count| count == FOUND);
@@ -284,7 +300,7 @@ impl Driver {
         let ours = found.into_iter().filter(|account| self.leases.covers(*account)).collect::<Vec<_>>();
         metrics::gauge!("worker_backlog_accounts", "worker" => self.worker.name.to_string())
             .set(as_f64(ours.len()));
-        let paused = |account: &AccountId| self.pauses.get(account).is_some_and(|pause| pause.until > now);
+        let paused = |account: &AccountId| self.pauses.get(account).is_some_and(|pause| !pause.is_over(now));
         let ready = |account: &AccountId| !self.taken.contains(account) && !paused(account);
         let ready: Vec<AccountId> = ours.into_iter().filter(ready).collect();
         if !ready.is_empty() {
