@@ -1,18 +1,22 @@
 //! Telling the services of an account.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use chassis::peer::Peer;
 use chassis::token;
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
-use tonic::Request;
+use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
+use tonic::{Code, Request, Status};
 
 use super::store::AccountRow;
 use crate::serve::Runtime;
 
 const DEADLINE: Duration = Duration::from_secs(15);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(250);
 /// Who the services see as the one that acts.
 const ACTOR: &str = "gateway";
 
@@ -43,16 +47,28 @@ pub async fn provision(
     Ok(failed)
 }
 
+/// Until it succeeds, or fails for another reason than that the service is busy just now.
 async fn tell(peer: Peer, token: String, name: String) -> Option<Unprovisioned> {
-    let mut request = Request::new(ProvisionAccountRequest { name });
-    request.set_timeout(DEADLINE);
     let failed = |reason: String| Some(Unprovisioned { peer: peer.name().to_owned(), reason });
     let Ok(token) = MetadataValue::try_from(token) else { return failed("no token".to_owned()) };
-    request.metadata_mut().insert(token::HEADER, token);
     let mut client = ProvisioningServiceClient::new(peer.channel());
-    match tokio::time::timeout(DEADLINE, client.provision_account(request)).await {
-        Ok(Ok(_)) => None,
-        Ok(Err(status)) => failed(status.message().to_owned()),
-        Err(_) => failed("it did not answer".to_owned()),
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let mut request = Request::new(ProvisionAccountRequest { name: name.clone() });
+        request.set_timeout(deadline.saturating_duration_since(Instant::now()));
+        request.metadata_mut().insert(token::HEADER, token.clone());
+        match tokio::time::timeout_at(deadline, client.provision_account(request)).await {
+            Ok(Ok(_)) => return None,
+            Ok(Err(status)) if is_busy(&status) && Instant::now() + PAUSE < deadline => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Ok(Err(status)) => return failed(status.message().to_owned()),
+            Err(_) => return failed("it did not answer".to_owned()),
+        }
     }
+}
+
+/// Whether the service itself said so: one that cannot be reached gives a cause.
+fn is_busy(status: &Status) -> bool {
+    matches!(status.code(), Code::Unavailable | Code::ResourceExhausted) && status.source().is_none()
 }

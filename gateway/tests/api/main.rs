@@ -20,6 +20,7 @@ mod limits;
 mod lists;
 mod lost_answers;
 mod pages;
+mod provisioning;
 mod public;
 mod replicas;
 mod schemas;
