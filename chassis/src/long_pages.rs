@@ -1,4 +1,4 @@
-//! Long pages of lists. One is memory until it is sent, several times over: only so many are on their way at once, and
+//! Long pages of lists, and lists without pages that are as long. One is memory until it is sent, several times over: only so many are on their way at once, and
 //! one account has half of them at most.
 
 use std::sync::{Arc, LazyLock};
@@ -77,8 +77,8 @@ fn enter(account: AccountId) -> Result<(), Error> {
     static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(MAX_AT_ONCE));
     let place = PLACES.enter(account).ok_or_else(|| {
         metrics::counter!("shed_total").increment(1);
-        let detail =
-            "Too many long pages are on their way. Repeat the request in a moment, or ask for fewer entries.";
+        let detail = "Too many long answers are on their way. Repeat the request in a moment, or ask for fewer \
+                      entries where the list has pages.";
         Error::Peer(Box::new(unavailable(detail)))
     })?;
     scope::keep(place);

@@ -113,7 +113,7 @@ where
     }
     async move {
         if !http1 {
-            // The connection says itself when it ends, and a stream without its reader.
+            // Requests do not come behind each other: an unread one is reset alone, and GOAWAY ends the connection.
             let response = service.oneshot(request).await?;
             return Ok(response.map(|body| Watched::new(body, in_progress)));
         }

@@ -35,7 +35,7 @@ impl Unread {
             if body.is_end_stream() {
                 return body;
             }
-            Body::new(Watched { inner: Some(body), left: Arc::clone(&left) })
+            Body::new(RequestBody { inner: Some(body), left: Arc::clone(&left) })
         });
         (request, Self { left, held_back })
     }
@@ -62,13 +62,13 @@ impl Unread {
     }
 }
 
-/// A body that is left for [`Unread`] by whoever drops it before its end.
-struct Watched {
+/// The body of a request as its handler has it; dropped before its end, it is left for [`Unread`].
+struct RequestBody {
     inner: Option<Body>,
     left: Arc<Mutex<Option<Body>>>,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for RequestBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -93,7 +93,7 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for RequestBody {
     fn drop(&mut self) {
         if let Some(body) = self.inner.take().filter(|body| !body.is_end_stream()) {
             *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);

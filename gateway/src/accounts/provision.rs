@@ -1,9 +1,8 @@
 //! Telling the services of an account.
 
-use std::error::Error as _;
 use std::time::Duration;
 
-use chassis::peer::Peer;
+use chassis::peer::{Peer, is_transport};
 use chassis::token;
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
@@ -15,8 +14,8 @@ use super::store::AccountRow;
 use crate::serve::Runtime;
 
 const DEADLINE: Duration = Duration::from_secs(15);
-/// Between two attempts.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Before a retry.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Who the services see as the one that acts.
 const ACTOR: &str = "gateway";
 
@@ -47,7 +46,7 @@ pub async fn provision(
     Ok(failed)
 }
 
-/// Until it succeeds, or fails for another reason than that the service is busy just now.
+/// Tells one service; a retry follows as long as that is only busy, up to the deadline.
 async fn tell(peer: Peer, token: String, name: String) -> Option<Unprovisioned> {
     let failed = |reason: String| Some(Unprovisioned { peer: peer.name().to_owned(), reason });
     let Ok(token) = MetadataValue::try_from(token) else { return failed("no token".to_owned()) };
@@ -59,8 +58,8 @@ async fn tell(peer: Peer, token: String, name: String) -> Option<Unprovisioned> 
         request.metadata_mut().insert(token::HEADER, token.clone());
         match tokio::time::timeout_at(deadline, client.provision_account(request)).await {
             Ok(Ok(_)) => return None,
-            Ok(Err(status)) if is_busy(&status) && Instant::now() + PAUSE < deadline => {
-                tokio::time::sleep(PAUSE).await;
+            Ok(Err(status)) if is_busy(&status) && Instant::now() + RETRY_PAUSE < deadline => {
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
             Ok(Err(status)) => return failed(status.message().to_owned()),
             Err(_) => return failed("it did not answer".to_owned()),
@@ -68,7 +67,7 @@ async fn tell(peer: Peer, token: String, name: String) -> Option<Unprovisioned> 
     }
 }
 
-/// Whether the service itself said so: one that cannot be reached gives a cause.
+/// Whether the service itself asks to come back; one that cannot be reached does not.
 fn is_busy(status: &Status) -> bool {
-    matches!(status.code(), Code::Unavailable | Code::ResourceExhausted) && status.source().is_none()
+    status.code() == Code::Unavailable && !is_transport(status)
 }

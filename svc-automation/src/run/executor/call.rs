@@ -1,9 +1,9 @@
 //! Calls to other services.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use chassis::call::{IDEMPOTENCY_KEY, REQUEST_ID};
+use chassis::peer::is_transport;
 use chassis::token;
 use chassis::worker::Job;
 use serde_json::Value;
@@ -64,7 +64,7 @@ impl Executor {
 /// What a refusal means for another try.
 fn failure(status: &Status) -> Failure {
     let error = chassis::error::explain(status);
-    let on_the_way = status.details().is_empty() && status.source().is_some();
+    let on_the_way = is_transport(status);
     match status.code() {
         // The first call with this key is still running: it will have its answer.
         Code::FailedPrecondition if is_in_progress(status) => Failure::uncertain(error),
