@@ -11,6 +11,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use uuid::Uuid;
 
+use super::citus;
 use crate::db::{CHASSIS, migrate};
 
 /// Where the server for tests is. `deploy/test` starts one and sets this; without it one is started.
@@ -20,16 +21,20 @@ const VARIABLE: &str = "TEST_DATABASE_URL";
 pub struct TestDatabase {
     url: String,
     name: String,
+    /// The other nodes that have a part of it, when the server is the coordinator of a cluster.
+    workers: Vec<PgConnectOptions>,
 }
 
 impl TestDatabase {
     /// A database with these schemas, each brought up to date by the chassis' migrations and its own.
     pub async fn new(schemas: &[(&'static str, &'static Migrator)]) -> Self {
-        let template = ensure_template(schemas).await;
+        let workers = citus::workers().await;
+        let template = ensure_template(schemas, &workers).await;
         let name = format!("test_{}", Uuid::new_v4().simple());
-        let mut server = connect_to_server().await;
-        execute(&mut server, format!("create database {name} template {template}")).await;
-        Self { url: url_of(&name), name }
+        let create = format!("create database {name} template {template}");
+        citus::on_all(&workers, &create).await;
+        execute(&mut connect_to_server().await, create).await;
+        Self { url: url_of(&name), name, workers }
     }
 
     /// For `DATABASE_URL` of a service.
@@ -45,7 +50,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let name = self.name.clone();
+        let (name, workers) = (self.name.clone(), std::mem::take(&mut self.workers));
         // Dropping cannot wait inside the test's own runtime.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -54,7 +59,9 @@ impl Drop for TestDatabase {
                 // A database goes when every session of the server has heard of it, and one of the runtime that waits
                 // below may be in the middle of its log-in: it hears when this gives up.
                 execute(&mut server, "set statement_timeout = '5s'".to_owned()).await;
-                execute(&mut server, format!("drop database if exists {name} with (force)")).await;
+                let drop = format!("drop database if exists {name} with (force)");
+                execute(&mut server, drop.clone()).await;
+                citus::on_all(&workers, &drop).await;
             });
         });
         // A database that stays behind harms nobody: the server is thrown away.
@@ -62,7 +69,10 @@ impl Drop for TestDatabase {
     }
 }
 
-async fn ensure_template(schemas: &[(&'static str, &'static Migrator)]) -> String {
+async fn ensure_template(
+    schemas: &[(&'static str, &'static Migrator)],
+    workers: &[PgConnectOptions],
+) -> String {
     let name = template_name(schemas);
     let mut server = connect_to_server().await;
     // One process makes the template, the others wait for it.
@@ -74,8 +84,14 @@ async fn ensure_template(schemas: &[(&'static str, &'static Migrator)]) -> Strin
             .await
             .expect("the list of databases");
     if !ready {
-        execute(&mut server, format!("drop database if exists {name} with (force)")).await;
-        execute(&mut server, format!("create database {name}")).await;
+        for sql in [format!("drop database if exists {name} with (force)"), format!("create database {name}")]
+        {
+            citus::on_all(workers, &sql).await;
+            execute(&mut server, sql).await;
+        }
+        if !workers.is_empty() {
+            citus::join(&name, workers).await;
+        }
         let mut database = PgConnection::connect(&url_of(&name)).await.expect("the new template");
         for extension in ["pg_trgm", "btree_gin"] {
             execute(&mut database, format!("create extension {extension}")).await;
@@ -83,6 +99,10 @@ async fn ensure_template(schemas: &[(&'static str, &'static Migrator)]) -> Strin
         database.close().await.expect("closing the template");
         for (schema, migrator) in schemas {
             migrate(&url_of(&name), schema, migrator).await.expect("the migrations of the template");
+        }
+        if !workers.is_empty() {
+            citus::distribute(&name).await;
+            citus::leave(&name, workers).await;
         }
         execute(&mut server, format!("alter database {name} is_template true")).await;
     }
@@ -106,7 +126,7 @@ fn template_name(schemas: &[(&'static str, &'static Migrator)]) -> String {
     format!("template_{}", Uuid::from_slice(&digest[..16]).expect("16 bytes").simple())
 }
 
-fn server_options() -> PgConnectOptions {
+pub(super) fn server_options() -> PgConnectOptions {
     static URL: OnceLock<String> = OnceLock::new();
     let url = URL.get_or_init(|| std::env::var(VARIABLE).unwrap_or_else(|_| start_server()));
     PgConnectOptions::from_str(url).expect("a postgres address")
@@ -129,10 +149,10 @@ fn url_of(database: &str) -> String {
     server_options().database(database).to_url_lossy().to_string()
 }
 
-async fn connect_to_server() -> PgConnection {
+pub(super) async fn connect_to_server() -> PgConnection {
     PgConnection::connect_with(&server_options()).await.expect("the server for tests")
 }
 
-async fn execute(connection: &mut PgConnection, sql: String) {
+pub(super) async fn execute(connection: &mut PgConnection, sql: String) {
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.expect("a statement of the test's set-up");
 }

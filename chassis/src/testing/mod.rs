@@ -1,6 +1,7 @@
 //! What tests share: a database of their own, services in their own process, a clock that stands still. All on real
 //! Postgres; nothing here pretends to be one of our own parts.
 
+mod citus;
 mod database;
 mod process;
 mod running;

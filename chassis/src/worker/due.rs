@@ -103,7 +103,7 @@ impl Due {
     ) -> Result<i64, Error> {
         let Self { table, live, due, argument } = self;
         let sql = format!(
-            "select count(*) from (select from {table} work
+            "select count(*) from (select 1 from {table} work
              where {live} and {due} and $2::timestamptz is not null and $3::text is not null limit $1) due"
         );
         let count = sqlx::query_scalar(AssertSqlSafe(sql))

@@ -14,9 +14,6 @@ use crate::keys::Caller;
 
 const LIMIT: u32 = 30;
 const WINDOW: TimeDelta = TimeDelta::seconds(60);
-/// Requests whose time was taken before they waited for the row, or by a clock that is behind, still find every hit of
-/// their own window; only then is the limit exact for them too.
-const KEPT_FOR: TimeDelta = TimeDelta::seconds(120);
 /// The name of the limit, in the row and in the headers.
 const POLICY: &str = "exact";
 /// Most keys whose refusal is remembered.
@@ -43,7 +40,7 @@ impl ExactLimit {
         // A second look, because a refusal changes no row and so returns none. Its own snapshot sees what the first
         // statement waited for.
         let hits = hits(&mut connection, caller).await?;
-        let until = free_again(hits, now);
+        let until = free_again(&hits, now);
         self.remember_full(caller, until, now);
         Ok(refused(until, now))
     }
@@ -71,16 +68,20 @@ impl ExactLimit {
 
 /// Adds the request if its window has room; then all hits that are kept, else `None`. The statement is its own
 /// transaction: the limit counts a request also when the operation behind it fails.
+///
+/// The hits are in the order of their times, and the last 30 of them are kept: whether the window of any moment has room
+/// is seen from the first of those alone. So one whose time was taken before it waited for the row, or by a clock that is
+/// behind, is judged by its own window too; it is kept with the time of the last one then.
 async fn accept(
     connection: &mut PgConnection,
     caller: &Caller,
     now: DateTime<Utc>,
 ) -> Result<Option<Vec<DateTime<Utc>>>, sqlx::Error> {
     sqlx::query_scalar(
-        "insert into exact_window as w (account_id, public_id, rate, hits) values ($1, $2, $3, array[$4])
+        "insert into exact_window as w (account_id, public_id, rate, hits) values ($1, $2, $3, array[$4::timestamptz])
          on conflict (account_id, public_id, rate) do update
-            set hits = array(select hit from unnest(w.hits) as hit where hit > $6) || $4
-            where (select count(*) from unnest(w.hits) as hit where hit > $5) < $7
+            set hits = w.hits[cardinality(w.hits) - $6 + 2:] || greatest($4, w.hits[cardinality(w.hits)])
+            where cardinality(w.hits) < $6 or w.hits[cardinality(w.hits) - $6 + 1] <= $5
          returning hits",
     )
     .bind(caller.account.id)
@@ -88,8 +89,7 @@ async fn accept(
     .bind(POLICY)
     .bind(now)
     .bind(now - WINDOW)
-    .bind(now - KEPT_FOR)
-    .bind(i64::from(LIMIT))
+    .bind(i32::try_from(LIMIT).unwrap_or(i32::MAX))
     .fetch_optional(connection)
     .await
 }
@@ -107,15 +107,14 @@ async fn hits(connection: &mut PgConnection, caller: &Caller) -> Result<Vec<Date
 }
 
 /// When a window that is full has room again: when the 30th hit from the end leaves it.
-fn free_again(mut hits: Vec<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
-    hits.sort_unstable();
+fn free_again(hits: &[DateTime<Utc>], now: DateTime<Utc>) -> DateTime<Utc> {
     let oldest_that_counts = hits.iter().rev().nth(LIMIT as usize - 1);
     oldest_that_counts.map_or(now, |hit| *hit + WINDOW)
 }
 
 fn accepted(hits: &[DateTime<Utc>], now: DateTime<Utc>) -> Decision {
     let used = hits.iter().filter(|hit| **hit > now - WINDOW).count();
-    let newest = hits.iter().max().copied().unwrap_or(now);
+    let newest = hits.last().copied().unwrap_or(now);
     Decision {
         allowed: true,
         limit: LIMIT,

@@ -27,6 +27,11 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("plpgsql", "decisions are made in Rust"),
     ("pg_advisory", "a lock on one node only"),
     ("lock table", "across all accounts"),
+    ("returning (select", "refused; a second statement"),
+    ("select row(", "nodes hand on no records; an array for each column"),
+    ("= array(select", "refused where a row is changed; an expression on the row"),
+    ("from (select from", "refused; `select 1`"),
+    ("full join", "refused; two queries, or a union that is grouped"),
 ];
 
 /// Statements that may have it all the same, and why.

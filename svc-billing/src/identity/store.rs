@@ -7,7 +7,7 @@ use proto::billing::IdentityInput;
 use render::paper::{Logo, LogoFormat};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{FromRow, PgConnection, Postgres, Row};
+use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{Record, Seller, format_name, format_named};
@@ -123,7 +123,7 @@ macro_rules! insert {
             ", created_at, updated_at, is_default, is_untouched) \
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, ",
             $flags,
-            ") returning (select count(*) from billing.identity where account_id = $1)"
+            ")"
         )
     };
 }
@@ -148,8 +148,9 @@ pub async fn insert(
     values: &IdentityInput,
     now: DateTime<Utc>,
 ) -> Result<i64, Error> {
-    let query = bind(sqlx::query(insert!("false, false")), account, id, values, now);
-    Ok(query.fetch_one(connection).await?.try_get(0)?)
+    bind(sqlx::query(insert!("false, false")), account, id, values, now).execute(&mut *connection).await?;
+    let sql = "select count(*) from billing.identity where account_id = $1 and id <> $2";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
 }
 
 pub async fn update(

@@ -48,21 +48,21 @@ pub async fn put(
     term: &PaymentTerm,
     now: DateTime<Utc>,
 ) -> Result<i64, Error> {
-    let others = sqlx::query_scalar(
+    sqlx::query(
         "insert into billing.payment_term (account_id, code, days, label, created_at, updated_at)
          values ($1, $2, $3, $4, $5, $5)
          on conflict (account_id, code) do update
-            set days = excluded.days, label = excluded.label, updated_at = excluded.updated_at
-         returning (select count(*) from billing.payment_term where account_id = $1 and code <> $2)",
+            set days = excluded.days, label = excluded.label, updated_at = excluded.updated_at",
     )
     .bind(account)
     .bind(&term.code)
     .bind(term.days)
     .bind(&term.label)
     .bind(now)
-    .fetch_one(connection)
+    .execute(&mut *connection)
     .await?;
-    Ok(others)
+    let sql = "select count(*) from billing.payment_term where account_id = $1 and code <> $2";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(&term.code).fetch_one(connection).await?)
 }
 
 /// Tells whether there was one.

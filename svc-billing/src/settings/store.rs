@@ -44,10 +44,12 @@ pub async fn for_documents(connection: &mut PgConnection, account: AccountId) ->
     let sql = concat!(
         "select (select country from billing.account where account_id = $1) as country, \
          settings.account_id is not null as provisioned, \
-         array(select row(code, amount, type) from billing.tax_rate \
-         where account_id = $1 and context = 'sales' order by code) as rates, ",
+         rates.codes, rates.amounts, rates.types, ",
         columns!(),
-        " from (values ($1::uuid)) wanted (id) left join billing.settings on settings.account_id = $1"
+        " from (values ($1::uuid)) wanted (id) left join billing.settings on settings.account_id = $1 \
+         cross join (select array_agg(code) as codes, array_agg(amount) as amounts, array_agg(type) as types \
+         from (select code, amount, type from billing.tax_rate \
+         where account_id = $1 and context = 'sales' order by code) rate) rates"
     );
     let row = sqlx::query(sql).bind(account).fetch_one(connection).await?;
     if !row.try_get::<bool, _>("provisioned")? {
@@ -55,8 +57,11 @@ pub async fn for_documents(connection: &mut PgConnection, account: AccountId) ->
         return Ok(built_in(country.as_deref().unwrap_or(UNKNOWN_COUNTRY)));
     }
     let settings = Settings::from_row(&row)?;
-    let rates: Vec<(String, Decimal, String)> = row.try_get("rates")?;
-    let rates = rates.into_iter().map(|(code, amount, kind)| SalesRate {
+    let codes: Option<Vec<String>> = row.try_get("codes")?;
+    let amounts: Option<Vec<Decimal>> = row.try_get("amounts")?;
+    let types: Option<Vec<String>> = row.try_get("types")?;
+    let numbers = amounts.unwrap_or_default().into_iter().zip(types.unwrap_or_default());
+    let rates = codes.unwrap_or_default().into_iter().zip(numbers).map(|(code, (amount, kind))| SalesRate {
         is_default: code == settings.default_tax_code,
         category: category(type_named(&kind)),
         amount: amount.normalize(),

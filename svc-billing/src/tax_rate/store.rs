@@ -86,14 +86,12 @@ pub async fn put(
     rate: &Rate,
     now: DateTime<Utc>,
 ) -> Result<i64, Error> {
-    let others = sqlx::query_scalar(
+    sqlx::query(
         "insert into billing.tax_rate (account_id, context, code, label, type, amount, created_at, updated_at)
          values ($1, $2, $3, $4, $5, $6, $7, $7)
          on conflict (account_id, context, code) do update
             set label = excluded.label, type = excluded.type, amount = excluded.amount,
-                updated_at = excluded.updated_at
-         returning (select count(*) from billing.tax_rate
-            where account_id = $1 and not (context = $2 and code = $3))",
+                updated_at = excluded.updated_at",
     )
     .bind(account)
     .bind(context_name(rate.context))
@@ -102,9 +100,12 @@ pub async fn put(
     .bind(type_name(rate.kind))
     .bind(rate.amount)
     .bind(now)
-    .fetch_one(connection)
+    .execute(&mut *connection)
     .await?;
-    Ok(others)
+    let sql =
+        "select count(*) from billing.tax_rate where account_id = $1 and not (context = $2 and code = $3)";
+    let query = sqlx::query_scalar(sql).bind(account).bind(context_name(rate.context)).bind(&rate.code);
+    Ok(query.fetch_one(connection).await?)
 }
 
 /// Tells whether there was one.

@@ -6,9 +6,8 @@ mod write;
 
 pub use list::{Wanted, list};
 pub use read::{
-    Full, History, PackedRow, StoredRow, category_name, find, find_by_external_id, find_by_number,
-    find_by_token, find_original, find_parties, find_state, is_billed, list_by_ids, list_rows, lock_family,
-    stored_row,
+    Full, History, StoredRow, category_name, find, find_by_external_id, find_by_number, find_by_token,
+    find_original, find_parties, find_state, is_billed, list_by_ids, list_rows, lock_family, packed_rows,
 };
 pub use write::{
     Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client,

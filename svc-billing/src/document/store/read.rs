@@ -149,11 +149,11 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A row as the statement packs it. A record can have nine fields at most.
-pub type PackedRow = (String, String, Decimal, String, Decimal, Decimal, String, String, Option<Uuid>);
+/// The columns of a row, in the order in which [`stored_row`] takes them.
+type RowColumns = (String, String, Decimal, String, Decimal, Decimal, String, String, Option<Uuid>);
 
-pub fn stored_row(packed: PackedRow) -> StoredRow {
-    let (name, description, quantity, unit, unit_price, vat_rate, vat_code, named, credited_by) = packed;
+fn stored_row(columns: RowColumns) -> StoredRow {
+    let (name, description, quantity, unit, unit_price, vat_rate, vat_code, named, credited_by) = columns;
     let row = Row {
         name,
         description,
@@ -167,36 +167,66 @@ pub fn stored_row(packed: PackedRow) -> StoredRow {
     StoredRow { row, credited_by }
 }
 
-type PackedHistory = (DateTime<Utc>, String, String, String, Option<String>, Option<String>);
+/// Reads rows of which each column comes as an array: a distributed database hands on no arrays of records.
+pub fn packed_rows(columns: &mut Columns<'_>) -> Result<Vec<StoredRow>, sqlx::Error> {
+    let (mut names, mut descriptions) = (array::<String>(columns)?, array::<String>(columns)?);
+    let (mut quantities, mut units) = (array::<Decimal>(columns)?, array::<String>(columns)?);
+    let (mut prices, mut vat_rates) = (array::<Decimal>(columns)?, array::<Decimal>(columns)?);
+    let (mut vat_codes, mut categories) = (array::<String>(columns)?, array::<String>(columns)?);
+    let mut credits = array::<Option<Uuid>>(columns)?;
+    let next = || {
+        Some((
+            names.next()?,
+            descriptions.next()?,
+            quantities.next()?,
+            units.next()?,
+            prices.next()?,
+            vat_rates.next()?,
+            vat_codes.next()?,
+            categories.next()?,
+            credits.next()?,
+        ))
+    };
+    Ok(std::iter::from_fn(next).map(stored_row).collect())
+}
+
+fn packed_history(columns: &mut Columns<'_>) -> Result<Vec<History>, sqlx::Error> {
+    let (mut times, mut events) = (array::<DateTime<Utc>>(columns)?, array::<String>(columns)?);
+    let (mut actors, mut data) = (array::<String>(columns)?, array::<String>(columns)?);
+    let (mut statuses, mut errors) = (array::<Option<String>>(columns)?, array::<Option<String>>(columns)?);
+    let next = || {
+        Some(History {
+            at: times.next()?,
+            event: events.next()?,
+            actor: actors.next()?,
+            data: data.next()?,
+            mail: statuses.next()?.zip(errors.next()?),
+        })
+    };
+    Ok(std::iter::from_fn(next).collect())
+}
+
+/// The next column: an array, or nothing when there was no row to make it of.
+fn array<'r, T>(columns: &mut Columns<'r>) -> Result<std::vec::IntoIter<T>, sqlx::Error>
+where
+    Option<Vec<T>>: sqlx::Decode<'r, sqlx::Postgres>,
+{
+    Ok(columns.take::<Option<Vec<T>>>()?.unwrap_or_default().into_iter())
+}
 
 impl FromRow<'_, PgRow> for Full {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
         let record = record(&mut columns)?;
-        let rows: Vec<PackedRow> = columns.take()?;
+        let rows = packed_rows(&mut columns)?;
         let credited_by = columns.take()?;
-        let history: Vec<PackedHistory> = columns.take()?;
-        let history = history.into_iter().map(|(at, event, actor, data, status, error)| History {
-            at,
-            event,
-            actor,
-            data,
-            mail: status.zip(error),
-        });
-        Ok(Self {
-            record,
-            rows: rows.into_iter().map(stored_row).collect(),
-            credited_by,
-            history: history.collect(),
-        })
+        Ok(Self { record, rows, credited_by, history: packed_history(&mut columns)? })
     }
 }
 
-macro_rules! packed_rows {
+macro_rules! row_columns {
     () => {
-        "array(select row(r.name, r.description, r.quantity, r.unit, r.unit_price, r.vat_rate, r.vat_code, \
-         r.category, r.credited_by) from billing.document_row r \
-         where r.account_id = d.account_id and r.document_id = d.id order by r.position)"
+        "name, description, quantity, unit, unit_price, vat_rate, vat_code, category, credited_by"
     };
 }
 
@@ -205,14 +235,21 @@ macro_rules! full {
         concat!(
             "select ",
             columns!(),
-            ", ",
-            packed_rows!(),
-            ", array(select c.id from billing.document c \
-             where c.account_id = d.account_id and c.credits = d.id order by c.created_at, c.id), \
-             array(select row(h.at, h.event, h.actor, h.data, m.status, m.last_error) \
-             from billing.document_history h left join mail m on m.account_id = h.account_id and m.id = h.mail_id \
-             where h.account_id = d.account_id and h.document_id = d.id order by h.id desc limit 20) \
-             from billing.document d where d.account_id = $1 and ",
+            ", rows.*, array(select c.id from billing.document c \
+             where c.account_id = d.account_id and c.credits = d.id order by c.created_at, c.id), history.* \
+             from billing.document d \
+             cross join lateral (select array_agg(name), array_agg(description), array_agg(quantity), \
+             array_agg(unit), array_agg(unit_price), array_agg(vat_rate), array_agg(vat_code), array_agg(category), \
+             array_agg(credited_by) from (select ",
+            row_columns!(),
+            " from billing.document_row r where r.account_id = d.account_id and r.document_id = d.id \
+             order by r.position) r) rows \
+             cross join lateral (select array_agg(at), array_agg(event), array_agg(actor), array_agg(data), \
+             array_agg(status), array_agg(last_error) from (\
+             select h.at, h.event, h.actor, h.data, m.status, m.last_error from billing.document_history h \
+             left join mail m on m.account_id = h.account_id and m.id = h.mail_id \
+             where h.account_id = d.account_id and h.document_id = d.id order by h.id desc limit 20) h) history \
+             where d.account_id = $1 and ",
             $condition
         )
     };
@@ -300,8 +337,12 @@ pub async fn list_rows(
     account: AccountId,
     id: Uuid,
 ) -> Result<Vec<StoredRow>, Error> {
-    let sql = concat!("select ", packed_rows!(), " from (select $1::uuid as account_id, $2::uuid as id) d");
-    let rows: Vec<PackedRow> = sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?;
+    let sql = concat!(
+        "select ",
+        row_columns!(),
+        " from billing.document_row where account_id = $1 and document_id = $2 order by position"
+    );
+    let rows: Vec<RowColumns> = sqlx::query_as(sql).bind(account).bind(id).fetch_all(connection).await?;
     Ok(rows.into_iter().map(stored_row).collect())
 }
 

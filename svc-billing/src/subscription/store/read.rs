@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::columns;
 use crate::Error;
 use crate::document::rules::amounts::two_places;
-use crate::document::store::{PackedRow, stored_row};
+use crate::document::store::packed_rows;
 use crate::subscription::rules::calendar::{Series, Term};
 use crate::subscription::rules::plan::{Plan, Status};
 use crate::subscription::{Full, Record};
@@ -96,8 +96,8 @@ impl FromRow<'_, PgRow> for Full {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
         let record = record(&mut columns)?;
-        let lines: Vec<PackedRow> = columns.take()?;
-        Ok(Self { record, lines: lines.into_iter().map(|line| stored_row(line).row).collect() })
+        let lines = packed_rows(&mut columns)?;
+        Ok(Self { record, lines: lines.into_iter().map(|line| line.row).collect() })
     }
 }
 
@@ -110,10 +110,13 @@ pub async fn find(
     let sql = concat!(
         "select ",
         columns!(),
-        ", array(select row(l.title, ''::text, l.quantity, l.unit, l.unit_price, l.vat_rate, l.vat_code, l.category, \
-         null::uuid) from billing.subscription_line l \
-         where l.account_id = s.account_id and l.subscription_id = s.id order by l.position) \
-         from billing.subscription s where account_id = $1 and id = $2"
+        ", lines.* from billing.subscription s \
+         cross join lateral (select array_agg(title), array_agg(''::text), array_agg(quantity), array_agg(unit), \
+         array_agg(unit_price), array_agg(vat_rate), array_agg(vat_code), array_agg(category), \
+         array_agg(null::uuid) from (\
+         select title, quantity, unit, unit_price, vat_rate, vat_code, category from billing.subscription_line l \
+         where l.account_id = s.account_id and l.subscription_id = s.id order by l.position) l) lines \
+         where s.account_id = $1 and s.id = $2"
     );
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
