@@ -12,7 +12,7 @@ with recursive ours as (
     where n.nspname in ('gateway', 'relations', 'billing', 'crm', 'support', 'work', 'automation')
       and c.relkind in ('r', 'p')
       -- They divide work among processes and not accounts: they stay on the coordinator.
-      and c.relname not in ('_sqlx_migrations', 'lease', 'replica')
+      and c.relname not in ('_sqlx_migrations', 'lease', 'replica', 'wake_up', 'known_account')
       -- Not distributed yet.
       and not exists (select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
                       where t.tgrelid = c.oid and p.proname = 'citus_truncate_trigger')

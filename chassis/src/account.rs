@@ -58,6 +58,12 @@ impl Account {
         let (country, currency) = ("NL".to_owned(), "EUR".to_owned());
         Self { id, timezone: chrono_tz::Europe::Amsterdam, country, currency }
     }
+
+    /// With the settings as they are stored.
+    pub(crate) fn stored(id: AccountId, country: String, timezone: &str, currency: String) -> Self {
+        let timezone = timezone.parse().unwrap_or(Self::unknown(id).timezone);
+        Self { id, timezone, country, currency }
+    }
 }
 
 /// Those of the accounts that this service was told of, with their settings.
@@ -72,8 +78,7 @@ pub(crate) async fn find(
     .fetch_all(connection)
     .await?;
     let account = |(id, country, timezone, currency): (AccountId, String, String, String)| {
-        let timezone = timezone.parse().unwrap_or(Account::unknown(id).timezone);
-        (id, Account { id, timezone, country, currency })
+        (id, Account::stored(id, country, &timezone, currency))
     };
     Ok(rows.into_iter().map(account).collect())
 }

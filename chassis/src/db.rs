@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::outbox::Listener;
 use crate::pool::{Connection, Pool};
 use crate::scope;
+use crate::worker::Wake;
 
 pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
@@ -34,7 +35,7 @@ pub struct Db {
     pub(crate) pool: Pool,
     pub(crate) clock: Clock,
     pub(crate) listeners: Arc<[Listener]>,
-    pub(crate) wake: Arc<tokio::sync::Notify>,
+    pub(crate) wake: Arc<Wake>,
 }
 
 impl Db {

@@ -1,6 +1,8 @@
 //! What could not be delivered in the end: events and mails, to be looked at and tried again by an operator. The one
 //! place besides the workers' own look-up that sees the rows of all accounts.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use uuid::Uuid;
@@ -59,24 +61,28 @@ pub async fn list(db: &Db) -> Result<Vec<DeadLetter>, Error> {
 pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
     let now = db.clock.now();
     let mut connection = db.read().await?;
-    let events = sqlx::query(
+    let mut retried: Vec<AccountId> = sqlx::query_scalar(
         "update outbox set dead_at = null, attempts = 0, next_at = $2
-         where dead_at is not null and ($1::uuid is null or id = $1)",
+         where dead_at is not null and ($1::uuid is null or id = $1) returning account_id",
     )
     .bind(id)
     .bind(now)
-    .execute(&mut *connection)
+    .fetch_all(&mut *connection)
     .await?;
-    let mails = sqlx::query(
+    let mails: Vec<AccountId> = sqlx::query_scalar(
         "update mail set status = 'queued', attempts = 0, next_at = $2, done_at = null, refused = '{}'
-         where status = 'dead' and ($1::uuid is null or id = $1)",
+         where status = 'dead' and ($1::uuid is null or id = $1) returning account_id",
     )
     .bind(id)
     .bind(now)
-    .execute(&mut *connection)
+    .fetch_all(&mut *connection)
     .await?;
-    db.wake.notify_waiters();
-    Ok(events.rows_affected() + mails.rows_affected())
+    connection.done();
+    retried.extend(mails);
+    for account in retried.iter().collect::<HashSet<_>>() {
+        db.wake_workers(*account).await;
+    }
+    Ok(u64::try_from(retried.len()).unwrap_or(u64::MAX))
 }
 
 /// The command line's part.

@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use crate::account::AccountId;
 use crate::call::Context;
 use crate::error::Error;
-use crate::worker::{Due, Job, Next, Worker};
+use crate::worker::{AT_ONCE, Due, Job, Next, Worker};
 use crate::write::Tx;
 
 /// How long a key is remembered.
@@ -121,13 +121,13 @@ pub async fn purge(
 
 /// Purges every account that uses keys, once an hour.
 pub(crate) fn worker() -> Worker {
-    let due = Due { table: "idempotency", live: "true", due: "true", argument: String::new() };
+    let due = Due::new("idempotency work", "true", AT_ONCE);
     Worker::new("idempotency", due, async |job: Job| {
         let purged = job.write(&(), purge_now).await?;
         let more = i64::try_from(purged).is_ok_and(|purged| purged >= BATCH);
         Ok(if more { Next::Now } else { Next::After(TimeDelta::hours(1)) })
     })
-    .every(std::time::Duration::from_mins(1))
+    .every(std::time::Duration::from_hours(1))
 }
 
 async fn purge_now(tx: &mut Tx<'_>, (): &()) -> Result<u64, Error> {

@@ -33,12 +33,8 @@ const MOST_WAIT: TimeDelta = TimeDelta::minutes(10);
 
 /// The worker that serves one listener.
 pub(crate) fn worker(service: &'static str, peer: Peer, tokens: Tokens) -> Worker {
-    let due = Due {
-        table: "outbox",
-        live: "work.dead_at is null",
-        due: "work.listener = $3 and work.next_at <= $2",
-        argument: peer.name().to_owned(),
-    };
+    let live = "work.dead_at is null and work.listener = $argument";
+    let due = Due::new("outbox work", live, "work.next_at").argument(peer.name());
     let name = format!("relay:{}", peer.name());
     let relay = Arc::new(Relay { service, peer, tokens });
     Worker::new(name, due, move |job| {
@@ -100,7 +96,7 @@ impl Relay {
             "select entity_type, entity_id, sequence, id, type, data, occurred_at, depth, attempts from outbox event
              where account_id = $1 and listener = $2 and dead_at is null and not exists (
                 select from outbox earlier
-                where earlier.account_id = event.account_id and earlier.listener = event.listener
+                where earlier.account_id = $1 and earlier.listener = event.listener
                     and earlier.entity_type = event.entity_type and earlier.entity_id = event.entity_id
                     and earlier.sequence <= event.sequence and earlier.dead_at is null and earlier.next_at > $3
                 offset 0)

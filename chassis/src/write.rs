@@ -4,7 +4,8 @@
 //! a write transaction.
 //!
 //! Round trips besides the operation's own statements: begin, claim (keyed calls) or fence (background work), finish
-//! (one statement for events, totals, audit log and response; left out when there is nothing to finish), commit.
+//! (one statement for events, totals, audit log and response; left out when there is nothing to finish), commit. Then the
+//! account's background work is woken, which costs the call nothing where the process has workers.
 
 use std::fmt::Display;
 use std::ops::AsyncFn;
@@ -40,6 +41,7 @@ pub struct Tx<'a> {
     connection: Transaction,
     account: &'a Account,
     cause: Cause<'a>,
+    database: &'a Db,
     clock: &'a Clock,
     /// What is wrong with the request; a transaction with faults is never committed.
     pub faults: Faults,
@@ -51,6 +53,8 @@ pub struct Tx<'a> {
     totals: Totals,
     listeners: &'a [Listener],
     trail: Trail,
+    /// See [`Tx::file_under`].
+    filed_under: Option<AccountId>,
     counts: Option<Counts>,
 }
 
@@ -129,6 +133,7 @@ impl<'a> Tx<'a> {
     /// For who changes the records of an account that the call is not for: the log is that account's.
     pub fn file_under(&mut self, account: AccountId) {
         self.trail.file_under(account);
+        self.filed_under = Some(account);
     }
 
     /// Commits what the operation has done together with what goes with it, or undoes it all: when the operation has
@@ -158,18 +163,24 @@ impl<'a> Tx<'a> {
         // What the service writes down for itself is no effect of the call that gave rise to it.
         let effect = self.caller().map(|_| scope::effect()).unwrap_or_default();
         effect.commits(record.clone());
-        match self.connection.commit().await {
-            Ok(()) => effect.committed(),
+        let committed = match self.connection.commit().await {
+            Ok(()) => {
+                effect.committed();
+                Ok(())
+            }
             Err(CommitError::Refused(error)) => {
                 effect.refused();
                 return Err(error.into());
             }
             Err(CommitError::Unknown(error)) => {
                 tracing::warn!(%error, "it is not known whether a transaction was committed");
-                return Err(Error::InDoubt(record));
+                Err(Error::InDoubt(record))
             }
+        };
+        for account in std::iter::once(self.account.id).chain(self.filed_under) {
+            self.database.wake_workers(account).await;
         }
-        Ok(())
+        committed
     }
 }
 
@@ -222,11 +233,7 @@ impl Db {
         loop {
             match self.attempt(context, input, faults, fingerprint, operation).await {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
-                Ok(response) => {
-                    self.wake.notify_waiters();
-                    return Ok(response);
-                }
-                Err(error) => return Err(error.into()),
+                outcome => return Ok(outcome?),
             }
         }
     }
@@ -272,11 +279,7 @@ impl Db {
             let outcome = tx.end(outcome, None, None).await;
             match outcome {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
-                Ok(outcome) => {
-                    self.wake.notify_waiters();
-                    return Ok(outcome);
-                }
-                Err(error) => return Err(error),
+                outcome => return outcome,
             }
         }
     }
@@ -299,11 +302,7 @@ impl Db {
         loop {
             match self.fenced_attempt(lease, account, input, &operation).await {
                 Err(error) if may_repeat(&error, attempt) => attempt += 1,
-                Ok(outcome) => {
-                    self.wake.notify_waiters();
-                    return Ok(outcome);
-                }
-                Err(error) => return Err(error),
+                outcome => return outcome,
             }
         }
     }
@@ -323,6 +322,7 @@ impl Db {
             connection,
             account,
             cause,
+            database: self,
             clock: &self.clock,
             faults: Faults::default(),
             now: self.clock.now(),
@@ -332,6 +332,7 @@ impl Db {
             totals: Totals::default(),
             listeners: &self.listeners,
             trail: Trail::default(),
+            filed_under: None,
             counts,
         })
     }

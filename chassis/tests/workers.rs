@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chassis::testing::{self, TestDatabase, eventually};
-use chassis::worker::{Due, Job, Next, Worker, Workers};
+use chassis::worker::{AT_ONCE, Due, Job, Next, Worker, Workers};
 use chassis::{Account, AccountId, Clock, Db, Error, Tx};
 use chrono::TimeDelta;
 use support::{database, open, write};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 /// Counters named `todo` above zero are work.
 fn todo() -> Due {
-    Due { table: "counter", live: "work.name = $3", due: "work.value > 0", argument: "todo".into() }
+    Due::new("counter work", "work.name = $argument and work.value > 0", AT_ONCE).argument("todo")
 }
 
 async fn assign(db: &Db, account: &Account, amount: i64) {

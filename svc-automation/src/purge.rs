@@ -14,13 +14,9 @@ const BATCH: i64 = 500;
 const EVERY: Duration = Duration::from_mins(10);
 
 pub(crate) fn workers() -> [Worker; 3] {
-    let due = |table, due| Due { table, live: "true", due, argument: String::new() };
-    let events = due("event", "work.received_at < $2 - interval '30 days'");
-    let deliveries = due("webhook_delivery", "work.created_at < $2 - interval '30 days'");
-    let runs = Due {
-        live: "work.finished_at is not null",
-        ..due("run", "work.finished_at < $2 - interval '90 days'")
-    };
+    let events = Due::new("event work", "true", "work.received_at").later("30 days");
+    let deliveries = Due::new("webhook_delivery work", "true", "work.created_at").later("30 days");
+    let runs = Due::new("run work", "work.finished_at is not null", "work.finished_at").later("90 days");
     [
         Worker::new("purge:events", events, async |job: Job| next(job.write(&(), forget_events).await?))
             .every(EVERY),

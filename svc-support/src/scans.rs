@@ -34,7 +34,7 @@ macro_rules! silent_since {
 macro_rules! unanswered {
     () => {
         "m.inbound and m.automatic <> 'program' and not exists (select from support.message r \
-         where r.account_id = m.account_id and r.ticket_id = m.ticket_id and not r.inbound and not r.note \
+         where r.account_id = $1 and r.ticket_id = m.ticket_id and not r.inbound and not r.note \
          and (r.created_at, r.id) > (m.created_at, m.id))"
     };
 }
@@ -61,7 +61,7 @@ fn stale() -> Scan {
         lock: LOCK,
         // A settled ticket may be taken up again.
         kept: concat!(
-            "exists (select from support.ticket t where t.account_id = told.account_id and t.id = told.entity_id and ",
+            "exists (select from support.ticket t where t.account_id = $1 and t.id = told.entity_id and ",
             silent_since!(cause),
             " = told.cause)"
         ),
@@ -79,7 +79,7 @@ fn unanswered() -> Scan {
         // `offset 0` keeps the planner from a join: it would read every message that there ever was.
         causes: concat!(
             "select t.id as entity_id, m.id::text as cause from support.ticket t cross join lateral (\
-             select m.id from support.message m where m.account_id = t.account_id and m.ticket_id = t.id \
+             select m.id from support.message m where m.account_id = $1 and m.ticket_id = t.id \
              and m.created_at <= $2 and ",
             unanswered!(),
             " offset 0) m where t.account_id = $1 and ",
@@ -88,7 +88,7 @@ fn unanswered() -> Scan {
         lock: LOCK,
         kept: concat!(
             "exists (select from support.message m \
-             where m.account_id = told.account_id and m.ticket_id = told.entity_id and m.id::text = told.cause and ",
+             where m.account_id = $1 and m.ticket_id = told.entity_id and m.id::text = told.cause and ",
             unanswered!(),
             ")"
         ),

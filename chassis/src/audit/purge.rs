@@ -50,7 +50,7 @@ async fn purge_account(
                 select id from audit entry
                 where account_id = $1 and id < $2 and (image is null or exists (
                     select from audit later
-                    where later.account_id = entry.account_id and later.entity_id = entry.entity_id
+                    where later.account_id = $1 and later.entity_id = entry.entity_id
                         and later.entity_type = entry.entity_type and later.id > entry.id and later.id < $2))
                 order by id limit $3)",
         )

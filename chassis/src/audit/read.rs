@@ -89,7 +89,7 @@ async fn list(
             before.message as message_before, before.image as image_before
          from audit entry left join lateral (
             select id, message, image from audit earlier
-            where earlier.account_id = entry.account_id and earlier.entity_id = entry.entity_id
+            where earlier.account_id = $1 and earlier.entity_id = entry.entity_id
                 and earlier.entity_type = entry.entity_type and earlier.id < entry.id
             order by earlier.id desc limit 1) before on true
          where entry.account_id = $1 and entry.id < $2 and entry.id >= $3 and ($4 = '' or entity_type = $4) and {one}

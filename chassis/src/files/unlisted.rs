@@ -2,6 +2,8 @@
 //! transaction of the entry; so a note that grows old tells of bytes that nobody lists, and they are removed. A file
 //! whose note is gone cannot be listed any more, so that an entry always has its bytes.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use super::{Files, Key};
@@ -15,8 +17,7 @@ use crate::write::Tx;
 const KEPT: TimeDelta = TimeDelta::days(1);
 /// How many files one turn removes.
 const BATCH: i64 = 100;
-/// The worker looks at so many polls once.
-const POLLS: u32 = 240;
+const EVERY: Duration = Duration::from_mins(10);
 
 /// What files are called by [`Files::reference`].
 struct Names(Vec<String>);
@@ -70,17 +71,12 @@ async fn expect(tx: &mut Tx<'_>, Names(names): &Names) -> Result<(), Error> {
 
 /// The worker that removes what was never listed.
 pub(crate) fn worker(files: Files) -> Worker {
-    let due = Due {
-        table: "file_write",
-        live: "true",
-        due: "work.began_at <= $2::timestamptz - interval '1 day'",
-        argument: String::new(),
-    };
+    let due = Due::new("file_write work", "true", "work.began_at").later("1 day");
     Worker::new("file-writes", due, move |job: Job| {
         let files = files.clone();
         async move { run(&files, &job).await }
     })
-    .every_polls(POLLS)
+    .every(EVERY)
 }
 
 async fn run(files: &Files, job: &Job) -> Result<Next, Error> {

@@ -60,12 +60,7 @@ impl Queued {
 
 /// The worker that delivers the queue.
 pub(crate) fn worker(post: Post, source: Option<Arc<dyn AttachmentSource>>) -> Worker {
-    let due = Due {
-        table: "mail",
-        live: "work.status = 'queued'",
-        due: "work.next_at <= $2",
-        argument: String::new(),
-    };
+    let due = Due::new("mail work", "work.status = 'queued'", "work.next_at");
     let office = Arc::new(Office { post, source });
     Worker::new("mail", due, move |job| {
         let office = Arc::clone(&office);

@@ -12,18 +12,14 @@ const KEPT: TimeDelta = TimeDelta::days(30);
 const BATCH: i64 = 500;
 
 pub(crate) fn worker() -> Worker {
-    let due = Due {
-        table: "mail",
-        live: "work.status = 'sent' and (work.message is not null or work.content is not null)",
-        due: "work.done_at <= $2::timestamptz - interval '30 days'",
-        argument: String::new(),
-    };
+    let live = "work.status = 'sent' and (work.message is not null or work.content is not null)";
+    let due = Due::new("mail work", live, "work.done_at").later("30 days");
     Worker::new("mail-content", due, async |job: Job| {
         let purged = job.write(&(), purge).await?;
         let more = i64::try_from(purged).is_ok_and(|purged| purged >= BATCH);
         Ok(if more { Next::Now } else { Next::WhenDue })
     })
-    .every(std::time::Duration::from_mins(1))
+    .every(std::time::Duration::from_mins(10))
 }
 
 async fn purge(tx: &mut Tx<'_>, (): &()) -> Result<u64, Error> {

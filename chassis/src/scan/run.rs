@@ -21,22 +21,16 @@ const AGAIN: TimeDelta = TimeDelta::minutes(5);
 /// How many causes one transaction tells, and how many pages one turn looks at.
 const PAGE: usize = 200;
 const PAGES: usize = 25;
-/// How many polls lie between two looks for accounts whose hour has passed: that takes a walk over all of them.
-const POLLS: u32 = 20;
 
 pub(crate) fn worker(scans: Vec<Scan>) -> Worker {
     let scans: Arc<[Scan]> = scans.into();
-    let due = Due {
-        table: "account",
-        live: "true",
-        due: "not exists (select from scan_turn turn where turn.account_id = work.account_id and turn.next_at > $2)",
-        argument: String::new(),
-    };
+    // An account that was never looked through has no turn yet.
+    let from = "account work left join scan_turn turn on turn.account_id = work.account_id";
+    let due = Due::new(from, "true", "coalesce(turn.next_at, '2000-01-01'::timestamptz)");
     Worker::new("scans", due, move |job| {
         let scans = Arc::clone(&scans);
         async move { run(&job, &scans).await }
     })
-    .every_polls(POLLS)
 }
 
 async fn run(job: &Job, scans: &Arc<[Scan]>) -> Result<Next, Error> {

@@ -1,45 +1,39 @@
-//! The loop of one worker: keep the leases, find accounts with work, run their jobs.
+//! The loop of one worker: keep the leases, wait for the moment at which an account is due, run its job.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::board::{Board, Found};
 use super::lease::Leases;
+use super::schedule::Schedule;
 use super::seat::{Seat, Seats};
-use super::{Job, Next, Pace, Timing, Worker, backoff, due};
+use super::wake::{ALL, Inbox};
+use super::{Job, Next, Stop, Timing, Worker, in_time, told_to_stop};
 use crate::account::{Account, AccountId};
 use crate::db::Db;
 use crate::error::Error;
 use crate::scope;
 use crate::service::chain;
 
-/// How many accounts are looked up at once.
-const FOUND: i64 = 500;
-/// The least time between two looks, however often the process commits.
-const BREATH: Duration = Duration::from_millis(10);
 /// How often the work that is due is counted, and how far.
-const COUNT_EVERY: Duration = Duration::from_secs(15);
+const COUNT_EVERY: Duration = Duration::from_mins(1);
 const COUNT_MOST: i64 = 10_000;
-/// An account whose job failed is left alone for this long at first, and at most. Real time, as for polls.
-const FIRST_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
+/// An account whose jobs fail is left alone for so long at most. Real time, as for polls.
 const MOST_BACKOFF: TimeDelta = TimeDelta::seconds(30);
 /// The most when it was the database that was away: that is not the account's doing, and work goes on soon after it is
 /// back.
 const MAX_AWAY_BACKOFF: TimeDelta = TimeDelta::seconds(2);
-
-/// How long the loop waits for the database: longer than any statement may take there, so only for one that is gone
-/// without a word.
-const DATABASE_TIMEOUT: Duration = Duration::from_secs(20);
 
 enum Outcome {
     Ended(Next),
@@ -47,67 +41,56 @@ enum Outcome {
     Panicked,
 }
 
-/// Why an account has to wait, and how long.
-enum Pause {
-    /// Its job asked for it.
-    Asked { until: DateTime<Utc> },
-    /// Its jobs fail, so many in a row.
-    Failing { failures: u32, until: Instant },
-}
-
-impl Pause {
-    fn is_over(&self, now: DateTime<Utc>) -> bool {
-        match self {
-            Self::Asked { until } => *until <= now,
-            Self::Failing { until, .. } => *until <= Instant::now(),
-        }
-    }
+/// The worker's place among those of the process.
+pub(super) struct Place {
+    pub number: usize,
+    pub board: Arc<Board>,
+    pub found: mpsc::UnboundedReceiver<Found>,
+    pub inbox: Arc<Inbox>,
 }
 
 pub(super) struct Driver {
     db: Db,
     worker: Worker,
+    place: Place,
     leases: Leases,
     poll: Duration,
+    /// How far ahead accounts are waited for; what comes later is left to the sweeps.
+    horizon: TimeDelta,
+    schedule: Schedule,
+    /// Accounts whose turn it is, in the order in which it became their turn.
     queue: VecDeque<Arc<Account>>,
     seats: Seats,
     /// The seat of the next job, while one is waited for.
     next: Option<BoxFuture<'static, Seat>>,
     /// Accounts in the queue or at work.
-    taken: HashSet<AccountId>,
+    taken: HashMap<AccountId, Arc<Account>>,
     jobs: JoinSet<(AccountId, Outcome)>,
-    pauses: HashMap<AccountId, Pause>,
-    /// Where the next look begins.
-    after: Uuid,
-    looked_at: Instant,
-    look_at: Instant,
     count_at: Instant,
 }
 
 impl Driver {
-    pub fn new(db: Db, worker: Worker, owner: Uuid, timing: Timing) -> Self {
+    pub fn new(db: Db, worker: Worker, owner: Uuid, timing: Timing, place: Place) -> Self {
         let leases = Leases::new(Arc::clone(&worker.name), owner, timing.lease);
+        let horizon = TimeDelta::from_std(place.board.sweep_interval * 2).unwrap_or(TimeDelta::MAX);
         Self {
             db,
             poll: timing.poll,
+            horizon,
             leases,
+            place,
             seats: Seats::new(worker.concurrency),
             next: None,
             worker,
+            schedule: Schedule::default(),
             queue: VecDeque::new(),
-            taken: HashSet::new(),
+            taken: HashMap::new(),
             jobs: JoinSet::new(),
-            pauses: HashMap::new(),
-            after: Uuid::nil(),
-            looked_at: Instant::now(),
-            look_at: Instant::now(),
             count_at: Instant::now(),
         }
     }
 
-    pub async fn drive(mut self, mut stop: watch::Receiver<Option<Duration>>) {
-        let wake = Arc::clone(&self.db.wake);
-        let mut woken = Box::pin(Arc::clone(&wake).notified_owned());
+    pub async fn drive(mut self, mut stop: Stop) {
         let mut beat = tokio::time::interval(self.poll);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -122,20 +105,42 @@ impl Driver {
                     self.begin(seat);
                 }
                 Some(ended) = self.jobs.join_next() => self.ended(ended),
-                () = &mut woken => {
-                    // Armed again before the look, so that a commit during it is not missed.
-                    woken = Box::pin(Arc::clone(&wake).notified_owned());
-                    self.hurry();
-                }
+                Some(found) = self.place.found.recv() => self.note(found),
                 _ = beat.tick() => {
                     self.keep_leases().await;
                     self.count().await;
+                    self.line_up();
                 }
-                () = tokio::time::sleep_until(self.look_at) => self.look().await,
             }
         }
         let grace = stop.borrow().unwrap_or_default();
         Box::pin(self.end(grace)).await;
+    }
+
+    /// Takes down when an account is due.
+    fn note(&mut self, Found { account, at }: Found) {
+        // One that is in the queue or at work is asked about again when its job has ended.
+        if self.taken.contains_key(&account.id) || !self.leases.covers(account.id) {
+            return;
+        }
+        let horizon = self.db.clock.now() + self.horizon;
+        match at.filter(|at| *at <= horizon) {
+            Some(at) => {
+                self.schedule.put(account, at);
+                self.line_up();
+            }
+            None => self.schedule.remove(account.id),
+        }
+    }
+
+    /// Puts those whose moment has come into the queue.
+    fn line_up(&mut self) {
+        for account in self.schedule.take_ready(self.db.clock.now()) {
+            self.taken.insert(account.id, Arc::clone(&account));
+            self.queue.push_back(account);
+        }
+        metrics::gauge!("worker_backlog_accounts", "worker" => self.worker.name.to_string())
+            .set(as_f64(self.queue.len()));
     }
 
     /// Starts the job of the account that has waited longest.
@@ -165,67 +170,48 @@ impl Driver {
 
     fn ended(&mut self, ended: Result<(AccountId, Outcome), tokio::task::JoinError>) {
         // Panics are caught inside the job, and nobody cancels one while the loop runs.
-        let Ok((account, outcome)) = ended else { return };
-        self.taken.remove(&account);
-        let name = Arc::clone(&self.worker.name);
-        let worker = &*name;
+        let Ok((id, outcome)) = ended else { return };
+        let Some(account) = self.taken.remove(&id) else { return };
+        let (worker, now) = (&*self.worker.name, self.db.clock.now());
         let label = match outcome {
-            Outcome::Ended(next) => {
-                self.pauses.remove(&account);
-                match next {
-                    Next::WhenDue => {}
-                    Next::Now => self.look_at = self.looked_at + BREATH,
-                    Next::After(wait) => {
-                        let until = self.db.clock.now() + wait;
-                        self.pauses.insert(account, Pause::Asked { until });
-                    }
-                }
+            Outcome::Ended(Next::After(wait)) => {
+                self.schedule.pause_until(account, now + wait);
+                "ended"
+            }
+            Outcome::Ended(Next::WhenDue | Next::Now) => {
+                self.schedule.resume(id);
+                // Also for what was written for this account while its job ran.
+                let which = if self.place.board.is_prompt { ALL } else { 1 << self.place.number };
+                self.place.inbox.wake(id, which);
                 "ended"
             }
             Outcome::Failed(Error::LeaseLost) => {
-                tracing::info!(worker, %account, "another process has taken this account over");
+                tracing::info!(worker, account = %id, "another process has taken this account over");
                 "lost"
             }
             Outcome::Failed(error) => {
-                tracing::warn!(worker, %account, error = chain(&error), "background work failed");
-                let most = if error.is_database_away() { MAX_AWAY_BACKOFF } else { MOST_BACKOFF };
-                self.pause(account, most);
+                tracing::warn!(worker, account = %id, error = chain(&error), "background work failed");
+                let away = error.is_database_away() && !error.is_node_away();
+                let most = if away { MAX_AWAY_BACKOFF } else { MOST_BACKOFF };
+                self.schedule.pause_failing(account, most, now);
                 "failed"
             }
             Outcome::Panicked => {
-                tracing::error!(worker, %account, "background work panicked");
-                self.pause(account, MOST_BACKOFF);
+                tracing::error!(worker, account = %id, "background work panicked");
+                self.schedule.pause_failing(account, MOST_BACKOFF, now);
                 "panicked"
             }
         };
         metrics::counter!("worker_jobs_total", "worker" => worker.to_owned(), "outcome" => label)
             .increment(1);
-        // What was written for this account while its job ran was passed over.
-        self.hurry();
-    }
-
-    fn pause(&mut self, account: AccountId, most: TimeDelta) {
-        let before = match self.pauses.get(&account) {
-            Some(Pause::Failing { failures, .. }) => *failures,
-            _ => 0,
-        };
-        let failures = before.saturating_add(1);
-        let wait = backoff(failures, FIRST_BACKOFF, most).to_std().unwrap_or_default();
-        self.pauses.insert(account, Pause::Failing { failures, until: Instant::now() + wait });
-    }
-
-    fn hurry(&mut self) {
-        if matches!(self.worker.pace, Pace::Poll) {
-            self.look_at = self.look_at.min(self.looked_at + BREATH);
-        }
     }
 
     async fn keep_leases(&mut self) {
         let now = self.db.clock.now();
-        let worker = &self.worker.name;
+        let worker = Arc::clone(&self.worker.name);
         if self.leases.is_renewal_due(now) {
-            let busy: BTreeSet<u16> = self.taken.iter().map(|account| account.partition()).collect();
-            let before = self.leases.count();
+            let busy: BTreeSet<u16> = self.taken.keys().map(|account| account.partition()).collect();
+            let before: BTreeSet<u16> = self.leases.partitions().collect();
             let renewed = async {
                 let mut connection = self.db.read().await?;
                 self.leases.renew(&mut connection, now, &busy).await?;
@@ -233,11 +219,9 @@ impl Driver {
                 Ok::<_, Error>(())
             };
             if let Err(error) = in_time(renewed).await {
-                tracing::warn!(worker = &**worker, error = chain(&error), "leases could not be renewed");
+                tracing::warn!(worker = &*worker, error = chain(&error), "leases could not be renewed");
             }
-            if self.leases.count() > before {
-                self.look_at = Instant::now();
-            }
+            self.show_leases(&before);
             self.seats.end_jobs(self.leases.are_excessive());
         }
         let age = self.leases.renewed_at().map_or(TimeDelta::zero(), |renewed| now - renewed);
@@ -245,9 +229,23 @@ impl Driver {
         metrics::gauge!("worker_leases", "worker" => worker.to_string()).set(as_f64(self.leases.count()));
     }
 
+    /// Tells the other parts which partitions are held. Of what was woken in new ones before, nobody here has heard, and
+    /// the same is true of what a replica that has vanished did not tell any more.
+    fn show_leases(&mut self, before: &BTreeSet<u16>) {
+        let board = &self.place.board;
+        board.hold(self.leases.partitions());
+        if self.leases.partitions().any(|partition| !before.contains(&partition))
+            || self.leases.lost_replica()
+        {
+            board.ask_for_sweep();
+        }
+        let leases = &self.leases;
+        self.schedule.retain(|account| leases.covers(account));
+    }
+
     /// Tells operators how much is due. One replica counts, the others say 0; what is in no hurry is not counted.
     async fn count(&mut self) {
-        if !matches!(self.worker.pace, Pace::Poll) || Instant::now() < self.count_at {
+        if !self.place.board.is_prompt || Instant::now() < self.count_at {
             return;
         }
         self.count_at = Instant::now() + COUNT_EVERY;
@@ -268,47 +266,6 @@ impl Driver {
             }
             Err(error) => tracing::warn!(worker, error = chain(&error), "due work could not be counted"),
         }
-    }
-
-    /// Looks for accounts with work due and puts them into the queue.
-    async fn look(&mut self) {
-        self.looked_at = Instant::now();
-        self.look_at = self.looked_at + self.worker.interval(self.poll);
-        // While there is plenty to do there is no need to look for more.
-        if self.leases.count() == 0 || self.queue.len() > self.worker.concurrency * 2 {
-            return;
-        }
-        if let Err(error) = in_time(self.find()).await {
-            let worker = &*self.worker.name;
-            tracing::warn!(worker, error = chain(&error), "work could not be looked up");
-            // Also where looks are rare: a database that was away for a moment must not cost an hour.
-            self.look_at = self.looked_at + self.poll;
-        }
-    }
-
-    async fn find(&mut self) -> Result<(), Error> {
-        let now = self.db.clock.now();
-        // Failures are counted until a job succeeds.
-        self.pauses.retain(|_, pause| matches!(pause, Pause::Failing { .. }) || !pause.is_over(now));
-        let mut connection = self.db.read().await?;
-        let found = self.worker.due.find(&mut connection, self.after, now, FOUND).await?;
-        let more = i64::try_from(found.len()).is_ok_and(|count| count == FOUND);
-        self.after = found.last().filter(|_| more).map_or(Uuid::nil(), |account| account.uuid());
-        if more {
-            self.look_at = self.looked_at + BREATH;
-        }
-        let ours = found.into_iter().filter(|account| self.leases.covers(*account)).collect::<Vec<_>>();
-        metrics::gauge!("worker_backlog_accounts", "worker" => self.worker.name.to_string())
-            .set(as_f64(ours.len()));
-        let paused = |account: &AccountId| self.pauses.get(account).is_some_and(|pause| !pause.is_over(now));
-        let ready = |account: &AccountId| !self.taken.contains(account) && !paused(account);
-        let ready: Vec<AccountId> = ours.into_iter().filter(ready).collect();
-        if !ready.is_empty() {
-            self.queue.extend(due::with_settings(&mut connection, &ready).await?);
-            self.taken.extend(ready);
-        }
-        connection.done();
-        Ok(())
     }
 
     async fn end(mut self, grace: Duration) {
@@ -337,16 +294,6 @@ async fn free(next: &mut Option<BoxFuture<'static, Seat>>) -> Seat {
         Some(next) => next.await,
         None => std::future::pending().await,
     }
-}
-
-async fn in_time<T>(asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let gone = || sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-    tokio::time::timeout(DATABASE_TIMEOUT, asking).await.map_err(|_| gone())?
-}
-
-/// Also when nobody is left to tell.
-async fn told_to_stop(stop: &mut watch::Receiver<Option<Duration>>) {
-    let _ = stop.wait_for(Option::is_some).await;
 }
 
 fn as_f64(count: usize) -> f64 {

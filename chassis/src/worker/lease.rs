@@ -73,13 +73,26 @@ pub(super) struct Leases {
     look_again_at: Option<Instant>,
     /// More than the fair share, because jobs were at work in them.
     excess: usize,
+    replicas: i64,
+    lost_replica: bool,
 }
 
 impl Leases {
     pub fn new(worker: Arc<str>, owner: Uuid, length: TimeDelta) -> Self {
         let renew_at = DateTime::UNIX_EPOCH;
         let held = BTreeMap::new();
-        Self { worker, owner, length, held, renewed_at: None, renew_at, look_again_at: None, excess: 0 }
+        Self {
+            worker,
+            owner,
+            length,
+            held,
+            renewed_at: None,
+            renew_at,
+            look_again_at: None,
+            excess: 0,
+            replicas: 1,
+            lost_replica: false,
+        }
     }
 
     pub fn of(&self, account: AccountId) -> Option<Lease> {
@@ -95,6 +108,15 @@ impl Leases {
     /// Whether this replica holds the first partition: one does, and does what need be done only once.
     pub fn are_first(&self) -> bool {
         self.held.contains_key(&0)
+    }
+
+    pub fn partitions(&self) -> impl Iterator<Item = u16> {
+        self.held.keys().copied()
+    }
+
+    /// Whether there was one replica more before the last renewal.
+    pub fn lost_replica(&self) -> bool {
+        self.lost_replica
     }
 
     /// How many partitions are held.
@@ -126,7 +148,8 @@ impl Leases {
         self.extend(connection, now).await?;
         // In this order: whoever is seen to hold something is counted too, as it shows its sign of life first.
         let others = self.held_by_others(connection, now).await?;
-        let share = fair_share(self.live_replicas(connection, now).await?);
+        let replicas = self.live_replicas(connection, now).await?;
+        let share = fair_share(replicas);
         if self.held.len() > share {
             let idle = self.held.keys().copied().filter(|partition| !busy.contains(partition));
             let excess = idle.take(self.held.len() - share).collect::<Vec<_>>();
@@ -135,6 +158,8 @@ impl Leases {
             self.take(connection, now, share - self.held.len(), &others).await?;
         }
         self.renewed_at = Some(now);
+        self.lost_replica = replicas < self.replicas;
+        self.replicas = replicas;
         self.excess = self.held.len().saturating_sub(share);
         // An owner that shows no more sign of life is replaced at the moment its lease ends.
         let expiring = others.values().map(|held| held.until).min().unwrap_or(DateTime::<Utc>::MAX_UTC);

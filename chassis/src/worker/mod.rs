@@ -1,14 +1,24 @@
 //! Background work: the one mechanism for everything that no caller waits for.
 //!
 //! Accounts hash into partitions, a process leases partitions ([`lease`]) and works through the accounts in them that
-//! have work due ([`due`]), several at once but never one account twice at the same time ([`drive`]). A job that only waits
-//! for somebody outside leaves its [`seat`] to another account's. Knows nothing of what the work is.
+//! have work due, several at once but never one account twice at the same time ([`drive`]). A job that only waits for
+//! somebody outside leaves its [`seat`] to another account's. Knows nothing of what the work is.
+//!
+//! Nobody looks at all accounts to find those with work. Every commit wakes its account ([`wake`]), also in other
+//! processes ([`exchange`]); of a woken account is asked when each worker is due for it ([`examine`], [`due`]); and now and
+//! then all accounts are looked at for what comes due by itself ([`sweep`]).
 
 mod backoff;
+mod board;
 mod drive;
 mod due;
+mod examine;
+mod exchange;
 mod lease;
+mod schedule;
 mod seat;
+mod sweep;
+mod wake;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +34,11 @@ use crate::error::Error;
 use crate::write::Tx;
 
 pub use backoff::backoff;
-pub use due::Due;
+pub use due::{AT_ONCE, Due};
 pub use lease::Lease;
+pub(crate) use wake::Wake;
 
+use board::{Board, Boards};
 use seat::Seat;
 
 /// How many accounts a worker works on at once, unless it says otherwise. Small: they share the pool with the requests.
@@ -37,13 +49,19 @@ const CONCURRENCY: usize = 4;
 pub struct Timing {
     /// How long a lease lasts without a sign of life; renewed at a third of it. Measured by the service's clock.
     pub lease: TimeDelta,
-    /// How often to look for work that another process has left. Real time, whatever the service's clock says.
+    /// How often to ask whether other processes have left work. Real time, whatever the service's clock says.
     pub poll: Duration,
+    /// How often to look at all accounts. Real time too.
+    pub sweep: Duration,
 }
 
 impl Default for Timing {
     fn default() -> Self {
-        Self { lease: TimeDelta::seconds(15), poll: Duration::from_millis(250) }
+        Self {
+            lease: TimeDelta::seconds(15),
+            poll: Duration::from_millis(250),
+            sweep: Duration::from_secs(30),
+        }
     }
 }
 
@@ -122,17 +140,8 @@ pub struct Worker {
     due: Due,
     run: Run,
     concurrency: usize,
-    pace: Pace,
-}
-
-/// How often a worker looks for work.
-#[derive(Clone, Copy)]
-enum Pace {
-    /// At every poll, and after every commit of the process.
-    Poll,
-    /// At one of so many polls.
-    Polls(u32),
-    Every(Duration),
+    /// How often it looks for work, if it is in no hurry: not after every commit.
+    interval: Option<Duration>,
 }
 
 impl Worker {
@@ -144,7 +153,7 @@ impl Worker {
         R: Future<Output = Result<Next, Error>> + Send + 'static,
     {
         let run: Run = Arc::new(move |job| Box::pin(run(job)));
-        Self { name: name.into(), due, run, concurrency: CONCURRENCY, pace: Pace::Poll }
+        Self { name: name.into(), due, run, concurrency: CONCURRENCY, interval: None }
     }
 
     /// How many accounts to work on at once.
@@ -157,30 +166,15 @@ impl Worker {
     /// For work that is in no hurry: looks for it only so often, and not after every commit.
     #[must_use]
     pub fn every(mut self, interval: Duration) -> Self {
-        self.pace = Pace::Every(interval);
+        self.interval = Some(interval);
         self
-    }
-
-    /// The same, as a number of polls: for work that a moved clock makes due, and that a test does not want to wait for.
-    #[must_use]
-    pub fn every_polls(mut self, polls: u32) -> Self {
-        self.pace = Pace::Polls(polls);
-        self
-    }
-
-    fn interval(&self, poll: Duration) -> Duration {
-        match self.pace {
-            Pace::Poll => poll,
-            Pace::Polls(polls) => poll * polls,
-            Pace::Every(interval) => interval,
-        }
     }
 }
 
 /// The running workers of a process. Dropped without [`Workers::stop`] they end at once and keep their leases, as if
 /// the process had been killed.
 pub struct Workers {
-    drivers: JoinSet<()>,
+    tasks: JoinSet<()>,
     stop: watch::Sender<Option<Duration>>,
 }
 
@@ -189,20 +183,54 @@ impl Workers {
     pub fn start(db: &Db, workers: Vec<Worker>, timing: Timing) -> Self {
         let (stop, stopped) = watch::channel(None);
         let owner = db.clock.id();
-        let mut drivers = JoinSet::new();
-        for worker in workers {
-            drivers.spawn(drive::Driver::new(db.clone(), worker, owner, timing).drive(stopped.clone()));
+        let mut tasks = JoinSet::new();
+        let mut all = Vec::new();
+        let inbox = db.wake.listen();
+        for (number, worker) in workers.into_iter().enumerate() {
+            let (name, interval) = (Arc::clone(&worker.name), worker.interval.unwrap_or(timing.sweep));
+            let (board, found) = Board::new(name, worker.due.clone(), worker.interval.is_none(), interval);
+            let board = Arc::new(board);
+            all.push(Arc::clone(&board));
+            let place = drive::Place { number, board, found, inbox: Arc::clone(&inbox) };
+            let driver = drive::Driver::new(db.clone(), worker, owner, timing, place);
+            tasks.spawn(driver.drive(stopped.clone()));
         }
-        Self { drivers, stop }
+        let boards = Arc::new(Boards { inbox, all });
+        let poll = timing.poll;
+        tasks.spawn(exchange::Exchange::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
+        tasks.spawn(examine::Examiner::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
+        tasks.spawn(sweep::Sweeper::new(db.clone(), boards, poll).run(stopped));
+        Self { tasks, stop }
     }
 
     /// Begins no more jobs, lets the running ones end within `grace`, and gives the leases back.
     pub async fn stop(mut self, grace: Duration) {
         self.stop.send_replace(Some(grace));
-        while let Some(ended) = self.drivers.join_next().await {
+        while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(%error, "a worker did not end well");
             }
         }
     }
+}
+
+/// Says that the workers are to stop, and how long their jobs may take to end.
+type Stop = watch::Receiver<Option<Duration>>;
+
+/// Also when nobody is left to tell.
+async fn told_to_stop(stop: &mut Stop) {
+    let _ = stop.wait_for(Option::is_some).await;
+}
+
+/// How long the loops wait for the database: longer than any statement may take there, so only for one that is gone
+/// without a word.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(20);
+
+async fn in_time<T>(asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::time::timeout(DATABASE_TIMEOUT, asking).await.map_err(|_| gone())?
+}
+
+/// The database does not answer.
+fn gone() -> Error {
+    sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()).into()
 }

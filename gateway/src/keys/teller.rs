@@ -28,12 +28,13 @@ const BATCH: i64 = 50;
 /// The workers that tell of keys and of credentials; none where there is no automation.
 pub fn workers(runtime: &Runtime) -> Vec<Worker> {
     let Some(peer) = runtime.peers.get(LISTENER) else { return Vec::new() };
-    ["api_key", "credential"].map(|table| worker(table, peer.clone(), runtime.clone())).into()
+    [("api_key", "api_key work"), ("credential", "credential work")]
+        .map(|(table, from)| worker(table, from, peer.clone(), runtime.clone()))
+        .into()
 }
 
-fn worker(table: &'static str, peer: Peer, runtime: Runtime) -> Worker {
-    let due =
-        Due { table, live: "work.tell_at is not null", due: "work.tell_at <= $2", argument: String::new() };
+fn worker(table: &'static str, from: &'static str, peer: Peer, runtime: Runtime) -> Worker {
+    let due = Due::new(from, "work.tell_at is not null", "work.tell_at");
     let teller = Arc::new(Teller { table, peer, runtime });
     Worker::new(format!("tell:{table}"), due, move |job| {
         let teller = Arc::clone(&teller);

@@ -22,6 +22,8 @@ const LOCAL: &[(&str, &str)] = &[
     ("_sqlx_migrations", "which migrations were applied"),
     ("lease", "who works on which partition of the accounts"),
     ("replica", "which processes want a share of that work"),
+    ("wake_up", "what processes tell each other of new work"),
+    ("known_account", "the accounts, listed on one node"),
 ];
 
 fn is_reference(table: &str) -> bool {

@@ -18,12 +18,7 @@ const BATCH: i64 = 50;
 
 /// Starts scheduled flows when their time has come. A time that passed while nobody was there is made up for once.
 pub(crate) fn worker() -> Worker {
-    let due = Due {
-        table: "flow",
-        live: "work.next_start_at is not null",
-        due: "work.next_start_at <= $2",
-        argument: String::new(),
-    };
+    let due = Due::new("flow work", "work.next_start_at is not null", "work.next_start_at");
     Worker::new("schedules", due, async |job: Job| {
         let started = job.write(&(), start_due).await?;
         Ok(if started < BATCH { Next::WhenDue } else { Next::Now })

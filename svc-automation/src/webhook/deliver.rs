@@ -37,12 +37,7 @@ const NO_PLACE: TimeDelta = TimeDelta::seconds(15);
 
 /// The worker that delivers what is due.
 pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
-    let due = Due {
-        table: "webhook_delivery",
-        live: "work.next_at is not null",
-        due: "work.next_at <= $2",
-        argument: String::new(),
-    };
+    let due = Due::new("webhook_delivery work", "work.next_at is not null", "work.next_at");
     let deliverer = Deliverer {
         outside,
         post: runtime.post.clone(),

@@ -20,7 +20,7 @@ const BATCH: usize = 20;
 /// How many accounts are worked on at once, and so how many questions a process has open at a provider.
 const MAX_IN_FLIGHT: usize = 4;
 /// Nothing here is in a hurry.
-const POLLS: u32 = 8;
+const EVERY: Duration = Duration::from_mins(1);
 /// When a mandate is taken up again whose asker was killed.
 const GRACE: TimeDelta = TimeDelta::minutes(1);
 /// When a mandate is asked for again whose provider did not answer.
@@ -33,17 +33,13 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// The worker that asks for the valid mandates of all accounts.
 pub fn worker(till: Arc<Till>) -> Worker {
-    let due = Due {
-        table: "billing.debtor",
-        live: "work.mandate_status = 'valid' and work.provider = $3",
-        due: "work.ask_at <= $2",
-        argument: till.provider.name().to_owned(),
-    };
+    let live = "work.mandate_status = 'valid' and work.provider = $argument";
+    let due = Due::new("billing.debtor work", live, "work.ask_at").argument(till.provider.name());
     let worker = Worker::new("mandates", due, move |job| {
         let till = Arc::clone(&till);
         async move { run(&job, &till).await }
     });
-    worker.concurrency(MAX_IN_FLIGHT).every_polls(POLLS)
+    worker.concurrency(MAX_IN_FLIGHT).every(EVERY)
 }
 
 async fn run(job: &Job, till: &Till) -> Result<Next, chassis::Error> {

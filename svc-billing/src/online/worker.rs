@@ -12,12 +12,8 @@ use super::{By, wish};
 const BATCH: usize = 20;
 
 pub fn worker(till: Arc<Till>) -> Worker {
-    let due = Due {
-        table: "billing.wish",
-        live: "work.provider = $3",
-        due: "work.next_at <= $2",
-        argument: till.provider.name().to_owned(),
-    };
+    let due = Due::new("billing.wish work", "work.provider = $argument", "work.next_at")
+        .argument(till.provider.name());
     Worker::new("payments", due, move |job| {
         let till = Arc::clone(&till);
         async move { run(&job, &till).await }

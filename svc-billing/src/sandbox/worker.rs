@@ -12,12 +12,7 @@ use crate::online::{Hand, Till};
 const BATCH: usize = 50;
 
 pub fn worker(till: Arc<Till>) -> Worker {
-    let due = Due {
-        table: "billing.sandbox_payment",
-        live: "work.status in ('open', 'pending')",
-        due: "work.ends_at <= $2",
-        argument: String::new(),
-    };
+    let due = Due::new("billing.sandbox_payment work", "work.status in ('open', 'pending')", "work.ends_at");
     Worker::new(NAME, due, move |job| {
         let till = Arc::clone(&till);
         async move { run(&job, &till).await }

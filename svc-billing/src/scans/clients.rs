@@ -58,7 +58,7 @@ pub fn inactive() -> Scan {
         lock: "",
         kept: concat!(
             "told.cause = (select l.id::text from billing.document l \
-             where l.account_id = told.account_id and l.client_id = told.entity_id and ",
+             where l.account_id = $1 and l.client_id = told.entity_id and ",
             given!("l"),
             " order by l.invoice_date desc, l.id desc limit 1)"
         ),
@@ -79,7 +79,7 @@ pub fn overdue() -> Scan {
         ),
         lock: LOCK,
         kept: "exists (select from billing.document d \
-               where d.account_id = told.account_id and d.id = told.cause::uuid)",
+               where d.account_id = $1 and d.id = told.cause::uuid)",
         ask: None,
         tell,
     }

@@ -23,7 +23,7 @@ pub fn silent_quotes() -> Scan {
         lock: LOCK,
         // Accepted is final.
         kept: "exists (select from billing.document d \
-               where d.account_id = told.account_id and d.id = told.entity_id and d.accepted_at is null)",
+               where d.account_id = $1 and d.id = told.entity_id and d.accepted_at is null)",
         ask: None,
         tell,
     }
@@ -41,7 +41,7 @@ pub fn late_invoices() -> Scan {
         ),
         lock: LOCK,
         kept: "exists (select from billing.document d \
-               where d.account_id = told.account_id and d.id = told.entity_id)",
+               where d.account_id = $1 and d.id = told.entity_id)",
         ask: None,
         tell,
     }
@@ -57,7 +57,7 @@ pub fn forgotten_drafts() -> Scan {
         lock: LOCK,
         // Final is final.
         kept: "exists (select from billing.document d \
-               where d.account_id = told.account_id and d.id = told.entity_id and not d.is_final)",
+               where d.account_id = $1 and d.id = told.entity_id and not d.is_final)",
         ask: None,
         tell,
     }

@@ -16,7 +16,7 @@ pub fn expiring() -> Scan {
                where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update",
         // Ended is final; until then an end may be agreed, changed, and agreed again.
         kept: "exists (select from billing.subscription s \
-               where s.account_id = told.account_id and s.id = told.entity_id and s.status <> 'ended')",
+               where s.account_id = $1 and s.id = told.entity_id and s.status <> 'ended')",
         ask: None,
         tell,
     }

@@ -36,12 +36,7 @@ const MOST_WAIT: TimeDelta = TimeDelta::hours(1);
 
 /// The worker that makes the invoices of subscriptions, and ends those whose end has passed.
 pub fn worker(shared: Arc<Shared>, till: Arc<Till>) -> Worker {
-    let due = Due {
-        table: "billing.subscription",
-        live: "work.due_at is not null",
-        due: "work.due_at <= $2",
-        argument: String::new(),
-    };
+    let due = Due::new("billing.subscription work", "work.due_at is not null", "work.due_at");
     Worker::new("subscriptions", due, move |job| {
         let (shared, till) = (Arc::clone(&shared), Arc::clone(&till));
         async move { run(&job, &shared, &till).await }

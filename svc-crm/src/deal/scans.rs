@@ -33,7 +33,7 @@ macro_rules! open {
 macro_rules! same {
     ($cause:expr) => {
         concat!(
-            "exists (select from crm.deal d where d.account_id = told.account_id and d.id = told.entity_id and ",
+            "exists (select from crm.deal d where d.account_id = $1 and d.id = told.entity_id and ",
             $cause,
             " = told.cause)"
         )

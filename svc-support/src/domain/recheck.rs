@@ -23,8 +23,7 @@ const BATCH: i64 = 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn worker(inspector: Inspector) -> Worker {
-    let due =
-        Due { table: "support.domain", live: "true", due: "work.check_at <= $2", argument: String::new() };
+    let due = Due::new("support.domain work", "true", "work.check_at");
     Worker::new("email-domains", due, move |job: Job| {
         let inspector = inspector.clone();
         async move { run(&inspector, &job).await }

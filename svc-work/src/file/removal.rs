@@ -2,7 +2,7 @@
 //! object store was away or the process ended, is done here.
 
 use chassis::files::Key;
-use chassis::worker::{Due, Job, Next, Worker};
+use chassis::worker::{AT_ONCE, Due, Job, Next, Worker};
 use chassis::{AccountId, Files, Tx};
 use uuid::Uuid;
 
@@ -13,12 +13,7 @@ use crate::Error;
 const BATCH: i64 = 100;
 
 pub fn worker(files: Files) -> Worker {
-    let due = Due {
-        table: "work.file",
-        live: "work.deleted_at is not null and work.removed_at is null",
-        due: "true",
-        argument: String::new(),
-    };
+    let due = Due::new("work.file work", "work.deleted_at is not null and work.removed_at is null", AT_ONCE);
     Worker::new("file-removal", due, move |job: Job| {
         let files = files.clone();
         async move { run(&files, &job).await }

@@ -121,7 +121,7 @@ pub async fn list_leaving(
     account: AccountId,
     limit: i64,
 ) -> Result<Vec<(Uuid, String, bool)>, Error> {
-    let sql = "select id, key, exists (select from work.file other where other.account_id = leaving.account_id \
+    let sql = "select id, key, exists (select from work.file other where other.account_id = $1 \
                and other.key = leaving.key and other.deleted_at is null) from work.file leaving \
                where account_id = $1 and deleted_at is not null and removed_at is null order by deleted_at limit $2";
     Ok(sqlx::query_as(sql).bind(account).bind(limit).fetch_all(connection).await?)

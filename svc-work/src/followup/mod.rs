@@ -48,7 +48,7 @@ macro_rules! idle {
 macro_rules! still {
     ($column:literal, $more:literal) => {
         concat!(
-            "not exists (select from work.task where task.account_id = told.account_id and task.",
+            "not exists (select from work.task where task.account_id = $1 and task.",
             $column,
             " = told.entity_id and (extract(epoch from task.completed_at) * 1000)::bigint > told.cause::bigint)",
             $more
@@ -78,7 +78,7 @@ pub fn scans(runtime: &Runtime) -> Vec<Scan> {
             lock: "",
             kept: still!(
                 "client_id",
-                " and not exists (select from work.note where note.account_id = told.account_id \
+                " and not exists (select from work.note where note.account_id = $1 \
                  and note.client_id = told.entity_id and (extract(epoch from note.created_at) * 1000)::bigint > told.cause::bigint)"
             ),
             ask: Some(Ask { references: references.clone(), kind: CLIENT, describe: clients }),

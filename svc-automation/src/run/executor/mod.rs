@@ -38,12 +38,7 @@ const RENDERS_USED_UP: &str = "the process that rendered this step ended twice w
 
 /// The worker that takes the steps of all runs.
 pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
-    let due = Due {
-        table: "run",
-        live: "work.next_at is not null",
-        due: "work.next_at <= $2",
-        argument: String::new(),
-    };
+    let due = Due::new("run work", "work.next_at is not null", "work.next_at");
     let executor = Executor {
         peers: runtime.peers.clone(),
         tokens: runtime.tokens.clone(),

@@ -27,7 +27,7 @@ pub(super) use deliveries::{
 macro_rules! binding_columns {
     () => {
         "key_id, scopes, (select told.scopes from automation.key_scopes told \
-         where told.account_id = webhook_endpoint.account_id and told.key_id = webhook_endpoint.key_id) as told"
+         where told.account_id = $1 and told.key_id = webhook_endpoint.key_id) as told"
     };
 }
 

@@ -236,19 +236,19 @@ macro_rules! full {
             "select ",
             columns!(),
             ", rows.*, array(select c.id from billing.document c \
-             where c.account_id = d.account_id and c.credits = d.id order by c.created_at, c.id), history.* \
+             where c.account_id = $1 and c.credits = d.id order by c.created_at, c.id), history.* \
              from billing.document d \
              cross join lateral (select array_agg(name), array_agg(description), array_agg(quantity), \
              array_agg(unit), array_agg(unit_price), array_agg(vat_rate), array_agg(vat_code), array_agg(category), \
              array_agg(credited_by) from (select ",
             row_columns!(),
-            " from billing.document_row r where r.account_id = d.account_id and r.document_id = d.id \
+            " from billing.document_row r where r.account_id = $1 and r.document_id = d.id \
              order by r.position) r) rows \
              cross join lateral (select array_agg(at), array_agg(event), array_agg(actor), array_agg(data), \
              array_agg(status), array_agg(last_error) from (\
              select h.at, h.event, h.actor, h.data, m.status, m.last_error from billing.document_history h \
              left join mail m on m.account_id = h.account_id and m.id = h.mail_id \
-             where h.account_id = d.account_id and h.document_id = d.id order by h.id desc limit 20) h) history \
+             where h.account_id = $1 and h.document_id = d.id order by h.id desc limit 20) h) history \
              where d.account_id = $1 and ",
             $condition
         )

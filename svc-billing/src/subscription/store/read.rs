@@ -115,7 +115,7 @@ pub async fn find(
          array_agg(unit_price), array_agg(vat_rate), array_agg(vat_code), array_agg(category), \
          array_agg(null::uuid) from (\
          select title, quantity, unit, unit_price, vat_rate, vat_code, category from billing.subscription_line l \
-         where l.account_id = s.account_id and l.subscription_id = s.id order by l.position) l) lines \
+         where l.account_id = $1 and l.subscription_id = s.id order by l.position) l) lines \
          where s.account_id = $1 and s.id = $2"
     );
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
