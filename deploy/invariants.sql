@@ -14,7 +14,7 @@ where c.name ~ '^(invoice|quote|workorder)/\d{4}$' and not exists (
         and given.kind || '/' || given.year = c.name and given.number = taken);
 
 select 'numbers of documents are unique', count(*)
-from (select from billing.document group by account_id, kind, number having count(*) > 1) doubled;
+from (select 1 from billing.document group by account_id, kind, number having count(*) > 1) doubled;
 
 select 'numbers of tickets have no gaps', count(*)
 from support.counter c
@@ -67,8 +67,8 @@ where not exists (
             and o.type = made.type and o.entity_id = made.id);
 
 -- The counters of lists are what they count.
-with lists (list, account_id, entries) as (
-    select kind, account_id, count(*) from billing.document group by 1, 2
+with counted as (
+    select kind as list, account_id, count(*) as entries from billing.document group by 1, 2
     union all select 'product', account_id, count(*) from billing.product group by 2
     union all select 'subscription', account_id, count(*) from billing.subscription group by 2
     union all select 'deal', account_id, count(*) from crm.deal group by 2
@@ -78,23 +78,22 @@ with lists (list, account_id, entries) as (
     union all select 'project', account_id, count(*) from work.project group by 2
     union all select 'note', account_id, count(*) from work.note group by 2
     union all select 'file', account_id, count(*) from work.file where deleted_at is null group by 2
-), counted (list, account_id, entries) as (
-    select list, account_id, sum(entries) from (
+    -- Less what was counted.
+    union all select list, account_id, -entries from (
         select list, account_id, entries, bucket from billing.total
         union all select list, account_id, entries, bucket from crm.total
         union all select list, account_id, entries, bucket from relations.total
         union all select list, account_id, entries, bucket from support.total
         union all select list, account_id, entries, bucket from work.total
-    ) slots where bucket = '0001-01-01' and list not like '%/%' group by 1, 2
+    ) slots where bucket = '0001-01-01' and list not like '%/%'
 )
 select 'lists have the totals that they show', count(*)
-from lists full join counted using (list, account_id)
-where coalesce(lists.entries, 0) <> coalesce(counted.entries, 0);
+from (select 1 from counted group by list, account_id having sum(entries) <> 0) wrong;
 
 -- A mail is queued, sent or given up.
-select 'mail is queued, sent or failed', count(*)
+select 'mail is queued, sent or dead', count(*)
 from (select status from billing.mail union all select status from support.mail) mail
-where status not in ('queued', 'sent', 'failed');
+where status not in ('queued', 'sent', 'dead');
 
 -- What was answered under an idempotency key is there to be answered again.
 select 'idempotency keys have their answers', count(*)
@@ -109,6 +108,6 @@ select 'keys belong to accounts', count(*)
 from gateway.api_key k where not exists (select from gateway.account a where a.account_id = k.account_id);
 
 select 'services know the accounts', count(*)
-from gateway.account a
-where not exists (select from relations.account r where r.account_id = a.account_id)
-    or not exists (select from billing.account b where b.account_id = a.account_id);
+from gateway.account
+where account_id not in (select account_id from relations.account)
+    or account_id not in (select account_id from billing.account);

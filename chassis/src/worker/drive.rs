@@ -135,7 +135,7 @@ impl Driver {
 
     /// Puts those whose moment has come into the queue.
     fn line_up(&mut self) {
-        for account in self.schedule.take_ready(self.db.clock.now()) {
+        for account in self.schedule.take_ready((self.db.clock.now(), Instant::now())) {
             self.taken.insert(account.id, Arc::clone(&account));
             self.queue.push_back(account);
         }
@@ -172,10 +172,10 @@ impl Driver {
         // Panics are caught inside the job, and nobody cancels one while the loop runs.
         let Ok((id, outcome)) = ended else { return };
         let Some(account) = self.taken.remove(&id) else { return };
-        let (worker, now) = (&*self.worker.name, self.db.clock.now());
+        let (worker, now) = (&*self.worker.name, (self.db.clock.now(), Instant::now()));
         let label = match outcome {
             Outcome::Ended(Next::After(wait)) => {
-                self.schedule.pause_until(account, now + wait);
+                self.schedule.pause_until(account, now.0 + wait);
                 "ended"
             }
             Outcome::Ended(Next::WhenDue | Next::Now) => {
