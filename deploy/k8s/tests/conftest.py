@@ -136,13 +136,25 @@ class Build:
         return found
 
 
-def kustomize(name):
+def kustomize(name, folder=None):
     built = subprocess.run(
-        [os.environ.get("KUBECTL", "kubectl"), "kustomize", str(K8S / "overlays" / name)],
+        [os.environ.get("KUBECTL", "kubectl"), "kustomize", str(folder or K8S / "overlays" / name)],
         capture_output=True, text=True,
     )
     assert built.returncode == 0, built.stderr
     return Build(name, built.stdout)
+
+
+def compose(folder, name, *components, resources=("base",), **more):
+    """An overlay as an operator may make one, of components that none of ours uses."""
+    place = lambda path: os.path.relpath(K8S / path, folder)
+    folder.mkdir(exist_ok=True)
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "namespace": name,
+        "resources": [place(path) for path in resources],
+        "components": [place(f"components/{component}") for component in components], **more,
+    }))
+    return kustomize(name, folder)
 
 
 @pytest.fixture(scope="session")

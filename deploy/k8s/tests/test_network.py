@@ -3,7 +3,7 @@ them: a pod that any policy selects for a direction may do only what some policy
 
 import ipaddress
 
-from conftest import PROGRAMS, SERVICES, migration
+from conftest import PROGRAMS, SERVICES, compose, migration
 
 GRPC, HTTP, OPERATORS, MAIL = 7701, 7700, 7711, 7708
 PORTS = (HTTP, GRPC, OPERATORS, MAIL)
@@ -110,7 +110,11 @@ def test_a_pod_that_nobody_thought_of_reaches_nothing_but_names(real):
     assert policy == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     stranger = {"app": "stranger"}
     dns = {"namespace": {"kubernetes.io/metadata.name": "kube-system"}, "pod": {"k8s-app": "kube-dns"}}
-    assert allows(real, "Egress", stranger, dns, 53, "UDP") and allows(real, "Egress", stranger, dns, 53)
+    # The cluster's DNS, and the cache of it that a node may have (NodeLocal DNSCache).
+    for names in (dns, "169.254.20.10"):
+        assert allows(real, "Egress", stranger, names, 53, "UDP") and allows(real, "Egress", stranger, names, 53)
+        assert not allows(real, "Egress", stranger, names, 80)
+    assert not allows(real, "Egress", stranger, "169.254.20.11", 53, "UDP")
     for other in [*PRIVATE, *PUBLIC, *all_pods(real).values()]:
         for port in (53, 80, 443, 5432, *PORTS):
             assert not allows(real, "Egress", stranger, other, port)
@@ -142,8 +146,7 @@ def test_only_public_addresses_are_reached_outside_and_only_by_those_who_need_th
 
 
 def test_from_outside_only_the_gateway_is_reached(real):
-    controller = {"staging": "ingress-nginx", "production": "gateways"}[real.name]
-    came_by = {"namespace": {"kubernetes.io/metadata.name": controller}, "pod": {}}
+    came_by = {"namespace": {"kubernetes.io/metadata.name": "gateways"}, "pod": {}}
     stranger = {"namespace": {"kubernetes.io/metadata.name": "default"}, "pod": {}}
     for name, pod in all_pods(real).items():
         for port in PORTS:
@@ -167,3 +170,16 @@ def test_only_the_mail_server_hands_mail_over(real):
     for name, pod in all_pods(real).items():
         for port in PORTS:
             assert allows(real, "Ingress", pod, server, port) == ((name, port) == ("svc-support", MAIL)), name
+
+
+def test_the_component_ingress_lets_its_controller_in_instead(tmp_path):
+    build = compose(tmp_path / "ingress", "elsewhere", "network-policies", "ingress")
+    (rule,) = build.get("Ingress", "gateway")["spec"]["rules"]
+    (path,) = rule["http"]["paths"]
+    assert path["backend"]["service"] == {"name": "gateway", "port": {"name": "http"}}
+    assert build.environment("Deployment", "gateway")["TRUST_FORWARDED"] == "true"
+    assert build.get("Ingress", "gateway")["spec"]["ingressClassName"] != "nginx", "ingress-nginx is retired"
+    for name, pod in all_pods(build).items():
+        for namespace, expected in (("traefik", (name == "gateway")), ("gateways", False)):
+            came_by = {"namespace": {"kubernetes.io/metadata.name": namespace}, "pod": {}}
+            assert allows(build, "Ingress", pod, came_by, HTTP) == expected, name

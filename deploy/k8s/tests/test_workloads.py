@@ -218,16 +218,51 @@ def test_with_tls_every_program_has_a_certificate_for_the_name_it_is_called_by(r
         assert not template["spec"]["volumes"][0]["projected"]["sources"][1]["secret"]["optional"]
 
 
-def test_the_way_in_leads_to_the_gateway(builds):
-    (rule,) = builds["staging"].get("Ingress", "gateway")["spec"]["rules"]
-    (path,) = rule["http"]["paths"]
-    assert path["backend"]["service"] == {"name": "gateway", "port": {"name": "http"}}
-    (rule,) = builds["production"].get("HTTPRoute", "gateway")["spec"]["rules"]
-    (backend,) = rule["backendRefs"]
-    ports = {port["name"]: port["port"] for port in builds["production"].get("Service", "gateway")["spec"]["ports"]}
+def test_the_way_in_leads_to_the_gateway(real):
+    assert not real.all("Ingress"), "the Gateway API is the way in that is kept up; ingress is for those who have one"
+    route = real.get("HTTPRoute", "gateway")["spec"]
+    ((backend,),) = [rule["backendRefs"] for rule in route["rules"]]
+    ports = {port["name"]: port["port"] for port in real.get("Service", "gateway")["spec"]["ports"]}
     assert backend == {"name": "gateway", "port": ports["http"]}
-    for name in ("staging", "production"):
-        assert builds[name].environment("Deployment", "gateway")["TRUST_FORWARDED"] == "true"
-        public = builds[name].environment("Deployment", "svc-billing")["PUBLIC_URL"]
-        hosts = str(builds[name].all("Ingress") + builds[name].all("HTTPRoute"))
-        assert public.removeprefix("https://") in hosts
+    assert real.environment("Deployment", "gateway")["TRUST_FORWARDED"] == "true"
+    public = real.environment("Deployment", "svc-billing")["PUBLIC_URL"]
+    assert route["hostnames"] == [public.removeprefix("https://")]
+
+
+def test_keys_are_new_with_every_certificate_but_that_of_the_authority(real):
+    for certificate in real.all("Certificate"):
+        # What the authority has signed is worth as much as its key: a new one would end that all at once.
+        wanted = "Never" if certificate["spec"].get("isCA") else "Always"
+        assert certificate["spec"]["privateKey"]["rotationPolicy"] == wanted, certificate["metadata"]["name"]
+
+
+def millicores(text):
+    return int(text.removesuffix("m")) if text.endswith("m") else 1000 * int(text)
+
+
+def mebibytes(text):
+    assert text.endswith("Mi")
+    return int(text.removesuffix("Mi"))
+
+
+def test_the_autoscaler_measures_by_what_a_replica_uses_under_load(builds):
+    production = builds["production"]
+    for program in PROGRAMS:
+        (metric,) = production.get("HorizontalPodAutoscaler", program)["spec"]["metrics"]
+        assert metric["resource"] == {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}
+        _, container = production.pod("Deployment", program)
+        assert millicores(container["resources"]["requests"]["cpu"]) >= 250, program
+
+
+def test_memory_has_room_above_what_attacks_leave_in_use(build):
+    table = re.search(r"<!-- faults -->(.*?)<!-- /faults -->", (ROOT / "deploy/README.md").read_text(), re.DOTALL)[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "| ok" in
+            re.sub(r"\s+", " ", line)]
+    assert {row[0] for row in rows} == {program.removeprefix("svc-") for program in PROGRAMS}
+    for name, *figures, limit, _ in rows:
+        program = name if name == "gateway" else f"svc-{name}"
+        _, container = build.pod("Deployment", program)
+        mine = mebibytes(container["resources"]["limits"]["memory"])
+        assert mine == int(limit), f"{program}: deploy/README.md says {limit}"
+        assert mine >= 1.5 * max(map(int, figures)), program
+        assert mebibytes(container["resources"]["requests"]["memory"]) >= int(figures[0]), program
