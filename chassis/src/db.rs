@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::outbox::Listener;
 use crate::pool::{Connection, Pool};
+use crate::probe::{Probe, Unreachable};
 use crate::scope;
 
 pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
@@ -32,6 +33,7 @@ const LIMITS: [(&str, &str); 4] = [
 #[derive(Clone)]
 pub struct Db {
     pub(crate) pool: Pool,
+    probe: Probe,
     pub(crate) clock: Clock,
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) wake: Arc<tokio::sync::Notify>,
@@ -49,8 +51,10 @@ impl Db {
         let options = connect_options(url, schema).map_err(
             |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
         )?;
+        // A name of its own: it is one connection more than the pool has.
+        let probe = Probe::new(options.clone().application_name(&format!("{schema} readiness")));
         let pool = Pool::new(options.options(LIMITS), size, ACQUIRE_TIMEOUT);
-        Ok(Self { pool, clock, listeners: listeners.into(), wake: Arc::default() })
+        Ok(Self { pool, probe, clock, listeners: listeners.into(), wake: Arc::default() })
     }
 
     /// A connection for reading. Writing goes through [`Db::write`](crate::write).
@@ -70,16 +74,14 @@ impl Db {
         &self.clock
     }
 
-    /// Whether the database answers.
-    pub async fn ping(&self) -> Result<(), Error> {
-        let mut connection = self.read().await?;
-        sqlx::query("select 1").execute(&mut *connection).await?;
-        connection.done();
-        Ok(())
+    /// Whether the database answers, however busy the pool is.
+    pub async fn ping(&self) -> Result<(), Unreachable> {
+        self.probe.ask().await
     }
 
     pub async fn close(&self) {
         self.pool.close().await;
+        self.probe.close().await;
     }
 }
 
