@@ -1,12 +1,14 @@
 //! The database of one service: a small pool with limits on every connection, and the migrations of its schema.
 
+mod migrations;
+
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
+use sqlx::{ConnectOptions, Connection as _};
 
 use crate::account::{self, Account, AccountId};
 use crate::clock::Clock;
@@ -15,6 +17,8 @@ use crate::outbox::Listener;
 use crate::pool::{Connection, Pool};
 use crate::probe::{Probe, Unreachable};
 use crate::scope;
+
+pub use migrations::migrate;
 
 pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
@@ -98,23 +102,4 @@ fn connect_options(url: &str, schema: &str) -> Result<PgConnectOptions, Error> {
 /// A connection for a command: without a pool, and without limits on how long it takes.
 pub(crate) async fn connect(url: &str, schema: &str) -> Result<sqlx::PgConnection, Error> {
     Ok(sqlx::PgConnection::connect_with(&connect_options(url, schema)?).await?)
-}
-
-/// Creates the schema if it is missing and brings it up to date: first what every service has, then `own`.
-pub async fn migrate(url: &str, schema: &'static str, own: &Migrator) -> Result<(), Error> {
-    let mut connection = connect(url, schema).await?;
-    // Asked first, because a role that owns just its schema may not even say `create schema if not exists`.
-    let exists: bool = sqlx::query_scalar("select exists (select from pg_namespace where nspname = $1)")
-        .bind(schema)
-        .fetch_one(&mut connection)
-        .await?;
-    if !exists {
-        sqlx::query(AssertSqlSafe(format!("create schema if not exists {schema}")))
-            .execute(&mut connection)
-            .await?;
-    }
-    let all = CHASSIS.iter().chain(own.iter()).cloned().collect();
-    Migrator::with_migrations(all).run(&mut connection).await.map_err(sqlx::Error::from)?;
-    connection.close().await?;
-    Ok(())
 }
