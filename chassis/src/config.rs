@@ -126,6 +126,11 @@ pub struct TlsSettings {
     #[arg(long, env = "TLS_CA", global = true)]
     pub tls_ca: Option<PathBuf>,
 
+    /// PEM file with the authorities of internal teams, besides: their certificates are believed for names that begin with
+    /// team-; a file that is not there yet is looked for again
+    #[arg(long, env = "TLS_TEAM_CA", global = true)]
+    pub tls_team_ca: Option<PathBuf>,
+
     /// Who may call when callers must show a certificate: names in their certificates, comma-separated; team-* for all that begin so
     #[arg(long, env = "TLS_CALLERS", value_delimiter = ',', global = true)]
     pub tls_callers: Vec<String>,

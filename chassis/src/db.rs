@@ -85,7 +85,7 @@ impl Db {
 
     pub async fn close(&self) {
         self.pool.close().await;
-        self.probe.close().await;
+        self.probe.close();
     }
 }
 

@@ -20,7 +20,7 @@ use crate::connections::{self, Port};
 use crate::db::Db;
 use crate::mesh::MeshLayer;
 use crate::peer::MAX_HEADERS;
-use crate::service::{Definition, Runtime, chain, routes, workers};
+use crate::service::{Definition, Runtime, routes, workers};
 use crate::telemetry;
 use crate::tls::{Callers, Tls};
 use crate::token::Tokens;
@@ -107,7 +107,7 @@ pub async fn bind(address: std::net::SocketAddr) -> Result<TcpListener, String> 
 }
 
 async fn ready(db: Db) -> Result<String, String> {
-    db.ping().await.map(|()| "ready".to_owned()).map_err(|error| chain(&error))
+    db.ping().await.map(|()| "ready".to_owned()).map_err(|error| error.to_string())
 }
 
 /// Serves gRPC with health, reflection outside production, limits and deadlines.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::peer::Peer;
-use chassis::service::chain;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -77,7 +76,7 @@ async fn ask_all(runtime: &Runtime) -> Answers {
     let (database, peers) = tokio::join!(runtime.db.ping(), peers);
     // The reason is for operators; the answer goes to anybody who asks.
     if let Err(error) = &database {
-        tracing::warn!(error = chain(error), "not ready");
+        tracing::warn!(%error, "not ready");
     }
     let missing = peers.into_iter().filter_map(Result::err).collect();
     Answers { database: database.is_ok(), missing }

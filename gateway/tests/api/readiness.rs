@@ -1,9 +1,12 @@
 //! A gateway that is busy is ready; one without its database is not, until that is back.
 
+use std::str::FromStr;
+
 use chassis::testing::{self, TestDatabase, eventually};
 use gateway::keys::NewKey;
 use gateway::testing::TestGateway;
-use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tokio::task::JoinSet;
 
 const READY: &str = "ready; no answer from: relations";
@@ -50,21 +53,20 @@ async fn a_gateway_without_its_database_is_not_ready_until_it_is_back() {
     let (database, gateway) = start().await;
     let api = gateway.api_with("");
     api.get("/readyz").await.expect(200);
-    let mut operator = database.connect().await;
-    let name: String =
-        sqlx::query_scalar("select current_database()").fetch_one(&mut operator).await.unwrap();
+    let own = PgConnectOptions::from_str(database.url()).unwrap();
+    let name = own.get_database().unwrap().to_owned();
+    // Nobody can close the database that he is in.
+    let mut operator = PgConnection::connect_with(&own.database("postgres")).await.unwrap();
     for (allowed, status, said) in
         [(false, 503, "no answer from: the database, relations"), (true, 200, READY)]
     {
         let sql = format!("alter database {name} allow_connections {allowed}");
         sqlx::query(AssertSqlSafe(sql)).execute(&mut operator).await.unwrap();
-        sqlx::query(
-            "select pg_terminate_backend(pid) from pg_stat_activity
-             where datname = current_database() and pid <> pg_backend_pid()",
-        )
-        .execute(&mut operator)
-        .await
-        .unwrap();
+        sqlx::query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1")
+            .bind(&name)
+            .execute(&mut operator)
+            .await
+            .unwrap();
         eventually(said, async || gateway.app.readiness.check().await.unwrap_or_else(|it| it) == said).await;
         assert_eq!(api.get("/readyz").await.expect(status).body, format!("{said}\n"));
     }

@@ -31,11 +31,6 @@ const FORBIDDEN: &[(&str, &str)] = &[
 
 /// Statements that may have it all the same, and why.
 const ALLOWED: &[(&str, &str, &str)] = &[
-    (
-        "chassis/src/db/migrations.rs",
-        "pg_advisory",
-        "one migrates at a time; every node hears of it from the first",
-    ),
     ("chassis/src/doctor/database.rs", "clock_timestamp", "asks for nothing but the time of the server"),
     ("chassis/src/pool/session.rs", "now()", "compares the times of the server with each other"),
     (
