@@ -126,6 +126,11 @@ pub struct TlsSettings {
     #[arg(long, env = "TLS_CA", global = true)]
     pub tls_ca: Option<PathBuf>,
 
+    /// PEM file with the authorities of internal teams, besides: their certificates are believed for names that begin with
+    /// team-; a file that is not there yet is looked for again
+    #[arg(long, env = "TLS_TEAM_CA", global = true)]
+    pub tls_team_ca: Option<PathBuf>,
+
     /// Who may call when callers must show a certificate: names in their certificates, comma-separated; team-* for all that begin so
     #[arg(long, env = "TLS_CALLERS", value_delimiter = ',', global = true)]
     pub tls_callers: Vec<String>,
@@ -184,13 +189,50 @@ pub struct ServiceSettings {
     #[arg(long, env = "FILES_S3_REGION", default_value = "eu-west-1", global = true)]
     pub files_s3_region: String,
 
-    /// Id of the access key to the bucket; empty: the role of the machine
+    /// PEM file with authorities that the certificate of the S3 service, or of the token service, may come from besides
+    /// those that the machine knows
+    #[arg(long, env = "FILES_S3_CA", global = true)]
+    pub files_s3_ca: Option<PathBuf>,
+
+    /// Id of the access key to the bucket; empty: the identity below, else the role of the machine
     #[arg(long, env = "FILES_S3_KEY_ID", default_value = "", hide_env_values = true, global = true)]
     pub files_s3_key_id: String,
 
     /// Secret of that access key
     #[arg(long, env = "FILES_S3_SECRET", default_value = "", hide_env_values = true, global = true)]
     pub files_s3_secret: String,
+
+    #[command(flatten)]
+    pub files_s3_identity: S3Identity,
+}
+
+/// Who a pod is to AWS. The names are AWS' own: the cluster sets these variables by itself, for the roles of service
+/// accounts the first two, for pod identity the last two.
+#[derive(Args, Clone, Debug, Default)]
+pub struct S3Identity {
+    /// Role that the bucket is opened with, proven by the token below
+    #[arg(long, env = "AWS_ROLE_ARN", default_value = "", global = true)]
+    pub aws_role_arn: String,
+
+    /// File with the token that proves it; read anew each time
+    #[arg(long, env = "AWS_WEB_IDENTITY_TOKEN_FILE", default_value = "", global = true)]
+    pub aws_web_identity_token_file: String,
+
+    /// What the role's sessions are called in the logs of AWS
+    #[arg(long, env = "AWS_ROLE_SESSION_NAME", default_value = "administration", global = true)]
+    pub aws_role_session_name: String,
+
+    /// Address of the token service, with https; empty: the one of AWS in the region
+    #[arg(long, env = "AWS_ENDPOINT_URL_STS", default_value = "", global = true)]
+    pub aws_endpoint_url_sts: String,
+
+    /// Address of the agent that hands out credentials
+    #[arg(long, env = "AWS_CONTAINER_CREDENTIALS_FULL_URI", default_value = "", global = true)]
+    pub aws_container_credentials_full_uri: String,
+
+    /// File with the token that the agent asks for; read anew each time
+    #[arg(long, env = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", default_value = "", global = true)]
+    pub aws_container_authorization_token_file: String,
 }
 
 /// What the gateway can pass on.

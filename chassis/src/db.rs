@@ -1,20 +1,25 @@
 //! The database of one service: a small pool with limits on every connection, and the migrations of its schema.
 
+mod migrations;
+
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
+use sqlx::{ConnectOptions, Connection as _};
 
 use crate::account::{self, Account, AccountId};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::outbox::Listener;
 use crate::pool::{Connection, Pool};
+use crate::probe::{Probe, Unreachable};
 use crate::scope;
 use crate::worker::Wake;
+
+pub use migrations::migrate;
 
 pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
@@ -33,6 +38,7 @@ const LIMITS: [(&str, &str); 4] = [
 #[derive(Clone)]
 pub struct Db {
     pub(crate) pool: Pool,
+    probe: Probe,
     pub(crate) clock: Clock,
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) wake: Arc<Wake>,
@@ -50,8 +56,10 @@ impl Db {
         let options = connect_options(url, schema).map_err(
             |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
         )?;
+        // A name of its own: it is one connection more than the pool has.
+        let probe = Probe::new(options.clone().application_name(&format!("{schema} readiness")));
         let pool = Pool::new(options.options(LIMITS), size, ACQUIRE_TIMEOUT);
-        Ok(Self { pool, clock, listeners: listeners.into(), wake: Arc::default() })
+        Ok(Self { pool, probe, clock, listeners: listeners.into(), wake: Arc::default() })
     }
 
     /// A connection for reading. Writing goes through [`Db::write`](crate::write).
@@ -71,16 +79,14 @@ impl Db {
         &self.clock
     }
 
-    /// Whether the database answers.
-    pub async fn ping(&self) -> Result<(), Error> {
-        let mut connection = self.read().await?;
-        sqlx::query("select 1").execute(&mut *connection).await?;
-        connection.done();
-        Ok(())
+    /// Whether the database answers, however busy the pool is.
+    pub async fn ping(&self) -> Result<(), Unreachable> {
+        self.probe.ask().await
     }
 
     pub async fn close(&self) {
         self.pool.close().await;
+        self.probe.close();
     }
 }
 
@@ -97,23 +103,4 @@ fn connect_options(url: &str, schema: &str) -> Result<PgConnectOptions, Error> {
 /// A connection for a command: without a pool, and without limits on how long it takes.
 pub(crate) async fn connect(url: &str, schema: &str) -> Result<sqlx::PgConnection, Error> {
     Ok(sqlx::PgConnection::connect_with(&connect_options(url, schema)?).await?)
-}
-
-/// Creates the schema if it is missing and brings it up to date: first what every service has, then `own`.
-pub async fn migrate(url: &str, schema: &'static str, own: &Migrator) -> Result<(), Error> {
-    let mut connection = connect(url, schema).await?;
-    // Asked first, because a role that owns just its schema may not even say `create schema if not exists`.
-    let exists: bool = sqlx::query_scalar("select exists (select from pg_namespace where nspname = $1)")
-        .bind(schema)
-        .fetch_one(&mut connection)
-        .await?;
-    if !exists {
-        sqlx::query(AssertSqlSafe(format!("create schema if not exists {schema}")))
-            .execute(&mut connection)
-            .await?;
-    }
-    let all = CHASSIS.iter().chain(own.iter()).cloned().collect();
-    Migrator::with_migrations(all).run(&mut connection).await.map_err(sqlx::Error::from)?;
-    connection.close().await?;
-    Ok(())
 }

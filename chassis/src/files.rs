@@ -4,6 +4,7 @@
 //! the service's name, the account and what a [`Key`] can hold, so that no input ever becomes part of one. What kind
 //! of file it is, and how it is called, is for the service's own tables.
 
+mod bucket;
 mod reading;
 mod unlisted;
 
@@ -11,13 +12,11 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use bytes::Bytes;
-use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode};
 use proto::api::Problem;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -31,12 +30,6 @@ use crate::service::chain;
 
 pub use reading::{HttpBodies, Reading};
 pub(crate) use unlisted::worker;
-
-/// For connecting to S3, for one request, and for a request with its repeats.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-const TIMEOUT: Duration = Duration::from_secs(30);
-const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
-const RETRIES: usize = 2;
 
 /// Longest part of a key that another service tells of.
 const LONGEST_PART: usize = 200;
@@ -123,7 +116,7 @@ impl Files {
         let place = if settings.files_s3_bucket.is_empty() {
             Place::Folder(settings.files_dir.clone(), Arc::default())
         } else {
-            Place::Bucket(bucket(settings)?)
+            Place::Bucket(bucket::open(settings)?)
         };
         let readings = Arc::new(Semaphore::new(reading::MAX_READINGS));
         Ok(Self { service, place, max_bytes: settings.files_max_bytes, readings })
@@ -269,31 +262,6 @@ fn create_in(mut folder: PathBuf, parts: &[String], content: &[u8]) -> Result<bo
         private::folder(&folder)?;
     }
     Ok(private::create(&folder.join(name), content)?)
-}
-
-fn bucket(settings: &ServiceSettings) -> Result<Arc<dyn ObjectStore>, String> {
-    if settings.files_s3_key_id.is_empty() != settings.files_s3_secret.is_empty() {
-        return Err("FILES_S3_KEY_ID and FILES_S3_SECRET must be set together".to_owned());
-    }
-    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
-    let client = ClientOptions::new().with_timeout(TIMEOUT).with_connect_timeout(CONNECT_TIMEOUT);
-    let mut builder = AmazonS3Builder::new()
-        .with_bucket_name(&settings.files_s3_bucket)
-        .with_region(&settings.files_s3_region)
-        .with_retry(retry)
-        .with_client_options(client);
-    if !settings.files_s3_endpoint.is_empty() {
-        let plain = settings.files_s3_endpoint.starts_with("http://");
-        builder = builder.with_endpoint(&settings.files_s3_endpoint).with_allow_http(plain);
-    }
-    // Without keys the machine's own role is asked for.
-    if !settings.files_s3_key_id.is_empty() {
-        builder = builder
-            .with_access_key_id(&settings.files_s3_key_id)
-            .with_secret_access_key(&settings.files_s3_secret);
-    }
-    let store = builder.build().map_err(|error| format!("FILES_S3_BUCKET is not usable: {error}"))?;
-    Ok(Arc::new(store))
 }
 
 fn unreachable(error: &(dyn std::error::Error + 'static)) -> Error {

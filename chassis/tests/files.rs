@@ -174,9 +174,3 @@ async fn files_that_cannot_be_reached_are_unavailable() {
         assert!(is_unavailable(&files.delete(&key).await));
     }
 }
-
-#[test]
-fn half_an_access_key_is_refused_at_the_start() {
-    let half = service_settings(&["--files-s3-bucket", "files", "--files-s3-key-id", "x"]);
-    assert!(Files::new("bare", &half).err().unwrap().contains("FILES_S3_SECRET"));
-}

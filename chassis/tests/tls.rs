@@ -5,7 +5,6 @@
 
 mod support;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use chassis::config::TlsSettings;
@@ -15,11 +14,10 @@ use chassis::tls::Tls;
 use futures::FutureExt;
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use support::{Bare, database};
-use tempfile::TempDir;
+use support::authority::{self, Authority, certificate_for};
+use support::database;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
@@ -27,57 +25,8 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
-/// A certificate authority with its folder.
-struct Authority {
-    folder: TempDir,
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
-        Self { folder, issuer }
-    }
-
-    /// Settings with a certificate of this authority for the name; they trust `trusted`.
-    fn settings(&self, name: &str, trusted: &Self) -> TlsSettings {
-        let path = |kind: &str| Some(self.folder.path().join(format!("{name}.{kind}.pem")));
-        let settings = TlsSettings {
-            tls_cert: path("cert"),
-            tls_key: path("key"),
-            tls_ca: Some(trusted.folder.path().join("ca.pem")),
-            tls_callers: vec!["*".to_owned()],
-            tls_reload_ms: 10,
-        };
-        self.renew(&settings, &certificate_for(name));
-        settings
-    }
-
-    /// Puts a new certificate of this authority into the files.
-    fn renew(&self, settings: &TlsSettings, params: &CertificateParams) {
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(settings.tls_key.as_ref().unwrap(), key.serialize_pem()).unwrap();
-        std::fs::write(settings.tls_cert.as_ref().unwrap(), certificate.pem()).unwrap();
-    }
-}
-
-fn certificate_for(name: &str) -> CertificateParams {
-    CertificateParams::new(vec![name.to_owned()]).unwrap()
-}
-
 async fn start(database: &TestDatabase, tls: &TlsSettings) -> (Started, String) {
-    let text = |path: &Option<PathBuf>| path.as_ref().unwrap().to_str().unwrap().to_owned();
-    let (cert, key, ca) = (text(&tls.tls_cert), text(&tls.tls_key), text(&tls.tls_ca));
-    let (callers, reload) = (tls.tls_callers.join(","), tls.tls_reload_ms.to_string());
-    let files = ["--tls-cert", &cert, "--tls-key", &key, "--tls-ca", &ca];
-    let others = ["--tls-callers", &callers, "--tls-reload-ms", &reload];
-    let flags = [&files[..], &others[..]].concat();
-    let service = testing::start_with::<Bare>(database.url(), &testing::clock(), &flags).await;
+    let service = authority::start(database, tls).await;
     let url = format!("https://localhost:{}", service.address.port());
     (service, url)
 }

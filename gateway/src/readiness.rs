@@ -1,6 +1,6 @@
-//! Whether the gateway can do its work. It needs its own database. Without one of the services it still serves the
-//! others' routes, so that one is told and no reason to send requests elsewhere. However often it is asked, the database
-//! and the services are asked about once a second.
+//! Whether the gateway can do its work. It needs its own database, which may be busy: then it is asked beside the pool.
+//! Without one of the services it still serves the others' routes, so that one is told and no reason to send requests
+//! elsewhere. However often it is asked, the database and the services are asked about once a second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,9 +73,13 @@ impl Readiness {
 async fn ask_all(runtime: &Runtime) -> Answers {
     metrics::counter!("readiness_checks_total").increment(1);
     let peers = futures::future::join_all(runtime.peers.iter().map(ask));
-    let (database, peers) = tokio::join!(tokio::time::timeout(PATIENCE, runtime.db.ping()), peers);
+    let (database, peers) = tokio::join!(runtime.db.ping(), peers);
+    // The reason is for operators; the answer goes to anybody who asks.
+    if let Err(error) = &database {
+        tracing::warn!(%error, "not ready");
+    }
     let missing = peers.into_iter().filter_map(Result::err).collect();
-    Answers { database: matches!(database, Ok(Ok(()))), missing }
+    Answers { database: database.is_ok(), missing }
 }
 
 fn refusal(database: bool, mut missing: Vec<String>) -> String {

@@ -220,12 +220,11 @@ fn compare(program: &str, applied: &[Applied], own: &Migrator) -> Finding {
     } else if !changed.is_empty() {
         let advice = "The database was migrated by another build. Run the release that it was migrated with.";
         bad(NAME, format!("applied with another content: {}", changed.join(", ")), advice)
-    } else if !newer.is_empty() {
-        let advice =
-            "Fine after a rollback, since migrations only add; otherwise bring the program up to date.";
-        doubtful(NAME, format!("the database has newer ones: {}", newer.join(", ")), advice)
-    } else {
+    } else if newer.is_empty() {
         good(NAME, format!("all {} applied", known.len()))
+    } else {
+        // As after a rollback: migrations only add.
+        good(NAME, format!("all {} applied, and those of a newer release: {}", known.len(), newer.join(", ")))
     }
 }
 

@@ -50,7 +50,7 @@ impl Callers {
 }
 
 /// What a certificate calls its holder: DNS names and URIs, such as SPIFFE ids.
-fn names(certificate: &rustls::pki_types::CertificateDer<'_>) -> Vec<String> {
+pub(super) fn names(certificate: &rustls::pki_types::CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Vec::new() };
     let names = certificate.valid_dns_names().chain(certificate.valid_uri_names());
     names.map(str::to_owned).collect()

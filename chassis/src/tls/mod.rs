@@ -3,6 +3,7 @@
 //! Owns both sides of a handshake; who may call what is said by [`Callers`].
 
 mod callers;
+mod teams;
 #[cfg(test)]
 mod tests;
 mod validity;
@@ -18,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
@@ -25,6 +27,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 use tonic::transport::{Channel, Endpoint};
 
 pub use callers::Callers;
+use teams::MeshOrTeams;
 
 use crate::config::TlsSettings;
 
@@ -47,6 +50,7 @@ struct Files {
     cert: Option<Vec<u8>>,
     key: Option<Vec<u8>>,
     ca: Option<Vec<u8>>,
+    team_ca: Option<Vec<u8>>,
 }
 
 /// What handshakes are made with.
@@ -143,6 +147,7 @@ impl Files {
             cert: read(&settings.tls_cert)?,
             key: read(&settings.tls_key)?,
             ca: read(&settings.tls_ca)?,
+            team_ca: settings.tls_team_ca.as_deref().map(read_if_there).transpose()?.flatten(),
         })
     }
 }
@@ -151,15 +156,21 @@ fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
+/// The first team may come later than this process.
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    if path.exists() { read_file(path).map(Some) } else { Ok(None) }
+}
+
 impl Used {
     fn new(settings: &TlsSettings, files: Files) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let roots = Arc::new(authorities(settings, &files)?);
+        let roots = Arc::new(authorities(settings.tls_ca.as_deref(), files.ca.as_deref())?);
+        let teams = authorities(settings.tls_team_ca.as_deref(), files.team_ca.as_deref())?;
         let own = own_certificate(settings, &files)?;
         let client = client_config(&provider, &roots, own.as_ref())?;
         let server = own.as_ref().map(|own| {
-            let required = files.ca.is_some().then_some(&roots);
-            server_config(&provider, required, own).map(Arc::new)
+            let required = files.ca.is_some().then(|| callers(&provider, &roots, teams));
+            server_config(&provider, required.transpose()?, own).map(Arc::new)
         });
         let server = server.transpose()?;
         let end = own.and_then(|(chain, _)| validity::end(chain.first()?));
@@ -205,16 +216,31 @@ fn own_certificate(settings: &TlsSettings, files: &Files) -> Result<Option<Own>,
 }
 
 /// Whose certificates are believed; nobody's when no file is named.
-fn authorities(settings: &TlsSettings, files: &Files) -> Result<RootCertStore, String> {
+fn authorities(path: Option<&Path>, pem: Option<&[u8]>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    if let Some(ca) = &files.ca {
-        for certificate in certificates(settings.tls_ca.as_deref(), ca)? {
-            roots.add(certificate).map_err(|error| {
-                format!("{} has an unusable certificate: {error}", shown(settings.tls_ca.as_deref()))
-            })?;
-        }
+    for certificate in pem.map(|pem| certificates(path, pem)).transpose()?.unwrap_or_default() {
+        roots
+            .add(certificate)
+            .map_err(|error| format!("{} has an unusable certificate: {error}", shown(path)))?;
     }
     Ok(roots)
+}
+
+/// Who checks the certificates of callers.
+fn callers(
+    provider: &Arc<CryptoProvider>,
+    mesh: &Arc<RootCertStore>,
+    teams: RootCertStore,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let of = |roots: &Arc<RootCertStore>| {
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider));
+        verifier.build().map_err(|error| error.to_string())
+    };
+    let mesh = of(mesh)?;
+    if teams.is_empty() {
+        return Ok(mesh);
+    }
+    Ok(Arc::new(MeshOrTeams::new(mesh, of(&Arc::new(teams))?)))
 }
 
 /// All certificates of a file, of which there must be one at least.
@@ -248,21 +274,17 @@ fn client_config(
     Ok(config)
 }
 
-/// With `required` authorities, callers must show a certificate of one of them.
+/// Where `required` checks them, callers must show a certificate.
 fn server_config(
     provider: &Arc<CryptoProvider>,
-    required: Option<&Arc<RootCertStore>>,
+    required: Option<Arc<dyn ClientCertVerifier>>,
     (chain, key): &Own,
 ) -> Result<ServerConfig, String> {
     let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let builder = match required {
-        Some(roots) => {
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider));
-            builder.with_client_cert_verifier(verifier.build().map_err(|error| error.to_string())?)
-        }
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
     };
     let mut config = builder

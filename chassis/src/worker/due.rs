@@ -201,7 +201,6 @@ impl Question {
 }
 
 #[cfg(all(test, feature = "testing"))]
-#[expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 mod tests {
     use super::*;
     use crate::testing::{self, TestDatabase};

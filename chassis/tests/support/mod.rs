@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod authority;
+
 use std::ops::AsyncFn;
 
 use chassis::testing::{self, TestDatabase};

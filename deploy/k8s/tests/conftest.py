@@ -69,7 +69,7 @@ def settings_of(program):
     known = declared(struct(config, "Settings")) | declared(struct(config, "TlsSettings"))
     if program == "gateway":
         return known | declared((ROOT / "gateway/src/settings.rs").read_text())
-    known |= declared(struct(config, "ServiceSettings"))
+    known |= declared(struct(config, "ServiceSettings")) | declared(struct(config, "S3Identity"))
     for member in members():
         if member == program or member.startswith(f"{program}/"):
             for file in (ROOT / member / "src").rglob("*.rs"):

@@ -22,6 +22,7 @@ mod lost_answers;
 mod pages;
 mod provisioning;
 mod public;
+mod readiness;
 mod replicas;
 mod schemas;
 mod statements;
