@@ -211,7 +211,12 @@ mod tests {
         Due::new("bare.mail work", "work.status = 'queued'", "work.next_at")
     }
 
-    async fn insert(connection: &mut PgConnection, account: u128, status: &str, next_at: DateTime<Utc>) {
+    async fn insert(
+        connection: &mut PgConnection,
+        account: u128,
+        status: &str,
+        next_at: DateTime<Utc>,
+    ) -> Result<(), sqlx::Error> {
         sqlx::query(
             "insert into bare.mail (account_id, id, sender, recipients, reference, status, next_at, created_at)
              values ($1, $2, '', '{}', '', $3, $4, $4)",
@@ -222,7 +227,7 @@ mod tests {
         .bind(next_at)
         .execute(connection)
         .await
-        .unwrap();
+        .map(|_| ())
     }
 
     #[tokio::test]
@@ -234,7 +239,7 @@ mod tests {
         for number in 0..12_u128 {
             let (status, next_at) =
                 [("queued", now), ("sent", now), ("queued", soon)][usize::try_from(number % 3).unwrap()];
-            insert(&mut connection, number / 6 * 3 + number % 3 + 1, status, next_at).await;
+            insert(&mut connection, number / 6 * 3 + number % 3 + 1, status, next_at).await.unwrap();
         }
         for (after, limit, expected) in
             [(0, 10, vec![1, 4]), (1, 10, vec![4]), (0, 1, vec![1]), (4, 10, vec![])]
@@ -256,7 +261,7 @@ mod tests {
         let now = testing::moment();
         let (soon, later) = (now + chrono::TimeDelta::seconds(1), now + chrono::TimeDelta::hours(1));
         for (account, at) in [(1, later), (1, soon), (2, now)] {
-            insert(&mut connection, account, "queued", at).await;
+            insert(&mut connection, account, "queued", at).await.unwrap();
         }
         let (kept, other) = (queued().later("1 hour"), queued());
         let named = Due::new("mail work", "work.status = $argument", "work.next_at").argument("sent");
