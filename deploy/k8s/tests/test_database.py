@@ -89,7 +89,8 @@ def test_every_pod_that_reaches_the_database_can_check_its_certificate(own):
         for kind, name in (("Deployment", program), ("Job", migration(program)), ("CronJob", purge(program))):
             template, _ = own.pod(kind, name)
             sources = template["spec"]["volumes"][0]["projected"]["sources"]
-            assert sources[-1]["secret"] == {"name": "database-ca", "items": [{"key": "ca.crt", "path": "database-ca.crt"}]}
+            items = [{"key": "ca.crt", "path": "database-ca.crt"}]
+            assert sources[-1]["secret"] == {"name": "database-ca", "items": items}
 
 
 def test_the_network_lets_the_database_work_and_nobody_else_in(own):

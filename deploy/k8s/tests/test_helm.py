@@ -10,8 +10,8 @@ import yaml
 from conftest import OVERLAYS, PROGRAMS, ROOT, Build, compose
 
 CHART = ROOT / "deploy/helm/administration"
-# Kustomize adds the hash of its content to the name of a ConfigMap, so that pods are replaced when it changes; the chart
-# has a checksum in the pods for that.
+# Kustomize adds the hash of its content to the name of a ConfigMap, so that pods are replaced when it changes; the
+# chart has a checksum in the pods for that.
 HASH = re.compile(r"^(mesh|services|gateway|billing|support|backup)-[0-9a-z]{10}$")
 STAGING = {
     "settings": {

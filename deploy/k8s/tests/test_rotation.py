@@ -1,5 +1,5 @@
-"""Another login for a program's database, on a real PostgreSQL: a client that connects anew all the time never fails, and
-what it does is done as the same role. kubectl is a stand-in that keeps Secrets as files."""
+"""Another login for a program's database, on a real PostgreSQL: a client that connects anew all the time never fails,
+and what it does is done as the same role. kubectl is a stand-in that keeps Secrets as files."""
 
 import base64
 import fcntl
@@ -47,7 +47,8 @@ class Installation:
         (folder / "kubectl").write_text(KUBECTL)
         (folder / "kubectl").chmod(0o755)
         self.does(f"create role {self.role} login password 'first'")
-        self.does(f"alter role {self.role} set statement_timeout = '10s'; alter role {self.role} set search_path = a, public")
+        self.does(f"alter role {self.role} set statement_timeout = '10s'")
+        self.does(f"alter role {self.role} set search_path = a, public")
         self.store(self.address(self.role, "first"))
         (folder / "pods").write_text(self.address(self.role, "first"))
 
@@ -55,7 +56,8 @@ class Installation:
         return self.server._replace(netloc=f"{user}:{password}@{self.server.hostname}:{self.server.port}").geturl()
 
     def store(self, url):
-        (self.folder / "svc-billing.json").write_text(json.dumps({"DATABASE_URL": base64.b64encode(url.encode()).decode()}))
+        encoded = base64.b64encode(url.encode()).decode()
+        (self.folder / "svc-billing.json").write_text(json.dumps({"DATABASE_URL": encoded}))
 
     def secret(self):
         return base64.b64decode(json.loads((self.folder / "svc-billing.json").read_text())["DATABASE_URL"]).decode()
@@ -81,7 +83,8 @@ class Installation:
         """What a pod does: it connects with what it was given, as long as it lives."""
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
-            return self.psql((self.folder / "pods").read_text(), "select current_user, current_setting('statement_timeout')")
+            asked = "select current_user, current_setting('statement_timeout')"
+            return self.psql((self.folder / "pods").read_text(), asked)
 
 
 @pytest.fixture
@@ -141,7 +144,7 @@ def test_pods_that_do_not_come_up_leave_the_old_login_as_it_is(installation):
 
 
 def test_a_password_that_the_operator_keeps_is_changed_in_its_secret(installation):
-    """CloudNativePG would set a role's password back to its Secret's. Here nobody follows that Secret: so it is noticed."""
+    """CloudNativePG would set a role's password back to its Secret's. Here nobody follows it, and that is noticed."""
     kept = installation.folder / f"database-role-{installation.role}-b.json"
     kept.write_text("{}")
     before = installation.secret()
