@@ -55,7 +55,7 @@ pub struct Settings {
     )]
     pub database_url: String,
 
-    /// Most database connections of this process
+    /// Most database connections of this process for its work; one more asks whether the database answers
     #[arg(long, env = "DATABASE_POOL", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100), global = true)]
     pub database_pool: u32,
 
