@@ -10,8 +10,9 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::database::{connect_to_server, execute, server_options};
 
-/// Makes the statements that distribute all tables of the database that it runs in.
-const DISTRIBUTE: &str = include_str!("../../../deploy/distribute.sql");
+/// Makes the statements that distribute all tables of the database that it runs in. Read when it is needed: what the
+/// programs are compiled from does not include it.
+const DISTRIBUTE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/distribute.sql");
 
 /// How the nodes other than the coordinator are reached; none when the server is no coordinator.
 pub(super) async fn workers() -> Vec<PgConnectOptions> {
@@ -55,9 +56,10 @@ pub(super) async fn distribute(database: &str) {
     let options = server_options().database(database);
     let mut connection = PgConnection::connect_with(&options).await.expect("the coordinator");
     // psql runs what the last statement returns.
-    let query = DISTRIBUTE.trim_end().strip_suffix("\\gexec").expect("a script that psql runs");
+    let script = std::fs::read_to_string(DISTRIBUTE).expect("the script of the checkout");
+    let query = script.trim_end().strip_suffix("\\gexec").expect("a script that psql runs").to_owned();
     let statements: Vec<String> =
-        sqlx::query_scalar(query).fetch_all(&mut connection).await.expect("the statements");
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(&mut connection).await.expect("the statements");
     for statement in statements {
         execute(&mut connection, statement).await;
     }
