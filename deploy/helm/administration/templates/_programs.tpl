@@ -151,7 +151,7 @@ spec:
 {{- end }}
 {{- end }}
 {{- if and (eq .name "mesh") .root.Values.mtls.enabled }}
-{{- $tls := dict "TLS_CERT" "tls.crt" "TLS_KEY" "tls.key" "TLS_CA" "ca.crt" }}
+{{- $tls := dict "TLS_CERT" "tls.crt" "TLS_KEY" "tls.key" "TLS_CA" "ca.crt" "TLS_TEAM_CA" "team-ca.crt" }}
 {{- $_ := set $data "MESH_SCHEME" "https" }}
 {{- range $key, $file := $tls }}{{ $_ := set $data $key (printf "/run/secrets/administration/%s" $file) }}{{ end }}
 {{- end }}
