@@ -115,9 +115,9 @@ pub async fn start_working<S: Service>(database_url: &str, clock: &Clock, flags:
     started
 }
 
-/// The times of background work in tests.
+/// The times of background work in tests. Sweeps are frequent, for tests that write past the service.
 pub fn timing() -> Timing {
-    Timing { poll: Duration::from_millis(10), ..Timing::default() }
+    Timing { poll: Duration::from_millis(10), sweep: Duration::from_secs(2), ..Timing::default() }
 }
 
 /// Makes requests on behalf of an account.

@@ -99,14 +99,14 @@ fn get_is_the_statement_of_the_service() {
 fn assert_invoice(statement: &str) {
     let (named, read) =
         (source("svc-billing/src/document/store/mod.rs"), source("svc-billing/src/document/store/read.rs"));
-    let (columns, rest) = statement.strip_prefix("select ").unwrap().split_once(", array(").unwrap();
+    let (columns, rest) = statement.strip_prefix("select ").unwrap().split_once(", rows.*").unwrap();
     assert_part(&named, columns);
-    let (rows, rest) = rest.split_once("), array(").unwrap();
-    assert_part(&read, &format!("array({rows})"));
-    let (credits, rest) = rest.split_once("), array(").unwrap();
-    assert_part(&read, &format!(", array({credits}), array("));
+    let (credits, rest) = rest.split_once("from (select ").unwrap();
+    assert_part(&read, &format!(", rows.*{credits}from (select "));
+    let (row_columns, rest) = rest.split_once(" from billing.document_row").unwrap();
+    assert_part(&read, row_columns);
     let (history, condition) = rest.split_once(" d.id = ").unwrap();
-    assert_part(&read, history);
+    assert_part(&read, &format!(" from billing.document_row{history}"));
     assert_part(&read, &format!("d.id = {condition}"));
 }
 
@@ -233,7 +233,7 @@ fn create_is_the_write_transaction_of_the_service() {
 #[track_caller]
 fn assert_settings(statement: &str) {
     let store = source("svc-billing/src/settings/store.rs");
-    let (before, rest) = statement.split_once(" as rates, ").unwrap();
+    let (before, rest) = statement.split_once(" rates.types, ").unwrap();
     assert_part(&store, before);
     let (columns, after) = rest.split_once(" from (values ").unwrap();
     assert_part(&store, columns);
