@@ -150,6 +150,21 @@ async fn a_wake_up_that_was_missed_leads_to_a_sweep() {
     eventually("all accounts were looked at", async || queued(&database).await == 0).await;
 }
 
+#[tokio::test]
+async fn partitions_that_were_lost_and_taken_again_are_looked_at_anew() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    queue_silently(&database, &testing::account(), &clock).await;
+    let _workers = working(&db, rarely_swept());
+    settled(&database, &clock, &[64]).await;
+    // Another replica has had them all for a moment, and nobody was told of what came then.
+    let sql = "update bare.lease set owner = '00000000-0000-0000-0000-000000000001', fence = fence + 1";
+    sqlx::raw_sql(sql).execute(&mut database.connect().await).await.unwrap();
+    queue_silently(&database, &testing::account(), &clock).await;
+    clock.advance(TimeDelta::seconds(16));
+    eventually("it is found", async || queued(&database).await == 0).await;
+}
+
 /// A table whose rows of some accounts are on a node that is away: whoever asks about them is told so, as by Citus.
 const PARTLY_AWAY: &str = "
     create table bare.away (account_id uuid primary key);

@@ -1,6 +1,6 @@
 //! The loop of one worker: keep the leases, wait for the moment at which an account is due, run its job.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -211,7 +211,7 @@ impl Driver {
         let worker = Arc::clone(&self.worker.name);
         if self.leases.is_renewal_due(now) {
             let busy: BTreeSet<u16> = self.taken.keys().map(|account| account.partition()).collect();
-            let before: BTreeSet<u16> = self.leases.partitions().collect();
+            let before = self.leases.held().clone();
             let renewed = async {
                 let mut connection = self.db.read().await?;
                 self.leases.renew(&mut connection, now, &busy).await?;
@@ -231,12 +231,12 @@ impl Driver {
 
     /// Tells the other parts which partitions are held. Of what was woken in new ones before, nobody here has heard, and
     /// the same is true of what a replica that has vanished did not tell any more.
-    fn show_leases(&mut self, before: &BTreeSet<u16>) {
+    fn show_leases(&mut self, before: &BTreeMap<u16, i64>) {
         let board = &self.place.board;
-        board.hold(self.leases.partitions());
-        if self.leases.partitions().any(|partition| !before.contains(&partition))
-            || self.leases.lost_replica()
-        {
+        board.hold(self.leases.held().keys().copied());
+        // One that was lost and taken again meanwhile has another fence.
+        let is_new = |(partition, fence): (&u16, &i64)| before.get(partition) != Some(fence);
+        if self.leases.held().iter().any(is_new) || self.leases.lost_replica() {
             board.ask_for_sweep();
         }
         let leases = &self.leases;

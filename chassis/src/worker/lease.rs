@@ -110,8 +110,9 @@ impl Leases {
         self.held.contains_key(&0)
     }
 
-    pub fn partitions(&self) -> impl Iterator<Item = u16> {
-        self.held.keys().copied()
+    /// The partitions and their fences.
+    pub fn held(&self) -> &BTreeMap<u16, i64> {
+        &self.held
     }
 
     /// Whether there was one replica more before the last renewal.
