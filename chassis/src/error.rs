@@ -9,6 +9,7 @@ use proto::api::Problem;
 use proto::google::rpc;
 use tonic::{Code, Status};
 
+use crate::node;
 use crate::scope::Record;
 
 /// The domain of `ErrorInfo`.
@@ -88,7 +89,7 @@ impl Error {
 
     /// Whether one node of a distributed database is away, and the others answer.
     pub fn is_node_away(&self) -> bool {
-        matches!(self, Self::Database(error) if is_node_away(error))
+        matches!(self, Self::Database(error) if node::is_away(error))
     }
 
     fn sql_state(&self) -> Option<String> {
@@ -138,22 +139,13 @@ fn is_away(error: &sqlx::Error) -> bool {
         }
         // A server that is starting, stopping or full.
         _ => {
-            is_node_away(error)
+            node::is_away(error)
                 || matches!(
                     error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
                     Some("57P01" | "57P02" | "57P03" | "53300" | "08006" | "25P03")
                 )
         }
     }
-}
-
-/// Whether what the server could not do is to reach another node: a statement has failed then, and the session goes on.
-/// When it is its own session that ends, a server says `fatal`.
-pub(crate) fn is_node_away(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(error) = error else { return false };
-    let trouble = error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P"));
-    let of_postgres = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>();
-    trouble && of_postgres.is_some_and(|error| error.severity() == sqlx::postgres::PgSeverity::Error)
 }
 
 fn of_database(error: &sqlx::Error) -> Status {

@@ -27,6 +27,7 @@ mod long_pages;
 pub mod mail;
 pub mod mask;
 pub mod mesh;
+mod node;
 pub mod numbering;
 pub mod outbox;
 pub mod outgoing;

@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chassis::testing::{self, TestDatabase, eventually};
@@ -202,6 +204,38 @@ async fn with_a_node_away_the_accounts_on_others_are_served() {
     eventually("and what is new", async || queued(&database).await == 1).await;
     sqlx::raw_sql("delete from bare.away").execute(&mut connection).await.unwrap();
     eventually("the rest follows when the node is back", async || queued(&database).await == 0).await;
+}
+
+#[tokio::test]
+async fn an_account_that_asked_for_a_pause_is_run_again_only_if_it_has_work_then() {
+    let (database, clock) = (database().await, testing::clock());
+    let db = open(&database, &clock);
+    let runs = Arc::new(AtomicUsize::default());
+    let counted = Arc::clone(&runs);
+    let due = Due::new("mail work", "work.status = 'queued'", "work.next_at");
+    let worker = Worker::new("send", due, move |job: Job| {
+        let counted = Arc::clone(&counted);
+        async move {
+            // Before what the test waits for.
+            counted.fetch_add(1, Ordering::SeqCst);
+            job.write(&(), send).await?;
+            Ok(Next::After(TimeDelta::hours(1)))
+        }
+    });
+    let _workers = Workers::start(&db, vec![worker], rarely_swept());
+    let (account, other) = (testing::account(), testing::account());
+    queue(&db, &account, TimeDelta::zero()).await;
+    eventually("the first is done", async || queued(&database).await == 0).await;
+    queue(&db, &account, TimeDelta::zero()).await;
+    queue(&db, &other, TimeDelta::zero()).await;
+    eventually("another account is not paused", async || queued(&database).await == 1).await;
+    clock.advance(TimeDelta::hours(1));
+    eventually("what came in the pause is done after it", async || queued(&database).await == 0).await;
+    clock.advance(TimeDelta::hours(1));
+    let third = testing::account();
+    queue(&db, &third, TimeDelta::zero()).await;
+    eventually("a new one is done", async || queued(&database).await == 0).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 4, "nobody ran without work");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 
-use crate::error::is_node_away;
+use crate::node;
 
 /// How long a connection that was proven clean is handed on without another proof.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(of_server) => {
             let ends = of_server.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"));
-            ends && !is_node_away(error)
+            ends && !node::is_away(error)
         }
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
             true

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::due::Due;
 use super::wake::{Inbox, Which};
@@ -17,6 +18,8 @@ const _: () = assert!(PARTITIONS <= 64, "a bit for each partition");
 /// When one worker is next due for an account.
 pub(super) struct Found {
     pub account: Arc<Account>,
+    /// When the database was asked.
+    pub asked: Instant,
     pub at: Option<DateTime<Utc>>,
 }
 

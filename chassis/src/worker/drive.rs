@@ -19,7 +19,7 @@ use super::lease::Leases;
 use super::schedule::Schedule;
 use super::seat::{Seat, Seats};
 use super::wake::{ALL, Inbox};
-use super::{Job, Next, Stop, Timing, Worker, in_time, told_to_stop};
+use super::{Job, Next, Stop, Timing, Worker, every, in_time, told_to_stop};
 use crate::account::{Account, AccountId};
 use crate::db::Db;
 use crate::error::Error;
@@ -66,6 +66,8 @@ pub(super) struct Driver {
     /// Accounts in the queue or at work.
     taken: HashMap<AccountId, Arc<Account>>,
     jobs: JoinSet<(AccountId, Outcome)>,
+    /// When the last jobs ended, of accounts that were not asked about since.
+    ended: HashMap<AccountId, Instant>,
     count_at: Instant,
 }
 
@@ -86,13 +88,13 @@ impl Driver {
             queue: VecDeque::new(),
             taken: HashMap::new(),
             jobs: JoinSet::new(),
+            ended: HashMap::new(),
             count_at: Instant::now(),
         }
     }
 
     pub async fn drive(mut self, mut stop: Stop) {
-        let mut beat = tokio::time::interval(self.poll);
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut beat = every(self.poll);
         loop {
             // Kept from one turn of the loop to the next, as its place in the line is lost with it. Without anybody to sit
             // on it, a seat is not held.
@@ -118,11 +120,16 @@ impl Driver {
     }
 
     /// Takes down when an account is due.
-    fn note(&mut self, Found { account, at }: Found) {
+    fn note(&mut self, Found { account, asked, at }: Found) {
         // One that is in the queue or at work is asked about again when its job has ended.
         if self.taken.contains_key(&account.id) || !self.leases.covers(account.id) {
             return;
         }
+        // What was seen before its last job ended may be what that job has done.
+        if self.ended.get(&account.id).is_some_and(|ended| asked < *ended) {
+            return;
+        }
+        self.ended.remove(&account.id);
         let horizon = self.db.clock.now() + self.horizon;
         match at.filter(|at| *at <= horizon) {
             Some(at) => {
@@ -174,13 +181,13 @@ impl Driver {
         let Some(account) = self.taken.remove(&id) else { return };
         let (worker, now) = (&*self.worker.name, (self.db.clock.now(), Instant::now()));
         let label = match outcome {
-            Outcome::Ended(Next::After(wait)) => {
-                self.schedule.pause_until(account, now.0 + wait);
-                "ended"
-            }
-            Outcome::Ended(Next::WhenDue | Next::Now) => {
-                self.schedule.resume(id);
-                // Also for what was written for this account while its job ran.
+            Outcome::Ended(next) => {
+                match next {
+                    Next::After(wait) => self.schedule.pause_until(id, now.0 + wait),
+                    Next::WhenDue | Next::Now => self.schedule.resume(id),
+                }
+                self.ended.insert(id, now.1);
+                // Whether there is more to do, also of what was written for this account while its job ran.
                 let which = if self.place.board.is_prompt { ALL } else { 1 << self.place.number };
                 self.place.inbox.wake(id, which);
                 "ended"
@@ -241,6 +248,7 @@ impl Driver {
         }
         let leases = &self.leases;
         self.schedule.retain(|account| leases.covers(account));
+        self.ended.retain(|account, _| leases.covers(*account));
     }
 
     /// Tells operators how much is due. One replica counts, the others say 0; what is in no hurry is not counted.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::account::{Account, AccountId};
@@ -156,6 +157,8 @@ pub(super) struct Question {
 /// The account with its settings, and for each worker that was asked for when it is due, if ever.
 pub(super) struct Answer {
     pub account: Arc<Account>,
+    /// Before it was read.
+    pub asked: Instant,
     pub due: Vec<(usize, Option<DateTime<Utc>>)>,
 }
 
@@ -185,6 +188,7 @@ impl Question {
 
     pub async fn ask(&self, connection: &mut PgConnection, account: AccountId) -> Result<Answer, Error> {
         type Row = (i32, Option<DateTime<Utc>>, String, String, String);
+        let asked = Instant::now();
         let query = sqlx::query_as::<_, Row>(AssertSqlSafe(self.sql.as_str())).bind(account);
         let query = self.arguments.iter().fold(query, sqlx::query::QueryAs::bind);
         let (mut settings, mut found) = (Account::unknown(account), Vec::new());
@@ -196,7 +200,7 @@ impl Question {
         }
         let at = |number: usize| found.iter().find(|(found, _)| *found == number).and_then(|(_, at)| *at);
         let due = self.workers.iter().map(|number| (*number, at(*number))).collect();
-        Ok(Answer { account: Arc::new(settings), due })
+        Ok(Answer { account: Arc::new(settings), asked, due })
     }
 }
 

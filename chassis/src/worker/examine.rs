@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::board::{Boards, Found};
 use super::due::{Answer, Question};
 use super::wake::Which;
-use super::{Stop, backoff, in_time, told_to_stop};
+use super::{Stop, backoff, every, in_time, told_to_stop};
 use crate::account::AccountId;
 use crate::db::Db;
 use crate::error::Error;
@@ -90,8 +90,7 @@ impl Examiner {
 
     pub async fn run(mut self, mut stop: Stop) {
         let boards = Arc::clone(&self.boards);
-        let mut beat = tokio::time::interval(self.poll);
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut beat = every(self.poll);
         loop {
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
@@ -132,10 +131,10 @@ impl Examiner {
     }
 
     fn tell(&self, answers: Vec<Answer>) {
-        for Answer { account, due } in answers {
+        for Answer { account, asked, due } in answers {
             for (number, at) in due {
                 if let Some(board) = self.boards.all.get(number).filter(|board| board.holds(account.id)) {
-                    board.tell(Found { account: Arc::clone(&account), at });
+                    board.tell(Found { account: Arc::clone(&account), asked, at });
                 }
             }
         }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::board::Boards;
 use super::wake::ALL;
-use super::{Stop, in_time, told_to_stop};
+use super::{Stop, every, in_time, told_to_stop};
 use crate::account::AccountId;
 use crate::clock::Clock;
 use crate::db::Db;
@@ -24,6 +24,8 @@ use crate::service::chain;
 const POST_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a post is kept. A process that does not read for so long has lost its leases, and sweeps when it gets new ones.
 const KEPT: TimeDelta = TimeDelta::minutes(1);
+/// How long a process is remembered of which nothing was read. Of one that posts again after that all accounts are looked at.
+const REMEMBERED: Duration = Duration::from_hours(1);
 /// More accounts than this are not listed: whoever reads that sweeps.
 const MAX_LISTED: usize = 1000;
 
@@ -35,8 +37,8 @@ pub(super) struct Exchange {
     /// The number of the last post.
     posted: i64,
     post_at: Instant,
-    /// The last post read of each of the others.
-    read: HashMap<Uuid, i64>,
+    /// The last post read of each of the others, and when.
+    read: HashMap<Uuid, (i64, Instant)>,
 }
 
 impl Exchange {
@@ -47,8 +49,7 @@ impl Exchange {
 
     pub async fn run(mut self, mut stop: Stop) {
         let boards = Arc::clone(&self.boards);
-        let mut beat = tokio::time::interval(self.poll);
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut beat = every(self.poll);
         loop {
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
@@ -92,8 +93,9 @@ impl Exchange {
     }
 
     async fn receive(&mut self) -> Result<(), Error> {
+        self.read.retain(|_, (_, at)| at.elapsed() < REMEMBERED);
         let (known, numbers): (Vec<Uuid>, Vec<i64>) =
-            self.read.iter().map(|(id, number)| (*id, *number)).unzip();
+            self.read.iter().map(|(id, (number, _))| (*id, *number)).unzip();
         let mut connection = self.db.read().await?;
         let posts: Vec<(Uuid, i64, Vec<Uuid>)> = sqlx::query_as(
             "select post.process, post.number, post.accounts from wake_up post
@@ -108,7 +110,7 @@ impl Exchange {
         .await?;
         connection.done();
         for (process, number, accounts) in posts {
-            let before = self.read.insert(process, number).unwrap_or_default();
+            let before = self.read.insert(process, (number, Instant::now())).map_or(0, |(number, _)| number);
             if number > before + 1 || accounts.is_empty() {
                 self.boards.ask_for_sweeps();
             }

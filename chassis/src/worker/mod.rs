@@ -40,6 +40,7 @@ pub(crate) use wake::Wake;
 
 use board::{Board, Boards};
 use seat::Seat;
+use wake::MAX_WORKERS;
 
 /// How many accounts a worker works on at once, unless it says otherwise. Small: they share the pool with the requests.
 const CONCURRENCY: usize = 4;
@@ -181,6 +182,7 @@ pub struct Workers {
 impl Workers {
     /// Starts them as one replica.
     pub fn start(db: &Db, workers: Vec<Worker>, timing: Timing) -> Self {
+        assert!(workers.len() <= MAX_WORKERS, "more than {MAX_WORKERS} kinds of background work");
         let (stop, stopped) = watch::channel(None);
         let owner = db.clock.id();
         let mut tasks = JoinSet::new();
@@ -216,6 +218,13 @@ impl Workers {
 
 /// Says that the workers are to stop, and how long their jobs may take to end.
 type Stop = watch::Receiver<Option<Duration>>;
+
+/// The beat of a loop; one that was held up does not hurry after it.
+fn every(interval: Duration) -> tokio::time::Interval {
+    let mut beat = tokio::time::interval(interval);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    beat
+}
 
 /// Also when nobody is left to tell.
 async fn told_to_stop(stop: &mut Stop) {

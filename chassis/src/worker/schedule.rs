@@ -77,9 +77,8 @@ impl Schedule {
     }
 
     /// Leaves the account alone until then, whatever is due.
-    pub fn pause_until(&mut self, account: Arc<Account>, until: DateTime<Utc>) {
-        self.pauses.insert(account.id, Pause::Asked { until });
-        self.put(account, until);
+    pub fn pause_until(&mut self, account: AccountId, until: DateTime<Utc>) {
+        self.pauses.insert(account, Pause::Asked { until });
     }
 
     /// Leaves the account alone for longer with every failure in a row, at most for `most`; then it is its turn again.
@@ -136,7 +135,7 @@ mod tests {
     #[test]
     fn a_pause_that_was_asked_for_holds_whatever_is_due() {
         let (mut schedule, now, real) = (Schedule::default(), DateTime::UNIX_EPOCH, Instant::now());
-        schedule.pause_until(account(1), now + TimeDelta::hours(1));
+        schedule.pause_until(account(1).id, now + TimeDelta::hours(1));
         schedule.put(account(1), now);
         assert!(schedule.take_ready((now + TimeDelta::minutes(59), real)).is_empty());
         assert_eq!(ids(&schedule.take_ready((now + TimeDelta::hours(1), real))), [1]);

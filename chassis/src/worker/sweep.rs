@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::board::Boards;
-use super::{Stop, due, in_time, told_to_stop};
+use super::{Stop, due, every, in_time, told_to_stop};
 use crate::account::AccountId;
 use crate::db::Db;
 use crate::error::Error;
@@ -47,8 +47,7 @@ impl Sweeper {
     }
 
     pub async fn run(mut self, mut stop: Stop) {
-        let mut beat = tokio::time::interval(self.poll);
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut beat = every(self.poll);
         loop {
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,

@@ -14,6 +14,7 @@ use crate::service::chain;
 /// Workers of a process, a bit for each.
 pub(super) type Which = u64;
 pub(super) const ALL: Which = Which::MAX;
+pub(super) const MAX_WORKERS: usize = Which::BITS as usize;
 
 /// What the running workers of a process have been told. Usually one [`Workers`](super::Workers) listens.
 #[derive(Default)]
