@@ -8,6 +8,9 @@
 PORT_BASE="${PORT_BASE:-7700}"
 DEFAULT_PORT_BASE=7700
 DATABASE=administration
+# A superuser's address of a server that runs elsewhere; empty: the copy has one of its own.
+SERVER_URL="${SERVER_URL:-}"
+if [ -n "$SERVER_URL" ]; then DATABASE="administration_$PORT_BASE"; fi
 
 case "$PORT_BASE" in
 '' | *[!0-9]*) die "PORT_BASE must be a number, not $PORT_BASE" ;;
@@ -113,4 +116,27 @@ use_database_url() {
         PLAIN_URL="${1%%://*}://${user%%:*}@${rest#*@}"
         ;;
     esac
+}
+
+# server_url [DATABASE]: a superuser's address of a database of the copy.
+server_url() {
+    local rest="${SERVER_URL#*://}" options=''
+    if [ -z "$SERVER_URL" ]; then
+        "$ROOT/deploy/postgres" url "$STATE/postgres" "$1"
+        return
+    fi
+    case "$rest" in *\?*) options="?${rest#*\?}" rest="${rest%%\?*}" ;; esac
+    printf '%s://%s/%s%s\n' "${SERVER_URL%%://*}" "${rest%%/*}" "$1" "$options"
+}
+
+# psql_as_superuser -d DATABASE [ARGUMENT…]
+psql_as_superuser() {
+    if [ -z "$SERVER_URL" ]; then
+        "$ROOT/deploy/postgres" psql "$STATE/postgres" "$@"
+        return
+    fi
+    (
+        use_database_url "$(server_url "$2")"
+        "$("$ROOT/deploy/postgres" bin)/psql" "$PLAIN_URL" -X -q -v ON_ERROR_STOP=1 "${@:3}"
+    )
 }
