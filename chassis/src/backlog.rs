@@ -1,5 +1,6 @@
 //! What waits, measured for operators: how old the oldest undelivered event and mail are, and how many were given up.
-//! Looks at the rows of all accounts, as dead letters do; every replica measures the same.
+//! Looks at the rows of all accounts, which a distributed database has to ask all its nodes for: one replica does, the
+//! others say 0.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,21 +9,32 @@ use crate::db::Db;
 use crate::error::Error;
 use crate::service::chain;
 
-const EVERY: Duration = Duration::from_secs(15);
+const EVERY: Duration = Duration::from_secs(30);
 
-/// Measures until the process ends.
-pub(crate) async fn watch(db: Db) {
+/// What waits, of all accounts.
+#[derive(Default)]
+struct Backlog {
+    /// For each listener the age of the oldest event, and how many were given up.
+    events: HashMap<String, (f64, i64)>,
+    /// The same of mails.
+    mails: (f64, i64),
+}
+
+/// Measures until the process ends, as long as `is_first` says that no other replica does.
+pub(crate) async fn watch(db: Db, is_first: impl Fn() -> bool) {
     let mut beat = tokio::time::interval(EVERY);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         beat.tick().await;
-        if let Err(error) = measure(&db).await {
-            tracing::warn!(error = chain(&error), "what waits could not be measured");
+        let measured = if is_first() { measure(&db).await } else { Ok(Backlog::default()) };
+        match measured {
+            Ok(backlog) => show(&db, backlog),
+            Err(error) => tracing::warn!(error = chain(&error), "what waits could not be measured"),
         }
     }
 }
 
-async fn measure(db: &Db) -> Result<(), Error> {
+async fn measure(db: &Db) -> Result<Backlog, Error> {
     let now = db.clock.now();
     let mut connection = db.read().await?;
     let events: Vec<(String, Option<f64>, i64)> = sqlx::query_as(
@@ -41,9 +53,12 @@ async fn measure(db: &Db) -> Result<(), Error> {
     .fetch_one(&mut *connection)
     .await?;
     connection.done();
+    let events = events.into_iter().map(|(name, age, dead)| (name, (age.unwrap_or_default(), dead))).collect();
+    Ok(Backlog { events, mails: (mail_age.unwrap_or_default(), dead_mails) })
+}
+
+fn show(db: &Db, Backlog { mut events, mails: (mail_age, dead_mails) }: Backlog) {
     // Also those for whom nothing waits: a gauge keeps what it was last told.
-    let mut events: HashMap<String, (f64, i64)> =
-        events.into_iter().map(|(name, age, dead)| (name, (age.unwrap_or_default(), dead))).collect();
     for listener in db.listeners.iter() {
         events.entry(listener.name.clone()).or_default();
     }
@@ -51,9 +66,8 @@ async fn measure(db: &Db) -> Result<(), Error> {
         metrics::gauge!("outbox_age_seconds", "listener" => listener.clone()).set(age);
         metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(dead));
     }
-    metrics::gauge!("mail_age_seconds").set(mail_age.unwrap_or_default());
+    metrics::gauge!("mail_age_seconds").set(mail_age);
     metrics::gauge!("mail_dead_letters").set(as_f64(dead_mails));
-    Ok(())
 }
 
 fn as_f64(count: i64) -> f64 {

@@ -78,6 +78,11 @@ impl Error {
         matches!(self.sql_state().as_deref(), Some("55P03"))
     }
 
+    /// Whether a statement took longer than it may.
+    pub(crate) fn is_statement_timeout(&self) -> bool {
+        matches!(self.sql_state().as_deref(), Some("57014"))
+    }
+
     /// Whether the database could not be reached or had no room: nobody's fault, and over in a moment.
     pub fn is_database_away(&self) -> bool {
         match self {
@@ -102,7 +107,7 @@ impl Error {
 
 /// The name of the database constraint that refused a statement, for mapping it to a domain error.
 pub fn violated_constraint(error: &sqlx::Error) -> Option<&str> {
-    error.as_database_error()?.constraint()
+    error.as_database_error()?.constraint().map(node::without_shard)
 }
 
 impl From<Faults> for Error {

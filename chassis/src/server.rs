@@ -82,8 +82,8 @@ pub async fn serve(
     let db = runtime.db.clone();
     let port = operators_port(settings);
     tokio::spawn(serve_operators(operators, port, stop.clone(), move || ready(db.clone())));
-    tokio::spawn(backlog::watch(runtime.db.clone()));
     let working = Workers::start(&runtime.db, workers(service, &runtime), settings.timing());
+    tokio::spawn(backlog::watch(runtime.db.clone(), working.is_first()));
     let routes = routes(service, &runtime);
     // Both end in the second stage of a stop, at the same time.
     let resting = async {

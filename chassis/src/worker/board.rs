@@ -60,6 +60,11 @@ impl Board {
         self.held.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether the worker holds the first partition, as that of one replica does.
+    pub fn is_first(&self) -> bool {
+        self.held.load(Ordering::Relaxed) & 1 != 0
+    }
+
     /// Asks for a look at all accounts: what there is in partitions that are new to this worker was told to others.
     pub fn ask_for_sweep(&self) {
         self.needs_sweep.store(true, Ordering::Relaxed);

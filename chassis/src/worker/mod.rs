@@ -176,6 +176,7 @@ impl Worker {
 /// the process had been killed.
 pub struct Workers {
     tasks: JoinSet<()>,
+    boards: Arc<Boards>,
     stop: watch::Sender<Option<Duration>>,
 }
 
@@ -201,8 +202,14 @@ impl Workers {
         let poll = timing.poll;
         tasks.spawn(exchange::Exchange::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
         tasks.spawn(examine::Examiner::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
-        tasks.spawn(sweep::Sweeper::new(db.clone(), boards, poll).run(stopped));
-        Self { tasks, stop }
+        tasks.spawn(sweep::Sweeper::new(db.clone(), Arc::clone(&boards), poll).run(stopped));
+        Self { tasks, boards, stop }
+    }
+
+    /// Whether this process is the one that does what one replica does for all; to be asked whenever it matters.
+    pub(crate) fn is_first(&self) -> impl Fn() -> bool + use<> {
+        let boards = Arc::clone(&self.boards);
+        move || boards.all.first().is_some_and(|board| board.is_first())
     }
 
     /// Begins no more jobs, lets the running ones end within `grace`, and gives the leases back.

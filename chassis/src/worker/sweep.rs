@@ -72,7 +72,9 @@ impl Sweeper {
         self.swept[number] = Swept { next_at: Instant::now() + board.sweep_interval, until: now + interval };
         let Err(error) = self.sweep(number, now + interval * 2).await else { return };
         tracing::warn!(worker = &*board.name, error = chain(&error), "work could not be looked up");
-        if !error.is_node_away() {
+        // A node that says nothing, of several, is as good as away.
+        let is_silent = due::is_distributed() && error.is_statement_timeout();
+        if !error.is_node_away() && !is_silent {
             self.swept[number].next_at = Instant::now() + RETRY_INTERVAL;
         } else if let Err(error) = self.suspect_all(number).await {
             tracing::warn!(worker = &*board.name, error = chain(&error), "accounts could not be listed");

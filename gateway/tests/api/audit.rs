@@ -57,7 +57,7 @@ async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
     let request_id = answer.header("x-request-id").unwrap();
     let mut connection = mesh.database.connect().await;
     for schema in ["relations", "automation", "billing", "crm", "work", "support"] {
-        let sql = format!("select exists (select from {schema}.audit where request_id = $1 and method = $2)");
+        let sql = format!("select count(*) > 0 from {schema}.audit where request_id = $1 and method = $2");
         let found: bool = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
             .bind(request_id)
             .bind(method)
