@@ -110,6 +110,9 @@ stop_process() {
     fi
 }
 
+# server_user: who runs PostgreSQL and PgBouncer when we are root, which both refuse to be.
+server_user() { if id postgres >/dev/null 2>&1; then echo postgres; else echo nobody; fi; }
+
 # with_lock FILE COMMAND…: one at a time, across processes. The lock ends with its holder.
 with_lock() {
     local file="$1" status=0

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use clap::{Arg, Args, Command, ValueEnum};
 
 use crate::connections::ConnectionSettings;
+use crate::db::Address;
 use crate::outbox::Listener;
 use crate::worker::Timing;
 
@@ -58,6 +59,11 @@ pub struct Settings {
     /// Most database connections of this process for its work; one more asks whether the database answers
     #[arg(long, env = "DATABASE_POOL", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100), global = true)]
     pub database_pool: u32,
+
+    /// A pooler in transaction mode is between here and Postgres, as PgBouncer; search path and limits are then settings
+    /// of the role
+    #[arg(long, env = "DATABASE_POOLER", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true, global = true)]
+    pub database_pooler: bool,
 
     /// Secret that signs context tokens, the same for the whole mesh; several, comma-separated, to rotate: the first signs, all verify
     #[arg(long, env = "CONTEXT_SECRET", default_value = "", hide_env_values = true, global = true)]
@@ -261,6 +267,10 @@ impl std::str::FromStr for PeerAddress {
 }
 
 impl Settings {
+    pub fn database(&self) -> Address<'_> {
+        Address { url: &self.database_url, pooler: self.database_pooler }
+    }
+
     pub fn deadline(&self) -> Duration {
         Duration::from_millis(self.deadline_ms)
     }

@@ -1,6 +1,7 @@
 //! The database of one service: a small pool with limits on every connection, and the migrations of its schema.
 
 mod migrations;
+mod pooler;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -20,25 +21,43 @@ use crate::scope;
 use crate::worker::Wake;
 
 pub use migrations::migrate;
+pub(crate) use pooler::{Given, Lacking, explain};
 
 pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
 /// How long a request waits for a free connection before it is told to come back.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Limits on every connection: nothing waits or runs for ever, nor on for somebody who has hung up.
-const LIMITS: [(&str, &str); 4] = [
+/// Limits on every connection: nothing waits or runs for ever, nor on for somebody who has hung up. Behind a pooler the
+/// role has them (`deploy/k8s/roles.sql`).
+pub(crate) const LIMITS: [(&str, &str); 4] = [
     ("statement_timeout", "10s"),
     ("lock_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "15s"),
     ("client_connection_check_interval", "1s"),
 ];
 
+/// Where the database is, and what is in between.
+#[derive(Clone, Copy)]
+pub struct Address<'a> {
+    pub url: &'a str,
+    /// A pooler in transaction mode: it hands on nothing that a connection asks for at its start.
+    pub pooler: bool,
+}
+
+impl<'a> From<&'a str> for Address<'a> {
+    fn from(url: &'a str) -> Self {
+        Self { url, pooler: false }
+    }
+}
+
 /// The pool of a service, the clock its rows are stamped with, and who listens to its events.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) pool: Pool,
     probe: Probe,
+    schema: &'static str,
+    pub(crate) pooler: bool,
     pub(crate) clock: Clock,
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) wake: Arc<Wake>,
@@ -46,20 +65,39 @@ pub struct Db {
 
 impl Db {
     /// Opens a pool whose connections work in `schema`. Connections are made when they are first needed.
-    pub fn open(
-        url: &str,
-        schema: &str,
+    pub fn open<'a>(
+        address: impl Into<Address<'a>>,
+        schema: &'static str,
         size: u32,
         clock: Clock,
         listeners: Vec<Listener>,
     ) -> Result<Self, String> {
-        let options = connect_options(url, schema).map_err(
+        let Address { url, pooler } = address.into();
+        let plain = plain_options(url, schema).map_err(
             |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
         )?;
+        // A pooler refuses this one too, which only concerns numbers as text.
+        let options = if pooler { plain.extra_float_digits(None) } else { in_schema(plain, schema) };
         // A name of its own: it is one connection more than the pool has.
         let probe = Probe::new(options.clone().application_name(&format!("{schema} readiness")));
-        let pool = Pool::new(options.options(LIMITS), size, ACQUIRE_TIMEOUT);
-        Ok(Self { pool, probe, clock, listeners: listeners.into(), wake: Arc::default() })
+        let options = if pooler { options } else { options.options(LIMITS) };
+        let patience = pooler.then_some(ACQUIRE_TIMEOUT);
+        let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, patience);
+        let (listeners, wake) = (listeners.into(), Arc::default());
+        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake })
+    }
+
+    /// Whether sessions come out as they are needed; the error says what to do. A database that is away may come yet.
+    pub async fn check(&self) -> Result<(), String> {
+        let mut connection = match self.read().await {
+            Ok(connection) => connection,
+            Err(Error::Database(sqlx::Error::Configuration(reason))) => return Err(reason.to_string()),
+            Err(_) => return Ok(()),
+        };
+        let Ok(given) = Given::read(&mut connection).await else { return Ok(()) };
+        connection.done();
+        let lacking = given.lacking(self.schema, self.pooler);
+        lacking.map_or(Ok(()), |Lacking { saw, advice }| Err(format!("{saw}. {advice}")))
     }
 
     /// A connection for reading. Writing goes through [`Db::write`](crate::write).
@@ -90,17 +128,30 @@ impl Db {
     }
 }
 
-fn connect_options(url: &str, schema: &str) -> Result<PgConnectOptions, Error> {
-    // `public` holds the extensions' operators.
+fn plain_options(url: &str, schema: &str) -> Result<PgConnectOptions, Error> {
     Ok(PgConnectOptions::from_str(url)?
         .application_name(schema)
-        .options([("search_path", format!("{schema},public"))])
         .statement_cache_capacity(256)
         // What a statement was slow with may be personal data; the statement's own time limit bounds it.
         .disable_statement_logging())
 }
 
-/// A connection for a command: without a pool, and without limits on how long it takes.
+fn in_schema(options: PgConnectOptions, schema: &str) -> PgConnectOptions {
+    // `public` holds the extensions' operators.
+    options.options([("search_path", format!("{schema},public"))])
+}
+
+/// A connection for a command: without a pool, and without limits on how long it takes, whatever the role has. It is a
+/// session of its own, so a pooler must not be in between.
 pub(crate) async fn connect(url: &str, schema: &str) -> Result<sqlx::PgConnection, Error> {
-    Ok(sqlx::PgConnection::connect_with(&connect_options(url, schema)?).await?)
+    let options = in_schema(plain_options(url, schema)?, schema).options(LIMITS.map(|(name, _)| (name, "0")));
+    let mut connection = sqlx::PgConnection::connect_with(&options).await.map_err(explain)?;
+    if !Given::read(&mut connection).await?.is_as_asked(schema) {
+        return Err(Error::Internal(
+            "something between here and PostgreSQL drops what a connection asks for: this command needs a session of \
+             its own, so let DATABASE_URL name the database itself and not a pooler"
+                .to_owned(),
+        ));
+    }
+    Ok(connection)
 }

@@ -142,12 +142,12 @@ fn is_away(error: &sqlx::Error) -> bool {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
             true
         }
-        // A server that is starting, stopping or full.
+        // A server that is starting, stopping or full; a pooler that has lost one, or waited in vain for one.
         _ => {
             node::is_away(error)
                 || matches!(
                     error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
-                    Some("57P01" | "57P02" | "57P03" | "53300" | "08006" | "25P03")
+                    Some("57P01" | "57P02" | "57P03" | "53300" | "08006" | "08P01" | "25P03")
                 )
         }
     }

@@ -14,6 +14,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::db::explain;
+
 /// How long whoever asks waits for an answer. Kubernetes' probe waits longer than this.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// A server that has answered within this time is not gone, if it says nothing just now.
@@ -122,7 +124,7 @@ async fn look(options: &PgConnectOptions, kept: &mut Option<PgConnection>) -> Re
         *kept = Some(connection);
         return Ok(());
     }
-    let refused = |error: sqlx::Error| Unreachable::Refused(error.to_string());
+    let refused = |error: sqlx::Error| Unreachable::Refused(explain(error).to_string());
     let connecting = timeout(CONNECTING, PgConnection::connect_with(options)).await;
     let mut connection = connecting.map_err(|_| Unreachable::Silent)?.map_err(refused)?;
     // It let us in, that is enough: a pooler in front does so while all of its own connections are at work.

@@ -210,7 +210,7 @@ impl Runtime {
         clock: Clock,
     ) -> Result<Self, String> {
         let db = Db::open(
-            &settings.database_url,
+            settings.database(),
             name,
             settings.database_pool,
             clock.clone(),
@@ -398,6 +398,7 @@ async fn serve(
     connections::raise_file_limit();
     let runtime = Runtime::new(service.name, settings, own, options, Clock::system())?;
     (service.check)(&runtime)?;
+    runtime.db.check().await?;
     server::serve(service, runtime, settings, server::stop_signal()?).await
 }
 

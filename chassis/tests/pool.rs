@@ -118,7 +118,7 @@ async fn moody(database: &TestDatabase) -> String {
 async fn whoever_waits_is_connected_when_the_server_takes_connections_again() {
     let (database, clock) = (database().await, testing::clock());
     let url = moody(&database).await;
-    let db = Db::open(&url, "bare", 4, clock.clone(), Vec::new()).unwrap();
+    let db = Db::open(url.as_str(), "bare", 4, clock.clone(), Vec::new()).unwrap();
     backend(&db).await.unwrap();
 }
 

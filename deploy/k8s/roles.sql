@@ -3,10 +3,12 @@
 --   psql -d administration -v ON_ERROR_STOP=1 -f deploy/k8s/roles.sql
 --
 -- To be run in the database of the mesh by a superuser, or by the administrator of a managed PostgreSQL, before the
--- first migration, and again when a program is added; repeating it changes nothing. Passwords are not set here.
+-- first migration, and again when a program is added and after an upgrade; repeating it changes nothing. Passwords are
+-- not set here.
 --
 --   svc_X        logs in to serve: reads and writes the rows of schema X; of the audit log it can change and remove
---                none. No tables of its own, no other schema.
+--                none. No tables of its own, no other schema. It has the search path and the time limits that a
+--                program asks for when it connects: a pooler in transaction mode does not hand that on.
 --   svc_X_owner  logs in to migrate: owns schema X and everything in it. Nothing else.
 
 create extension if not exists pg_trgm schema public;
@@ -17,6 +19,7 @@ declare
     area text;
     serving text;
     owning text;
+    login text;
 begin
     -- Nobody has anything by being somebody.
     execute format('revoke all on database %I from public', current_database());
@@ -50,6 +53,15 @@ begin
         if to_regclass(format('%I.audit', area)) is not null then
             execute format('revoke update, delete on %I.audit from %I', area, serving);
         end if;
+
+        -- Those of the second login too, which rotate-database-role makes.
+        for login in select rolname from pg_roles where rolname in (serving, serving || '_b') loop
+            execute format('alter role %I set search_path = %I, public', login, area);
+            execute format('alter role %I set statement_timeout = %L', login, '10s');
+            execute format('alter role %I set lock_timeout = %L', login, '5s');
+            execute format('alter role %I set idle_in_transaction_session_timeout = %L', login, '15s');
+            execute format('alter role %I set client_connection_check_interval = %L', login, '1s');
+        end loop;
     end loop;
 end
 $$;

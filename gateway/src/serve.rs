@@ -44,7 +44,7 @@ pub struct Runtime {
 /// Must be called inside the async runtime.
 pub fn runtime(settings: &Settings, clock: Clock) -> Result<Runtime, String> {
     let mesh = &settings.mesh;
-    let db = Db::open(&mesh.database_url, NAME, mesh.database_pool, clock.clone(), Vec::new())?;
+    let db = Db::open(mesh.database(), NAME, mesh.database_pool, clock.clone(), Vec::new())?;
     let tls = Tls::open(&mesh.tls)?;
     let peers = Peers::new(&settings.peers, &tls)?;
     Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret).of(NAME), tls, peers })
@@ -84,6 +84,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let operations = contract::operations(proto::policy::pool()).map_err(|error| error.to_string())?;
     let stop = server::stop_signal()?;
     let app = Arc::new(app(&settings, Clock::system(), stop.clone())?);
+    app.runtime.db.check().await?;
     let operators = server::bind(mesh.metrics_listen).await?;
     let readiness = app.readiness.clone();
     tokio::spawn(server::serve_operators(operators, server::operators_port(mesh), stop.clone(), move || {

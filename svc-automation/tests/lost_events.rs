@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use chassis::testing::{self, Process, TestCaller, TestDatabase, eventually, quiet_port};
+use chassis::testing::{self, Process, TestCaller, TestDatabase, eventually, quiet_port, service_database};
 use chassis::{Clock, Service};
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{ClientInput, CreateClientRequest, UpdateClientRequest};
@@ -119,7 +119,8 @@ async fn start(database: &TestDatabase) -> (Vec<Process>, SocketAddr) {
     listens(heard_at).await;
     let this: &'static str = std::env::current_exe().unwrap().to_str().unwrap().to_owned().leak();
     let (address, listener) = (quiet_port(), format!("automation=http://{heard_at}"));
-    let flags: Vec<&str> = flags.into_iter().chain(["--listeners", &listener]).collect();
+    let way = service_database(database.url(), Relations::NAME).flags();
+    let flags = [&way[0], &way[1], "--lease-ms", "1000", "--listeners", &listener];
     let relations = Process::start(this, address, &flags);
     listens(address).await;
     (vec![automation, relations], address)

@@ -10,7 +10,7 @@ use sqlx::migrate::Migrator;
 
 use super::clock::{Span, against};
 use super::{PATIENCE, bad, doubtful, good};
-use crate::db::{CHASSIS, Db};
+use crate::db::{CHASSIS, Db, Given};
 use crate::service::chain;
 
 /// The oldest PostgreSQL that is tested.
@@ -49,6 +49,7 @@ async fn look(
 ) -> Result<Vec<Finding>, sqlx::Error> {
     let facts = facts(connection).await?;
     let mut findings = vec![version(&facts), settings(&facts)];
+    findings.push(session(&Given::read(connection).await?, schema, db.pooler));
     findings.push(extensions(connection).await?);
     findings.push(role(connection, schema).await?);
     findings.push(migrations(connection, program, own).await);
@@ -63,7 +64,6 @@ struct Facts {
     encoding: String,
     read_only: bool,
     durable: bool,
-    statement_timeout: String,
 }
 
 async fn facts(connection: &mut PgConnection) -> Result<Facts, sqlx::Error> {
@@ -72,8 +72,7 @@ async fn facts(connection: &mut PgConnection) -> Result<Facts, sqlx::Error> {
                 current_setting('server_version_num')::integer as number,
                 current_setting('server_encoding') as encoding,
                 pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean as read_only,
-                current_setting('fsync')::boolean and current_setting('synchronous_commit') <> 'off' as durable,
-                current_setting('statement_timeout') as statement_timeout",
+                current_setting('fsync')::boolean and current_setting('synchronous_commit') <> 'off' as durable",
     )
     .fetch_one(connection)
     .await
@@ -102,12 +101,22 @@ fn settings(facts: &Facts) -> Finding {
         let advice = "Set fsync and synchronous_commit to on: what was acknowledged can be lost in a crash.";
         return doubtful(NAME, "commits do not wait for the disk", advice);
     }
-    if facts.statement_timeout == "0" {
-        let advice = "Something between here and PostgreSQL drops the options of a connection; PgBouncer wants \
-                      track_extra_parameters or session pooling.";
-        return doubtful(NAME, "statements have no time limit", advice);
+    good(NAME, "UTF8, durable")
+}
+
+/// As they come out, whatever is in between.
+fn session(given: &Given, schema: &str, pooler: bool) -> Finding {
+    const NAME: &str = "sessions";
+    if let Some(lacking) = given.lacking(schema, pooler) {
+        return bad(NAME, lacking.saw, lacking.advice);
     }
-    good(NAME, format!("UTF8, durable, statements end after {}", facts.statement_timeout))
+    if pooler && !given.keeps_statements_apart() {
+        let advice = "If it is PgBouncer, it has to be 1.21 or later with max_prepared_statements = 256 or more. If there \
+                      is no pooler, set DATABASE_POOLER=false.";
+        return doubtful(NAME, "the pooler does not know prepared statements, or there is none", advice);
+    }
+    let through = if pooler { ", through a pooler" } else { "" };
+    good(NAME, format!("in {schema}, statements end after {}{through}", given.statement_timeout()))
 }
 
 async fn extensions(connection: &mut PgConnection) -> Result<Finding, sqlx::Error> {

@@ -7,23 +7,26 @@
 //! has gone, and they with it.
 //!
 //! Not sqlx's own pool: that one asks the server each time a connection comes back, and does not notice a `begin` that
-//! was given up before it was answered. [`places`] says who gets a connection, [`session`] what one is.
+//! was given up before it was answered. [`places`] says who gets a connection, [`session`] what one is, [`idle`] how long
+//! one is kept that nobody needs.
 
+mod idle;
 mod places;
 mod session;
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::PgConnection;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Semaphore;
 
+use idle::Idle;
 pub(crate) use places::Purpose;
 use places::{Place, Places};
-use session::{Found, Session, is_lost, may_pass};
+use session::{CHECK_TIMEOUT, Found, IDLE_TIMEOUT, Session, is_lost, may_pass};
 
 /// How many connections are made at once: a server that has just come back is not buried in log-ins.
 const MAX_CONNECTING: usize = 4;
@@ -38,10 +41,11 @@ struct Shared {
     places: Places,
     connecting: Semaphore,
     timeout: Duration,
+    /// How long a session may take to prove itself.
+    patience: Duration,
     /// How many connections are being looked at because they came back without being done.
     doubts: AtomicUsize,
-    /// Those that came back last are used first, so that in quiet times the others grow old.
-    idle: Mutex<Vec<Session>>,
+    idle: Idle,
 }
 
 /// Whether a transaction is committed.
@@ -54,12 +58,14 @@ pub(crate) enum CommitError {
 }
 
 impl Pool {
-    /// `timeout` is how long to wait for a connection.
-    pub fn new(options: PgConnectOptions, size: u32, timeout: Duration) -> Self {
+    /// `timeout` is how long to wait for a connection. `patience` is how long a session may take to answer, if there is
+    /// somebody in between who lets it wait for its turn.
+    pub fn new(options: PgConnectOptions, size: u32, timeout: Duration, patience: Option<Duration>) -> Self {
         let places = Places::new(size as usize);
         let connecting = Semaphore::new(MAX_CONNECTING);
-        let (doubts, idle) = (AtomicUsize::default(), Mutex::default());
-        Self(Arc::new(Shared { options, places, connecting, timeout, doubts, idle }))
+        let patience = patience.unwrap_or(CHECK_TIMEOUT);
+        let (doubts, idle) = (AtomicUsize::default(), Idle::new(IDLE_TIMEOUT));
+        Self(Arc::new(Shared { options, places, connecting, timeout, patience, doubts, idle }))
     }
 
     /// A connection for reading.
@@ -100,10 +106,10 @@ impl Pool {
 
     async fn session(&self, until: Instant) -> Result<Session, sqlx::Error> {
         loop {
-            let Some(mut session) = self.idle().pop() else { return self.connect(until).await };
+            let Some(mut session) = self.0.idle.take() else { return self.connect(until).await };
             // A connection in doubt may be the first of many that are lost.
             let trusted = session.is_trusted() && self.0.doubts.load(Ordering::Relaxed) == 0;
-            if trusted || session.check().await == Found::Clean {
+            if trusted || session.check(self.0.patience).await == Found::Clean {
                 return Ok(session);
             }
             // An idle session has no reason not to answer.
@@ -132,18 +138,12 @@ impl Pool {
 
     /// Drops every idle session: a connection of theirs was lost.
     fn distrust(&self) {
-        let distrusted = std::mem::take(&mut *self.idle());
-        drop(distrusted);
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Session>> {
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        drop(self.0.idle.take_all());
     }
 
     pub async fn close(&self) {
         self.0.places.close();
-        let idle = std::mem::take(&mut *self.idle());
-        futures::future::join_all(idle.into_iter().map(Session::close)).await;
+        close_all(self.0.idle.take_all()).await;
     }
 }
 
@@ -168,19 +168,10 @@ impl Lent {
     /// For the next, who may have it at once.
     fn give_back(self) {
         let Self { session, pool, place } = self;
-        let mut ended = Vec::new();
         if session.is_old() || pool.0.places.is_closed() {
-            ended.push(session);
+            beside(session.close());
         } else {
-            let mut idle = pool.idle();
-            idle.push(session);
-            // The first is the one that nobody has needed for longest.
-            if idle.first().is_some_and(Session::is_idle_for_long) {
-                ended.push(idle.remove(0));
-            }
-        }
-        if !ended.is_empty() {
-            beside(async { futures::future::join_all(ended.into_iter().map(Session::close)).await });
+            pool.0.idle.put(session);
         }
         drop(place);
     }
@@ -192,6 +183,10 @@ impl Lent {
             Found::Unclean => {}
         }
     }
+}
+
+async fn close_all(sessions: Vec<Session>) {
+    futures::future::join_all(sessions.into_iter().map(Session::close)).await;
 }
 
 /// Runs what no request waits for; not at all when the process ends.
@@ -219,7 +214,7 @@ impl Drop for Connection {
         if let Some(mut lent) = self.0.take() {
             let doubt = Doubt::new(&lent.pool);
             beside(async move {
-                let found = lent.session.check().await;
+                let found = lent.session.check(lent.pool.0.patience).await;
                 lent.settle(&found);
                 drop(doubt);
             });

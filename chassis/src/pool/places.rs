@@ -80,7 +80,8 @@ pub(super) enum Refused {
 
 impl Places {
     pub fn new(size: usize) -> Self {
-        let (half, most) = (size.div_ceil(2), (size * 3).div_ceil(4));
+        // Of a small pool too one is left, unless it is the only one.
+        let (half, most) = (size.div_ceil(2), (size * 3).div_ceil(4).min(size.saturating_sub(1)).max(1));
         let limits =
             Limits { all: size, writing: most, background: half, account: most, account_writing: half };
         Self(Arc::new(Shared { limits, state: Mutex::default() }))
@@ -283,6 +284,19 @@ mod tests {
     }
 
     #[test]
+    fn a_small_pool_leaves_one_place_to_others_and_to_reads() {
+        for size in 2..=4 {
+            let places = Places::new(size);
+            let writes: Vec<Place> = (1..).map_while(|account| now(&places, of(account, true))).collect();
+            assert_eq!(writes.len(), size - 1);
+            assert!(now(&places, of(99, false)).is_some());
+            drop(writes);
+            let _one: Vec<Place> = std::iter::from_fn(|| now(&places, of(1, false))).collect();
+            assert!(now(&places, of(2, true)).is_some());
+        }
+    }
+
+    #[test]
     fn a_pool_of_any_size_serves_everyone() {
         for size in 1..=9 {
             let places = Places::new(size);
@@ -294,8 +308,9 @@ mod tests {
 
     #[test]
     fn whoever_holds_the_least_is_next_and_whoever_leaves_is_no_longer_waited_for() {
-        let places = Places::new(2);
+        let places = Places::new(3);
         let (first, second) = (now(&places, of(1, false)).unwrap(), now(&places, of(1, false)).unwrap());
+        let third = now(&places, of(4, false)).unwrap();
         let mut same = pin!(places.take(of(1, false)));
         let mut gone = Box::pin(places.take(of(2, false)));
         let mut other = pin!(places.take(of(3, false)));
@@ -307,7 +322,7 @@ mod tests {
         drop(first);
         assert!(same.as_mut().now_or_never().is_none());
         let other = other.now_or_never().unwrap().unwrap();
-        drop((second, other));
+        drop((second, third, other));
         assert!(same.now_or_never().is_some());
         assert_eq!(places.lock().held, 0);
     }

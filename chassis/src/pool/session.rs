@@ -5,18 +5,20 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 
+use crate::db::explain;
 use crate::node;
 
 /// How long a connection that was proven clean is handed on without another proof.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
 /// How long a proof may take. A server that answers at all answers this at once.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long one attempt to connect may take, a server that accepts and then says nothing included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Sessions collect memory in the server; also they spread over servers that have come since.
 const MAX_AGE: Duration = Duration::from_mins(30);
-pub(super) const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
+/// Others can use what nobody here has needed for so long: a server has connections for all processes together.
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(super) struct Session {
     pub connection: PgConnection,
@@ -40,7 +42,7 @@ impl Session {
     pub async fn connect(options: &PgConnectOptions, until: Instant) -> Result<Self, sqlx::Error> {
         let left = until.saturating_duration_since(Instant::now());
         let connecting = tokio::time::timeout(CONNECT_TIMEOUT.min(left), PgConnection::connect_with(options));
-        let connection = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+        let connection = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(explain)?;
         Ok(Self { connection, made: Instant::now(), proven: Instant::now() })
     }
 
@@ -53,8 +55,9 @@ impl Session {
         self.proven.elapsed() < TRUSTED_FOR
     }
 
-    pub fn is_idle_for_long(&self) -> bool {
-        self.proven.elapsed() >= IDLE_TIMEOUT
+    /// When it was last of use.
+    pub fn used(&self) -> Instant {
+        self.proven
     }
 
     pub fn is_old(&self) -> bool {
@@ -63,9 +66,10 @@ impl Session {
 
     /// Reads what is left of the last statement's answer, and asks whether the session is outside a transaction. As a
     /// statement of the simple protocol is the beginning of its own transaction, its time is that of the transaction.
-    pub async fn check(&mut self) -> Found {
+    /// Behind a pooler too: there a transaction that is open has its own session, and else any session answers.
+    pub async fn check(&mut self, patience: Duration) -> Found {
         let asking = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut self.connection);
-        let outside = match tokio::time::timeout(CHECK_TIMEOUT, asking).await {
+        let outside = match tokio::time::timeout(patience, asking).await {
             Ok(Ok(row)) => sqlx::Row::try_get::<bool, _>(&row, 0).unwrap_or(false),
             Ok(Err(error)) if is_lost(&error) => return Found::Lost,
             Ok(Err(_)) | Err(_) => false,

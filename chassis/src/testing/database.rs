@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use uuid::Uuid;
 
-use super::citus;
+use super::{citus, pooler};
 use crate::db::{CHASSIS, migrate};
 
 /// Where the server for tests is. `deploy/test` starts one and sets this; without it one is started.
@@ -37,7 +37,7 @@ impl TestDatabase {
         Self { url: url_of(&name), name, workers }
     }
 
-    /// For `DATABASE_URL` of a service.
+    /// For looking at it, and for [`service_database`](super::service_database).
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -77,6 +77,7 @@ async fn ensure_template(
     let mut server = connect_to_server().await;
     // One process makes the template, the others wait for it.
     execute(&mut server, "select pg_advisory_lock(7237001)".to_owned()).await;
+    pooler::ensure_roles(&mut server, schemas.iter().map(|(schema, _)| *schema)).await;
     let ready: bool =
         sqlx::query_scalar("select exists (select from pg_database where datname = $1 and datistemplate)")
             .bind(&name)

@@ -3,6 +3,7 @@
 
 mod citus;
 mod database;
+mod pooler;
 mod process;
 mod running;
 mod scanning;
@@ -12,6 +13,7 @@ mod tools;
 mod waiting;
 
 pub use database::TestDatabase;
+pub use pooler::{ServiceDatabase, TestPooler, service_database};
 pub use process::{Process, quiet_port};
 pub use running::{
     Started, TestCaller, environment, secret, service_settings, start, start_with, start_working, timing,

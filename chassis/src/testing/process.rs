@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
-use super::{environment, secret};
+use super::{environment, secret, service_database};
 
 /// A running service; dropped, it is killed.
 pub struct Process {
@@ -18,7 +18,7 @@ pub struct Process {
 impl Process {
     /// Starts the program `binary`, which tests know as `env!("CARGO_BIN_EXE_…")`.
     pub fn start(binary: &'static str, listen: SocketAddr, flags: &[&str]) -> Self {
-        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let flags = on_its_way(binary, flags);
         Self { child: spawn(binary, listen, &flags), binary, listen, flags }
     }
 
@@ -48,6 +48,18 @@ impl Process {
         self.child.kill().expect("a process of our own");
         self.child.wait().expect("a process that ends");
     }
+}
+
+/// The flags with the service's own way to the database that is named there.
+fn on_its_way(binary: &str, flags: &[&str]) -> Vec<String> {
+    let name = binary.rsplit('/').next().and_then(|name| name.strip_prefix("svc-"));
+    let mut given: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    let at = given.iter().position(|flag| flag == "--database-url");
+    if let (Some(schema), Some(at)) = (name, at) {
+        let way = service_database(&given[at + 1], schema).flags();
+        given.splice(at..at + 2, way);
+    }
+    given
 }
 
 fn spawn(binary: &str, listen: SocketAddr, flags: &Vec<String>) -> Child {

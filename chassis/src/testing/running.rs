@@ -11,6 +11,7 @@ use tonic::Request;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 
+use super::service_database;
 use crate::account::Account;
 use crate::call::{IDEMPOTENCY_KEY, REQUEST_ID};
 use crate::clock::Clock;
@@ -81,8 +82,10 @@ pub async fn start_with<S: Service>(database_url: &str, clock: &Clock, flags: &[
 }
 
 async fn start_defined(service: Definition, database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
-    let base = ["test", "--database-url", database_url, "--context-secret", secret(), "--grace-ms", "0"];
-    let base = base.iter().chain(environment(flags)).chain(flags);
+    let database = service_database(database_url, service.name).flags();
+    let base = ["test", "--context-secret", secret(), "--grace-ms", "0"];
+    let base = base.iter().copied().chain(database.iter().map(String::as_str));
+    let base = base.chain(environment(flags).iter().chain(flags).copied());
     let options = (service.options)(Both::command()).get_matches_from(base);
     let both = Both::from_arg_matches(&options).expect("usable settings");
     let runtime = Runtime::new(service.name, &both.settings, &both.own, options, clock.clone())

@@ -58,6 +58,20 @@ def test_the_connections_of_the_poolers_fit_into_the_database(own):
     assert parameters["query_wait_timeout"] == patience.split(")")[0]
 
 
+def test_programs_know_of_the_pooler_and_jobs_go_around_it(own):
+    for program in PROGRAMS:
+        assert own.environment("Deployment", program)["DATABASE_POOLER"] == "true"
+        for kind, name in (("Job", migration(program)), ("CronJob", purge(program))):
+            assert "DATABASE_POOLER" not in own.environment(kind, name)
+
+
+def test_the_pooler_that_programs_are_tested_behind_is_like_this_one(own):
+    parameters = own.get("Pooler", "database-pooler")["spec"]["pgbouncer"]["parameters"]
+    script = (ROOT / "deploy/pgbouncer").read_text()
+    assert f"\nMAX_PREPARED={parameters['max_prepared_statements']}\n" in script
+    assert f"\nquery_wait_timeout = {parameters['query_wait_timeout']}\n" in script
+
+
 def test_roles_and_passwords_are_those_that_the_programs_have(own, tmp_path):
     secrets = made_secrets(tmp_path, "--cloudnative-pg", "administration", "database", **BUCKET)
     roles = {role["name"]: role for role in own.get("Cluster", "database")["spec"]["managed"]["roles"]}

@@ -3,6 +3,7 @@ TEST_DATABASE_URL is a superuser's address, PSQL the client."""
 
 import os
 import pathlib
+import re
 import subprocess
 import urllib.parse
 import uuid
@@ -74,8 +75,8 @@ def server(tmp_path_factory):
     finally:
         server.does(f"drop database {server.database} with (force)", database="postgres")
         for program in PROGRAMS:
-            for role in (serving(program), owning(program)):
-                server.run(f"drop role {server.prefix}{role}", database="postgres")
+            for role in (serving(program), owning(program), serving(program) + "_b"):
+                server.run(f"drop role if exists {server.prefix}{role}", database="postgres")
 
 
 def tables(server, program):
@@ -153,6 +154,29 @@ def test_strangers_may_not_even_connect(server):
             assert attributes == "f"
             assert server.does(
                 f"select has_database_privilege('{server.prefix}{role}', current_database(), 'connect')") == "t"
+
+
+def test_roles_have_by_themselves_what_programs_ask_for_when_they_connect(server):
+    """A pooler in transaction mode does not hand that on."""
+    limits = re.search(r"const LIMITS: .*?\[\n(.*?)\];", (ROOT / "chassis/src/db.rs").read_text(), re.DOTALL)[1]
+    wanted = dict(re.findall(r'\("(\w+)", "(\w+)"\)', limits))
+    assert "statement_timeout" in wanted
+    asked = " || ' ' || ".join(f"current_setting('{name}')" for name in (*wanted, "search_path"))
+    second = f"{server.prefix}{serving('svc-billing')}_b"
+    server.does(f"create role {second} login in role {server.prefix}{serving('svc-billing')}", files=[server.roles])
+    logins = [(area(program), f"{server.prefix}{serving(program)}") for program in PROGRAMS] + [("billing", second)]
+    for schema, login in logins:
+        server.does(f"alter role {login} password 'x'")
+        address = server.url._replace(
+            netloc=f"{login}:x@{server.url.hostname}:{server.url.port}", path=f"/{server.database}").geturl()
+        answer = subprocess.run(
+            [os.environ.get("PSQL", "psql"), "-XqAt", "-d", address, "-c", f"select {asked}"],
+            capture_output=True, text=True)
+        assert answer.stdout.strip() == " ".join([*wanted.values(), f"{schema}, public"]), answer.stderr
+    # Who migrates takes the time that it takes.
+    owners = [f"{server.prefix}{owning(program)}" for program in PROGRAMS]
+    assert server.does(f"select count(*) from pg_roles where rolname = any('{{{','.join(owners)}}}') and"
+                       " rolconfig is not null") == "0"
 
 
 def test_roles_are_those_that_secrets_are_made_for():

@@ -12,8 +12,7 @@ import urllib.parse
 import uuid
 
 import pytest
-from conftest import K8S, PROGRAMS, ROOT, area
-from test_roles import serving
+from conftest import K8S
 
 KUBECTL = r"""#!/usr/bin/env python3
 import base64, fcntl, json, pathlib, sys
@@ -152,24 +151,3 @@ def test_a_password_that_the_operator_keeps_is_changed_in_its_secret(installatio
     assert done.returncode != 0 and "nothing was changed for the programs" in done.stderr
     assert re.fullmatch(r"[0-9a-f]{48}", base64.b64decode(json.loads(kept.read_text())["password"]).decode())
     assert installation.secret() == before and installation.psql(before, "select 1").returncode == 0
-
-
-def test_roles_have_by_themselves_what_programs_ask_for_when_they_connect(installation, tmp_path):
-    """A pooler in transaction mode does not hand that on."""
-    limits = re.search(r"const LIMITS: .*?\[(.*?)\];", (ROOT / "chassis/src/db.rs").read_text(), re.DOTALL)[1]
-    wanted = dict(re.findall(r'\("(\w+)", "(\w+)"\)', limits))
-    assert "statement_timeout" in wanted
-    prefix = installation.role + "_"
-    text = (K8S / "components/cloudnative-pg/limits.sql").read_text()
-    changed = text.replace("serving := case", f"serving := '{prefix}' || case")
-    assert changed != text
-    roles = [prefix + serving(program) for program in PROGRAMS]
-    try:
-        installation.does("".join(f"create role {role} login password 'x';" for role in roles))
-        installation.does(changed)
-        for program, role in zip(PROGRAMS, roles):
-            asked = " || ' ' || ".join(f"current_setting('{name}')" for name in (*wanted, "search_path"))
-            answer = installation.psql(installation.address(role, "x"), f"select {asked}")
-            assert answer.stdout.strip() == " ".join([*wanted.values(), f"{area(program)}, public"]), answer.stderr
-    finally:
-        installation.does("".join(f"drop role if exists {role};" for role in roles))

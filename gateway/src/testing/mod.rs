@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chassis::server::Stage;
-use chassis::testing::{TestDatabase, environment, secret};
+use chassis::testing::{TestDatabase, environment, secret, service_database};
 use chassis::worker::Workers;
 use chassis::{Account, Clock};
 use clap::Parser;
@@ -53,7 +53,8 @@ impl TestGateway {
     ) -> Self {
         let operations = crate::contract::operations(contract).expect("a contract that can be served");
         let peers = peers.join(",");
-        let mut base = vec!["test", "--database-url", database.url(), "--context-secret", secret()];
+        let way = service_database(database.url(), crate::serve::NAME).flags();
+        let mut base = vec!["test", &way[0], &way[1], "--context-secret", secret()];
         if !peers.is_empty() {
             base.extend(["--peers", &peers]);
         }

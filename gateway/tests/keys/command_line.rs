@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use chassis::testing::{TestDatabase, secret, start};
+use chassis::testing::{TestDatabase, secret, service_database, start};
 use svc_work::Work;
 use tokio::process::Command;
 
@@ -14,7 +14,8 @@ async fn gateway(database: &TestDatabase, arguments: &[&str]) -> Output {
 
 async fn gateway_with(database: &TestDatabase, peers: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gateway"));
-    command.args(arguments).env("DATABASE_URL", database.url()).env("CONTEXT_SECRET", secret());
+    let way = service_database(database.url(), "gateway").environment();
+    command.args(arguments).envs(way).env("CONTEXT_SECRET", secret());
     if !peers.is_empty() {
         command.env("PEERS", peers);
     }

@@ -100,7 +100,8 @@ impl World {
 }
 
 fn runtime(database: &TestDatabase, clock: &Clock, peers: &str) -> (Runtime, Settings) {
-    let mut flags = vec!["gateway", "--database-url", database.url(), "--context-secret", testing::secret()];
+    let way = testing::service_database(database.url(), "gateway").flags();
+    let mut flags = vec!["gateway", &way[0], &way[1], "--context-secret", testing::secret()];
     if !peers.is_empty() {
         flags.extend(["--peers", peers]);
     }

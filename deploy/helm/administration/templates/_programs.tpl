@@ -141,7 +141,7 @@ spec:
 {{- end }}
 
 {{/* administration.settings (dict "root" $ "name" configMap "file" path): a ConfigMap's data, as YAML: what the base has,
-     then what TLS needs, then the values'. */}}
+     then what TLS and the pooler need, then the values'. */}}
 {{- define "administration.settings" -}}
 {{- $data := dict }}
 {{- range splitList "\n" (.root.Files.Get .file) }}
@@ -154,6 +154,9 @@ spec:
 {{- $tls := dict "TLS_CERT" "tls.crt" "TLS_KEY" "tls.key" "TLS_CA" "ca.crt" "TLS_TEAM_CA" "team-ca.crt" }}
 {{- $_ := set $data "MESH_SCHEME" "https" }}
 {{- range $key, $file := $tls }}{{ $_ := set $data $key (printf "/run/secrets/administration/%s" $file) }}{{ end }}
+{{- end }}
+{{- if and (eq .name "mesh") .root.Values.cloudnativePg.enabled }}
+{{- $_ := set $data "DATABASE_POOLER" "true" }}
 {{- end }}
 {{- if and (eq .name "gateway") (or .root.Values.gatewayApi.enabled .root.Values.ingress.enabled) }}
 {{- $_ := set $data "TRUST_FORWARDED" "true" }}

@@ -1,0 +1,172 @@
+//! PgBouncer in transaction mode between a service and its database: what it needs, and what is said when it has not got
+//! that.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+
+mod support;
+
+use chassis::db::{Address, migrate};
+use chassis::testing::{self, TestDatabase, TestPooler, eventually};
+use chassis::{Db, Error, audit};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection, Row};
+use support::{NO_MIGRATIONS, database, write};
+
+fn open(url: &str, pooler: bool) -> Db {
+    Db::open(Address { url, pooler }, "bare", 8, testing::clock(), Vec::new()).unwrap()
+}
+
+async fn number(db: &Db) -> Result<i64, Error> {
+    let mut connection = db.read().await?;
+    // Not of any schema in particular.
+    let number =
+        sqlx::query_scalar("select coalesce(max(value), 0) from counter").fetch_one(&mut *connection);
+    let number = number.await?;
+    connection.done();
+    Ok(number)
+}
+
+#[tokio::test]
+async fn many_readers_and_writers_share_the_two_connections_of_a_pooler() {
+    let database = database().await;
+    let pooler = TestPooler::start(2, true);
+    let db = open(&pooler.url(database.url(), "bare").await, true);
+    db.check().await.unwrap();
+    let account = testing::account();
+    let uses = (0..100).map(async |turn| {
+        if turn % 4 == 0 {
+            write(&db, &account, async |tx| {
+                let account = tx.account();
+                chassis::numbering::next(tx.db(), account, "shared").await.map(|_| ())
+            })
+            .await;
+        } else {
+            number(&db).await.unwrap();
+        }
+    });
+    futures::future::join_all(uses).await;
+    assert_eq!(number(&db).await.unwrap(), 25);
+    let sql =
+        "select count(*) from pg_stat_activity where datname = current_database() and usename = 'test_bare'";
+    let sessions: i64 = sqlx::query_scalar(sql).fetch_one(&mut database.connect().await).await.unwrap();
+    assert!((1..=2).contains(&sessions), "{sessions}");
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_know_of_the_pooler_is_told_of_the_setting() {
+    let database = database().await;
+    let pooler = TestPooler::start(2, true);
+    let db = open(&pooler.url(database.url(), "bare").await, false);
+    let told = db.check().await.unwrap_err();
+    assert!(
+        told.contains("unsupported startup parameter") && told.contains("DATABASE_POOLER=true"),
+        "{told}"
+    );
+    // It is of no use to wait for it to pass.
+    assert!(matches!(number(&db).await, Err(Error::Database(sqlx::Error::Configuration(_)))));
+    let probed = db.ping().await.unwrap_err().to_string();
+    assert!(probed.contains("DATABASE_POOLER=true"), "{probed}");
+}
+
+#[tokio::test]
+async fn what_a_pooler_drops_is_missed() {
+    let database = database().await;
+    let pooler = TestPooler::start(2, false);
+    let db = open(&pooler.plain_url(database.url()), false);
+    let told = db.check().await.unwrap_err();
+    assert!(told.contains("and not bare first") && told.contains("DATABASE_POOLER=true"), "{told}");
+}
+
+#[tokio::test]
+async fn a_role_without_its_settings_is_noticed() {
+    let database = database().await;
+    let pooler = TestPooler::start(2, true);
+    let db = open(&pooler.plain_url(database.url()), true);
+    let told = db.check().await.unwrap_err();
+    assert!(told.contains("and not bare first") && told.contains("run deploy/k8s/roles.sql"), "{told}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_at_the_start_may_come_later() {
+    let db = open("postgres://nobody:x@127.0.0.1:1/none", true);
+    db.check().await.unwrap();
+}
+
+#[tokio::test]
+async fn commands_that_need_a_session_of_their_own_refuse_a_pooler() {
+    let database = database().await;
+    let refusing = TestPooler::start(2, true);
+    let dropping = TestPooler::start(2, false);
+    let urls = [
+        refusing.url(database.url(), "bare").await,
+        // Not even when the role has the search path by itself.
+        dropping.url(database.url(), "bare").await,
+        dropping.plain_url(database.url()),
+    ];
+    for url in urls {
+        let migrated = migrate(&url, "bare", &NO_MIGRATIONS).await.unwrap_err();
+        let purged = audit::purge(&url, "bare", 1, testing::moment()).await.unwrap_err();
+        for refused in [migrated, purged] {
+            let told = chassis::service::chain(&refused);
+            assert!(told.contains("DATABASE_URL name the database itself"), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_has_no_limits_whatever_its_role_has() {
+    let database = database().await;
+    let pooler = TestPooler::start(2, true);
+    // The role, at the database itself.
+    let limited: PgConnectOptions = pooler.url(database.url(), "bare").await.parse().unwrap();
+    let server: PgConnectOptions = database.url().parse().unwrap();
+    let limited = limited.host(server.get_host()).port(server.get_port());
+    let mut session = PgConnection::connect_with(&limited).await.unwrap();
+    let limit: String = sqlx::query_scalar("show statement_timeout").fetch_one(&mut session).await.unwrap();
+    assert_eq!(limit, "10s");
+    migrate(limited.to_url_lossy().as_str(), "bare", &NO_MIGRATIONS).await.unwrap();
+}
+
+/// Behind a pooler a session is another one with every transaction; the proof that one can be handed on must not be
+/// fooled by that.
+#[tokio::test]
+async fn a_transaction_that_was_left_open_is_handed_to_nobody() {
+    let database = database().await;
+    let pooler = TestPooler::start(3, true);
+    let db = open(&pooler.url(database.url(), "bare").await, true);
+    for _ in 0..5 {
+        let mut connection = db.read().await.unwrap();
+        sqlx::raw_sql("begin").execute(&mut *connection).await.unwrap();
+        drop(connection);
+        // Looked at, and closed; so is its transaction.
+        eventually("no transaction is open", async || open_transactions(&database).await == 0).await;
+        let mut connection = db.read().await.unwrap();
+        let asking = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut *connection);
+        assert!(asking.await.unwrap().get::<bool, _>(0), "it is outside a transaction");
+        connection.done();
+    }
+}
+
+async fn open_transactions(database: &TestDatabase) -> i64 {
+    let sql = "select count(*) from pg_stat_activity
+               where datname = current_database() and state like 'idle in transaction%'";
+    sqlx::query_scalar(sql).fetch_one(&mut database.connect().await).await.unwrap()
+}
+
+/// Whoever waits longer than the pooler lets him is told to come back, and nothing else is lost.
+#[tokio::test]
+async fn a_pooler_whose_connections_are_all_at_work_is_a_busy_database() {
+    let database = database().await;
+    let pooler = TestPooler::start(1, true);
+    let url = pooler.url(database.url(), "bare").await;
+    let mut holder =
+        PgConnection::connect_with(&url.parse::<PgConnectOptions>().unwrap().extra_float_digits(None))
+            .await
+            .unwrap();
+    sqlx::raw_sql("begin").execute(&mut holder).await.unwrap();
+    let db = open(&url, true);
+    let busy = number(&db).await.unwrap_err();
+    assert_eq!(tonic::Status::from(busy).code(), tonic::Code::Unavailable);
+    sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+    assert_eq!(number(&db).await.unwrap(), 0);
+}
