@@ -5,9 +5,13 @@
 -- To be run on the coordinator by a superuser after the migrations, and again after every migration that adds a table:
 -- what is distributed already is left alone. The statements are made from the catalogue, so that no table is forgotten;
 -- to only see them, leave out the last line. See GROWING.md.
+--
+-- The tables of a schema are one group, whose shards are moved together, and those of two schemas are not. For a group
+-- with tables of several owners Citus copies changes with one subscription for each owner, but waits until those have
+-- caught up that have begun to: what is written during a move would be lost with the others.
 
 with recursive ours as (
-    select c.oid, n.nspname || '.' || c.relname as name
+    select c.oid, n.nspname || '.' || c.relname as name, n.nspname || '.idempotency' as first_of_group
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname in ('gateway', 'relations', 'billing', 'crm', 'support', 'work', 'automation')
       and c.relkind in ('r', 'p')
@@ -27,9 +31,10 @@ select case
         -- Found without an account, so each node has all of them: keys, the accounts that they are of, mail domains.
         when name in ('gateway.account', 'gateway.api_key', 'support.mail_route')
             then format('select create_reference_table(%L)', name)
-        else format('select create_distributed_table(%L, %L)', name, 'account_id')
+        else format('select create_distributed_table(%L, %L, colocate_with => %L)', name, 'account_id',
+                    case name when first_of_group then 'none' else first_of_group end)
     end
 from ours join layers using (oid)
-group by name
-order by max(layer), name
+group by name, first_of_group
+order by max(layer), name <> first_of_group, name
 \gexec

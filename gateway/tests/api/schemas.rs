@@ -159,9 +159,14 @@ async fn every_table_is_distributed_after_those_that_it_refers_to() {
     let query = script.trim_end().strip_suffix("\\gexec").expect("the statements are run, not shown");
     let statements: Vec<String> =
         sqlx::query_scalar(sqlx::AssertSqlSafe(query.to_owned())).fetch_all(&mut connection).await.unwrap();
+    let first_of_group = |table: &str| format!("{}.idempotency", table.split('.').next().unwrap());
     let place = |table: &str| {
         let reference = format!("select create_reference_table('{table}')");
-        let distributed = format!("select create_distributed_table('{table}', 'account_id')");
+        let first = first_of_group(table);
+        let group = if table == first { "none" } else { &first };
+        let distributed = format!(
+            "select create_distributed_table('{table}', 'account_id', colocate_with => '{group}')"
+        );
         let wanted = if is_reference(table) { reference } else { distributed };
         statements.iter().position(|statement| *statement == wanted)
     };
@@ -169,6 +174,8 @@ async fn every_table_is_distributed_after_those_that_it_refers_to() {
     let moved: Vec<&String> = tables.iter().filter(|table| !is_local(table)).collect();
     for table in &moved {
         assert!(place(table).is_some(), "{table} is not in {statements:?}");
+        let is_led = is_reference(table) || place(&first_of_group(table)) <= place(table);
+        assert!(is_led, "{table} comes before the table that its group begins with");
     }
     assert_eq!(statements.len(), moved.len(), "nothing else is distributed");
     let references = "select (k.conrelid::regclass)::text || ' ' || (k.confrelid::regclass)::text
