@@ -107,7 +107,7 @@ impl Error {
 
 /// The name of the database constraint that refused a statement, for mapping it to a domain error.
 pub fn violated_constraint(error: &sqlx::Error) -> Option<&str> {
-    error.as_database_error()?.constraint().map(node::without_shard)
+    node::violated_constraint(error.as_database_error()?)
 }
 
 impl From<Faults> for Error {
