@@ -64,6 +64,7 @@ mesh_port_of() { port_of "$1" 7; }
 MESH_PORT="$(mesh_port_of gateway)"
 # mail_port_of PROCESS: where support, the fourth service, takes mail in.
 mail_port_of() { port_of "$1" 4; }
+POOLER_PORT=$((PORT_BASE + 19))
 POSTGRES_PORT=$((PORT_BASE + 20))
 # ports_used: how many in a row one copy needs.
 ports_used() { echo $((21 + (REPLICAS - 1) * REPLICA_STEP)); }
@@ -82,11 +83,13 @@ is_up() {
     [ -n "$pid" ] && runs_as "$pid" "$(binary_of "$1")"
 }
 
-# stop_mesh: gateways first, so that nothing new comes in; then the services, all at once; then the database.
+# stop_mesh: gateways first, so that nothing new comes in; then the services, all at once; then the pooler
+# and the database.
 stop_mesh() {
     stop_processes "$STATE"/pids/gateway*
     stop_processes "$STATE"/pids/*
     rm -rf "$STATE/pids"
+    if [ -d "$STATE/pgbouncer" ]; then "$ROOT/deploy/pgbouncer" stop "$STATE/pgbouncer"; fi
     if [ -d "$STATE/postgres" ]; then "$ROOT/deploy/postgres" stop "$STATE/postgres"; fi
 }
 

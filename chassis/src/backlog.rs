@@ -53,7 +53,8 @@ async fn measure(db: &Db) -> Result<Backlog, Error> {
     .fetch_one(&mut *connection)
     .await?;
     connection.done();
-    let events = events.into_iter().map(|(name, age, dead)| (name, (age.unwrap_or_default(), dead))).collect();
+    let events =
+        events.into_iter().map(|(name, age, dead)| (name, (age.unwrap_or_default(), dead))).collect();
     Ok(Backlog { events, mails: (mail_age.unwrap_or_default(), dead_mails) })
 }
 

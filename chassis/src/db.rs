@@ -21,7 +21,7 @@ use crate::scope;
 use crate::worker::Wake;
 
 pub use migrations::migrate;
-pub(crate) use pooler::{Given, Lacking, explain};
+pub(crate) use pooler::{Given, Lacking, explain, is_busy};
 
 pub(crate) static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
@@ -91,7 +91,7 @@ impl Db {
     pub async fn check(&self) -> Result<(), String> {
         let mut connection = match self.read().await {
             Ok(connection) => connection,
-            Err(Error::Database(sqlx::Error::Configuration(reason))) => return Err(reason.to_string()),
+            Err(Error::Database(sqlx::Error::InvalidArgument(reason))) => return Err(reason),
             Err(_) => return Ok(()),
         };
         let Ok(given) = Given::read(&mut connection).await else { return Ok(()) };

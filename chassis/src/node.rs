@@ -49,7 +49,8 @@ mod tests {
     fn the_message_names_the_constraint_last() {
         let unique = r#"duplicate key value violates unique constraint "account_name_102616""#;
         assert_eq!(last_quoted(unique), Some("account_name_102616"));
-        let foreign = r#"insert or update on table "deal_102700" violates foreign key constraint "deal_stage_102700""#;
+        let foreign =
+            r#"insert or update on table "deal_102700" violates foreign key constraint "deal_stage_102700""#;
         assert_eq!(last_quoted(foreign), Some("deal_stage_102700"));
         assert_eq!(last_quoted("nothing is named"), None);
     }

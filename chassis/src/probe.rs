@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::db::explain;
+use crate::db::{explain, is_busy};
 
 /// How long whoever asks waits for an answer. Kubernetes' probe waits longer than this.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -106,7 +106,7 @@ async fn keep_looking(options: PgConnectOptions, wanted: Arc<Notify>, seen: watc
     let mut kept = None;
     loop {
         wanted.notified().await;
-        let outcome = look(&options, &mut kept).await;
+        let outcome = look(&options, &mut kept, &seen).await;
         seen.send_modify(|seen| {
             if outcome.is_ok() {
                 seen.answered = Some(Instant::now());
@@ -116,7 +116,11 @@ async fn keep_looking(options: PgConnectOptions, wanted: Arc<Notify>, seen: watc
     }
 }
 
-async fn look(options: &PgConnectOptions, kept: &mut Option<PgConnection>) -> Result<(), Unreachable> {
+async fn look(
+    options: &PgConnectOptions,
+    kept: &mut Option<PgConnection>,
+    seen: &watch::Sender<Seen>,
+) -> Result<(), Unreachable> {
     // Taken out, so that one whose answer was not waited for is never used again.
     if let Some(mut connection) = kept.take()
         && matches!(timeout(GREETING, greet(&mut connection)).await, Ok(Ok(())))
@@ -127,10 +131,17 @@ async fn look(options: &PgConnectOptions, kept: &mut Option<PgConnection>) -> Re
     let refused = |error: sqlx::Error| Unreachable::Refused(explain(error).to_string());
     let connecting = timeout(CONNECTING, PgConnection::connect_with(options)).await;
     let mut connection = connecting.map_err(|_| Unreachable::Silent)?.map_err(refused)?;
-    // It let us in, that is enough: a pooler in front does so while all of its own connections are at work.
-    if let Ok(greeted) = timeout(GREETING, greet(&mut connection)).await {
-        greeted.map_err(refused)?;
-        *kept = Some(connection);
+    // It let us in, that is enough: a pooler in front does so while all of its own connections are at work. So it is for
+    // those who wait no longer for the rest.
+    seen.send_if_modified(|seen| {
+        seen.answered = Some(Instant::now());
+        false
+    });
+    match timeout(GREETING, greet(&mut connection)).await {
+        Ok(Ok(())) => *kept = Some(connection),
+        Err(_) => {}
+        Ok(Err(error)) if is_busy(&error) => {}
+        Ok(Err(error)) => return Err(refused(error)),
     }
     Ok(())
 }

@@ -95,7 +95,13 @@ pub(crate) fn explain(error: sqlx::Error) -> sqlx::Error {
          pooler: let their DATABASE_URL name the database itself",
         refusal.message()
     );
-    sqlx::Error::Configuration(text.into())
+    sqlx::Error::InvalidArgument(text)
+}
+
+/// Whether PgBouncer says that all of its connections were at work for longer than it lets anybody wait.
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(refusal) = error else { return false };
+    refusal.code().as_deref() == Some("08P01") && refusal.message() == "query_wait_timeout"
 }
 
 #[cfg(test)]

@@ -129,18 +129,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_needed_now_and_then_is_kept_and_the_others_are_not() {
+    async fn a_connection_in_use_is_kept_while_the_others_are_closed() {
         let database = TestDatabase::new(&[("bare", &NONE)]).await;
-        let idle = Idle::new(Duration::from_millis(500));
+        let idle = Idle::new(Duration::from_millis(300));
         put(&idle, &database, 3).await;
-        eventually("one is left", async || {
-            let mut session = idle.take().unwrap();
-            session.proven();
-            idle.put(session);
-            sessions(&database).await == 1
-        })
-        .await;
-        assert!(idle.take().is_some());
+        let used = idle.take().unwrap();
+        eventually("the others are closed", async || sessions(&database).await == 1).await;
+        idle.put(used);
+        eventually("so is this one, when it is not needed either", async || sessions(&database).await == 0)
+            .await;
     }
 
     #[tokio::test]

@@ -164,9 +164,8 @@ async fn every_table_is_distributed_after_those_that_it_refers_to() {
         let reference = format!("select create_reference_table('{table}')");
         let first = first_of_group(table);
         let group = if table == first { "none" } else { &first };
-        let distributed = format!(
-            "select create_distributed_table('{table}', 'account_id', colocate_with => '{group}')"
-        );
+        let distributed =
+            format!("select create_distributed_table('{table}', 'account_id', colocate_with => '{group}')");
         let wanted = if is_reference(table) { reference } else { distributed };
         statements.iter().position(|statement| *statement == wanted)
     };

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use chassis::testing::{TestDatabase, secret, service_database, start};
+use chassis::testing::{TestDatabase, TestPooler, secret, service_database, start};
 use svc_work::Work;
 use tokio::process::Command;
 
@@ -14,8 +14,13 @@ async fn gateway(database: &TestDatabase, arguments: &[&str]) -> Output {
 
 async fn gateway_with(database: &TestDatabase, peers: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gateway"));
-    let way = service_database(database.url(), "gateway").environment();
-    command.args(arguments).envs(way).env("CONTEXT_SECRET", secret());
+    command.args(arguments).env("CONTEXT_SECRET", secret());
+    if arguments.first() == Some(&"migrate") {
+        // It needs a session of its own.
+        command.env("DATABASE_URL", database.url());
+    } else {
+        command.envs(service_database(database.url(), "gateway").environment());
+    }
     if !peers.is_empty() {
         command.env("PEERS", peers);
     }
@@ -149,5 +154,31 @@ async fn migrating_twice_is_the_same_as_once() {
     for _ in 0..2 {
         let output = gateway(&database, &["migrate"]).await;
         assert!(output.status.success(), "{}", complaint(&output));
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_pooler_is_said_at_the_start_and_by_doctor() {
+    let database = database().await;
+    let pooler = TestPooler::start(2, true);
+    let cases = [
+        ("false", pooler.url(database.url(), "gateway").await, "set DATABASE_POOLER=true"),
+        ("true", pooler.plain_url(database.url()), "run deploy/k8s/roles.sql"),
+    ];
+    for (setting, url, advice) in cases {
+        for command in ["serve", "doctor"] {
+            let output = Command::new(env!("CARGO_BIN_EXE_gateway"))
+                .arg(command)
+                .envs([
+                    ("DATABASE_URL", url.as_str()),
+                    ("DATABASE_POOLER", setting),
+                    ("CONTEXT_SECRET", secret()),
+                ])
+                .output()
+                .await
+                .unwrap();
+            let said = String::from_utf8(output.stdout.clone()).unwrap() + &complaint(&output);
+            assert!(!output.status.success() && said.contains(advice), "{command}: {said}");
+        }
     }
 }
