@@ -43,28 +43,28 @@ from (
 where again;
 
 -- Every event was delivered or waits for it. Of the last day, because delivered ones are not kept for ever.
+-- Compared as sets, as each service may have an account on another node.
 select 'events are delivered or waiting', count(*)
 from (
-    select account_id, id, 'customer.created' as type from relations.relation
-    where role = 'client' and created_at > (select max(created_at) from relations.relation) - interval '1 day'
-    union all
-    select account_id, id, 'deal.created' from crm.deal
-    where created_at > (select max(created_at) from crm.deal) - interval '1 day'
-    union all
-    select account_id, id, 'ticket.created' from support.ticket
-    where created_at > (select max(created_at) from support.ticket) - interval '1 day'
-) made
-where not exists (
-        select from automation.event e
-        where e.account_id = made.account_id and e.type = made.type and e.entity_id = made.id::text)
-    and not exists (
-        select from (
-            select account_id, entity_id, type, listener from relations.outbox
-            union all select account_id, entity_id, type, listener from crm.outbox
-            union all select account_id, entity_id, type, listener from support.outbox
-        ) o
-        where o.account_id = made.account_id and o.listener = 'automation'
-            and o.type = made.type and o.entity_id = made.id);
+    (
+        select account_id, id::text as entity_id, 'customer.created' as type from relations.relation
+        where role = 'client' and created_at > (select max(created_at) from relations.relation) - interval '1 day'
+        union all
+        select account_id, id::text, 'deal.created' from crm.deal
+        where created_at > (select max(created_at) from crm.deal) - interval '1 day'
+        union all
+        select account_id, id::text, 'ticket.created' from support.ticket
+        where created_at > (select max(created_at) from support.ticket) - interval '1 day'
+    ) except (
+        select account_id, entity_id, type from automation.event
+        union all
+        select account_id, entity_id::text, type from relations.outbox where listener = 'automation'
+        union all
+        select account_id, entity_id::text, type from crm.outbox where listener = 'automation'
+        union all
+        select account_id, entity_id::text, type from support.outbox where listener = 'automation'
+    )
+) missing;
 
 -- The counters of lists are what they count.
 with counted as (
