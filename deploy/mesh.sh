@@ -121,7 +121,7 @@ use_database_url() {
     esac
 }
 
-# server_url [DATABASE]: a superuser's address of a database of the copy.
+# server_url DATABASE: a superuser's address of a database of the copy.
 server_url() {
     local rest="${SERVER_URL#*://}" options=''
     if [ -z "$SERVER_URL" ]; then
