@@ -46,6 +46,7 @@ mod scope;
 pub mod server;
 pub mod service;
 mod shares;
+pub mod stored;
 pub mod telemetry;
 pub mod time;
 pub mod tls;
