@@ -58,13 +58,13 @@ fn response_at(message: &MessageDescriptor, depth: usize) -> Value {
     }
     let fields = message.fields().map(|field| {
         let policy = policy::field(&field);
-        let value = of_policy(&policy).unwrap_or_else(|| shown(&field, &policy, depth));
+        let value = of_policy(&policy).unwrap_or_else(|| response_value(&field, &policy, depth));
         (field.name().to_owned(), value)
     });
     Value::Object(fields.collect::<Map<_, _>>())
 }
 
-fn shown(field: &FieldDescriptor, policy: &FieldPolicy, depth: usize) -> Value {
+fn response_value(field: &FieldDescriptor, policy: &FieldPolicy, depth: usize) -> Value {
     let list = field.cardinality() == Cardinality::Repeated;
     match field.kind() {
         _ if field.is_map() => json!({}),

@@ -6,7 +6,8 @@ use proto::policy;
 use serde_json::{Value, json};
 
 use super::example;
-use super::schema::{Schemas, Use, flowing};
+use super::schemas::{Schemas, Use};
+use super::text::flowing;
 
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const DEFAULT_MAX_LENGTH: u32 = 255;
@@ -28,7 +29,7 @@ pub fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
                 json!({"type": "string", "format": "date-time"})
             }
             Kind::Message(message) => schemas.refer(&message, Use::Create),
-            // In a body, unlike in a filter, a text that is no UUID is refused.
+            // In a body, unlike in a filter, a text that is not a UUID is refused.
             Kind::String if example::is_id(field.name()) => json!({"type": "string", "format": "uuid"}),
             _ => input(field, &policy),
         }
@@ -136,7 +137,7 @@ fn decimal_pattern(scale: u32) -> String {
     if scale == 0 { r"^-?\d{1,12}$".to_owned() } else { format!(r"^-?\d{{1,12}}(\.\d{{1,{scale}}})?$") }
 }
 
-/// What a single value is shown as when it is there, or as empty as it can be without being `null`.
+/// The schema of a single value. One that may be missing without being `null` is empty instead.
 fn output(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &mut Schemas) -> Value {
     let may_be_empty = !(policy.nullable || policy.required || is_optional(field))
         && field.cardinality() != Cardinality::Repeated;

@@ -1,15 +1,17 @@
 //! The `OpenAPI` 3.1 document, made whole from the descriptor: what the proto files say is what integrators read.
 //!
 //! Owns the wording of conventions that hold for every operation (`introduction.md`). Knows no single operation and
-//! no business word; a text about one belongs into the comment above it in its proto file.
+//! no business word; a text about an operation belongs into the comment above it in its proto file.
 
 mod example;
 mod field;
+mod message;
 mod operation;
 mod problem;
 mod response;
 mod route;
-mod schema;
+mod schemas;
+mod text;
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +25,7 @@ use serde_json::{Map, Value, json};
 pub use problem::{Body as ProblemBody, FaultInfo, example_body as example_problem_body, faults};
 pub use route::{Route, route_table, routes};
 
-use schema::Schemas;
+use schemas::Schemas;
 
 /// The name of the product, as every page shows it.
 pub const TITLE: &str = "Business Administration API";
@@ -41,6 +43,7 @@ pub fn document(pool: &DescriptorPool) -> Value {
         let operation = operation::describe(route, &routes, &mut schemas, &mut responses);
         paths.entry(&route.path).or_default().insert(route.verb.as_str().to_ascii_lowercase(), operation);
     }
+    message::describe_all(&mut schemas);
     schemas.add("Problem", problem::schema());
     schemas.add("FieldFault", problem::fault_schema(pool));
     let mut document = json!({
@@ -67,8 +70,8 @@ pub fn document(pool: &DescriptorPool) -> Value {
             },
         },
     });
-    // Whether serde_json keeps the order of insertion is decided by whoever else is in the build; sorted, it is the
-    // same everywhere.
+    // Whether serde_json keeps the order of insertion depends on features that other crates of a build enable. Sorted,
+    // the document is the same in every build.
     document.sort_all_objects();
     document
 }
@@ -84,10 +87,10 @@ fn tags(routes: &[Route]) -> Vec<Value> {
     for route in routes {
         let service = route.rpc.parent_service();
         let text = policy::comment(service.parent_file().file_descriptor_proto(), service.path());
-        let known = texts.entry(route.tag.clone()).or_default();
-        let text = schema::flowing(&text);
-        if !text.is_empty() && !known.contains(&text) {
-            known.push(text);
+        let of_tag = texts.entry(route.tag.clone()).or_default();
+        let text = text::flowing(&text);
+        if !text.is_empty() && !of_tag.contains(&text) {
+            of_tag.push(text);
         }
     }
     texts.into_iter().map(|(name, texts)| json!({"name": name, "description": texts.join("\n\n")})).collect()

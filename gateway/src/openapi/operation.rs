@@ -8,7 +8,8 @@ use proto::policy;
 use serde_json::{Value, json};
 
 use super::route::Route;
-use super::schema::{Schemas, Use, flowing};
+use super::schemas::{Schemas, Use};
+use super::text::flowing;
 use super::{SECURITY_SCHEME, example, field, response};
 
 /// What a page sends.

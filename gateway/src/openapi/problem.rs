@@ -183,7 +183,7 @@ pub fn faults(pool: &DescriptorPool) -> Vec<FaultInfo> {
         .filter(|value| value.number() != 0)
         .filter_map(|value| {
             let code = Fault::try_from(value.number()).ok()?.code();
-            let text = super::schema::flowing(&policy::comment(file.file_descriptor_proto(), value.path()));
+            let text = super::text::flowing(&policy::comment(file.file_descriptor_proto(), value.path()));
             Some(FaultInfo { code, text })
         })
         .collect()

@@ -7,7 +7,7 @@ use proto::policy::ProblemInfo;
 use serde_json::{Map, Value, json};
 
 use super::route::Route;
-use super::schema::{Schemas, Use};
+use super::schemas::{Schemas, Use};
 use super::{example, problem};
 
 const REQUEST_ID: &str = "X-Request-Id";

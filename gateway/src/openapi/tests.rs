@@ -26,16 +26,9 @@ fn assert_committed(name: &str, made: &str) {
     );
 }
 
-fn rows(table: &str) -> Vec<(String, String, String, String)> {
-    table
-        .lines()
-        .skip(1)
-        .map(|line| {
-            let mut cells = line.split('\t').map(str::to_owned);
-            let mut cell = || cells.next().unwrap();
-            (cell(), cell(), cell(), cell())
-        })
-        .collect()
+/// Method, path, scope and status of each route.
+fn rows(table: &str) -> Vec<Vec<String>> {
+    table.lines().skip(1).map(|line| line.split('\t').take(4).map(str::to_owned).collect()).collect()
 }
 
 #[test]

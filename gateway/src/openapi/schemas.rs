@@ -1,0 +1,94 @@
+//! The registry of schemas: which message and use has which name. Hands out references and collects what they refer to;
+//! `message.rs` describes that, and may refer to more.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use prost_reflect::MessageDescriptor;
+use serde_json::{Value, json};
+
+/// What a message is used for. Each use has a schema of its own, since a request may leave out what a response always
+/// has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// Everything that a create needs has to be there.
+    Create,
+    /// Only what changes has to be there.
+    Patch,
+    /// As `Patch`, and at least one field has to be there.
+    NonEmptyPatch,
+    /// The object that may wrap the fields of a create or a patch.
+    Wrapped,
+    /// Every field is there.
+    Response,
+    /// A whole response body: as `Response`, with a `meta` even where the message has none.
+    Envelope,
+}
+
+/// A message that is referred to and has no schema yet.
+pub struct Undescribed {
+    pub name: String,
+    pub message: MessageDescriptor,
+    pub usage: Use,
+}
+
+/// The schemas that the operations refer to, under names that are unique.
+#[derive(Default)]
+pub struct Schemas {
+    names: BTreeMap<(String, Use), String>,
+    /// `null` for one that is referred to and not described yet.
+    schemas: BTreeMap<String, Value>,
+    undescribed: VecDeque<Undescribed>,
+}
+
+impl Schemas {
+    /// Sets a schema by its name.
+    pub fn add(&mut self, name: &str, schema: Value) {
+        self.schemas.insert(name.to_owned(), schema);
+    }
+
+    /// A reference to the schema of a message. The first one takes the name and leaves the message to be described, so
+    /// that a message may contain itself.
+    pub fn refer(&mut self, message: &MessageDescriptor, usage: Use) -> Value {
+        let key = (message.full_name().to_owned(), usage);
+        let name = if let Some(name) = self.names.get(&key) {
+            name.clone()
+        } else {
+            let name = self.free_name(message, usage);
+            self.schemas.insert(name.clone(), Value::Null);
+            self.names.insert(key, name.clone());
+            self.undescribed.push_back(Undescribed { name: name.clone(), message: message.clone(), usage });
+            name
+        };
+        json!({"$ref": format!("#/components/schemas/{name}")})
+    }
+
+    /// The next message to be described; `None` when every reference leads to a schema.
+    pub fn next_undescribed(&mut self) -> Option<Undescribed> {
+        self.undescribed.pop_front()
+    }
+
+    pub fn into_components(self) -> BTreeMap<String, Value> {
+        self.schemas
+    }
+
+    /// The message's own name, with the use where a request needs another shape and with the area where two areas
+    /// have a message of that name.
+    fn free_name(&self, message: &MessageDescriptor, usage: Use) -> String {
+        let own = message.name();
+        let stem = own.strip_suffix("Input").unwrap_or(own);
+        let name = match usage {
+            Use::Create if stem == own => format!("{own}Input"),
+            Use::Create | Use::Response | Use::Envelope => own.to_owned(),
+            Use::Patch | Use::NonEmptyPatch => format!("{stem}Patch"),
+            Use::Wrapped => format!("{stem}Fields"),
+        };
+        if !self.schemas.contains_key(&name) {
+            return name;
+        }
+        let package = message.package_name().split('.').nth(1).unwrap_or_default().to_owned();
+        let mut letters = package.chars();
+        let area: String =
+            letters.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(letters).collect();
+        format!("{area}{name}")
+    }
+}
