@@ -1,5 +1,5 @@
 //! The public operations, read from the descriptor once at start. Refuses a contract that cannot be served as it
-//! stands, and says what to do about it. Knows no server: the pipeline is built from what this module returns.
+//! is, and says what to do about it. Knows no server: the router is built from what this module returns.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use proto::google::api::http_rule::Pattern;
 
 use crate::transcode::{RequestPlan, ResponsePlan};
 
-/// The message that goes out as it is.
+/// The message that is the whole response body, without an envelope.
 pub(crate) const HTTP_BODY: &str = "admin.api.v1.HttpBody";
 
 /// Why the contract cannot be served.
@@ -25,7 +25,7 @@ pub struct Error {
     pub problem: String,
 }
 
-/// One public rpc: how a REST request reaches it and how its answer is shown.
+/// One public rpc: how a REST request reaches it and how its answer becomes a response.
 #[derive(Debug)]
 pub struct Operation {
     /// `admin.relations.v1.ClientService.GetClient`
@@ -40,13 +40,13 @@ pub struct Operation {
     pub policy: MethodPolicy,
     pub request: RequestPlan,
     pub response: Answer,
-    /// The header with the signature of the body, which then is passed on as it came.
+    /// The header with the signature of the body, which is then passed on byte for byte.
     pub signature: Option<HeaderName>,
-    /// The path under which a new thing is found by its id, variables not filled in yet; see [`Operation::location_of`].
+    /// The path under which a new record is found by its id, with its variables not filled in; see [`Operation::location_of`].
     pub location: Option<String>,
 }
 
-/// How the answer of an operation goes out.
+/// The form of an operation's response.
 #[derive(Debug)]
 pub enum Answer {
     /// As `{"data": …, "meta": …}`.
@@ -58,7 +58,7 @@ pub enum Answer {
 }
 
 impl Operation {
-    /// Whether it needs no key: the unguessable token in its path stands for one, or the signature of its body.
+    /// Whether it needs no key, because the unguessable token in its path or the signature of its body replaces one.
     pub fn is_public(&self) -> bool {
         self.policy.access() == Access::Public
     }
@@ -70,7 +70,7 @@ impl Operation {
         }
     }
 
-    /// The header `Location` for a new thing. `path` has the raw values of the variables, as for `RequestPlan::bind`.
+    /// The header `Location` for a new record. `path` has the raw values of the variables, as for `RequestPlan::bind`.
     pub fn location_of(&self, path: &[(&str, &str)], id: &str) -> Option<String> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         if id.is_empty() || !id.bytes().all(plain) {
@@ -80,7 +80,7 @@ impl Operation {
         for segment in self.location.as_deref()?.split('/').skip(1) {
             location.push('/');
             location.push_str(match variable(segment) {
-                Some(name) => path.iter().find(|(known, _)| *known == name)?.1,
+                Some(name) => path.iter().find(|(variable, _)| *variable == name)?.1,
                 None => segment,
             });
         }
@@ -282,7 +282,7 @@ fn refuse_ambiguous(operations: &[Operation]) -> Result<(), Error> {
                 operation.method, operation.path
             )));
         }
-        // What a browser is told about a path holds for all its methods.
+        // CORS headers are decided by path: a browser asks once for all its methods.
         let beside = *paths.entry(&operation.path).or_insert(operation);
         if beside.is_public() != operation.is_public() {
             return Err(error(format!(

@@ -3,26 +3,25 @@
 
 use std::time::Duration;
 
-use chassis::account::{Account, AccountId};
 use chassis::doctor::{Span, VERSION, against, bad, doubtful, examine_database, good};
 use chassis::peer::Peer;
 use chassis::time::from_timestamp;
-use chassis::token;
 use chrono::TimeDelta;
 use proto::api::doctor_service_client::DoctorServiceClient;
 use proto::api::{ExamineRequest, ExamineResponse, Finding, Outcome};
-use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
-use uuid::Uuid;
+use tonic::{Code, Status};
 
-use crate::serve::{MIGRATIONS, NAME, Runtime};
+use crate::runtime::{MIGRATIONS, NAME, Runtime, no_account};
 
-/// A service bounds what it looks at; this is more.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// A token from so far in the future is good for a service whose clock is fast.
-const FAST: TimeDelta = TimeDelta::days(1);
+/// More than the time limits of everything that a service examines.
+const EXAMINE_TIMEOUT: Duration = Duration::from_secs(20);
+/// A token from so far in the future is accepted by a service whose clock is ahead.
+const CLOCK_AHEAD: TimeDelta = TimeDelta::days(1);
+/// The name of the check whether a service answers.
 const ANSWERS: &str = "answers";
+const UNREACHABLE_ADVICE: &str =
+    "See that it runs, what its log says, and that its address in PEERS is right.";
 
 /// Something that was looked at, and whose it is.
 pub struct Line {
@@ -34,13 +33,13 @@ pub struct Line {
 pub async fn examine(runtime: &Runtime) -> Vec<Line> {
     let mut peers: Vec<&Peer> = runtime.peers.iter().collect();
     peers.sort_by_key(|peer| peer.name());
-    let services = futures::future::join_all(peers.iter().map(|peer| service(runtime, peer)));
+    let services = futures::future::join_all(peers.iter().map(|peer| examine_service(runtime, peer)));
     let own = examine_database(&runtime.db, "gateway", NAME, &MIGRATIONS);
     let (own, services) = tokio::join!(own, services);
-    let mut lines: Vec<Line> = of(NAME, own).collect();
+    let mut lines: Vec<Line> = lines_of(NAME, own).collect();
     if peers.is_empty() {
         let none = bad("services", "none is known", "Set PEERS to the services: name=url, comma-separated.");
-        lines.extend(of(NAME, [none]));
+        lines.extend(lines_of(NAME, [none]));
     }
     lines.extend(services.into_iter().flatten());
     lines
@@ -51,34 +50,34 @@ pub fn failures(lines: &[Line]) -> usize {
     lines.iter().filter(|line| line.finding.outcome() == Outcome::Failed).count()
 }
 
-fn of(who: &str, findings: impl IntoIterator<Item = Finding>) -> impl Iterator<Item = Line> {
+fn lines_of(who: &str, findings: impl IntoIterator<Item = Finding>) -> impl Iterator<Item = Line> {
     findings.into_iter().map(move |finding| Line { who: who.to_owned(), finding })
 }
 
 /// Every replica of a service.
-async fn service(runtime: &Runtime, peer: &Peer) -> Vec<Line> {
+async fn examine_service(runtime: &Runtime, peer: &Peer) -> Vec<Line> {
     let replicas = match peer.each().await {
         Ok(replicas) if !replicas.is_empty() => replicas,
         found => {
             let reason = found.err().unwrap_or_else(|| "the name has no address".to_owned());
-            return of(peer.name(), [bad(ANSWERS, reason, WHERE)]).collect();
+            return lines_of(peer.name(), [bad(ANSWERS, reason, UNREACHABLE_ADVICE)]).collect();
         }
     };
     let alone = replicas.len() == 1;
     let each = replicas.into_iter().map(async |(address, channel)| {
         let who = if alone { peer.name().to_owned() } else { format!("{} {address}", peer.name()) };
-        of(&who, replica(runtime, peer.name(), channel).await).collect::<Vec<_>>()
+        lines_of(&who, examine_replica(runtime, peer.name(), channel).await).collect::<Vec<_>>()
     });
     futures::future::join_all(each).await.into_iter().flatten().collect()
 }
 
-const WHERE: &str = "See that it runs, what its log says, and that its address in PEERS is right.";
-
-async fn replica(runtime: &Runtime, service: &str, channel: Channel) -> Vec<Finding> {
+async fn examine_replica(runtime: &Runtime, service: &str, channel: Channel) -> Vec<Finding> {
     let span = Span::begin(&runtime.clock);
     let answer = match ask(runtime, service, channel.clone(), TimeDelta::zero()).await {
-        // Either the secret is another, or the clock is so fast that the token is over.
-        Err(status) if status.code() == Code::Unauthenticated => ask(runtime, service, channel, FAST).await,
+        // Either the secret differs, or the clock of the service is so far ahead that the token has expired there.
+        Err(status) if status.code() == Code::Unauthenticated => {
+            ask(runtime, service, channel, CLOCK_AHEAD).await
+        }
         other => other,
     };
     let answer = match answer {
@@ -94,21 +93,13 @@ async fn ask(
     runtime: &Runtime,
     service: &str,
     channel: Channel,
-    later: TimeDelta,
+    ahead: TimeDelta,
 ) -> Result<ExamineResponse, Status> {
-    let nobody = Account {
-        id: AccountId::trust(Uuid::nil()),
-        timezone: chrono_tz::UTC,
-        country: String::new(),
-        currency: String::new(),
-    };
-    let token = runtime.tokens.to(service).mint_mesh(&nobody, "doctor", runtime.clock.now() + later);
-    let token = MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
-    let mut request = Request::new(ExamineRequest {});
-    request.set_timeout(PATIENCE);
-    request.metadata_mut().insert(token::HEADER, token);
+    let now = runtime.clock.now() + ahead;
+    let mut request = runtime.mesh_request(service, &no_account(), "doctor", now, ExamineRequest {})?;
+    request.set_timeout(EXAMINE_TIMEOUT);
     let mut client = DoctorServiceClient::new(channel);
-    match tokio::time::timeout(PATIENCE, client.examine(request)).await {
+    match tokio::time::timeout(EXAMINE_TIMEOUT, client.examine(request)).await {
         Ok(answer) => answer.map(tonic::Response::into_inner),
         Err(_) => Err(Status::deadline_exceeded("it does not answer")),
     }
@@ -124,9 +115,9 @@ fn refused(status: &Status) -> Finding {
         Code::Unimplemented => doubtful(
             ANSWERS,
             "it cannot be examined",
-            "It is of an older release, or no service of ours: see PEERS and what runs at that address.",
+            "It is of an older release, or not a service of ours: see PEERS and what runs at that address.",
         ),
-        _ => bad(ANSWERS, Peer::reason(status), WHERE),
+        _ => bad(ANSWERS, Peer::reason(status), UNREACHABLE_ADVICE),
     }
 }
 

@@ -12,6 +12,7 @@ pub mod limits;
 pub mod openapi;
 pub mod pages;
 pub mod readiness;
+pub mod runtime;
 pub mod scopes;
 pub mod serve;
 pub mod settings;
@@ -19,5 +20,6 @@ pub mod settings;
 pub mod testing;
 
 pub use chassis::transcode;
-pub use serve::{MIGRATIONS, NAME, serve};
+pub use runtime::{MIGRATIONS, NAME};
+pub use serve::serve;
 pub use settings::Settings;

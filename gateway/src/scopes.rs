@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use proto::api::Access;
 
-/// The scopes that the contract names by area. A key may have one before its first operation exists.
-const NAMED: [&str; 21] = [
+/// The scopes that the contract lists by area. A key may have one before its first operation exists.
+const LISTED: [&str; 21] = [
     "invoices.read",
     "invoices.write",
     "relations.read",
@@ -33,16 +33,16 @@ const NAMED: [&str; 21] = [
 /// The scope of an operation that any valid key may call; not one that a key has.
 const ANY: &str = "any";
 
-/// Every scope, in alphabetical order: those that the contract names and those that an operation asks for.
+/// Every scope, in alphabetical order: those that the contract lists and those that an operation requires.
 pub fn all() -> &'static [String] {
     static ALL: OnceLock<Vec<String>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let mut scopes: BTreeSet<String> = NAMED.map(str::to_owned).into();
+        let mut scopes: BTreeSet<String> = LISTED.map(str::to_owned).into();
         let services = proto::policy::pool().services();
         let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
-        let asked = methods.filter_map(|method| proto::policy::method(&method));
-        let asked = asked.filter(|policy| policy.access() == Access::Key && policy.scope != ANY);
-        scopes.extend(asked.map(|policy| policy.scope));
+        let required = methods.filter_map(|method| proto::policy::method(&method));
+        let required = required.filter(|policy| policy.access() == Access::Key && policy.scope != ANY);
+        scopes.extend(required.map(|policy| policy.scope));
         scopes.into_iter().collect()
     })
 }
@@ -60,7 +60,7 @@ pub fn of_teams() -> &'static [String] {
 }
 
 pub fn is_known(scope: &str) -> bool {
-    all().binary_search_by(|known| known.as_str().cmp(scope)).is_ok()
+    all().binary_search_by(|have| have.as_str().cmp(scope)).is_ok()
 }
 
 #[cfg(test)]
@@ -71,11 +71,15 @@ mod tests {
     fn the_scopes_are_those_of_the_contract() {
         assert!(is_known("relations.read") && is_known("webhooks.write"));
         assert!(!is_known("webhooks.read") && !is_known(ANY) && !is_known("") && !is_known("mesh"));
-        assert_eq!(all().len(), NAMED.len(), "an operation asks for a scope that the contract does not name");
+        assert_eq!(
+            all().len(),
+            LISTED.len(),
+            "an operation requires a scope that the contract does not list"
+        );
     }
 
     #[test]
-    fn what_processes_say_to_each_other_is_no_scope_of_a_team() {
+    fn what_processes_say_to_each_other_is_not_a_scope_of_a_team() {
         let has = |scope: &str| of_teams().iter().any(|have| have == scope);
         assert!(has("relations.read") && has("crm.internal") && has("work.internal"));
         assert!(!has("api.internal") && !has("accounts.internal") && !has(chassis::token::MESH_SCOPE));

@@ -1,62 +1,37 @@
-//! The life of the gateway from start to stop.
+//! The life of the gateway from start to stop: builds its parts, binds its ports, and stops in order.
 
 use std::sync::Arc;
 
 use chassis::connections::{self, Port};
 use chassis::server::{self, Stage};
 use chassis::worker::Workers;
-use chassis::{Clock, Db, audit, peer::Peers, tls::Tls, token::Tokens};
+use chassis::{Clock, audit};
 use proto::accounts::account_service_server::AccountServiceServer;
 use proto::accounts::credential_service_server::CredentialServiceServer;
 use proto::accounts::token_service_server::TokenServiceServer;
-use sqlx::migrate::Migrator;
 use tokio::sync::{Semaphore, watch};
 use tonic::service::RoutesBuilder;
 
 use crate::accounts::Accounts;
 use crate::contract;
-use crate::credentials::{ContextTokens, Credentials};
-use crate::http::{App, Budgets, Bulkhead, Cors, Proxies, Upstreams, router};
-use crate::keys::{Authenticator, KeptTokens, teller};
+use crate::credentials::Credentials;
+use crate::http::{App, ByteBudgets, ConcurrencyLimit, Cors, Proxies, Upstreams, router};
+use crate::keys::{Authenticator, TokenCache, worker};
 use crate::limits::Limits;
 use crate::readiness::Readiness;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
 
-/// The schema of the gateway, and its name among the processes.
-pub const NAME: &str = "gateway";
-
 /// Requests in progress on one HTTP/2 connection.
-const MAX_STREAMS: u32 = 256;
+const MAX_CONCURRENT_STREAMS: u32 = 256;
 
-/// The gateway's own tables.
-pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
-
-/// What the gateway works with.
-#[derive(Clone)]
-pub struct Runtime {
-    pub db: Db,
-    pub clock: Clock,
-    pub tokens: Tokens,
-    pub tls: Tls,
-    pub peers: Peers,
-}
-
-/// Must be called inside the async runtime.
-pub fn runtime(settings: &Settings, clock: Clock) -> Result<Runtime, String> {
-    let mesh = &settings.mesh;
-    let db = Db::open(mesh.database(), NAME, mesh.database_pool, clock.clone(), Vec::new())?;
-    let tls = Tls::open(&mesh.tls)?;
-    let peers = Peers::new(&settings.peers, &tls)?;
-    Ok(Runtime { db, clock, tokens: Tokens::new(&mesh.context_secret).of(NAME), tls, peers })
-}
-
-/// What the HTTP side works with, with its clean-up running beside it. Must be called inside the async runtime.
+/// The state of the HTTP handlers. Spawns the tasks that keep it current. Must be called inside the async runtime.
 pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> Result<App, String> {
-    let runtime = runtime(settings, clock)?;
+    let runtime = Runtime::open(settings, clock)?;
     let keys = Authenticator::new(runtime.db.clone(), runtime.tokens.clone());
-    tokio::spawn(keys.clone().keep_noting_uses());
+    tokio::spawn(keys.clone().record_uses_periodically());
     let limits = Arc::new(Limits::new(settings));
-    tokio::spawn(Arc::clone(&limits).keep_clean(runtime.clock.clone()));
+    tokio::spawn(Arc::clone(&limits).clean_up_periodically());
     let upstreams = Upstreams::new(&runtime.peers);
     let max_in_flight = settings.mesh.max_in_flight;
     Ok(App {
@@ -64,13 +39,13 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
         runtime,
         keys,
         limits,
-        places: Bulkhead::new(max_in_flight, upstreams.count()),
+        concurrency: ConcurrencyLimit::new(max_in_flight, upstreams.count()),
         upstreams,
         deadline: settings.mesh.deadline(),
         admissions: Semaphore::new(max_in_flight),
-        budgets: Budgets::new(settings.max_bytes_in, settings.max_bytes_out),
+        budgets: ByteBudgets::new(settings.max_bytes_in, settings.max_bytes_out),
         cors: Cors::new(&settings.cors_origins)?,
-        public_tokens: KeptTokens::default(),
+        public_tokens: TokenCache::default(),
         proxies: Proxies::new(settings),
         stop,
     })
@@ -95,14 +70,19 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let public = server::bind(mesh.listen).await?;
     tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
     let router = router(Arc::clone(&app), operations);
-    let working = Workers::start(&app.runtime.db, teller::workers(&app.runtime), mesh.timing());
+    let working = Workers::start(&app.runtime.db, worker::workers(&app.runtime), mesh.timing());
     let ((), internal) = tokio::join!(
         connections::serve(public, router, public_port(&settings), stop.clone()),
         serve_mesh(internal, &app.runtime, &settings, stop),
     );
     internal?;
+    // The order of the stop: no more requests, then no more background work, then what both have left to write, and only
+    // then the pool.
     working.stop(mesh.grace()).await;
-    app.keys.note_uses().await.map_err(|error| format!("the last uses of keys are not noted: {error}"))?;
+    app.keys
+        .record_uses()
+        .await
+        .map_err(|error| format!("the last uses of keys are not recorded: {error}"))?;
     app.runtime.db.close().await;
     tracing::info!("stopped");
     Ok(())
@@ -113,7 +93,7 @@ pub fn public_port(settings: &Settings) -> Port {
     let per_address = usize::try_from(settings.max_connections_per_address).unwrap_or(usize::MAX);
     let mut port = Port::new("http", &settings.mesh, settings.mesh.connections.max_connections, 2);
     port.max_from_one = Some(per_address).filter(|max| *max > 0 && settings.proxies() == 0);
-    port.http.http2().max_concurrent_streams(MAX_STREAMS);
+    port.http.http2().max_concurrent_streams(MAX_CONCURRENT_STREAMS);
     port
 }
 
@@ -127,8 +107,9 @@ pub async fn serve_mesh(
     let mut routes = RoutesBuilder::default();
     routes.add_service(audit::server(runtime.db.clone()));
     routes.add_service(AccountServiceServer::new(Accounts::new(runtime.clone())));
-    routes.add_service(CredentialServiceServer::new(Credentials::new(runtime.clone())));
-    routes.add_service(TokenServiceServer::new(ContextTokens::new(runtime.clone())));
+    let credentials = Credentials::new(runtime.clone());
+    routes.add_service(CredentialServiceServer::new(credentials.clone()));
+    routes.add_service(TokenServiceServer::new(credentials));
     let parts = (&runtime.tokens, &runtime.clock, &runtime.tls);
     server::serve_grpc(listener, routes, parts, &settings.mesh, stop).await
 }

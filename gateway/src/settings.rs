@@ -1,4 +1,4 @@
-//! What the gateway can be told besides what every process of the mesh can.
+//! The settings of the gateway, besides those that every process of the mesh has.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ pub struct Settings {
     #[arg(long, env = "RATE_PER_MINUTE", default_value_t = 1200, global = true)]
     pub rate_per_minute: u32,
 
-    /// Requests a key may make at once before its rate counts
+    /// Requests that a key may make in a burst before its rate counts
     #[arg(long, env = "RATE_BURST", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub rate_burst: u32,
 
@@ -32,20 +32,20 @@ pub struct Settings {
     #[arg(long, env = "PUBLIC_RATE_PER_MINUTE", default_value_t = 120, global = true)]
     pub public_rate_per_minute: u32,
 
-    /// Requests without a key that an address may make at once before its rate counts
+    /// Requests without a key that an address may make in a burst before its rate counts
     #[arg(long, env = "PUBLIC_RATE_BURST", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub public_rate_burst: u32,
 
-    /// Failed authentications a minute for each client address, which then has to wait; valid keys are let in from there
-    /// all the same; 0: no limit
+    /// Failed authentications a minute for each client address, which then has to wait; valid keys are accepted from
+    /// there all the same; 0: no limit
     #[arg(long, env = "FAILED_AUTH_PER_MINUTE", default_value_t = 120, global = true)]
     pub failed_auth_per_minute: u32,
 
-    /// Bytes of request bodies that may be held at once; a quarter of it for each client address
+    /// Bytes of request bodies that may be in memory; a quarter of it for each client address
     #[arg(long, env = "MAX_BYTES_IN", default_value_t = 64 << 20, value_parser = bytes, global = true)]
     pub max_bytes_in: usize,
 
-    /// Bytes of answers that may be held unwritten at once: a quarter for lists and the like, three quarters for
+    /// Bytes of responses that may be in memory unwritten: a quarter for lists and the like, three quarters for
     /// downloads (256 KiB each); of both a quarter for each client address
     #[arg(long, env = "MAX_BYTES_OUT", default_value_t = 64 << 20, value_parser = bytes, global = true)]
     pub max_bytes_out: usize,
@@ -75,7 +75,7 @@ pub struct Settings {
     pub trust_forwarded: bool,
 }
 
-/// Where proxies say whom they speak for.
+/// The header in which proxies name their clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ForwardedHeader {
     /// X-Forwarded-For: addresses, comma-separated.

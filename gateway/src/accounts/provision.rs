@@ -1,23 +1,22 @@
-//! Telling the services of an account.
+//! Provisioning: every service creates its own row and its defaults of an account. A file of its own, because these are
+//! calls to the services and no write of this one.
 
 use std::time::Duration;
 
+use chassis::Error;
+use chassis::account::Account;
 use chassis::peer::{Peer, is_transport};
-use chassis::token;
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use tokio::time::Instant;
-use tonic::metadata::MetadataValue;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
-use super::store::AccountRow;
-use crate::serve::Runtime;
+use super::Record;
+use crate::runtime::{NAME, Runtime};
 
-const DEADLINE: Duration = Duration::from_secs(15);
+const PROVISION_TIMEOUT: Duration = Duration::from_secs(15);
 /// Before a retry.
-const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// Who the services see as the one that acts.
-const ACTOR: &str = "gateway";
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A service that does not know the account yet, and why.
 #[derive(Clone, Debug)]
@@ -26,48 +25,64 @@ pub struct Unprovisioned {
     pub reason: String,
 }
 
-/// Makes the account known to every service at the same time, with its settings and its defaults. Repeatable. Says
-/// which of them failed, by name.
-pub async fn provision(
-    runtime: &Runtime,
-    account: &AccountRow,
-) -> Result<Vec<Unprovisioned>, chassis::Error> {
-    let context = account.account()?;
+/// Provisions the account in every service at the same time, with its settings and its defaults. Repeatable. Returns the
+/// services that failed, by name.
+pub async fn provision(runtime: &Runtime, record: &Record) -> Result<Vec<Unprovisioned>, Error> {
+    let account = record.account()?;
     let mut calls = tokio::task::JoinSet::new();
     for peer in runtime.peers.iter() {
-        let token = runtime.tokens.to(peer.name()).mint_mesh(&context, ACTOR, runtime.clock.now());
-        calls.spawn(tell(peer.clone(), token, account.name.clone()));
+        let call = Provisioning {
+            runtime: runtime.clone(),
+            peer: peer.clone(),
+            account: account.clone(),
+            name: record.name.clone(),
+        };
+        calls.spawn(call.run());
     }
     let mut failed: Vec<Unprovisioned> = calls.join_all().await.into_iter().flatten().collect();
     failed.sort_by(|one, other| one.peer.cmp(&other.peer));
     for Unprovisioned { peer, reason } in &failed {
-        tracing::warn!(account = %account.account_id, peer, reason, "the account could not be provisioned");
+        tracing::warn!(account = %record.account_id, peer, reason, "provisioning failed");
     }
     Ok(failed)
 }
 
-/// Tells one service; a retry follows as long as that is only busy, up to the deadline.
-async fn tell(peer: Peer, token: String, name: String) -> Option<Unprovisioned> {
-    let failed = |reason: String| Some(Unprovisioned { peer: peer.name().to_owned(), reason });
-    let Ok(token) = MetadataValue::try_from(token) else { return failed("no token".to_owned()) };
-    let mut client = ProvisioningServiceClient::new(peer.channel());
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        let mut request = Request::new(ProvisionAccountRequest { name: name.clone() });
-        request.set_timeout(deadline.saturating_duration_since(Instant::now()));
-        request.metadata_mut().insert(token::HEADER, token.clone());
-        match tokio::time::timeout_at(deadline, client.provision_account(request)).await {
-            Ok(Ok(_)) => return None,
-            Ok(Err(status)) if is_busy(&status) && Instant::now() + RETRY_PAUSE < deadline => {
-                tokio::time::sleep(RETRY_PAUSE).await;
+/// The provisioning of one account in one service.
+struct Provisioning {
+    runtime: Runtime,
+    peer: Peer,
+    account: Account,
+    name: String,
+}
+
+impl Provisioning {
+    /// Repeats the call while the service is only busy, up to the time limit. `None` when it succeeded.
+    async fn run(self) -> Option<Unprovisioned> {
+        let failed = |reason: String| Some(Unprovisioned { peer: self.peer.name().to_owned(), reason });
+        let mut client = ProvisioningServiceClient::new(self.peer.channel());
+        let deadline = Instant::now() + PROVISION_TIMEOUT;
+        loop {
+            let message = ProvisionAccountRequest { name: self.name.clone() };
+            let now = self.runtime.clock.now();
+            let mut request =
+                match self.runtime.mesh_request(self.peer.name(), &self.account, NAME, now, message) {
+                    Ok(request) => request,
+                    Err(error) => return failed(error.to_string()),
+                };
+            request.set_timeout(deadline.saturating_duration_since(Instant::now()));
+            match tokio::time::timeout_at(deadline, client.provision_account(request)).await {
+                Ok(Ok(_)) => return None,
+                Ok(Err(status)) if is_busy(&status) && Instant::now() + RETRY_INTERVAL < deadline => {
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
+                Ok(Err(status)) => return failed(status.message().to_owned()),
+                Err(_) => return failed("it did not answer".to_owned()),
             }
-            Ok(Err(status)) => return failed(status.message().to_owned()),
-            Err(_) => return failed("it did not answer".to_owned()),
         }
     }
 }
 
-/// Whether the service itself asks to come back; one that cannot be reached does not.
+/// Whether the service itself asks for a repeat; one that cannot be reached does not.
 fn is_busy(status: &Status) -> bool {
     status.code() == Code::Unavailable && !is_transport(status)
 }

@@ -1,51 +1,28 @@
 //! The SQL of accounts.
 
-use chassis::{Account, AccountId};
-use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// An account as it is stored.
-#[derive(Clone, Debug, sqlx::FromRow)]
-pub struct AccountRow {
-    pub account_id: AccountId,
-    pub name: String,
-    pub country: String,
-    pub timezone: String,
-    pub currency: String,
-    pub created_at: DateTime<Utc>,
-}
+use super::Record;
 
-impl AccountRow {
-    pub fn account(&self) -> Result<Account, chassis::Error> {
-        let unusable = |_| chassis::Error::Internal(format!("the time zone of account {}", self.account_id));
-        Ok(Account {
-            id: self.account_id,
-            timezone: self.timezone.parse().map_err(unusable)?,
-            country: self.country.clone(),
-            currency: self.currency.clone(),
-        })
-    }
-}
-
-pub async fn insert(connection: &mut PgConnection, row: &AccountRow) -> Result<(), sqlx::Error> {
+pub async fn insert(connection: &mut PgConnection, record: &Record) -> Result<(), sqlx::Error> {
     sqlx::query(
         "insert into account (account_id, name, country, timezone, currency, created_at, updated_at)
          values ($1, $2, $3, $4, $5, $6, $6)",
     )
-    .bind(row.account_id)
-    .bind(&row.name)
-    .bind(&row.country)
-    .bind(&row.timezone)
-    .bind(&row.currency)
-    .bind(row.created_at)
+    .bind(record.account_id)
+    .bind(&record.name)
+    .bind(&record.country)
+    .bind(&record.timezone)
+    .bind(&record.currency)
+    .bind(record.created_at)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// By creation.
-pub async fn list(connection: &mut PgConnection) -> Result<Vec<AccountRow>, sqlx::Error> {
+/// All accounts, by creation. There are few: an operator creates each.
+pub async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, name, country, timezone, currency, created_at
          from account order by created_at, account_id",
@@ -54,11 +31,9 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<AccountRow>, sqlx
     .await
 }
 
-/// By id, or by name without regard to upper and lower case. No name looks like an id.
-pub async fn find(
-    connection: &mut PgConnection,
-    id_or_name: &str,
-) -> Result<Option<AccountRow>, sqlx::Error> {
+/// By id, or by name without regard to upper and lower case. At most one account matches: `rules.rs` refuses a name that
+/// looks like an id.
+pub async fn find(connection: &mut PgConnection, id_or_name: &str) -> Result<Option<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, name, country, timezone, currency, created_at
          from account where account_id = $1 or lower(name) = lower($2)",

@@ -5,13 +5,13 @@ use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateAccountRequest, ListAccountsRequest};
 use tonic::Status;
 
-use super::Desk;
+use super::Services;
 use super::output::{print, print_columns, reason};
 use crate::accounts::Unprovisioned;
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Make an account, tell every service of it, and print its id
+    /// Make an account, provision it in every service, and print its id
     Create {
         /// What the account is called; no other account may have the name
         #[arg(long)]
@@ -28,37 +28,38 @@ pub enum Command {
     },
     /// Print every account: id, name, country, time zone and currency, separated by tabs
     List,
-    /// Tell every service of an account again; harmless for those that know it
+    /// Provision an account in every service again; harmless for those that know it
     Provision {
         /// Id or name
         account: String,
     },
 }
 
-pub async fn run(command: Command, desk: &Desk) -> Result<(), String> {
+pub async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
         Command::Create { name, country, timezone, currency } => {
-            create(desk, CreateAccountRequest { name, country, timezone, currency }).await
+            create(services, CreateAccountRequest { name, country, timezone, currency }).await
         }
-        Command::List => list(desk).await,
+        Command::List => list(services).await,
         Command::Provision { account } => {
-            let failed = desk.accounts.provision(&account).await;
+            let failed = services.accounts.provision(&account).await;
             provisioned(&account, &failed.map_err(|error| reason(&Status::from(error)))?)
         }
     }
 }
 
-async fn create(desk: &Desk, message: CreateAccountRequest) -> Result<(), String> {
-    let request = desk.request("admin.accounts.v1.AccountService/CreateAccount", message)?;
-    let (response, failed) = desk.accounts.create(request).await.map_err(|status| reason(&status))?;
-    let account = response.into_inner().account.unwrap_or_default();
+async fn create(services: &Services, message: CreateAccountRequest) -> Result<(), String> {
+    let request = services.request("admin.accounts.v1.AccountService/CreateAccount", message)?;
+    let created = services.accounts.create(request).await.map_err(|status| reason(&status))?;
+    let account = created.response.into_inner().account.unwrap_or_default();
     print(&account.id)?;
-    provisioned(&account.id, &failed)
+    provisioned(&account.id, &created.unprovisioned)
 }
 
-async fn list(desk: &Desk) -> Result<(), String> {
-    let request = desk.request("admin.accounts.v1.AccountService/ListAccounts", ListAccountsRequest {})?;
-    let response = desk.accounts.list_accounts(request).await.map_err(|status| reason(&status))?;
+async fn list(services: &Services) -> Result<(), String> {
+    let request =
+        services.request("admin.accounts.v1.AccountService/ListAccounts", ListAccountsRequest {})?;
+    let response = services.accounts.list_accounts(request).await.map_err(|status| reason(&status))?;
     for account in response.into_inner().accounts {
         let columns = [account.id, account.name, account.country, account.timezone, account.currency];
         print_columns(&columns)?;
@@ -66,7 +67,7 @@ async fn list(desk: &Desk) -> Result<(), String> {
     Ok(())
 }
 
-/// The account exists either way; a service that was not told is a failure of the command all the same.
+/// The account exists either way, but the command fails when a service could not be provisioned.
 fn provisioned(account: &str, failed: &[Unprovisioned]) -> Result<(), String> {
     if failed.is_empty() {
         return Ok(());
@@ -74,7 +75,7 @@ fn provisioned(account: &str, failed: &[Unprovisioned]) -> Result<(), String> {
     let each: Vec<String> =
         failed.iter().map(|failed| format!("  {}: {}", failed.peer, failed.reason)).collect();
     Err(format!(
-        "the account exists, but these services could not be told of it:\n{}\nwhen they are up, run: gateway account \
+        "the account exists, but it could not be provisioned in these services:\n{}\nwhen they are up, run: gateway account \
          provision {account}",
         each.join("\n")
     ))

@@ -4,7 +4,7 @@ use clap::{ArgGroup, Subcommand};
 use proto::accounts::credential_service_server::CredentialService;
 use proto::accounts::{Credential, IssueCredentialRequest, ListCredentialsRequest, RevokeCredentialRequest};
 
-use super::Desk;
+use super::Services;
 use super::key::expiry;
 use super::output::{print, print_columns, reason, time};
 
@@ -38,19 +38,19 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, desk: &Desk) -> Result<(), String> {
+pub async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
         Command::Issue { team, accounts, scopes, all_scopes, expires } => {
             let first = accounts.first().map(|account| account.trim()).unwrap_or_default();
             let expires_at = match expires {
-                Some(text) => Some(chassis::time::timestamp(expiry(desk, first, &text).await?)),
+                Some(text) => Some(chassis::time::timestamp(expiry(services, first, &text).await?)),
                 None => None,
             };
             let (accounts, scopes) = (trimmed(&accounts), trimmed(&scopes));
-            issue(desk, IssueCredentialRequest { team, accounts, scopes, all_scopes, expires_at }).await
+            issue(services, IssueCredentialRequest { team, accounts, scopes, all_scopes, expires_at }).await
         }
-        Command::List => list(desk).await,
-        Command::Revoke { credential } => revoke(desk, credential).await,
+        Command::List => list(services).await,
+        Command::Revoke { credential } => revoke(services, credential).await,
     }
 }
 
@@ -58,16 +58,16 @@ fn trimmed(list: &[String]) -> Vec<String> {
     list.iter().map(|entry| entry.trim().to_owned()).collect()
 }
 
-async fn issue(desk: &Desk, message: IssueCredentialRequest) -> Result<(), String> {
-    let request = desk.request("admin.accounts.v1.CredentialService/IssueCredential", message)?;
-    let response = desk.credentials.issue_credential(request).await.map_err(|status| reason(&status))?;
+async fn issue(services: &Services, message: IssueCredentialRequest) -> Result<(), String> {
+    let request = services.request("admin.accounts.v1.CredentialService/IssueCredential", message)?;
+    let response = services.credentials.issue_credential(request).await.map_err(|status| reason(&status))?;
     print(&response.into_inner().secret)
 }
 
-async fn list(desk: &Desk) -> Result<(), String> {
+async fn list(services: &Services) -> Result<(), String> {
     let request =
-        desk.request("admin.accounts.v1.CredentialService/ListCredentials", ListCredentialsRequest {})?;
-    let response = desk.credentials.list_credentials(request).await.map_err(|status| reason(&status))?;
+        services.request("admin.accounts.v1.CredentialService/ListCredentials", ListCredentialsRequest {})?;
+    let response = services.credentials.list_credentials(request).await.map_err(|status| reason(&status))?;
     let credentials = response.into_inner().credentials;
     credentials.into_iter().try_for_each(|credential| print_columns(&columns(credential)))
 }
@@ -80,10 +80,10 @@ fn columns(credential: Credential) -> [String; 8] {
     [credential.public_id, credential.team, accounts, scopes, created, expires, last_used, revoked]
 }
 
-async fn revoke(desk: &Desk, credential: String) -> Result<(), String> {
+async fn revoke(services: &Services, credential: String) -> Result<(), String> {
     let message = RevokeCredentialRequest { credential };
-    let request = desk.request("admin.accounts.v1.CredentialService/RevokeCredential", message)?;
-    let response = desk.credentials.revoke_credential(request).await.map_err(|status| reason(&status))?;
+    let request = services.request("admin.accounts.v1.CredentialService/RevokeCredential", message)?;
+    let response = services.credentials.revoke_credential(request).await.map_err(|status| reason(&status))?;
     let credential = response.into_inner().credential.unwrap_or_default();
     tracing::info!(public_id = credential.public_id, team = credential.team, "revoked");
     Ok(())

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::output::print;
 use crate::doctor::{Line, examine, failures};
-use crate::serve;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
 
 /// Prints what was found; fails when something is not as it has to be.
 pub async fn run(settings: &Settings, as_json: bool) -> Result<(), String> {
     settings.mesh.check()?;
-    let runtime = serve::runtime(settings, Clock::system())?;
+    let runtime = Runtime::open(settings, Clock::system())?;
     let lines = examine(&runtime).await;
     let failures = failures(&lines);
     if as_json {

@@ -7,7 +7,7 @@ use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, NarrowKeyRequest, RevokeKeyRequest};
 use tonic::Status;
 
-use super::Desk;
+use super::Services;
 use super::output::{print, print_columns, reason, time};
 
 #[derive(Subcommand)]
@@ -37,7 +37,7 @@ pub enum Command {
         #[arg(long)]
         account: String,
     },
-    /// Take scopes from a key, within 5 seconds everywhere, its webhook endpoints included
+    /// Remove scopes from a key, within 5 seconds everywhere, its webhook endpoints included
     Narrow {
         /// The whole key or its public id
         key: String,
@@ -45,7 +45,7 @@ pub enum Command {
         #[arg(long, value_delimiter = ',', required = true)]
         scopes: Vec<String>,
     },
-    /// Hand a webhook endpoint to a key: from then on it gets what that key may read
+    /// Assign a webhook endpoint to a key: from then on it receives what that key may read
     Assign {
         /// The whole key or its public id
         key: String,
@@ -60,34 +60,36 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, desk: &Desk) -> Result<(), String> {
+pub async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
         Command::Create { account, name, scopes, all_scopes, expires } => {
             let expires_at = match expires {
-                Some(text) => Some(chassis::time::timestamp(expiry(desk, &account, &text).await?)),
+                Some(text) => Some(chassis::time::timestamp(expiry(services, &account, &text).await?)),
                 None => None,
             };
             let scopes = scopes.iter().map(|scope| scope.trim().to_owned()).collect();
-            create(desk, CreateKeyRequest { account, name, scopes, all_scopes, expires_at }).await
+            create(services, CreateKeyRequest { account, name, scopes, all_scopes, expires_at }).await
         }
-        Command::List { account } => list(desk, account).await,
-        Command::Narrow { key, scopes } => narrow(desk, key, scopes).await,
+        Command::List { account } => list(services, account).await,
+        Command::Narrow { key, scopes } => narrow(services, key, scopes).await,
         Command::Assign { key, endpoint } => {
-            desk.accounts.assign_endpoint(&key, &endpoint).await.map_err(|status| reason(&status))
+            let assigned = services.accounts.assign_endpoint(&key, &endpoint).await;
+            assigned.map_err(|error| reason(&Status::from(error)))
         }
-        Command::Revoke { key } => revoke(desk, key).await,
+        Command::Revoke { key } => revoke(services, key).await,
     }
 }
 
-async fn create(desk: &Desk, message: CreateKeyRequest) -> Result<(), String> {
-    let request = desk.request("admin.accounts.v1.AccountService/CreateKey", message)?;
-    let response = desk.accounts.create_key(request).await.map_err(|status| reason(&status))?;
+async fn create(services: &Services, message: CreateKeyRequest) -> Result<(), String> {
+    let request = services.request("admin.accounts.v1.AccountService/CreateKey", message)?;
+    let response = services.accounts.create_key(request).await.map_err(|status| reason(&status))?;
     print(&response.into_inner().secret)
 }
 
-async fn list(desk: &Desk, account: String) -> Result<(), String> {
-    let request = desk.request("admin.accounts.v1.AccountService/ListKeys", ListKeysRequest { account })?;
-    let response = desk.accounts.list_keys(request).await.map_err(|status| reason(&status))?;
+async fn list(services: &Services, account: String) -> Result<(), String> {
+    let request =
+        services.request("admin.accounts.v1.AccountService/ListKeys", ListKeysRequest { account })?;
+    let response = services.accounts.list_keys(request).await.map_err(|status| reason(&status))?;
     response.into_inner().keys.into_iter().try_for_each(|key| print_columns(&columns(key)))
 }
 
@@ -97,29 +99,29 @@ fn columns(key: Key) -> [String; 7] {
     [key.public_id, key.name, key.scopes.join(","), created, expires, last_used, revoked]
 }
 
-async fn narrow(desk: &Desk, key: String, scopes: Vec<String>) -> Result<(), String> {
+async fn narrow(services: &Services, key: String, scopes: Vec<String>) -> Result<(), String> {
     let scopes = scopes.iter().map(|scope| scope.trim().to_owned()).collect();
     let request =
-        desk.request("admin.accounts.v1.AccountService/NarrowKey", NarrowKeyRequest { key, scopes })?;
-    let response = desk.accounts.narrow_key(request).await.map_err(|status| reason(&status))?;
+        services.request("admin.accounts.v1.AccountService/NarrowKey", NarrowKeyRequest { key, scopes })?;
+    let response = services.accounts.narrow_key(request).await.map_err(|status| reason(&status))?;
     let key = response.into_inner().key.unwrap_or_default();
     tracing::info!(public_id = key.public_id, name = key.name, scopes = key.scopes.join(","), "narrowed");
     Ok(())
 }
 
-async fn revoke(desk: &Desk, key: String) -> Result<(), String> {
-    let request = desk.request("admin.accounts.v1.AccountService/RevokeKey", RevokeKeyRequest { key })?;
-    let response = desk.accounts.revoke_key(request).await.map_err(|status| reason(&status))?;
+async fn revoke(services: &Services, key: String) -> Result<(), String> {
+    let request = services.request("admin.accounts.v1.AccountService/RevokeKey", RevokeKeyRequest { key })?;
+    let response = services.accounts.revoke_key(request).await.map_err(|status| reason(&status))?;
     let key = response.into_inner().key.unwrap_or_default();
     tracing::info!(public_id = key.public_id, name = key.name, "revoked");
     Ok(())
 }
 
-pub(super) async fn expiry(desk: &Desk, account: &str, text: &str) -> Result<DateTime<Utc>, String> {
+pub(super) async fn expiry(services: &Services, account: &str, text: &str) -> Result<DateTime<Utc>, String> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Ok(time.to_utc());
     }
-    let account = desk.accounts.get(account).await.and_then(|row| row.account());
+    let account = services.accounts.get(account).await.and_then(|record| record.account());
     let zone = account.map_err(|error| reason(&Status::from(error)))?.timezone;
     let date = text.parse().ok().and_then(|date| end_of(date, zone));
     date.ok_or_else(|| {

@@ -13,9 +13,10 @@ use chassis::Clock;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tonic::Request;
 
-use crate::accounts::{Accounts, local_request};
+use crate::accounts::Accounts;
 use crate::credentials::Credentials;
-use crate::serve::{self, NAME, Runtime};
+use crate::runtime::{MIGRATIONS, NAME, Runtime};
+use crate::serve;
 use crate::settings::Settings;
 
 #[derive(Parser)]
@@ -77,35 +78,36 @@ fn command() -> clap::Command {
 async fn run(cli: Cli) -> Result<(), String> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve::serve(cli.settings)).await,
-        Command::Migrate => chassis::service::migrate(&cli.settings.mesh, NAME, &serve::MIGRATIONS).await,
+        Command::Migrate => chassis::service::migrate(&cli.settings.mesh, NAME, &MIGRATIONS).await,
         Command::PurgeAudit => chassis::service::purge_audit(&cli.settings.mesh, NAME).await,
         Command::Doctor { json } => Box::pin(doctor::run(&cli.settings, json)).await,
-        Command::Account(command) => account::run(command, &Desk::new(&cli.settings)?).await,
-        Command::Key(command) => key::run(command, &Desk::new(&cli.settings)?).await,
-        Command::Credential(command) => credential::run(command, &Desk::new(&cli.settings)?).await,
+        Command::Account(command) => account::run(command, &Services::new(&cli.settings)?).await,
+        Command::Key(command) => key::run(command, &Services::new(&cli.settings)?).await,
+        Command::Credential(command) => credential::run(command, &Services::new(&cli.settings)?).await,
     }
 }
 
-/// Where the commands do their work: the same operations that internal teams have over gRPC.
-struct Desk {
+/// The gRPC services that the commands call, in this process: the same operations that internal teams have.
+struct Services {
     accounts: Accounts,
     credentials: Credentials,
     runtime: Runtime,
 }
 
-impl Desk {
+impl Services {
     fn new(settings: &Settings) -> Result<Self, String> {
         if !settings.peers.is_empty() {
             // The services would refuse what is signed with another secret.
             settings.mesh.check()?;
         }
-        let runtime = serve::runtime(settings, Clock::system())?;
-        let (accounts, credentials) = (Accounts::new(runtime.clone()), Credentials::new(runtime.clone()));
+        let runtime = Runtime::open(settings, Clock::system())?;
+        let accounts = Accounts::new(runtime.clone());
+        let credentials = Credentials::new(runtime.clone());
         Ok(Self { accounts, credentials, runtime })
     }
 
     fn request<T>(&self, rpc: &'static str, message: T) -> Result<Request<T>, String> {
-        local_request(&self.runtime, rpc, message).ok_or_else(|| "CONTEXT_SECRET is not usable".to_owned())
+        self.runtime.local_request(rpc, message).ok_or_else(|| "CONTEXT_SECRET is not usable".to_owned())
     }
 }
 

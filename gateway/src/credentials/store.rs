@@ -4,32 +4,20 @@ use chassis::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-/// A credential as it is stored for one of its accounts.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct CredentialRow {
-    pub account_id: AccountId,
-    pub public_id: String,
-    pub team: String,
-    pub secret_hash: Vec<u8>,
-    pub scopes: Vec<String>,
-    pub created_at: DateTime<Utc>,
-    pub expires_at: Option<DateTime<Utc>>,
-    pub last_used_at: Option<DateTime<Utc>>,
-    pub revoked_at: Option<DateTime<Utc>>,
-}
+use super::Record;
 
-pub async fn insert(connection: &mut PgConnection, row: &CredentialRow) -> Result<(), sqlx::Error> {
+pub async fn insert(connection: &mut PgConnection, record: &Record) -> Result<(), sqlx::Error> {
     sqlx::query(
         "insert into credential (account_id, public_id, team, secret_hash, scopes, created_at, expires_at, tell_at)
          values ($1, $2, $3, $4, $5, $6, $7, $7)",
     )
-    .bind(row.account_id)
-    .bind(&row.public_id)
-    .bind(&row.team)
-    .bind(&row.secret_hash)
-    .bind(&row.scopes)
-    .bind(row.created_at)
-    .bind(row.expires_at)
+    .bind(record.account_id)
+    .bind(&record.public_id)
+    .bind(&record.team)
+    .bind(&record.secret_hash)
+    .bind(&record.scopes)
+    .bind(record.created_at)
+    .bind(record.expires_at)
     .execute(connection)
     .await?;
     Ok(())
@@ -39,7 +27,7 @@ pub async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     public_id: &str,
-) -> Result<Option<CredentialRow>, sqlx::Error> {
+) -> Result<Option<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, public_id, team, secret_hash, scopes, created_at, expires_at, last_used_at, revoked_at
          from credential where account_id = $1 and public_id = $2",
@@ -50,8 +38,8 @@ pub async fn find(
     .await
 }
 
-/// Every row, those of a credential next to each other.
-pub async fn list(connection: &mut PgConnection) -> Result<Vec<CredentialRow>, sqlx::Error> {
+/// Every record, those of one credential next to each other.
+pub async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, public_id, team, secret_hash, scopes, created_at, expires_at, last_used_at, revoked_at
          from credential order by created_at, public_id, account_id",
@@ -60,13 +48,13 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<CredentialRow>, s
     .await
 }
 
-/// Revokes a credential for all its accounts; one that is revoked already keeps its time. Nothing when there is none.
-/// Reads the whole table, which is small, so that no index is needed that begins with something else than an account.
+/// Revokes a credential for all its accounts; one that is revoked already keeps its time. Empty when there is none.
+/// Reads the whole table, which is small, so that no index is needed that does not begin with the account.
 pub async fn revoke(
     connection: &mut PgConnection,
     public_id: &str,
     now: DateTime<Utc>,
-) -> Result<Vec<CredentialRow>, sqlx::Error> {
+) -> Result<Vec<Record>, sqlx::Error> {
     sqlx::query_as(
         "update credential set revoked_at = coalesce(revoked_at, $2), tell_at = $2 where public_id = $1
          returning account_id, public_id, team, secret_hash, scopes, created_at, expires_at, last_used_at, revoked_at",
@@ -77,15 +65,15 @@ pub async fn revoke(
     .await
 }
 
-/// Writes down when a credential was last used for an account.
-pub async fn note_use(
+/// Records when a credential was last used for an account.
+pub async fn record_use(
     connection: &mut PgConnection,
-    row: &CredentialRow,
+    record: &Record,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query("update credential set last_used_at = $3 where account_id = $1 and public_id = $2")
-        .bind(row.account_id)
-        .bind(&row.public_id)
+        .bind(record.account_id)
+        .bind(&record.public_id)
         .bind(now)
         .execute(connection)
         .await?;

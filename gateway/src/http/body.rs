@@ -7,24 +7,23 @@ use http_body_util::{BodyExt, Limited};
 use prost::Message;
 use proto::api::{Problem, SignedBody};
 
-use super::budget::{Reserved, SMALL};
+use super::byte_budget::{MIN_COUNTED, Reservation};
 use super::problem::Refusal;
 use crate::contract::Operation;
 use crate::transcode::form_as_json;
 
 /// Largest body of a request.
 const MAX_BODY: usize = 1 << 20;
-/// Longest signature; what is longer is none.
+/// Longest signature. A longer one counts as missing.
 const MAX_SIGNATURE: usize = 1024;
 
 /// The body as `RequestPlan::bind` takes it, if the operation takes one: as JSON, unless it is signed. A public POST may
-/// also be a form: it is what a page sends.
-/// What it takes is counted in `reserved`.
+/// also be a form, which is what a page sends. `reserved` counts the memory that the body takes.
 pub async fn read(
     operation: &Operation,
     headers: &HeaderMap,
     body: Body,
-    reserved: &mut Reserved,
+    reserved: &mut Reservation,
 ) -> Result<Option<Bytes>, Refusal> {
     if !operation.request.takes_body() {
         return Ok(None);
@@ -55,8 +54,8 @@ pub async fn read(
     Err(Refusal::new(Problem::UnsupportedMediaType, detail))
 }
 
-/// Of any content type: what it means is the service's to say, once it has checked the signature. A header that comes
-/// several times, as while secrets are rotated, is one with commas (RFC 9110, 5.3).
+/// A body of any content type: the service interprets it, once it has checked the signature. A header that comes several
+/// times, as while secrets are rotated, is joined with commas (RFC 9110, 5.3).
 fn signed(headers: &HeaderMap, name: &HeaderName, data: Bytes) -> Bytes {
     let signatures = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     let mut signature = signatures.collect::<Vec<_>>().join(", ");
@@ -66,7 +65,7 @@ fn signed(headers: &HeaderMap, name: &HeaderName, data: Bytes) -> Bytes {
     SignedBody { signature, data }.encode_to_vec().into()
 }
 
-async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reserved) -> Result<Bytes, Refusal> {
+async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reservation) -> Result<Bytes, Refusal> {
     let too_large =
         || Refusal::new(Problem::TooLarge, format!("The body must have at most {MAX_BODY} bytes."));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
@@ -81,9 +80,9 @@ async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reserved) -> Re
             Err(_) => return Err(Refusal::new(Problem::Malformed, "The body ended early.")),
         };
         let Ok(data) = frame.into_data() else { continue };
-        // Counted as it comes and not as it is announced: what was never sent takes nothing from others. Nobody waits
-        // here, or all could wait for each other.
-        if read.len() + data.len() > SMALL {
+        // Counted as it arrives and not by Content-Length: what is announced and never sent takes nothing from others.
+        // Does not wait for the budget: requests that are half read would wait for each other.
+        if read.len() + data.len() > MIN_COUNTED {
             reserved.grow(data.len())?;
         }
         read.extend_from_slice(&data);

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 const EXPOSED: &str = "Location, RateLimit, RateLimit-Policy, Retry-After, X-Idempotent-Replay, X-Request-Id";
 /// Headers that a page may send.
 const ALLOWED: &str = "Authorization, Content-Type, Idempotency-Key, X-Request-Id";
-/// How long a browser may remember the answer, in seconds.
+/// How long a browser may cache the answer to a preflight, in seconds.
 const MAX_AGE: &str = "600";
 
 /// Which origins may call.
@@ -25,12 +25,12 @@ impl Cors {
         }
         let named = origins.iter().map(|origin| origin.trim()).filter(|origin| !origin.is_empty());
         let parsed = named.map(|origin| {
-            HeaderValue::try_from(origin).map_err(|_| format!("CORS_ORIGINS: `{origin}` is no origin"))
+            HeaderValue::try_from(origin).map_err(|_| format!("CORS_ORIGINS: `{origin}` is not an origin"))
         });
         Ok(Self::Only(parsed.collect::<Result<_, _>>()?))
     }
 
-    fn answer_to(&self, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
+    fn allowed_origin(&self, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
         match self {
             Self::Any => Some(HeaderValue::from_static("*")),
             Self::Only(allowed) => origin.filter(|origin| allowed.contains(origin)).cloned(),
@@ -42,7 +42,7 @@ impl Cors {
         if matches!(self, Self::Only(_)) {
             headers.append(header::VARY, HeaderValue::from_static("Origin"));
         }
-        if let (Some(_), Some(allowed)) = (origin, self.answer_to(origin)) {
+        if let (Some(_), Some(allowed)) = (origin, self.allowed_origin(origin)) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
         }

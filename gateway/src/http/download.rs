@@ -1,4 +1,5 @@
-//! Answers that come as a stream and go out as one: what the client does not read is not asked for from the service.
+//! Downloads: answers that come as a stream and are passed on as one. Backpressure reaches the service: it is not asked
+//! for more than the client reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +11,15 @@ use proto::api::HttpBody;
 use tokio::sync::{Semaphore, mpsc};
 use tonic::{Status, Streaming};
 
-use super::budget::{Reserved, attach};
+use super::byte_budget::{Reservation, attach};
 
-/// What is held of one download behind the service's connection: this much is handed to the client's connection before
-/// it is written.
+/// How many bytes of one download are handed to the client's connection before they are written.
 const WINDOW: usize = 128 << 10;
-/// What one download costs at most: the window of its stream, a message that is being read, and the above.
+/// The most memory that one download takes: the window of its stream, a message that is being read, and [`WINDOW`].
 pub const COST: usize = 2 * WINDOW;
 /// How long a service may take for the next message.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client may take nothing. Its connection may end sooner.
+/// How long a client may read nothing. Its connection may be closed sooner.
 const CLIENT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A download that has begun: its first message, and where the rest comes from.
@@ -28,24 +28,24 @@ pub struct Download {
     pub rest: Streaming<Bytes>,
 }
 
-/// Why a body ends before its length: whoever reads it finds it cut off.
+/// Why a body ends before its length. The client sees that it is cut off.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum DownloadError {
     #[error("the service failed: {0}")]
     Service(#[from] Status),
     #[error("the service sends nothing")]
-    Silent,
+    UpstreamTimeout,
     #[error("a message cannot be read: {0}")]
     Message(#[from] prost::DecodeError),
-    #[error("{0} bytes came instead of {1}")]
-    Length(u64, u64),
-    #[error("the client takes nothing")]
-    Unread,
+    #[error("{sent} bytes came instead of {expected}")]
+    Length { sent: u64, expected: u64 },
+    #[error("the client reads nothing")]
+    ClientTimeout,
 }
 
 /// The content as a body. The reservation is given back when the last of it is written.
-pub fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reserved) -> Body {
-    // Not bounded by their number: the window bounds their bytes.
+pub fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reservation) -> Body {
+    // The channel needs no bound: the window bounds the bytes that are in it.
     let (sender, receiver) = mpsc::unbounded_channel();
     let pump =
         Pump { window: Arc::new(Semaphore::new(WINDOW)), reserved: Arc::new(reserved), sender, length };
@@ -56,8 +56,8 @@ pub fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reserved
             () = sender.closed() => return,
         };
         if let Err(error) = ended {
-            tracing::warn!(%error, "a download broke off");
-            // An error means that nobody reads it any more.
+            tracing::warn!(%error, "download aborted");
+            // An error means that the client is gone.
             let _ = sender.send(Err(error));
         }
     });
@@ -69,43 +69,43 @@ pub fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reserved
 
 struct Pump {
     window: Arc<Semaphore>,
-    reserved: Arc<Reserved>,
-    sender: mpsc::UnboundedSender<Result<Bytes, Broken>>,
+    reserved: Arc<Reservation>,
+    sender: mpsc::UnboundedSender<Result<Bytes, DownloadError>>,
     length: u64,
 }
 
 impl Pump {
-    async fn run(self, first: Bytes, mut rest: Streaming<Bytes>) -> Result<(), Broken> {
+    async fn run(self, first: Bytes, mut rest: Streaming<Bytes>) -> Result<(), DownloadError> {
         let mut sent = 0;
         let mut next = Some(first);
         while let Some(data) = next {
             sent += u64::try_from(data.len()).unwrap_or(u64::MAX);
-            // One that does not know its length is not streamed yet: it has all in its first message.
+            // Without a length it comes from a service that does not stream, with everything in its first message.
             if sent > self.length && self.length > 0 {
-                return Err(Broken::Length(sent, self.length));
+                return Err(DownloadError::Length { sent, expected: self.length });
             }
             self.pass(data).await?;
             let message = tokio::time::timeout(UPSTREAM_TIMEOUT, rest.message()).await;
-            next = match message.map_err(|_| Broken::Silent)?? {
+            next = match message.map_err(|_| DownloadError::UpstreamTimeout)?? {
                 Some(message) => Some(HttpBody::decode(message)?.data),
                 None => None,
             };
         }
-        if sent < self.length { Err(Broken::Length(sent, self.length)) } else { Ok(()) }
+        if sent < self.length { Err(DownloadError::Length { sent, expected: self.length }) } else { Ok(()) }
     }
 
-    async fn pass(&self, data: Bytes) -> Result<(), Broken> {
+    async fn pass(&self, data: Bytes) -> Result<(), DownloadError> {
         if data.is_empty() {
             return Ok(());
         }
         let part = u32::try_from(data.len().min(WINDOW)).unwrap_or(u32::MAX);
-        let turn = Arc::clone(&self.window).acquire_many_owned(part);
+        let permit = Arc::clone(&self.window).acquire_many_owned(part);
         // The semaphore is never closed.
-        let Ok(Ok(turn)) = tokio::time::timeout(CLIENT_TIMEOUT, turn).await else {
-            return Err(Broken::Unread);
+        let Ok(Ok(permit)) = tokio::time::timeout(CLIENT_TIMEOUT, permit).await else {
+            return Err(DownloadError::ClientTimeout);
         };
-        let held = (turn, Arc::clone(&self.reserved));
-        // An error means that nobody reads it any more, which ends this too.
+        let held = (permit, Arc::clone(&self.reserved));
+        // An error means that the client is gone, which ends this task too.
         let _ = self.sender.send(Ok(attach(data, held)));
         Ok(())
     }
@@ -117,12 +117,12 @@ mod tests {
 
     use futures::FutureExt;
 
-    use super::super::budget::{Budget, Owner};
+    use super::super::byte_budget::{ByteBudget, Owner};
     use super::*;
 
-    type Parts = mpsc::UnboundedReceiver<Result<Bytes, Broken>>;
+    type Parts = mpsc::UnboundedReceiver<Result<Bytes, DownloadError>>;
 
-    fn pump(budget: &Budget) -> (Pump, Parts) {
+    fn pump(budget: &ByteBudget) -> (Pump, Parts) {
         let owner = Owner::new(IpAddr::V4(Ipv4Addr::LOCALHOST), None);
         let reserved = Arc::new(budget.reserve(owner, COST).unwrap());
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_written_keeps_the_next_part_from_being_asked_for() {
-        let budget = Budget::new("tests", COST);
+        let budget = ByteBudget::new("tests", COST);
         let (pump, mut parts) = pump(&budget);
         let part = Bytes::from(vec![0; WINDOW / 2]);
         for _ in 0..2 {

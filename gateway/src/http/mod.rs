@@ -1,22 +1,25 @@
-//! The HTTP side: a router made from the contract, request ids, cross-origin requests, and the pages beside the API.
+//! The HTTP side: a router made from the contract, and the pages beside the API. What one request goes through is in
+//! `operation.rs`.
 
-mod admit;
-mod answer;
+mod admission;
+mod app;
 mod body;
-mod budget;
-mod bulkhead;
-mod client;
+mod byte_budget;
+mod client_address;
+mod concurrency_limit;
 mod cors;
 mod download;
 mod operation;
 pub mod problem;
 mod public;
+mod request_id;
+mod response;
 mod upstream;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -24,75 +27,23 @@ use axum::extract::{RawQuery, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use chassis::server::Stage;
 use http::{HeaderMap, HeaderValue, Request, header};
 use proto::api::Problem;
-use tokio::sync::{Semaphore, watch};
 use tracing::Instrument;
 
-use self::client::ClientOf;
+use self::client_address::ClientAddress;
 use self::problem::Refusal;
+use self::request_id::RequestId;
 use crate::contract::Operation;
-use crate::keys::{Authenticator, KeptTokens};
-use crate::limits::Limits;
-use crate::readiness::Readiness;
-use crate::serve::Runtime;
 
-pub use budget::Budget;
-pub use bulkhead::Bulkhead;
-pub use client::Proxies;
+pub use app::{App, ByteBudgets};
+pub use byte_budget::ByteBudget;
+pub use client_address::Proxies;
+pub use concurrency_limit::ConcurrencyLimit;
 pub use cors::Cors;
 pub use upstream::Upstreams;
 
-/// What handlers work with.
-pub struct App {
-    pub runtime: Runtime,
-    pub keys: Authenticator,
-    pub limits: Arc<Limits>,
-    pub upstreams: Upstreams,
-    /// Longest time for a request.
-    pub deadline: Duration,
-    /// Requests that may be looked at for their key at once.
-    pub admissions: Semaphore,
-    /// Requests that may be in progress at once, for each service.
-    pub places: Bulkhead,
-    pub budgets: Budgets,
-    pub cors: Cors,
-    /// The context tokens of requests without a key.
-    pub public_tokens: KeptTokens,
-    /// Who says which client a request comes from.
-    pub proxies: Proxies,
-    pub readiness: Readiness,
-    /// How far a stop has come.
-    pub stop: watch::Receiver<Stage>,
-}
-
-/// What may be in flight, in bytes. Each is for itself: whoever reads no file keeps nobody from reading a list.
-pub struct Budgets {
-    /// Bodies of requests, until they are answered.
-    pub requests: Budget,
-    /// Answers that are there as a whole, until they are written.
-    pub answers: Budget,
-    /// Answers that are passed on as they come.
-    pub downloads: Budget,
-}
-
-impl Budgets {
-    /// `incoming` and `outgoing` are bytes.
-    pub fn new(incoming: usize, outgoing: usize) -> Self {
-        Self {
-            requests: Budget::new("requests", incoming),
-            answers: Budget::new("answers", outgoing / 4),
-            downloads: Budget::new("downloads", outgoing / 4 * 3),
-        }
-    }
-}
-
 type Shared = State<Arc<App>>;
-
-/// The id of a request, made or taken over by the outermost layer.
-#[derive(Clone)]
-struct RequestId(Arc<str>);
 
 /// Every route: the operations of the contract, and the pages beside them.
 pub fn router(app: Arc<App>, operations: Vec<Operation>) -> Router {
@@ -110,11 +61,12 @@ pub fn router(app: Arc<App>, operations: Vec<Operation>) -> Router {
     router
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        // The outermost layer: refusals of every kind need the id and the headers that it adds.
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), every_request))
         .with_state(app)
 }
 
-/// The operations of one path, with an answer for every other method.
+/// The operations of one path, with a response for every other method.
 fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
     let mut methods = vec!["OPTIONS"];
     methods.extend(operations.iter().map(|operation| operation.method.as_str()));
@@ -128,19 +80,19 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
         let operation = Arc::clone(operation);
         let filter = axum::routing::MethodFilter::try_from(operation.method.clone());
         let handler = move |State(app): Shared,
-                            RequestIdOf(id): RequestIdOf,
-                            ClientOf(from): ClientOf,
+                            RequestId(id): RequestId,
+                            ClientAddress(from): ClientAddress,
                             request: Request<Body>| {
             let operation = Arc::clone(&operation);
             async move { measured(&app, &operation, request, &id, from).await }
         };
-        // The contract knows no other methods than those that have a filter.
+        // Every method that the contract can have has a filter.
         if let Ok(filter) = filter {
             router = router.on(filter, handler);
         }
     }
     let options = allow.clone();
-    // The contract has refused a path that is public in part.
+    // `contract.rs` refuses a path of which only some operations are public.
     let public = operations.iter().any(|operation| operation.is_public());
     let router = router
         .options(
@@ -148,7 +100,7 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
                 if public { Cors::methods(&options) } else { app.cors.preflight(&request, &options) }
             },
         )
-        .fallback(async move |RequestIdOf(id): RequestIdOf, request: Request<Body>| {
+        .fallback(async move |RequestId(id): RequestId, request: Request<Body>| {
             let detail = format!(
                 "{} is not possible here; {} are.",
                 request.method(),
@@ -161,7 +113,7 @@ fn method_router(operations: &[Arc<Operation>]) -> MethodRouter<Arc<App>> {
     if public { router.layer(axum::middleware::from_fn(public::finish)) } else { router }
 }
 
-/// Runs an operation and measures it.
+/// Runs an operation in a span of its own, and records its duration.
 async fn measured(
     app: &App,
     operation: &Operation,
@@ -179,9 +131,9 @@ async fn measured(
     response
 }
 
-/// Gives the request its id, and every answer the id and what browsers need.
+/// Gives the request its id, and every response the id and the CORS headers.
 async fn every_request(State(app): Shared, mut request: Request<Body>, next: Next) -> Response {
-    let id = request_id(&request).unwrap_or_else(|| app.runtime.clock.id().to_string());
+    let id = request_id::sent(&request).unwrap_or_else(|| app.runtime.clock.id().to_string());
     let origin = request.headers().get(header::ORIGIN).cloned();
     request.extensions_mut().insert(RequestId(id.as_str().into()));
     let mut response = next.run(request).await;
@@ -194,30 +146,13 @@ async fn every_request(State(app): Shared, mut request: Request<Body>, next: Nex
     response
 }
 
-/// The caller's own id, when it is 1 to 128 visible ASCII characters.
-fn request_id(request: &Request<Body>) -> Option<String> {
-    let value = request.headers().get("x-request-id")?;
-    let usable = (1..=128).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic);
-    value.to_str().ok().filter(|_| usable).map(str::to_owned)
-}
-
-struct RequestIdOf(Arc<str>);
-
-impl<S: Send + Sync> axum::extract::FromRequestParts<S> for RequestIdOf {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(parts: &mut http::request::Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(Self(parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0))))
-    }
-}
-
-async fn not_found(RequestIdOf(id): RequestIdOf) -> Response {
+async fn not_found(RequestId(id): RequestId) -> Response {
     Refusal::new(Problem::NotFound, "There is nothing at this path. See /docs for the reference.")
         .into_response(&id)
 }
 
 /// For the pages beside the API, which are only read.
-async fn method_not_allowed(RequestIdOf(id): RequestIdOf) -> Response {
+async fn method_not_allowed(RequestId(id): RequestId) -> Response {
     Refusal::new(Problem::MethodNotAllowed, "This page can only be read, with GET or HEAD.")
         .with_header(header::ALLOW, HeaderValue::from_static("GET, HEAD"))
         .into_response(&id)
@@ -226,12 +161,12 @@ async fn method_not_allowed(RequestIdOf(id): RequestIdOf) -> Response {
 /// Whether the gateway can serve; with `?mesh`, whether everything behind it is there too.
 async fn readyz(
     State(app): Shared,
-    RequestIdOf(id): RequestIdOf,
-    ClientOf(from): ClientOf,
+    RequestId(id): RequestId,
+    ClientAddress(from): ClientAddress,
     RawQuery(query): RawQuery,
 ) -> Response {
     let mut headers = HeaderMap::new();
-    if let Err(refusal) = admit::within(app.limits.readiness.check(from), &mut headers) {
+    if let Err(refusal) = admission::within(app.limits.readiness.check(from), &mut headers) {
         return refusal.into_response(&id);
     }
     let ready = async {

@@ -1,5 +1,5 @@
 //! The one handler of all operations. The order of its checks is part of the contract: key, rate limit, scope,
-//! size and type, idempotency key, body; ids and state are the service's.
+//! size and type, idempotency key, body. Ids and state are checked by the service.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +20,19 @@ use proto::api::{CarriedFaults, Problem};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 
-use super::admit::{Admitted, admit};
-use super::answer::{self, Counted};
-use super::budget::Owner;
-use super::bulkhead::{Place, Refused};
+use super::admission::{Admitted, admit};
+use super::app::App;
+use super::byte_budget::Owner;
+use super::concurrency_limit::{LimitReached, Permit};
 use super::problem::Refusal;
+use super::response::{self, Counted};
 use super::upstream::Outgoing;
-use super::{App, body, download};
+use super::{body, download};
 use crate::contract::{Answer, Operation, variable};
 use crate::transcode::Bound;
+
+/// How much earlier than the gateway a service gives up.
+const DEADLINE_MARGIN: Duration = Duration::from_millis(50);
 
 /// Handles one request of an operation. Refusals of the caller's making keep the rate-limit headers.
 pub async fn handle(
@@ -41,7 +45,7 @@ pub async fn handle(
     let (parts, body) = request.into_parts();
     let mut limit_headers = HeaderMap::new();
     let answer = match enter(app, operation, &parts, from, &mut limit_headers).await {
-        Ok((admitted, _place)) => {
+        Ok((admitted, _permit)) => {
             let owner = Owner::new(from, connection(app, &parts));
             let (deadline, sent) = (Instant::now() + app.deadline, AtomicBool::new(false));
             let call = Incoming { app, operation, parts, admitted, id, owner, deadline, sent };
@@ -57,33 +61,33 @@ pub async fn handle(
     response
 }
 
-/// Who makes the request, and a place in the service that it is for. Only who is known can have a place, so looking up
-/// keys has places of its own.
+/// Who makes the request, and a permit for the service that it is for. Permits are counted by account, which is known
+/// only after the look-up of the key; so look-ups have a limit of their own.
 async fn enter(
     app: &App,
     operation: &Operation,
     parts: &Parts,
     from: IpAddr,
     limit_headers: &mut HeaderMap,
-) -> Result<(Admitted, Place), Refusal> {
+) -> Result<(Admitted, Permit), Refusal> {
     let admitted = {
-        let _place = app.admissions.try_acquire().map_err(|_| {
+        let _permit = app.admissions.try_acquire().map_err(|_| {
             metrics::counter!("shed_total", "peer" => "gateway", "limit" => "full").increment(1);
-            Refusal::from(Refused::Full)
+            Refusal::from(LimitReached::Service)
         })?;
         admit(app, operation, parts, from, limit_headers).await?
     };
-    let place = app.places.enter(&operation.peer, admitted.party(from))?;
-    Ok((admitted, place))
+    let permit = app.concurrency.acquire(&operation.peer, admitted.requester(from))?;
+    Ok((admitted, permit))
 }
 
-/// Unless it is one of a proxy, which brings the requests of many.
+/// The connection of the client. `None` behind a proxy, whose connection brings the requests of many clients.
 fn connection(app: &App, parts: &Parts) -> Option<SocketAddr> {
     let connection = parts.extensions.get::<ConnectInfo<SocketAddr>>().filter(|_| !app.proxies.is_any());
     connection.map(|info| info.0)
 }
 
-/// A request that was let in.
+/// A request that was admitted.
 struct Incoming<'a> {
     app: &'a App,
     operation: &'a Operation,
@@ -92,30 +96,30 @@ struct Incoming<'a> {
     id: &'a str,
     owner: Owner,
     deadline: Instant,
-    /// Whether the service may have got it.
+    /// Whether the service may have received it.
     sent: AtomicBool,
 }
 
 impl Incoming<'_> {
-    /// Whether the request is to change something.
+    /// Whether the request is a write.
     fn changes(&self) -> bool {
         !matches!(self.parts.method, Method::GET | Method::HEAD)
     }
 
     fn overdue(&self) -> Refusal {
         let refusal = Refusal::new(Problem::Timeout, "The request took too long.");
-        if self.sent.load(Ordering::Relaxed) { self.answered(refusal) } else { refusal }
+        if self.sent.load(Ordering::Relaxed) { self.after_call(refusal) } else { refusal }
     }
 
-    /// A refusal of what the service may have carried out.
-    fn answered(&self, refusal: Refusal) -> Refusal {
+    /// Adds to the refusal of a write that the service may have carried it out.
+    fn after_call(&self, refusal: Refusal) -> Refusal {
         if self.changes() { refusal.in_doubt() } else { refusal }
     }
 
     async fn answer(&self, body: Body) -> Result<Response, Refusal> {
         let (budgets, owner) = (&self.app.budgets, self.owner);
-        // Until the answer is there: so long the request is held in one form or another.
-        let mut reserved = budgets.requests.none(owner);
+        // Held until the answer is there: until then the request is in memory in one form or another.
+        let mut reserved = budgets.requests.empty(owner);
         let body = body::read(self.operation, &self.parts.headers, body, &mut reserved).await?;
         let key = self.idempotency_key()?;
         let path = self.path_values();
@@ -126,7 +130,7 @@ impl Incoming<'_> {
             .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail))?;
         drop(body);
         let upstream = self.app.upstreams.get(&self.operation.peer).ok_or_else(|| {
-            tracing::error!(peer = self.operation.peer, "PEERS names no address for this service");
+            tracing::error!(peer = self.operation.peer, "PEERS has no address of this service");
             Refusal::new(Problem::Unavailable, "This part of the service is not running.")
         })?;
         let message = std::mem::take(&mut bound.message);
@@ -135,22 +139,22 @@ impl Incoming<'_> {
         let refused = |status: tonic::Status| {
             Refusal::from_status(&status, |pointer| self.operation.request.locate(&bound, pointer))
         };
-        let counted = Counted(&budgets.answers, owner);
+        let counted = Counted { budget: &budgets.answers, owner };
         match &self.operation.response {
             Answer::Envelope(plan) => {
                 let answer = upstream.call(&outgoing).await.map_err(refused)?;
-                let answer = answer::envelope(self.operation, plan, &answer, &path, counted).await;
-                answer.map_err(|refusal| self.answered(refusal))
+                let answer = response::envelope(self.operation, plan, &answer, &path, counted).await;
+                answer.map_err(|refusal| self.after_call(refusal))
             }
             Answer::HttpBody => {
                 let answer = upstream.call(&outgoing).await.map_err(refused)?;
-                let answer = answer::http_body(self.operation, answer, counted).await;
-                answer.map_err(|refusal| self.answered(refusal))
+                let answer = response::http_body(self.operation, answer, counted).await;
+                answer.map_err(|refusal| self.after_call(refusal))
             }
             Answer::Stream => {
-                let reserved = budgets.downloads.wait_for(owner, download::COST).await?;
+                let reserved = budgets.downloads.reserve_or_wait(owner, download::COST).await?;
                 let answer = upstream.begin(&outgoing).await.map_err(refused)?;
-                answer::download(self.operation, answer, reserved)
+                response::download(self.operation, answer, reserved)
             }
         }
     }
@@ -210,7 +214,8 @@ impl Incoming<'_> {
             path: self.operation.grpc_path.clone(),
             message: message.into(),
             metadata: MetadataMap::from_headers(headers),
-            timeout: (self.deadline - Duration::from_millis(50)).saturating_duration_since(Instant::now()),
+            // A little less than what is left, so that the service's own answer comes before this deadline.
+            timeout: (self.deadline - DEADLINE_MARGIN).saturating_duration_since(Instant::now()),
             repeatable: !self.changes() || key.is_some(),
             changes: self.changes(),
         })

@@ -20,7 +20,7 @@ use crate::transcode::Location;
 const IN_DOUBT: &str = "The request may have been carried out all the same: look whether it is there, or repeat it \
                         with the Idempotency-Key that it had.";
 
-/// What is wrong, before it is known which request it belongs to.
+/// A request that is not carried out, and why. Becomes a response once the id of its request is known.
 #[derive(Debug)]
 pub struct Refusal {
     pub problem: Problem,
@@ -32,24 +32,24 @@ pub struct Refusal {
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// One fault, with the place where the integrator put it.
+/// One fault, with its location in the request as the integrator sent it.
 #[derive(Debug, Serialize)]
 pub struct Entry {
     #[serde(flatten)]
-    pub place: Place,
+    pub location: FaultLocation,
     pub code: String,
     pub detail: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum FaultLocation {
     Pointer(String),
     Parameter(String),
     Header(&'static str),
 }
 
-impl From<Location> for Place {
+impl From<Location> for FaultLocation {
     fn from(location: Location) -> Self {
         match location {
             Location::Pointer(pointer) => Self::Pointer(pointer),
@@ -82,29 +82,36 @@ impl Refusal {
     }
 
     pub fn bad_header(name: &'static str, detail: &str) -> Self {
-        let entry =
-            Entry { place: Place::Header(name), code: Fault::BadHeader.code(), detail: detail.to_owned() };
+        let entry = Entry {
+            location: FaultLocation::Header(name),
+            code: Fault::BadHeader.code(),
+            detail: detail.to_owned(),
+        };
         Self { errors: vec![entry], ..Self::new(Problem::Validation, "1 header is not valid.") }
     }
 
-    /// What a service answered. `locate` says where the integrator put a field of the request message.
+    /// The refusal that a service answered. `locate` says where the integrator sent a field of the request message.
     pub fn from_status(status: &Status, locate: impl Fn(&str) -> Location) -> Self {
         let details = Details::of(status);
         let problem = details.info.as_ref().and_then(|info| Problem::from_code(&info.reason));
         let problem = problem.unwrap_or_else(|| by_code(status));
-        // Without details it is not one of our own texts, and may say something of the inside.
+        // A status without details does not come from our own code. Its text may reveal internals, so it is not shown.
         let detail = if details.info.is_some() { status.message() } else { problem.info().title };
         let mut refusal = Self::new(problem, detail);
         for violation in details.violations {
-            let place = locate(&violation.field).into();
-            refusal.errors.push(Entry { place, code: violation.reason, detail: violation.description });
+            let location = locate(&violation.field).into();
+            refusal.errors.push(Entry { location, code: violation.reason, detail: violation.description });
         }
         if let Some(seconds) = details.retry_seconds {
             refusal = refusal.with_header(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         refusal.data = details.info.map(|info| info.metadata.into_iter().collect()).unwrap_or_default();
-        let said = refusal.data.remove(MAY_HAVE_HAPPENED).is_some();
-        if said || status.metadata().contains_key(MAY_HAVE_HAPPENED) { refusal.in_doubt() } else { refusal }
+        let flagged = refusal.data.remove(MAY_HAVE_HAPPENED).is_some();
+        if flagged || status.metadata().contains_key(MAY_HAVE_HAPPENED) {
+            refusal.in_doubt()
+        } else {
+            refusal
+        }
     }
 
     /// Says that the request may have been carried out, where the answer would otherwise mean that nothing has happened.
@@ -118,7 +125,7 @@ impl Refusal {
         self
     }
 
-    /// The whole answer.
+    /// The whole response.
     pub fn into_response(self, request_id: &str) -> Response {
         let info = self.problem.info();
         let body = ProblemBody {
@@ -140,15 +147,15 @@ impl Refusal {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.extend(self.headers);
         let faults = self.errors.into_iter().map(|entry| entry.detail).collect();
-        let told = Told { problem: self.problem, detail: self.detail, faults };
-        response.extensions_mut().insert(Arc::new(told));
+        let summary = ProblemSummary { problem: self.problem, detail: self.detail, faults };
+        response.extensions_mut().insert(Arc::new(summary));
         response
     }
 }
 
-/// What a refusal says, kept with its answer for those who show it in another form.
+/// What a refusal says, in the extensions of its response, for layers that show it in another form.
 #[derive(Debug)]
-pub struct Told {
+pub struct ProblemSummary {
     pub problem: Problem,
     pub detail: String,
     /// What is wrong with each field.
@@ -205,7 +212,7 @@ impl Details {
     }
 }
 
-/// For errors that do not come from our own code: the transport's, or a library's.
+/// The problem of a status that does not come from our own code, but from the transport or a library.
 fn by_code(status: &Status) -> Problem {
     match status.code() {
         Code::DeadlineExceeded => Problem::Timeout,
@@ -213,7 +220,7 @@ fn by_code(status: &Status) -> Problem {
         Code::Unavailable | Code::Cancelled | Code::ResourceExhausted => Problem::Unavailable,
         _ if is_transport(status) => Problem::Unavailable,
         _ => {
-            tracing::error!(code = ?status.code(), message = status.message(), "unexpected answer of a service");
+            tracing::error!(code = ?status.code(), message = status.message(), "unexpected status of a service");
             Problem::Internal
         }
     }

@@ -10,25 +10,25 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use proto::api::Problem;
 
-use super::RequestIdOf;
-use super::problem::{Refusal, Told};
-use crate::pages::apology;
+use super::problem::{ProblemSummary, Refusal};
+use super::request_id::RequestId;
+use crate::pages::error_page;
 
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Marks an answer that pages of other sites may not read.
+/// Marks a response that pages of other sites may not read.
 #[derive(Clone, Copy)]
 pub struct OwnSiteOnly;
 
-/// Around every answer of a public path, refusals included.
-pub async fn finish(RequestIdOf(id): RequestIdOf, request: Request, next: Next) -> Response {
+/// Around every response of a public path, refusals included.
+pub async fn finish(RequestId(id): RequestId, request: Request, next: Next) -> Response {
     let wants_page = prefers_page(request.headers());
     let mut response = next.run(request).await;
-    if let Some(told) = response.extensions_mut().remove::<Arc<Told>>() {
+    if let Some(summary) = response.extensions_mut().remove::<Arc<ProblemSummary>>() {
         response.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
         if wants_page {
-            response = as_page(response, &told, &id);
+            response = as_page(response, &summary, &id);
         }
     }
     response.extensions_mut().insert(OwnSiteOnly);
@@ -44,18 +44,18 @@ pub async fn finish(RequestIdOf(id): RequestIdOf, request: Request, next: Next) 
     response
 }
 
-/// The same refusal for people: its status and its other headers stay.
-fn as_page(response: Response, told: &Told, request_id: &str) -> Response {
+/// The same refusal as a page. Its status and its other headers stay.
+fn as_page(response: Response, summary: &ProblemSummary, request_id: &str) -> Response {
     let (mut parts, _) = response.into_parts();
-    let page = apology(told.problem, &told.detail, &told.faults, request_id);
+    let page = error_page(summary.problem, &summary.detail, &summary.faults, request_id);
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     parts.headers.insert(header::CONTENT_SECURITY_POLICY, page.policy);
     Response::from_parts(parts, Body::from(page.html))
 }
 
-/// Refuses what a page of another site makes a browser send. The browser says where a request comes from; programs
-/// that are no browsers say nothing, and carry nothing of anyone else's.
+/// Refuses what a page of another site makes a browser send. The browser says where a request comes from. Other programs
+/// send no such header, and no page can make them send something in another person's name.
 pub fn refuse_cross_site(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     let own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
     if method.is_safe() || headers.get_all(FETCH_SITE).iter().all(own) {
@@ -94,7 +94,7 @@ fn weight(accept: &str, kind: &str, subtype: &str) -> u16 {
     found.1
 }
 
-/// `0.8` is 800. What is no weight counts as none.
+/// `0.8` is 800. What is not a weight counts as 0.
 fn thousandths(text: &str) -> u16 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{whole}{fraction:0<3}");

@@ -18,19 +18,19 @@ use tower::retry::budget::{Budget, TpsBudget};
 use super::download::Download;
 
 /// Largest answer of a service that comes in one message: a page of a list has 4 MiB at most, a thread of messages 6.
-const MAX_ANSWER: usize = 8 << 20;
-/// Largest message of a stream. Services send small ones; one that does not stream yet sends a file of 16 MiB as a whole.
+const MAX_RESPONSE: usize = 8 << 20;
+/// Largest message of a stream. Services send small ones; one of an older release sends a file of 16 MiB as a whole.
 const MAX_MESSAGE: usize = (16 << 20) + (64 << 10);
-/// Waits before the second and the third attempt; half to all of it, by chance.
-const PAUSES: [Duration; 2] = [Duration::from_millis(40), Duration::from_millis(200)];
+/// The backoff before the second and the third attempt. Half to all of it is slept, at random.
+const BACKOFFS: [Duration; 2] = [Duration::from_millis(40), Duration::from_millis(200)];
 
-/// What is kept for each service.
+/// The services, by name.
 pub struct Upstreams(HashMap<String, Upstream>);
 
 pub struct Upstream {
     pub peer: Peer,
-    /// Bounds repeats to a fifth of the requests, so that a struggling service is not buried in them. Each service has
-    /// its own: one that is down uses up nothing of the others'.
+    /// Bounds repeats to a fifth of the requests, so that an overloaded service does not get even more. Each service has
+    /// its own: one that is down does not use up those of the others.
     retries: TpsBudget,
 }
 
@@ -51,15 +51,15 @@ impl Upstreams {
     }
 }
 
-/// One call as it goes out.
+/// One call to a service.
 pub struct Outgoing {
     pub path: PathAndQuery,
     pub message: Bytes,
     pub metadata: MetadataMap,
     pub timeout: Duration,
-    /// Whether it may be repeated when it failed on its way: reads, and writes that carry an idempotency key.
+    /// Whether it may be repeated after a transport error: reads, and writes that carry an idempotency key.
     pub repeatable: bool,
-    /// Whether it is to change something.
+    /// Whether it is a write.
     pub changes: bool,
 }
 
@@ -69,7 +69,7 @@ impl Upstream {
         loop {
             let Outgoing { path, message, metadata, .. } = outgoing;
             let left = attempts.deadline.saturating_duration_since(Instant::now());
-            let answer = self.peer.call(path.clone(), message.clone(), metadata.clone(), left, MAX_ANSWER);
+            let answer = self.peer.call(path.clone(), message.clone(), metadata.clone(), left, MAX_RESPONSE);
             let answer = tokio::time::timeout_at(attempts.deadline, answer).await;
             if let Some(answer) = attempts.settle(answer).await {
                 return answer;
@@ -77,7 +77,7 @@ impl Upstream {
         }
     }
 
-    /// The same for an answer that comes as a stream: until its first message is there.
+    /// The same for an answer that comes as a stream. Returns when its first message is there.
     pub async fn begin(&self, outgoing: &Outgoing) -> Result<Response<Download>, Status> {
         let mut attempts = Attempts::new(self, outgoing);
         loop {
@@ -103,10 +103,10 @@ struct Attempts<'a> {
     upstream: &'a Upstream,
     repeatable: bool,
     changes: bool,
-    /// Whether one of them may have had an effect, whatever became of the next.
+    /// Whether one of them may have had an effect, whatever the result of the next.
     in_doubt: bool,
     deadline: Instant,
-    pauses: std::slice::Iter<'static, Duration>,
+    backoffs: std::slice::Iter<'static, Duration>,
 }
 
 impl<'a> Attempts<'a> {
@@ -114,14 +114,14 @@ impl<'a> Attempts<'a> {
         upstream.retries.deposit();
         let deadline = Instant::now() + outgoing.timeout;
         let Outgoing { repeatable, changes, .. } = *outgoing;
-        Self { upstream, repeatable, changes, in_doubt: false, deadline, pauses: PAUSES.iter() }
+        Self { upstream, repeatable, changes, in_doubt: false, deadline, backoffs: BACKOFFS.iter() }
     }
 
-    /// What came of the call; `None`, after a pause, where it is to be tried again.
+    /// The result of the call; `None`, after a backoff, when it is to be tried again.
     async fn settle<T>(&mut self, answer: Result<Result<T, Status>, Elapsed>) -> Option<Result<T, Status>> {
         let overdue = || Err(Status::deadline_exceeded("the answer took too long"));
         let answer = match answer {
-            // The channel has a clock of its own, which may be a little faster.
+            // The channel has a timer of its own, which may fire a little earlier.
             Ok(Err(status)) if is_transport(&status) && Instant::now() >= self.deadline => overdue(),
             Ok(answer) => answer,
             Err(_) => overdue(),
@@ -131,12 +131,12 @@ impl<'a> Attempts<'a> {
             Err(status) if is_transport(&status) || status.code() == Code::Unavailable => status,
             other => return Some(other.map_err(|status| self.marked(status))),
         };
-        match self.pauses.next() {
-            Some(pause) if self.repeatable && self.upstream.retries.withdraw() => {
+        match self.backoffs.next() {
+            Some(backoff) if self.repeatable && self.upstream.retries.withdraw() => {
                 let peer = self.upstream.peer.name();
-                tracing::debug!(peer, error = %failed, "calling again");
+                tracing::debug!(peer, error = %failed, "repeating the call");
                 metrics::counter!("upstream_repeats", "peer" => peer.to_owned()).increment(1);
-                tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+                tokio::time::sleep(backoff.mul_f64(rand::random_range(0.5..1.0))).await;
                 None
             }
             _ => Some(Err(self.marked(failed))),
@@ -151,8 +151,8 @@ impl<'a> Attempts<'a> {
     }
 }
 
-/// Whether the call may have had an effect all the same: the service says so, or it was sent and is not answered by
-/// the service itself, which always says what is wrong.
+/// Whether a failed call may have had an effect: the service says so, or the call was sent and the error does not come
+/// from the service itself, whose errors always have details.
 fn is_in_doubt(status: &Status) -> bool {
     may_have_happened(status) || (status.details().is_empty() && !was_not_sent(status))
 }

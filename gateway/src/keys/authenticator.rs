@@ -1,77 +1,78 @@
-//! From the text a caller sends to the [`Caller`] it stands for. What was read from the database is trusted for a few
-//! seconds, so that a request usually costs two hashes and no query, and a revoked key ends within 5 s everywhere.
+//! From the key that a request carries to the [`Caller`] it stands for. What was read from the database is trusted for a
+//! few seconds, so that a request usually costs two hashes and no query, and a revoked key ends within 5 s everywhere.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use chassis::token::Tokens;
-use chassis::{Account, Db};
+use chassis::{Db, Error};
 use chrono::{DateTime, TimeDelta, Utc};
+use moka::Entry;
+use moka::future::Cache;
+use moka::ops::compute::{CompResult, Op};
+use moka::policy::EvictionPolicy;
 use subtle::ConstantTimeEq;
 
 use super::caller::Caller;
 use super::format::PresentedKey;
-use super::lookups::SharedLookups;
-use super::store::{self, KnownKey};
+use super::lookup_batch::LookupBatch;
+use super::store::{self, KeyUse};
+use super::{KeyWithAccount, TokenCache};
 
-/// How long what was read of a key is trusted. Together with the time a look-up takes, less than 5 s.
-const TRUSTED_FOR: TimeDelta = TimeDelta::seconds(3);
-/// From this age on it is read again in the background, so that a busy key never waits for the database.
-const READ_AHEAD_AFTER: TimeDelta = TimeDelta::seconds(2);
-/// A key that was not read for so long is forgotten.
-const FORGET_AFTER: TimeDelta = TimeDelta::minutes(5);
-/// Most keys that are remembered; beyond them the memory starts anew.
-const MAX_REMEMBERED: usize = 50_000;
-/// How often uses are written down.
-const NOTE_USES_EVERY: Duration = Duration::from_mins(1);
+/// How long what was read of a key is trusted. Together with the time that a look-up takes, less than 5 s.
+const MAX_AGE: TimeDelta = TimeDelta::seconds(3);
+/// From this age on a key is read again in the background, so that a busy key never waits for the database.
+const REFRESH_AFTER: TimeDelta = TimeDelta::seconds(2);
+/// How long a key stays in the cache after it was last read. What is older than [`MAX_AGE`] is not trusted, but keeps
+/// the caller and its tokens when the next read finds the key unchanged.
+const KEEP_FOR: Duration = Duration::from_mins(5);
+/// Beyond this number the keys that were not used for longest leave the cache.
+const MAX_KEYS: u64 = 50_000;
+/// How often the last uses of keys are written to the database.
+const RECORD_USES_EVERY: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// Not a key, unknown, revoked or expired; which of these is nobody's business.
+    /// Not a key, unknown, revoked or expired. Callers are not told which of these it is.
     #[error("the key is not valid")]
     Refused,
-    /// It could not be found out.
+    /// The database could not be asked.
     #[error("keys cannot be looked up")]
-    Unavailable(#[from] chassis::Error),
+    Unavailable(#[from] Error),
 }
 
-/// Cheap to clone; clones share what they remember.
+/// Cheap to clone; clones share their cache.
 #[derive(Clone)]
 pub struct Authenticator(Arc<Shared>);
 
 struct Shared {
     db: Db,
     tokens: Tokens,
+    /// The context tokens of all callers.
+    token_cache: TokenCache,
     /// For addresses that have failed too often.
-    lookups: SharedLookups,
-    remembered: RwLock<HashMap<Box<str>, Arc<Entry>>>,
+    batch: LookupBatch,
+    /// By public id. Only keys that exist: a key works as soon as it is created, even if it was tried before.
+    cache: Cache<String, Arc<CachedKey>>,
 }
 
-/// How a key is looked up that is not remembered.
+/// How a key is looked up that is not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lookup {
-    Own,
-    Shared,
+    /// With a query of its own.
+    Single,
+    /// Together with others; see [`LookupBatch`].
+    Batched,
 }
 
-/// What is remembered of one public id.
-#[derive(Default)]
-struct Entry {
-    known: ArcSwapOption<Known>,
-    /// Held by the one look-up in flight.
-    reading: tokio::sync::Mutex<()>,
-}
-
-struct Known {
-    row: KnownKey,
+struct CachedKey {
+    row: KeyWithAccount,
     caller: Arc<Caller>,
     /// When the look-up began.
     read_at: DateTime<Utc>,
 }
 
-impl Known {
+impl CachedKey {
     fn age(&self, now: DateTime<Utc>) -> TimeDelta {
         now - self.read_at
     }
@@ -81,174 +82,161 @@ impl Known {
         if !bool::from(same) || self.row.key.revoked_at.is_some() || self.caller.has_expired(now) {
             return Err(AuthError::Refused);
         }
-        self.caller.note_use(now);
+        self.caller.record_use(now);
         Ok(Arc::clone(&self.caller))
     }
 }
 
 impl Authenticator {
     pub fn new(db: Db, tokens: Tokens) -> Self {
-        let lookups = SharedLookups::new(db.clone());
-        Self(Arc::new(Shared { db, tokens, lookups, remembered: RwLock::default() }))
+        let batch = LookupBatch::new(db.clone());
+        // Least recently used, and not moka's default: that would refuse to admit a new key while others are popular, and
+        // each of its requests would cost a query.
+        let cache = Cache::builder()
+            .max_capacity(MAX_KEYS)
+            .eviction_policy(EvictionPolicy::lru())
+            .time_to_live(KEEP_FOR)
+            .build();
+        Self(Arc::new(Shared { db, tokens, token_cache: TokenCache::default(), batch, cache }))
     }
 
     /// The caller behind the key, which is the text after `Bearer `.
     pub async fn authenticate(&self, presented: &str) -> Result<Arc<Caller>, AuthError> {
-        self.identify(presented, Lookup::Own).await
+        self.identify(presented, Lookup::Single).await
     }
 
     /// The same for an address that has failed too often: its look-ups share one query at a time.
     pub async fn authenticate_limited(&self, presented: &str) -> Result<Arc<Caller>, AuthError> {
-        self.identify(presented, Lookup::Shared).await
+        self.identify(presented, Lookup::Batched).await
     }
 
     async fn identify(&self, presented: &str, lookup: Lookup) -> Result<Arc<Caller>, AuthError> {
         let presented = PresentedKey::parse(presented).ok_or(AuthError::Refused)?;
         let now = self.0.db.clock().now();
-        let remembered = self.find(presented.public_id);
-        if let Some(entry) = &remembered
-            && let Some(known) = &*entry.known.load()
-            && known.age(now) < TRUSTED_FOR
+        if let Some(cached) = self.0.cache.get(presented.public_id).await
+            && cached.age(now) < MAX_AGE
         {
-            if known.age(now) >= READ_AHEAD_AFTER {
-                self.read_ahead(entry, presented.public_id);
+            if cached.age(now) >= REFRESH_AFTER {
+                self.refresh_in_background(presented.public_id);
             }
-            return known.accept(&presented, now);
+            return cached.accept(&presented, now);
         }
-        let entry = remembered.unwrap_or_else(|| self.remember(presented.public_id, now));
-        self.read(&entry, presented.public_id, now, (TRUSTED_FOR, lookup)).await?;
-        match &*entry.known.load() {
-            Some(known) => known.accept(&presented, now),
-            None => Err(AuthError::Refused),
-        }
+        let read = self.read(presented.public_id, now, lookup).await?;
+        read.ok_or(AuthError::Refused)?.accept(&presented, now)
     }
 
-    fn find(&self, public_id: &str) -> Option<Arc<Entry>> {
-        self.0.remembered.read().unwrap_or_else(PoisonError::into_inner).get(public_id).cloned()
-    }
-
-    fn remember(&self, public_id: &str, now: DateTime<Utc>) -> Arc<Entry> {
-        let mut remembered = self.0.remembered.write().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.retain(|_, entry| !entry.is_idle(now));
-        }
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.clear();
-        }
-        Arc::clone(remembered.entry(public_id.into()).or_default())
-    }
-
-    /// An unknown key is not remembered at all, so that a new one works at once.
-    fn forget(&self, public_id: &str, entry: &Arc<Entry>) {
-        let mut remembered = self.0.remembered.write().unwrap_or_else(PoisonError::into_inner);
-        if remembered.get(public_id).is_some_and(|have| Arc::ptr_eq(have, entry)) {
-            remembered.remove(public_id);
-        }
-    }
-
-    /// Reads the key unless that was done less than `enough` ago. Others that want the same wait for this one look-up.
+    /// Reads the key unless another request has done so less than [`MAX_AGE`] before `now`. The cache runs one of these
+    /// at a time for each key: requests that come together wait for one query. When a query fails, the next request that
+    /// waits makes another; when a request is canceled, too.
     async fn read(
         &self,
-        entry: &Arc<Entry>,
         public_id: &str,
         now: DateTime<Utc>,
-        (enough, lookup): (TimeDelta, Lookup),
-    ) -> Result<(), chassis::Error> {
-        let _reading = entry.reading.lock().await;
-        let before = entry.known.load_full();
-        if before.as_ref().is_some_and(|known| known.age(now) < enough) {
-            return Ok(());
-        }
-        // Taken before the query, because that is the moment the answer is true of. Not the time the caller came with:
-        // it may have waited here.
-        let read_at = self.0.db.clock().now();
-        if let Some(row) = self.look_up(public_id, lookup).await? {
-            // An unchanged key keeps its caller, and with it the minted token.
-            let same = before.filter(|known| known.row == row).map(|known| Arc::clone(&known.caller));
-            let caller = same.map_or_else(|| self.caller(&row).map(Arc::new), Ok)?;
-            entry.known.store(Some(Arc::new(Known { row, caller, read_at })));
-        } else {
-            entry.known.store(None);
-            self.forget(public_id, entry);
-        }
-        Ok(())
+        lookup: Lookup,
+    ) -> Result<Option<Arc<CachedKey>>, Error> {
+        let read = self.0.cache.entry_by_ref(public_id).and_try_compute_with(|entry| async move {
+            let before = entry.map(Entry::into_value);
+            if before.as_ref().is_some_and(|cached| cached.age(now) < MAX_AGE) {
+                return Ok(Op::Nop);
+            }
+            self.look_up(public_id, before, lookup).await
+        });
+        Ok(match read.await? {
+            CompResult::Inserted(entry) | CompResult::ReplacedWith(entry) | CompResult::Unchanged(entry) => {
+                Some(entry.into_value())
+            }
+            CompResult::Removed(_) | CompResult::StillNone(_) => None,
+        })
     }
 
-    async fn look_up(&self, public_id: &str, lookup: Lookup) -> Result<Option<KnownKey>, chassis::Error> {
-        if lookup == Lookup::Shared {
-            return self.0.lookups.find(public_id).await;
-        }
-        let mut connection = self.0.db.read().await?;
-        let found = store::find_for_authentication(&mut connection, public_id).await?;
-        connection.done();
-        Ok(found)
-    }
-
-    fn read_ahead(&self, entry: &Arc<Entry>, public_id: &str) {
-        if entry.reading.try_lock().is_err() {
-            return;
-        }
-        let (this, entry, public_id) = (self.clone(), Arc::clone(entry), Box::<str>::from(public_id));
+    /// Reads the key again in a task: the request that noticed its age does not wait.
+    fn refresh_in_background(&self, public_id: &str) {
+        let (this, public_id) = (self.clone(), public_id.to_owned());
         tokio::spawn(async move {
-            let now = this.0.db.clock().now();
-            if let Err(error) = this.read(&entry, &public_id, now, (READ_AHEAD_AFTER, Lookup::Own)).await {
-                tracing::warn!(%error, "a key could not be read ahead of time");
+            if let Err(error) = this.refresh(&public_id).await {
+                // Requests go on with what is cached until it is too old, and then fail themselves.
+                tracing::warn!(%error, "refreshing a key failed");
             }
         });
     }
 
-    fn caller(&self, row: &KnownKey) -> Result<Caller, chassis::Error> {
-        let unusable =
-            |_| chassis::Error::Internal(format!("the time zone of account {}", row.key.account_id));
-        let account = Account {
-            id: row.key.account_id,
-            timezone: row.timezone.parse().map_err(unusable)?,
-            country: row.country.clone(),
-            currency: row.currency.clone(),
-        };
-        Ok(Caller::new(&row.key, account, self.0.tokens.clone(), self.0.db.clock().clone()))
+    /// Reads the key unless that is being done, or was done less than [`REFRESH_AFTER`] ago.
+    async fn refresh(&self, public_id: &str) -> Result<(), Error> {
+        let now = self.0.db.clock().now();
+        let entry = self.0.cache.entry_by_ref(public_id);
+        let refreshed = entry.and_try_compute_if_nobody_else(|entry| async move {
+            let before = entry.map(Entry::into_value);
+            if before.as_ref().is_some_and(|cached| cached.age(now) < REFRESH_AFTER) {
+                return Ok(Op::Nop);
+            }
+            self.look_up(public_id, before, Lookup::Single).await
+        });
+        refreshed.await.map(|_| ())
     }
 
-    /// Writes down when keys were used since the last time, and forgets keys that are no longer used.
-    pub async fn note_uses(&self) -> Result<(), chassis::Error> {
-        let now = self.0.db.clock().now();
-        let callers: Vec<Arc<Caller>> = {
-            let remembered = self.0.remembered.read().unwrap_or_else(PoisonError::into_inner);
-            remembered
-                .values()
-                .filter_map(|entry| Some(Arc::clone(&entry.known.load().as_ref()?.caller)))
-                .collect()
+    /// What becomes of the cache's entry after a look-up.
+    async fn look_up(
+        &self,
+        public_id: &str,
+        before: Option<Arc<CachedKey>>,
+        lookup: Lookup,
+    ) -> Result<Op<Arc<CachedKey>>, Error> {
+        // Taken before the query, because that is the moment the answer is true of. Not the time the request came with:
+        // it may have waited for its turn.
+        let read_at = self.0.db.clock().now();
+        let Some(row) = self.query(public_id, lookup).await? else { return Ok(Op::Remove) };
+        // An unchanged key keeps its caller, and with it the minted tokens.
+        let unchanged = before.filter(|cached| cached.row == row).map(|cached| Arc::clone(&cached.caller));
+        let caller = match unchanged {
+            Some(caller) => caller,
+            None => Arc::new(self.caller(&row)?),
         };
-        let uses: Vec<_> = callers
-            .iter()
-            .filter_map(|caller| Some((caller.account.id, &*caller.public_id, caller.take_use()?)))
-            .collect();
-        if !uses.is_empty() {
-            let mut connection = self.0.db.read().await?;
-            // A failure loses the note of a minute; the next use makes a new one.
-            store::note_uses(&mut connection, &uses).await?;
+        Ok(Op::Put(Arc::new(CachedKey { row, caller, read_at })))
+    }
+
+    async fn query(&self, public_id: &str, lookup: Lookup) -> Result<Option<KeyWithAccount>, Error> {
+        if lookup == Lookup::Batched {
+            return self.0.batch.find(public_id).await;
         }
-        let mut remembered = self.0.remembered.write().unwrap_or_else(PoisonError::into_inner);
-        remembered.retain(|_, entry| !entry.is_idle(now));
+        let mut connection = self.0.db.read().await?;
+        let found = store::find_with_account(&mut connection, public_id).await?;
+        connection.done();
+        Ok(found)
+    }
+
+    fn caller(&self, row: &KeyWithAccount) -> Result<Caller, Error> {
+        let Shared { db, tokens, token_cache, .. } = &*self.0;
+        Ok(Caller::new(&row.key, row.account()?, tokens.clone(), token_cache.clone(), db.clock().clone()))
+    }
+
+    /// Writes to the database when keys were used since the last time.
+    pub async fn record_uses(&self) -> Result<(), Error> {
+        let callers: Vec<Arc<Caller>> =
+            self.0.cache.iter().map(|(_, cached)| Arc::clone(&cached.caller)).collect();
+        let uses: Vec<KeyUse<'_>> = callers
+            .iter()
+            .filter_map(|caller| {
+                let used_at = caller.take_use()?;
+                Some(KeyUse { account_id: caller.account.id, public_id: &caller.public_id, used_at })
+            })
+            .collect();
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let mut connection = self.0.db.read().await?;
+        // A failure loses the uses of a minute; the next use of a key records a later time anyway.
+        store::record_uses(&mut connection, &uses).await?;
         Ok(())
     }
 
-    /// Notes uses for ever; to be spawned beside the server.
-    pub async fn keep_noting_uses(self) {
-        let mut ticks = tokio::time::interval(NOTE_USES_EVERY);
+    /// Records uses for ever; to be spawned beside the server.
+    pub async fn record_uses_periodically(self) {
+        let mut ticks = tokio::time::interval(RECORD_USES_EVERY);
         loop {
             ticks.tick().await;
-            if let Err(error) = self.note_uses().await {
-                tracing::warn!(%error, "the last use of keys could not be written down");
+            if let Err(error) = self.record_uses().await {
+                tracing::warn!(%error, "recording the last uses of keys failed");
             }
         }
-    }
-}
-
-impl Entry {
-    fn is_idle(&self, now: DateTime<Utc>) -> bool {
-        // One without a key is being read for the first time, or was dropped while it was.
-        self.known.load().as_ref().is_some_and(|known| known.age(now) > FORGET_AFTER)
-            || (self.known.load().is_none() && self.reading.try_lock().is_ok())
     }
 }

@@ -1,14 +1,14 @@
 //! Who makes a request: an account, through one of its keys.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chassis::token::Tokens;
 use chassis::{Account, Clock};
 use chrono::{DateTime, Utc};
 use http::HeaderValue;
-use std::sync::Arc;
 
-use super::kept_token::KeptTokens;
+use super::{Record, TokenCache, TokenHolder};
 
 /// The holder of a valid key.
 pub struct Caller {
@@ -20,22 +20,31 @@ pub struct Caller {
     pub expires_at: Option<DateTime<Utc>>,
     tokens: Tokens,
     clock: Clock,
-    kept: KeptTokens,
-    /// In Unix milliseconds; 0: not since the last time it was written down.
+    token_cache: TokenCache,
+    /// What its tokens are cached under. When its key changes, there is a new caller with another holder.
+    holder: TokenHolder,
+    /// In Unix milliseconds; 0: not since the last use was recorded.
     used_at: AtomicI64,
 }
 
 impl Caller {
-    pub(super) fn new(row: &super::store::KeyRow, account: Account, tokens: Tokens, clock: Clock) -> Self {
+    pub(super) fn new(
+        key: &Record,
+        account: Account,
+        tokens: Tokens,
+        token_cache: TokenCache,
+        clock: Clock,
+    ) -> Self {
         Self {
             account,
-            public_id: row.public_id.as_str().into(),
-            name: row.name.clone(),
-            scopes: row.scopes.clone(),
-            expires_at: row.expires_at,
+            public_id: key.public_id.as_str().into(),
+            name: key.name.clone(),
+            scopes: key.scopes.clone(),
+            expires_at: key.expires_at,
             tokens,
             clock,
-            kept: KeptTokens::default(),
+            token_cache,
+            holder: TokenHolder::next(),
             used_at: AtomicI64::new(0),
         }
     }
@@ -51,10 +60,10 @@ impl Caller {
         let now = self.clock.now();
         let minter = self.tokens.to(service);
         let mint = || minter.mint(&self.account, &self.public_id, &self.name, &self.scopes, now);
-        self.kept.header(service, now, mint)
+        self.token_cache.header(self.holder, service, now, mint)
     }
 
-    /// The same for a request that automation led to: what it causes is at least that deep in the chain.
+    /// The same for a request that automation has caused: what follows from it is at least that deep in the chain.
     pub fn context_token_at(&self, service: &str, depth: u32) -> HeaderValue {
         if depth == 0 {
             return self.context_token(service);
@@ -68,11 +77,11 @@ impl Caller {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    pub(super) fn note_use(&self, now: DateTime<Utc>) {
+    pub(super) fn record_use(&self, now: DateTime<Utc>) {
         self.used_at.store(now.timestamp_millis(), Ordering::Relaxed);
     }
 
-    /// When it was last used, if that was not asked for since.
+    /// When it was last used, unless that use was taken already.
     pub(super) fn take_use(&self) -> Option<DateTime<Utc>> {
         let used_at = self.used_at.swap(0, Ordering::Relaxed);
         DateTime::from_timestamp_millis(used_at).filter(|_| used_at != 0)

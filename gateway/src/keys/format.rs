@@ -1,5 +1,5 @@
-//! The form of a key: `ba_<public id>_<secret>_<checksum>`, all letters and digits. The credential of an internal team has
-//! the same form and begins with `bt_`.
+//! The format of a key: `ba_<public id>_<secret>_<checksum>`, all letters and digits. The credential of an internal team has
+//! the same format and begins with `bt_`.
 
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ const PUBLIC_ID_LENGTH: usize = 16;
 /// 43 characters out of 62 hold 256 random bits.
 const SECRET_LENGTH: usize = 43;
 const CHECKSUM_LENGTH: usize = 6;
-/// Everything that the checksum is over.
+/// What the checksum is computed from.
 const BODY_LENGTH: usize = KEY.len() + PUBLIC_ID_LENGTH + 1 + SECRET_LENGTH;
 const LENGTH: usize = BODY_LENGTH + 1 + CHECKSUM_LENGTH;
 
@@ -26,15 +26,15 @@ pub struct NewKey {
 
 impl NewKey {
     pub fn generate() -> Self {
-        Self::beginning_with(KEY)
+        Self::with_prefix(KEY)
     }
 
     /// A credential of an internal team.
     pub fn credential() -> Self {
-        Self::beginning_with(CREDENTIAL)
+        Self::with_prefix(CREDENTIAL)
     }
 
-    fn beginning_with(prefix: &str) -> Self {
+    fn with_prefix(prefix: &str) -> Self {
         let mut random = rand::rng();
         let public_id = Alphanumeric.sample_string(&mut random, PUBLIC_ID_LENGTH);
         let secret = Alphanumeric.sample_string(&mut random, SECRET_LENGTH);
@@ -46,7 +46,7 @@ impl NewKey {
     }
 }
 
-/// A key as a caller sent it, with the right form and checksum. Says nothing about whether it is one of ours.
+/// A key as a caller sent it, with the right format and checksum. Whether there is such a key is not known yet.
 #[derive(Clone, Copy)]
 pub struct PresentedKey<'a> {
     pub public_id: &'a str,
@@ -54,17 +54,17 @@ pub struct PresentedKey<'a> {
 }
 
 impl<'a> PresentedKey<'a> {
-    /// `None` when it cannot be a key: wrong form or checksum. Needs no look-up.
+    /// `None` when the format or the checksum is wrong: it cannot be a key, and needs no look-up.
     pub fn parse(text: &'a str) -> Option<Self> {
-        Self::beginning_with(KEY, text)
+        Self::parse_with_prefix(KEY, text)
     }
 
     /// The same for the credential of an internal team.
     pub fn parse_credential(text: &'a str) -> Option<Self> {
-        Self::beginning_with(CREDENTIAL, text)
+        Self::parse_with_prefix(CREDENTIAL, text)
     }
 
-    fn beginning_with(prefix: &str, text: &'a str) -> Option<Self> {
+    fn parse_with_prefix(prefix: &str, text: &'a str) -> Option<Self> {
         let body = text.get(..BODY_LENGTH).filter(|_| text.len() == LENGTH)?;
         let (public_id, secret) = body.strip_prefix(prefix)?.split_once('_')?;
         let is_word = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -85,7 +85,7 @@ pub fn public_id_of(key_or_public_id: &str) -> Option<&str> {
     let text = key_or_public_id.trim();
     for prefix in [KEY, CREDENTIAL] {
         if text.starts_with(prefix) {
-            return PresentedKey::beginning_with(prefix, text).map(|key| key.public_id);
+            return PresentedKey::parse_with_prefix(prefix, text).map(|key| key.public_id);
         }
     }
     let is_public_id =
@@ -97,7 +97,7 @@ fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// Recognises a mistyped key; protects nothing.
+/// Detects a mistyped key without a look-up. It is not a protection: anybody can compute it.
 fn checksum(body: &[u8]) -> [u8; CHECKSUM_LENGTH] {
     let digest: [u8; 32] = Sha256::digest(body).into();
     let mut number = digest[..8].iter().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_no_key_and_a_key_no_credential() {
+    fn a_credential_is_not_a_key_and_a_key_is_not_a_credential() {
         let (key, credential) = (NewKey::generate(), NewKey::credential());
         assert!(PresentedKey::parse(&credential.text).is_none());
         assert!(PresentedKey::parse_credential(&key.text).is_none());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_no_public_id() {
+    fn something_else_is_not_a_public_id() {
         for wrong in ["", "ba_", "short", "sixteen chars!!!", "ba_aaaaaaaaaaaaaaaa"] {
             assert_eq!(public_id_of(wrong), None, "{wrong:?}");
         }

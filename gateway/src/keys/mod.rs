@@ -1,15 +1,74 @@
-//! API keys: their form, the caller that a key stands for, and authentication. Knows neither HTTP nor what an
-//! operation does with the caller.
+//! API keys: their format, what is stored of them, what changes them, the caller that a key stands for, and
+//! authentication. Knows neither HTTP nor what an operation does with the caller. Has no `rpc.rs`: the contract puts the
+//! rpcs of keys into `AccountService`, which `accounts/rpc.rs` serves.
 
 mod authenticator;
+mod automation;
 mod caller;
 mod format;
-mod kept_token;
-mod lookups;
+mod lookup_batch;
+pub(crate) mod operations;
+pub(crate) mod rules;
 pub(crate) mod store;
-pub(crate) mod teller;
+mod token_cache;
+pub(crate) mod worker;
+
+use chassis::time::timestamp;
+use chassis::{Account, AccountId, Error, stored};
+use chrono::{DateTime, Utc};
+use proto::accounts;
 
 pub use authenticator::{AuthError, Authenticator};
 pub use caller::Caller;
 pub use format::{NewKey, PresentedKey, public_id_of};
-pub use kept_token::KeptTokens;
+pub use token_cache::{TokenCache, TokenHolder};
+
+/// A key as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Record {
+    pub account_id: AccountId,
+    pub public_id: String,
+    pub name: String,
+    pub scopes: Vec<String>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub last_used_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+}
+
+/// A key with what authentication needs of its secret and of its account.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct KeyWithAccount {
+    #[sqlx(flatten)]
+    pub key: Record,
+    pub secret_hash: Vec<u8>,
+    pub country: String,
+    pub timezone: String,
+    pub currency: String,
+}
+
+impl KeyWithAccount {
+    pub fn account(&self) -> Result<Account, Error> {
+        Ok(Account {
+            id: self.key.account_id,
+            timezone: stored::decode("account.timezone", &self.timezone, |name| name.parse().ok())?,
+            country: self.country.clone(),
+            currency: self.currency.clone(),
+        })
+    }
+}
+
+impl From<Record> for accounts::Key {
+    fn from(record: Record) -> Self {
+        Self {
+            public_id: record.public_id,
+            account_id: record.account_id.to_string(),
+            name: record.name,
+            scopes: record.scopes,
+            created_at: Some(timestamp(record.created_at)),
+            expires_at: record.expires_at.map(timestamp),
+            last_used_at: record.last_used_at.map(timestamp),
+            revoked_at: record.revoked_at.map(timestamp),
+        }
+    }
+}

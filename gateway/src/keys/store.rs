@@ -2,46 +2,57 @@
 
 use chassis::AccountId;
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{AssertSqlSafe, PgConnection};
 
-/// A key as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct KeyRow {
+use super::{KeyWithAccount, Record};
+
+/// When a key was last used.
+pub struct KeyUse<'a> {
     pub account_id: AccountId,
+    pub public_id: &'a str,
+    pub used_at: DateTime<Utc>,
+}
+
+/// The tables whose scopes automation has to know. Both have the columns that this takes.
+#[derive(Clone, Copy, Debug)]
+pub enum ScopeTable {
+    ApiKey,
+    Credential,
+}
+
+impl ScopeTable {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ApiKey => "api_key",
+            Self::Credential => "credential",
+        }
+    }
+}
+
+/// A key or a credential whose scopes automation does not know yet.
+#[derive(sqlx::FromRow)]
+pub struct UnsyncedScopes {
     pub public_id: String,
-    pub name: String,
     pub scopes: Vec<String>,
-    pub created_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
-    pub last_used_at: Option<DateTime<Utc>>,
     pub revoked_at: Option<DateTime<Utc>>,
+    tell_at: DateTime<Utc>,
 }
 
-/// What authentication needs of a key and its account.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct KnownKey {
-    #[sqlx(flatten)]
-    pub key: KeyRow,
-    pub secret_hash: Vec<u8>,
-    pub country: String,
-    pub timezone: String,
-    pub currency: String,
-}
-
-/// One of [`list_for_authentication`].
-pub async fn find_for_authentication(
+/// One of [`list_with_accounts`].
+pub async fn find_with_account(
     connection: &mut PgConnection,
     public_id: &str,
-) -> Result<Option<KnownKey>, sqlx::Error> {
-    Ok(list_for_authentication(connection, &[public_id]).await?.pop())
+) -> Result<Option<KeyWithAccount>, sqlx::Error> {
+    Ok(list_with_accounts(connection, &[public_id]).await?.pop())
 }
 
-/// A look-up without an account: the keys say which accounts they are for. `last_used_at` is left out, so that two reads
-/// of an unchanged key are equal.
-pub async fn list_for_authentication(
+/// Keys by their public ids, of whichever accounts they are: a request brings nothing but its key. `last_used_at` is left
+/// out, so that two reads of an unchanged key are equal.
+pub async fn list_with_accounts(
     connection: &mut PgConnection,
     public_ids: &[&str],
-) -> Result<Vec<KnownKey>, sqlx::Error> {
+) -> Result<Vec<KeyWithAccount>, sqlx::Error> {
     sqlx::query_as(
         "select k.account_id, k.public_id, k.name, k.scopes, k.created_at, k.expires_at,
                 null::timestamptz as last_used_at, k.revoked_at, k.secret_hash, a.country, a.timezone, a.currency
@@ -55,26 +66,26 @@ pub async fn list_for_authentication(
 
 pub async fn insert(
     connection: &mut PgConnection,
-    row: &KeyRow,
+    record: &Record,
     secret_hash: &[u8; 32],
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "insert into api_key (account_id, public_id, name, secret_hash, scopes, created_at, expires_at, tell_at)
          values ($1, $2, $3, $4, $5, $6, $7, $7)",
     )
-    .bind(row.account_id)
-    .bind(&row.public_id)
-    .bind(&row.name)
+    .bind(record.account_id)
+    .bind(&record.public_id)
+    .bind(&record.name)
     .bind(secret_hash.as_slice())
-    .bind(&row.scopes)
-    .bind(row.created_at)
-    .bind(row.expires_at)
+    .bind(&record.scopes)
+    .bind(record.created_at)
+    .bind(record.expires_at)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<KeyRow>, sqlx::Error> {
+pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at
          from api_key where account_id = $1 order by created_at, public_id",
@@ -89,7 +100,7 @@ pub async fn revoke(
     connection: &mut PgConnection,
     public_id: &str,
     now: DateTime<Utc>,
-) -> Result<Option<KeyRow>, sqlx::Error> {
+) -> Result<Option<Record>, sqlx::Error> {
     sqlx::query_as(
         "update api_key set revoked_at = coalesce(revoked_at, $2), tell_at = $2 where public_id = $1
          returning account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at",
@@ -100,13 +111,13 @@ pub async fn revoke(
     .await
 }
 
-/// Takes scopes from a key: those that are not among these. `None` when there is no such key.
+/// Removes the scopes of a key that are not among these. `None` when there is no such key.
 pub async fn narrow(
     connection: &mut PgConnection,
     public_id: &str,
     scopes: &[String],
     now: DateTime<Utc>,
-) -> Result<Option<KeyRow>, sqlx::Error> {
+) -> Result<Option<Record>, sqlx::Error> {
     sqlx::query_as(
         "update api_key set tell_at = $3,
             scopes = array(select scope from unnest(scopes) as scope where scope = any($2) order by scope)
@@ -120,21 +131,60 @@ pub async fn narrow(
     .await
 }
 
-/// Writes down when keys were last used. Repeatable; a later time of another replica stays.
-pub async fn note_uses(
-    connection: &mut PgConnection,
-    uses: &[(AccountId, &str, DateTime<Utc>)],
-) -> Result<(), sqlx::Error> {
+/// Records when keys were last used. Repeatable; a later time of another replica stays.
+pub async fn record_uses(connection: &mut PgConnection, uses: &[KeyUse<'_>]) -> Result<(), sqlx::Error> {
     sqlx::query(
         "update api_key k set last_used_at = u.used_at
          from unnest($1::uuid[], $2::text[], $3::timestamptz[]) as u (account_id, public_id, used_at)
          where k.account_id = u.account_id and k.public_id = u.public_id
            and (k.last_used_at is null or k.last_used_at < u.used_at)",
     )
-    .bind(uses.iter().map(|(account, _, _)| account.uuid()).collect::<Vec<_>>())
-    .bind(uses.iter().map(|(_, public_id, _)| *public_id).collect::<Vec<_>>())
-    .bind(uses.iter().map(|(_, _, used_at)| *used_at).collect::<Vec<_>>())
+    .bind(uses.iter().map(|key| key.account_id.uuid()).collect::<Vec<_>>())
+    .bind(uses.iter().map(|key| key.public_id).collect::<Vec<_>>())
+    .bind(uses.iter().map(|key| key.used_at).collect::<Vec<_>>())
     .execute(connection)
     .await?;
+    Ok(())
+}
+
+/// The keys of an account that are due to be sent to automation, the longest due first.
+pub async fn list_unsynced(
+    connection: &mut PgConnection,
+    table: ScopeTable,
+    account: AccountId,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<UnsyncedScopes>, sqlx::Error> {
+    let sql = format!(
+        "select public_id, scopes, expires_at, revoked_at, tell_at from {}
+         where account_id = $1 and tell_at <= $2 order by tell_at, public_id limit $3",
+        table.name()
+    );
+    sqlx::query_as(AssertSqlSafe(sql)).bind(account).bind(now).bind(limit).fetch_all(connection).await
+}
+
+/// Makes a key due at `next`, or never, unless it has changed since it was read.
+pub async fn mark_synced(
+    connection: &mut PgConnection,
+    table: ScopeTable,
+    account: AccountId,
+    read: &UnsyncedScopes,
+    next: Option<DateTime<Utc>>,
+) -> Result<(), sqlx::Error> {
+    // Compares what was sent too, and not only `tell_at`: two changes can have the same time.
+    let sql = format!(
+        "update {} set tell_at = $4 where account_id = $1 and public_id = $2 and tell_at = $3
+            and scopes = $5 and revoked_at is not distinct from $6",
+        table.name()
+    );
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(account)
+        .bind(&read.public_id)
+        .bind(read.tell_at)
+        .bind(next)
+        .bind(&read.scopes)
+        .bind(read.revoked_at)
+        .execute(connection)
+        .await?;
     Ok(())
 }

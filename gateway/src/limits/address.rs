@@ -1,4 +1,4 @@
-//! The limits of requests without a key. They keep anyone from trying links, and from keeping a service busy.
+//! The limits of requests without a key. They stop anyone from guessing links, and from keeping a service busy.
 
 use std::net::IpAddr;
 
@@ -6,15 +6,15 @@ use chassis::connections::network;
 use tower_governor::key_extractor::PeerIpKeyExtractor;
 
 use super::Decision;
-use super::bucket::Bucket;
+use super::token_bucket::TokenBucket;
 
 /// So many requests a minute for each address, with a burst.
-pub struct AddressLimit(Bucket<IpAddr>);
+pub struct AddressLimit(TokenBucket<IpAddr>);
 
 impl AddressLimit {
     /// `per_minute` 0 switches the limit off. `policy` is the name that callers see.
     pub fn new(per_minute: u32, burst: u32, policy: &'static str) -> Self {
-        Self(Bucket::new(per_minute, burst, policy, PeerIpKeyExtractor))
+        Self(TokenBucket::new(per_minute, burst, policy, PeerIpKeyExtractor))
     }
 
     /// Counts a request. `None` when the limit is switched off.
@@ -22,7 +22,7 @@ impl AddressLimit {
         self.0.check(&network(from))
     }
 
-    /// Forgets addresses that may call as often as any.
+    /// Removes addresses that may call as often as any.
     pub fn clean_up(&self) {
         self.0.clean_up();
     }

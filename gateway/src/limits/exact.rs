@@ -2,11 +2,12 @@
 //! cannot promise that, so the times of the accepted requests are kept in a row that one statement locks, reads and
 //! changes.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use chassis::{Db, Error};
 use chrono::{DateTime, TimeDelta, Utc};
+use moka::sync::Cache;
 use sqlx::PgConnection;
 
 use super::Decision;
@@ -16,62 +17,52 @@ const LIMIT: u32 = 30;
 const WINDOW: TimeDelta = TimeDelta::seconds(60);
 /// The name of the limit, in the row and in the headers.
 const POLICY: &str = "exact";
-/// Most keys whose refusal is remembered.
-const MAX_REMEMBERED: usize = 10_000;
+/// Most keys whose refusal is cached.
+const MAX_CACHED: u64 = 10_000;
 
 /// At most 30 accepted requests in any 60 seconds per key.
-#[derive(Default)]
 pub struct ExactLimit {
-    /// Keys that have none left, and until when. Accepted requests stay in their window whatever happens elsewhere, so
-    /// until then the database need not be asked again.
-    full_until: Mutex<HashMap<std::sync::Arc<str>, DateTime<Utc>>>,
+    /// Keys that have no requests left, and until when. Accepted requests stay in their window whatever other replicas
+    /// do, so that the database need not be asked again until then. The time decides; the cache's own
+    /// time to live only frees memory.
+    full_until: Cache<Arc<str>, DateTime<Utc>>,
+}
+
+impl Default for ExactLimit {
+    fn default() -> Self {
+        let window = Duration::from_secs(WINDOW.num_seconds().unsigned_abs());
+        Self { full_until: Cache::builder().max_capacity(MAX_CACHED).time_to_live(window).build() }
+    }
 }
 
 impl ExactLimit {
     /// Counts a request of this moment if it is accepted; a refused one does not count.
     pub async fn check(&self, db: &Db, caller: &Caller, now: DateTime<Utc>) -> Result<Decision, Error> {
-        if let Some(until) = self.known_full(caller, now) {
+        if let Some(until) = self.full_until.get(&caller.public_id)
+            && now < until
+        {
             return Ok(refused(until, now));
         }
         let mut connection = db.read().await?;
         if let Some(hits) = accept(&mut connection, caller, now).await? {
             return Ok(accepted(&hits, now));
         }
-        // A second look, because a refusal changes no row and so returns none. Its own snapshot sees what the first
-        // statement waited for.
+        // A second query, because a refusal changes no row and so returns none. It has a snapshot of its own, and sees
+        // what the first statement waited for.
         let hits = hits(&mut connection, caller).await?;
         let until = free_again(&hits, now);
-        self.remember_full(caller, until, now);
+        self.full_until.insert(Arc::clone(&caller.public_id), until);
         Ok(refused(until, now))
-    }
-
-    fn known_full(&self, caller: &Caller, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let full = self.full_until.lock().unwrap_or_else(PoisonError::into_inner);
-        full.get(&caller.public_id).copied().filter(|until| now < *until)
-    }
-
-    fn remember_full(&self, caller: &Caller, until: DateTime<Utc>, now: DateTime<Utc>) {
-        let mut full = self.full_until.lock().unwrap_or_else(PoisonError::into_inner);
-        if full.len() >= MAX_REMEMBERED {
-            full.retain(|_, until| *until > now);
-        }
-        if full.len() < MAX_REMEMBERED {
-            full.insert(std::sync::Arc::clone(&caller.public_id), until);
-        }
-    }
-
-    /// Forgets keys that have requests left again.
-    pub fn clean_up(&self, now: DateTime<Utc>) {
-        self.full_until.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
     }
 }
 
-/// Adds the request if its window has room; then all hits that are kept, else `None`. The statement is its own
+/// Adds the request if its window has room, and returns all hits that are kept; else `None`. The statement is its own
 /// transaction: the limit counts a request also when the operation behind it fails.
 ///
-/// The hits are in the order of their times, and the last 30 of them are kept: whether the window of any moment has room
-/// is seen from the first of those alone. So one whose time was taken before it waited for the row, or by a clock that is
-/// behind, is judged by its own window too; it is kept with the time of the last one then.
+/// The row lock that the statement takes makes requests of one key wait for each other, over all replicas; that is what
+/// makes the limit exact. The hits are in the order of their times, and the last 30 of them are kept: the first of those
+/// alone tells whether the window of a moment has room. A request whose time was taken before it waited for the lock, or
+/// by a clock that is behind, is judged by its own window too, and is then kept with the time of the last one.
 async fn accept(
     connection: &mut PgConnection,
     caller: &Caller,

@@ -1,13 +1,13 @@
-//! How often an address may fail to authenticate before it has to wait; a valid key is let in all the same. Counted per
-//! replica. It guards the database: an unknown key costs a look-up each time.
+//! How often an address may fail to authenticate before it has to wait; a valid key is accepted all the same. Counted per
+//! replica. It protects the database: an unknown key costs a look-up each time.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chassis::connections::network;
 use governor::middleware::StateInformationMiddleware;
+use moka::sync::Cache;
 use tower_governor::governor::{GovernorConfigBuilder, SharedRateLimiter};
 
 use super::{Decision, seconds_up, time_for_one};
@@ -16,8 +16,10 @@ use super::{Decision, seconds_up, time_for_one};
 pub struct FailedAuthLimit {
     failures: Option<SharedRateLimiter<IpAddr, StateInformationMiddleware>>,
     per_minute: u32,
-    /// Governor cannot be asked without counting, so the addresses that have used up theirs are kept beside it.
-    blocked: RwLock<HashMap<IpAddr, Instant>>,
+    /// The addresses that have no failures left, and until when. Beside the limiter, which cannot be asked without
+    /// counting. Each entry leaves the cache when its time is over; there is no other bound, so that nobody can push out
+    /// an address that is blocked.
+    blocked: Cache<IpAddr, Instant>,
 }
 
 impl FailedAuthLimit {
@@ -28,13 +30,14 @@ impl FailedAuthLimit {
             .burst_size(per_minute)
             .use_headers()
             .finish();
-        let failures = config.map(|config| std::sync::Arc::clone(config.limiter()));
-        Self { failures, per_minute, blocked: RwLock::default() }
+        let failures = config.map(|config| Arc::clone(config.limiter()));
+        let blocked = Cache::builder().time_to_live(block_time(per_minute)).build();
+        Self { failures, per_minute, blocked }
     }
 
     /// The refusal for an address that has failed too often; `None` when it may try. Counts nothing.
     pub fn blocked(&self, address: IpAddr) -> Option<Decision> {
-        let until = *self.blocked.read().unwrap_or_else(PoisonError::into_inner).get(&network(address))?;
+        let until = self.blocked.get(&network(address))?;
         let wait = until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())?;
         Some(Decision {
             allowed: false,
@@ -55,20 +58,22 @@ impl FailedAuthLimit {
         let address = network(address);
         let left = failures.check_key(&address).map_or(0, |state| state.remaining_burst_capacity());
         if left == 0 {
-            let until = Instant::now() + time_for_one(self.per_minute).max(Duration::from_millis(1));
-            self.blocked.write().unwrap_or_else(PoisonError::into_inner).insert(address, until);
+            self.blocked.insert(address, Instant::now() + block_time(self.per_minute));
         }
     }
 
-    /// Forgets addresses that may try again as often as any.
+    /// Removes addresses that have all their failures again.
     pub fn clean_up(&self) {
         if let Some(failures) = &self.failures {
             failures.retain_recent();
             failures.shrink_to_fit();
         }
-        let now = Instant::now();
-        self.blocked.write().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
     }
+}
+
+/// Until the next failure of the address becomes free.
+fn block_time(per_minute: u32) -> Duration {
+    time_for_one(per_minute).max(Duration::from_millis(1))
 }
 
 #[cfg(test)]

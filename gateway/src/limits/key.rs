@@ -6,10 +6,10 @@ use tower_governor::GovernorError;
 use tower_governor::key_extractor::KeyExtractor;
 
 use super::Decision;
-use super::bucket::Bucket;
+use super::token_bucket::TokenBucket;
 use crate::keys::Caller;
 
-/// Limits by the caller that authentication put into the request's extensions.
+/// Gives the limiter the type of its keys. Nothing calls it: the layer that would is not used; see `mod.rs`.
 #[derive(Clone, Debug)]
 struct ByCaller;
 
@@ -23,12 +23,12 @@ impl KeyExtractor for ByCaller {
 }
 
 /// So many requests a minute for each key, with a burst.
-pub struct KeyLimit(Bucket<Arc<str>>);
+pub struct KeyLimit(TokenBucket<Arc<str>>);
 
 impl KeyLimit {
     /// `per_minute` 0 switches the limit off.
     pub fn new(per_minute: u32, burst: u32) -> Self {
-        Self(Bucket::new(per_minute, burst, "default", ByCaller))
+        Self(TokenBucket::new(per_minute, burst, "default", ByCaller))
     }
 
     /// Counts a request. `None` when the limit is switched off.
@@ -36,7 +36,7 @@ impl KeyLimit {
         self.0.check(&caller.public_id)
     }
 
-    /// Forgets keys that may call as often as any.
+    /// Removes keys that may call as often as any.
     pub fn clean_up(&self) {
         self.0.clean_up();
     }

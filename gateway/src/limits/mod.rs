@@ -1,16 +1,21 @@
 //! Limits: how often a key may call, how often an address may without one, and how often it may fail to authenticate.
-//! The one place that knows governor's ways; everything here speaks of requests, minutes and seconds. Knows neither routes nor answers.
+//! The only place that knows `governor`; everything here speaks of requests, minutes and seconds. Knows neither routes nor
+//! responses.
 
+// Of tower_governor only the limiter is used, as `GovernorConfigBuilder` makes it, and not its layer. The layer takes the
+// key from the request before the handler runs, but the order of checks is part of the contract: key, rate limit, scope,
+// and an operation decides by its policy which limit counts. Its headers are `x-ratelimit-*`, and its waits are rounded
+// down to 0 s; the contract has `RateLimit` and waits of at least 1 s. `governor` itself is a dependency for the types of
+// that limiter, which tower_governor does not re-export.
 mod address;
-mod bucket;
 mod exact;
 mod failed_auth;
 mod key;
+mod token_bucket;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::Clock;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 pub use address::AddressLimit;
@@ -23,11 +28,11 @@ use crate::settings::Settings;
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// How often keys and addresses that are no longer active are forgotten.
+/// How often keys and addresses that are no longer active are removed.
 const CLEAN_UP_EVERY: Duration = Duration::from_secs(30);
 
-/// How often an address may ask for the readiness, with a burst: many more than a balancer with several processes does.
-/// Apart from other requests without a key, so that these never make a gateway look away.
+/// How often an address may ask for the readiness, with a burst: many more than a load balancer with several processes
+/// does. Separate from other requests without a key, so that those never make a gateway look as if it were down.
 const READINESS_PER_MINUTE: u32 = 600;
 const READINESS_BURST: u32 = 120;
 
@@ -51,7 +56,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Tells the limit in the headers of an answer: `RateLimit-Policy` and `RateLimit`, and `Retry-After` on a refusal.
+    /// Writes the limit to the headers of a response: `RateLimit-Policy` and `RateLimit`, and `Retry-After` on a refusal.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         let Self { policy, limit, remaining, reset_seconds, .. } = self;
         let mut insert = |name: HeaderName, value: String| {
@@ -88,8 +93,8 @@ impl Limits {
         }
     }
 
-    /// Forgets what no longer counts, for ever; to be spawned beside the server.
-    pub async fn keep_clean(self: Arc<Self>, clock: Clock) {
+    /// Removes what no longer counts, for ever; to be spawned beside the server.
+    pub async fn clean_up_periodically(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(CLEAN_UP_EVERY);
         loop {
             ticks.tick().await;
@@ -97,7 +102,6 @@ impl Limits {
             self.public.clean_up();
             self.readiness.clean_up();
             self.failed_auth.clean_up();
-            self.exact.clean_up(clock.now());
         }
     }
 }
@@ -107,7 +111,7 @@ fn seconds_up(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
-/// The time in which one request of a rate becomes free again. Governor takes this and calls it the period of the whole.
+/// The time in which one request of a rate becomes free again. This is what governor calls the period.
 fn time_for_one(per_minute: u32) -> Duration {
     Duration::from_secs(u64::from(WINDOW_SECONDS)) / per_minute.max(1)
 }

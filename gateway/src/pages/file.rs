@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
-/// Nothing may be loaded or run: for what is no page.
+/// Nothing may be loaded or run: for what is not a page.
 pub const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 /// A page with our own style sheet and nothing else.
 pub const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; \
@@ -57,7 +57,7 @@ impl File {
 
     /// The file, or 304 when the caller has it already.
     pub fn answer(&self, request: &HeaderMap) -> Response {
-        if self.is_known_to(request) {
+        if self.is_cached_by(request) {
             return (StatusCode::NOT_MODIFIED, self.headers()).into_response();
         }
         self.answer_with(StatusCode::OK)
@@ -80,10 +80,9 @@ impl File {
     }
 
     /// `If-None-Match` compares weakly (RFC 9110, 13.1.2): a proxy that compressed the file marks its tag `W/`.
-    fn is_known_to(&self, request: &HeaderMap) -> bool {
-        let known = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-        known
-            .flat_map(|list| list.split(','))
+    fn is_cached_by(&self, request: &HeaderMap) -> bool {
+        let tags = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        tags.flat_map(|list| list.split(','))
             .map(str::trim)
             .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag).as_bytes() == self.tag.as_bytes())
     }

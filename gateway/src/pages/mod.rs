@@ -1,9 +1,9 @@
 //! What people read in a browser or fetch without a key: the `OpenAPI` document, the reference page and the pages that
 //! explain each error code. All of it is made once, when it is first asked for, and comes from this process: no page
-//! loads anything from another host. Also the page that says sorry to people without a key. Knows nothing of keys,
-//! accounts or services.
+//! loads anything from another host. Also the error page for people without a key. Knows nothing of keys, accounts or
+//! services.
 
-mod apology;
+mod error_page;
 mod file;
 mod html;
 mod problems;
@@ -14,7 +14,7 @@ mod tests;
 
 use axum::Router;
 
-pub use apology::{Apology, apology};
+pub use error_page::{ErrorPage, error_page};
 pub use file::NO_CONTENT_POLICY;
 pub use problems::{problem_page, problems_page};
 

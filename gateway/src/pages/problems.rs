@@ -20,7 +20,7 @@ use crate::openapi::{self, TITLE, example_problem_body};
 pub(super) const STYLE: &str = include_str!("problems.css");
 
 static INDEX: LazyLock<File> = LazyLock::new(|| File::html(problems_page()));
-static UNKNOWN: LazyLock<File> = LazyLock::new(|| File::html(unknown_page()));
+static NOT_FOUND: LazyLock<File> = LazyLock::new(|| File::html(not_found_page()));
 static STYLE_FILE: LazyLock<File> =
     LazyLock::new(|| File::new(STYLE, "text/css; charset=utf-8", NO_CONTENT_POLICY));
 /// By code.
@@ -31,7 +31,7 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = async |Path(code): Path<String>, headers: HeaderMap| -> Response {
         match PAGES.get(code.as_str()) {
             Some(page) => page.answer(&headers),
-            None => UNKNOWN.answer_with(StatusCode::NOT_FOUND),
+            None => NOT_FOUND.answer_with(StatusCode::NOT_FOUND),
         }
     };
     Router::new()
@@ -95,7 +95,7 @@ pub fn problems_page() -> String {
     layout("Errors", &content)
 }
 
-fn unknown_page() -> String {
+fn not_found_page() -> String {
     layout(
         "No such error code",
         "<h1>No such error code</h1>\n<p>The list of all codes is one click away.</p>\n",

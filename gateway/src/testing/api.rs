@@ -40,9 +40,9 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The faults of a problem: place and code, in their order.
+    /// The faults of a problem: location and code, in their order.
     pub fn faults(&self) -> Vec<(String, String)> {
-        let place = |entry: &Value| {
+        let location = |entry: &Value| {
             let named = ["pointer", "parameter", "header"].into_iter().find_map(|name| entry[name].as_str());
             named.unwrap_or("nowhere").to_owned()
         };
@@ -50,7 +50,7 @@ impl Answer {
         let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
         entries
             .iter()
-            .map(|entry| (place(entry), entry["code"].as_str().unwrap_or_default().to_owned()))
+            .map(|entry| (location(entry), entry["code"].as_str().unwrap_or_default().to_owned()))
             .collect()
     }
 

@@ -20,8 +20,9 @@ use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateAccountRequest, CreateKeyRequest};
 use tokio::sync::watch;
 
-use crate::accounts::{Accounts, local_request};
+use crate::accounts::Accounts;
 use crate::http::{App, router};
+use crate::runtime::NAME;
 use crate::settings::Settings;
 
 #[derive(Parser)]
@@ -53,7 +54,7 @@ impl TestGateway {
     ) -> Self {
         let operations = crate::contract::operations(contract).expect("a contract that can be served");
         let peers = peers.join(",");
-        let way = service_database(database.url(), crate::serve::NAME).flags();
+        let way = service_database(database.url(), NAME).flags();
         let mut base = vec!["test", &way[0], &way[1], "--context-secret", secret()];
         if !peers.is_empty() {
             base.extend(["--peers", &peers]);
@@ -72,7 +73,7 @@ impl TestGateway {
 
     /// Starts the gateway's background work, which ends when the value is dropped.
     pub fn working(&self) -> Workers {
-        let workers = crate::keys::teller::workers(&self.app.runtime);
+        let workers = crate::keys::worker::workers(&self.app.runtime);
         Workers::start(&self.app.runtime.db, workers, chassis::testing::timing())
     }
 
@@ -84,9 +85,9 @@ impl TestGateway {
     /// A new account of this name, provisioned in every peer.
     pub async fn account(&self, name: &str) -> Account {
         let input = CreateAccountRequest { name: name.to_owned(), ..CreateAccountRequest::default() };
-        let request = local_request(&self.app.runtime, "test", input).expect("a secret");
-        let (_, unprovisioned) = self.accounts().create(request).await.expect("a new account");
-        assert!(unprovisioned.is_empty(), "every peer knows the account");
+        let request = self.app.runtime.local_request("test", input).expect("a secret");
+        let created = self.accounts().create(request).await.expect("a new account");
+        assert!(created.unprovisioned.is_empty(), "every peer knows the account");
         self.accounts().get(name).await.expect("the account").account().expect("usable settings")
     }
 
@@ -98,7 +99,7 @@ impl TestGateway {
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
             ..CreateKeyRequest::default()
         };
-        let request = local_request(&self.app.runtime, "test", input).expect("a secret");
+        let request = self.app.runtime.local_request("test", input).expect("a secret");
         let created = self.accounts().create_key(request).await.expect("a new key");
         self.api_with(&created.into_inner().secret)
     }

@@ -71,7 +71,7 @@ async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
     false
 }
 
-/// Operations that change no record: an event is heard, and what follows from it is kept where it happens.
+/// Operations that change no record: they receive an event, and what follows from it is recorded where it happens.
 const NO_CHANGE: [&str; 2] = ["/v1/automation/trigger", "/v1/webhooks/trigger"];
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use chassis::AccountId;
 use chassis::testing::eventually;
 use chrono::TimeDelta;
-use gateway::accounts::{Accounts, local_request};
+use gateway::accounts::Accounts;
 use gateway::credentials::Credentials;
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::credential_service_server::CredentialService;
@@ -22,7 +22,7 @@ fn keys(value: &Value) -> Vec<&str> {
 
 impl Mesh {
     /// Waits until this is what automation knows of a key.
-    async fn until_told(&self, account: AccountId, key: &str, expected: &[&str]) {
+    async fn until_synced(&self, account: AccountId, key: &str, expected: &[&str]) {
         eventually("automation knows", async || {
             let sql = "select scopes from automation.key_scopes where account_id = $1 and key_id = $2";
             let scopes: Option<Vec<String>> = sqlx::query_scalar(sql)
@@ -168,7 +168,7 @@ async fn a_webhook_endpoint_shows_its_secret_once() {
 }
 
 #[tokio::test]
-async fn automation_hears_that_a_key_was_narrowed_or_revoked_however_late_it_comes_up() {
+async fn automation_learns_that_a_key_was_narrowed_or_revoked_however_late_it_starts() {
     let mesh = Mesh::start().await;
     let (api, account) = mesh.api_of_new_account(&["webhooks.write", "tickets.read", "deals.read"]).await;
     api.post("/v1/webhook-endpoints", json!({"url": "https://example.com/hooks"})).await.expect(201);
@@ -181,17 +181,17 @@ async fn automation_hears_that_a_key_was_narrowed_or_revoked_however_late_it_com
     let runtime = &mesh.gateway.app.runtime;
     let scopes = vec!["webhooks.write".to_owned(), "deals.read".to_owned(), "notes.read".to_owned()];
     let narrow = NarrowKeyRequest { key: key.clone(), scopes };
-    accounts.narrow_key(local_request(runtime, "test", narrow).unwrap()).await.unwrap();
-    // Nobody told it at the time: the gateway's background work begins only now.
+    accounts.narrow_key(runtime.local_request("test", narrow).unwrap()).await.unwrap();
+    // Automation did not learn of it then: the gateway's background work begins only now.
     let _working = mesh.gateway.working();
-    mesh.until_told(account.id, &key, &["deals.read", "webhooks.write"]).await;
+    mesh.until_synced(account.id, &key, &["deals.read", "webhooks.write"]).await;
     let revoke = RevokeKeyRequest { key: key.clone() };
-    accounts.revoke_key(local_request(runtime, "test", revoke).unwrap()).await.unwrap();
-    mesh.until_told(account.id, &key, &[]).await;
+    accounts.revoke_key(runtime.local_request("test", revoke).unwrap()).await.unwrap();
+    mesh.until_synced(account.id, &key, &[]).await;
 }
 
 #[tokio::test]
-async fn automation_hears_that_a_key_has_expired() {
+async fn automation_learns_that_a_key_has_expired() {
     let mesh = Mesh::start().await;
     let account = mesh.gateway.account("Bakery").await;
     let runtime = &mesh.gateway.app.runtime;
@@ -202,16 +202,15 @@ async fn automation_hears_that_a_key_has_expired() {
         expires_at: Some(chassis::time::timestamp(mesh.clock.now() + TimeDelta::hours(1))),
         ..CreateKeyRequest::default()
     };
-    let made =
-        Accounts::new(runtime.clone()).create_key(local_request(runtime, "test", input).unwrap()).await;
+    let made = Accounts::new(runtime.clone()).create_key(runtime.local_request("test", input).unwrap()).await;
     let key = made.unwrap().into_inner().key.unwrap().public_id;
     let _working = mesh.gateway.working();
     mesh.clock.advance(TimeDelta::hours(2));
-    mesh.until_told(account.id, &key, &[]).await;
+    mesh.until_synced(account.id, &key, &[]).await;
 }
 
 #[tokio::test]
-async fn automation_hears_that_a_credential_was_revoked() {
+async fn automation_learns_that_a_credential_was_revoked() {
     let mesh = Mesh::start().await;
     let account = mesh.gateway.account("Bakery").await;
     let runtime = &mesh.gateway.app.runtime;
@@ -222,16 +221,16 @@ async fn automation_hears_that_a_credential_was_revoked() {
         scopes: vec!["webhooks.write".to_owned()],
         ..IssueCredentialRequest::default()
     };
-    let made = credentials.issue_credential(local_request(runtime, "test", input).unwrap()).await;
+    let made = credentials.issue_credential(runtime.local_request("test", input).unwrap()).await;
     let id = made.unwrap().into_inner().credential.unwrap().public_id;
     let input = RevokeCredentialRequest { credential: id.clone() };
-    credentials.revoke_credential(local_request(runtime, "test", input).unwrap()).await.unwrap();
+    credentials.revoke_credential(runtime.local_request("test", input).unwrap()).await.unwrap();
     let _working = mesh.gateway.working();
-    mesh.until_told(account.id, &id, &[]).await;
+    mesh.until_synced(account.id, &id, &[]).await;
 }
 
 #[tokio::test]
-async fn automation_hears_the_last_of_two_changes_of_one_moment() {
+async fn automation_learns_the_last_of_two_changes_of_one_moment() {
     let mesh = Mesh::start().await;
     let (_, account) = mesh.api_of_new_account(&["webhooks.write", "tickets.read", "deals.read"]).await;
     let key: String = sqlx::query_scalar("select public_id from gateway.api_key where account_id = $1")
@@ -244,14 +243,14 @@ async fn automation_hears_the_last_of_two_changes_of_one_moment() {
     let narrow = async |scopes: &[&str]| {
         let scopes = scopes.iter().map(ToString::to_string).collect();
         let input = NarrowKeyRequest { key: key.clone(), scopes };
-        accounts.narrow_key(local_request(runtime, "test", input).unwrap()).await.unwrap();
+        accounts.narrow_key(runtime.local_request("test", input).unwrap()).await.unwrap();
     };
     narrow(&["webhooks.write", "deals.read"]).await;
-    // The first is being told, and not noted yet, when the second comes; the clock stands still.
+    // The first is sent, and not marked as synced yet, when the second comes; the clock stands still.
     let mut holder = mesh.database.connect().await;
     sqlx::raw_sql("begin; lock automation.key_scopes in share mode").execute(&mut holder).await.unwrap();
     let _working = mesh.gateway.working();
-    eventually("automation is being told", async || {
+    eventually("automation is being called", async || {
         let sql = "select exists (select from pg_stat_activity
                    where datname = current_database() and wait_event_type = 'Lock')";
         sqlx::query_scalar(sql).fetch_one(&mut mesh.database.connect().await).await.unwrap()
@@ -259,11 +258,11 @@ async fn automation_hears_the_last_of_two_changes_of_one_moment() {
     .await;
     narrow(&["webhooks.write"]).await;
     sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
-    mesh.until_told(account.id, &key, &["webhooks.write"]).await;
+    mesh.until_synced(account.id, &key, &["webhooks.write"]).await;
 }
 
 #[tokio::test]
-async fn a_request_that_automation_led_to_is_as_deep_as_it_says() {
+async fn a_request_that_automation_caused_is_as_deep_as_it_says() {
     let mesh = Mesh::start().await;
     let api = mesh.api(SCOPES).await;
     let (_, event) = active_flow(&api).await;

@@ -96,10 +96,10 @@ impl Chain {
         let with = |more: [&str; 2]| -> Vec<String> {
             common.iter().copied().chain(more).map(str::to_owned).collect()
         };
-        // Hears of events; another one, which knows everybody, does what follows from them.
-        let hearing = testing::start_with::<Automation>(database.url(), &clock, &common).await;
+        // Receives the events; another one, which knows all services, does what follows from them.
+        let receiver = testing::start_with::<Automation>(database.url(), &clock, &common).await;
         let relations = testing::start_with::<Relations>(database.url(), &clock, &common).await;
-        let listener = format!("automation={}", hearing.url());
+        let listener = format!("automation={}", receiver.url());
         let mut peers = format!("relations={}", relations.url());
         let mut flags = with(["--peers", &peers]);
         flags.extend(["--listeners".to_owned(), listener]);
@@ -121,7 +121,7 @@ impl Chain {
         let account = gateway.account("Bakery").await;
         let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
         let api = gateway.api(&account, &all).await;
-        let others = (database, gateway, vec![hearing, relations, work], files);
+        let others = (database, gateway, vec![receiver, relations, work], files);
         Self { clock, account, api, billing, automation, smtp, url, got, _others: others }
     }
 
@@ -129,7 +129,7 @@ impl Chain {
         TestCaller::mesh(&self.account, &self.clock)
     }
 
-    /// Switches both flows on, and has an endpoint told of late invoices; its secret.
+    /// Switches both flows on, and adds an endpoint for the event of late invoices. Returns its secret.
     async fn prepare(&self) -> String {
         let definition = FLOW.replace("RECEIVER", &self.url);
         let request = self.caller().request(ApplyFlowRequest { definition, active: Some(true) });

@@ -62,8 +62,8 @@ async fn a_patch_changes_what_it_names_and_null_clears() {
         api.patch(&path, json!({"client": {"city": "Delft", "phone": "2"}, "phone": "3"})).await.expect(200);
     assert_eq!((wrapped.at("/data/city"), wrapped.at("/data/phone")), (json!("Delft"), json!("3")));
     let refused = api.patch(&path, json!({"type": null, "company_name": null})).await.expect(422);
-    let places: Vec<String> = refused.faults().into_iter().map(|(place, _)| place).collect();
-    assert!(places.contains(&"/type".to_owned()), "{places:?}");
+    let locations: Vec<String> = refused.faults().into_iter().map(|(location, _)| location).collect();
+    assert!(locations.contains(&"/type".to_owned()), "{locations:?}");
 }
 
 #[tokio::test]

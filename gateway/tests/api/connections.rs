@@ -1,5 +1,5 @@
-//! The gateway's port over raw sockets: whoever brings nothing, takes nothing or comes too often is let go, and whoever
-//! behaves is served meanwhile.
+//! The gateway's port over raw sockets: connections that send nothing, read nothing or come too often are closed, and
+//! others are served meanwhile.
 
 use std::net::SocketAddr;
 
@@ -31,6 +31,9 @@ impl std::ops::Deref for Alone {
         &self.gateway
     }
 }
+
+/// How often a connection is tried that a short time-out may close.
+const MAX_ATTEMPTS: u32 = 100;
 
 async fn start(flags: &[&str]) -> Alone {
     let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
@@ -73,12 +76,13 @@ async fn ask(stream: &mut TcpStream) -> String {
 
 /// A connection that has brought a request; on a busy machine the first may come too late for a short time-out.
 async fn healthy(address: SocketAddr) -> TcpStream {
-    loop {
+    for _ in 0..MAX_ATTEMPTS {
         let mut stream = connect(address, b"").await;
         if try_ask(&mut stream).await.is_some() {
             return stream;
         }
     }
+    panic!("none of {MAX_ATTEMPTS} connections was answered");
 }
 
 /// A request whose body never ends, with a valid key.
@@ -88,9 +92,9 @@ async fn unfinished(gateway: &TestGateway, key: &str) -> TcpStream {
          content-type: application/json\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n"
     );
     let mut stream = connect(gateway.address, head.as_bytes()).await;
-    let mut told = [0; 25];
-    stream.read_exact(&mut told).await.unwrap();
-    assert_eq!(told, *b"HTTP/1.1 100 Continue\r\n\r\n", "the gateway reads the body");
+    let mut interim = [0; 25];
+    stream.read_exact(&mut interim).await.unwrap();
+    assert_eq!(interim, *b"HTTP/1.1 100 Continue\r\n\r\n", "the gateway reads the body");
     stream.write_all(b"{").await.unwrap();
     stream
 }
@@ -130,7 +134,7 @@ async fn an_idle_connection_is_closed_and_one_with_a_request_in_progress_is_not(
     let mut busy = unfinished(&gateway, &key(&gateway).await).await;
     assert!(rest(&mut healthy(gateway.address).await).await.is_empty());
     let answer = rest(&mut connect(gateway.address, &[PREFACE, NO_SETTINGS, GET].concat()).await).await;
-    assert!(frames(&answer).contains(&GO_AWAY), "an HTTP/2 client is told: {:?}", frames(&answer));
+    assert!(frames(&answer).contains(&GO_AWAY), "an HTTP/2 client gets GOAWAY: {:?}", frames(&answer));
     busy.write_all(b"}").await.unwrap();
     let answer = rest(&mut busy).await;
     assert!(answer.starts_with(b"HTTP/1.1 503"), "{}", String::from_utf8_lossy(&answer));
@@ -174,7 +178,7 @@ async fn a_refusal_leaves_the_connection_usable_when_the_body_comes_behind_it() 
     let mut stream = healthy(gateway.address).await;
     for body in ["{}".to_owned(), "x".repeat(3 << 20)] {
         stream.write_all(refused(body.len(), "").as_bytes()).await.unwrap();
-        // Whoever comes later is answered: the request above has been refused by now.
+        // A later connection is answered: the request above has been refused by now.
         ask(&mut connect(gateway.address, b"").await).await;
         stream.write_all(body.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -254,7 +258,7 @@ async fn a_gateway_that_drains_serves_everyone_and_tells_them_to_connect_elsewhe
 }
 
 #[tokio::test]
-async fn an_http_2_client_is_told_to_go_when_the_gateway_stops() {
+async fn an_http_2_client_gets_go_away_when_the_gateway_stops() {
     let gateway = start(&[]).await;
     let mut stream = connect(gateway.address, &[PREFACE, NO_SETTINGS, GET].concat()).await;
     let mut answer = Vec::new();
@@ -266,11 +270,11 @@ async fn an_http_2_client_is_told_to_go_when_the_gateway_stops() {
 }
 
 #[tokio::test]
-async fn a_valid_key_is_let_in_from_an_address_where_others_guess() {
+async fn a_valid_key_is_accepted_from_an_address_where_others_guess() {
     let gateway = start(&["--failed-auth-per-minute", "1"]).await;
     let known = gateway.api_with(&key(&gateway).await);
-    let let_in = known.get("/v1/clients").await;
-    assert_eq!(let_in.status, 503, "past the key; there is no service");
+    let accepted = known.get("/v1/clients").await;
+    assert_eq!(accepted.status, 503, "past the key; there is no service");
     gateway.api_with("ba_guess").get("/v1/clients").await.expect(401);
     let other = gateway.account("Butcher").await;
     let never_seen = gateway.api(&other, &["relations.read"]).await;
@@ -336,7 +340,7 @@ async fn bodies_that_never_end_hold_a_bounded_part_of_the_gateway() {
     let refused = post().await.expect(429);
     assert!(refused.header("retry-after").is_some());
     let small = api.send(Method::POST, "/v1/clients", &[("content-type", "application/json")], "{}").await;
-    assert_eq!(small.status, 503, "a small one passes: it is told that there is no such service here");
+    assert_eq!(small.status, 503, "a small one passes, and fails because there is no such service");
     drop(unfinished);
     eventually("nothing is held", async || requests.held() == 0).await;
     assert_eq!(post().await.status, 503);

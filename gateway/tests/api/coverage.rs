@@ -1,4 +1,4 @@
-//! Authorisation of every public operation, walked from the descriptor: an operation that is added is covered at once.
+//! Authorisation of every public operation, walked from the descriptor: an operation that is added is covered without further work.
 
 use gateway::contract::Operation;
 use http::Method;
@@ -95,18 +95,18 @@ async fn every_public_operation_needs_no_key_and_knows_nothing_that_was_not_made
     let unmade = chassis::Link::random(account.id).encode();
     for operation in all_operations().into_iter().filter(Operation::is_public) {
         let status = if operation.signature.is_some() { 403 } else { 404 };
-        let mut told = Vec::new();
+        let mut errors = Vec::new();
         for token in ["x", "%00", strange.as_str(), unmade.as_str()] {
             for api in [&nobody, &somebody] {
                 let path = path_of(&operation, token);
                 let answer = api.send(operation.method.clone(), &path, JSON, body()).await;
                 assert_eq!(answer.status, status, "{} {path}", operation.method);
                 assert_eq!(answer.header("x-robots-tag"), Some("noindex"), "{path}");
-                told.push((answer.at("/code"), answer.at("/detail"), answer.at("/data")));
+                errors.push((answer.at("/code"), answer.at("/detail"), answer.at("/data")));
             }
         }
-        told.dedup();
-        assert_eq!(told.len(), 1, "{}: why a link is unknown is not told", operation.path);
+        errors.dedup();
+        assert_eq!(errors.len(), 1, "{}: the error does not say why a link is unknown", operation.path);
     }
 }
 
@@ -227,13 +227,13 @@ async fn no_operation_shows_or_changes_another_accounts_records() {
         let nobodys = stranger
             .send(operation.method.clone(), &path_of(&operation, &mesh.clock.id().to_string()), JSON, body())
             .await;
-        // The mandate of a client who does not exist is no error: `client_found` says so.
+        // The mandate of a client who does not exist is not an error: `client_found` says so.
         let unknown = if operation.path.ends_with("/direct-debit/mandate") { 200 } else { 404 };
         assert_eq!(theirs.status, unknown, "{} {}", operation.method, operation.path);
-        let told = |answer: &gateway::testing::Answer| {
+        let error = |answer: &gateway::testing::Answer| {
             (answer.at("/code"), answer.at("/detail"), answer.at("/data"))
         };
-        assert_eq!(told(&theirs), told(&nobodys), "a foreign id must look like one that never existed");
+        assert_eq!(error(&theirs), error(&nobodys), "a foreign id must look like one that never existed");
     }
     for ((prefix, id), bytes) in things.iter().zip(before) {
         assert_eq!(owner.get(&shown_at(prefix, id)).await.body, bytes);

@@ -119,7 +119,7 @@ async fn a_migration_that_is_missing_is_named_with_its_service() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_wrong_is_told_even_if_it_makes_tokens_useless() {
+async fn a_clock_that_is_wrong_is_reported_even_if_it_makes_tokens_useless() {
     let mesh = Mesh::start_at(Clock::system(), &[]).await;
     let mail = tempfile::tempdir().unwrap();
     for (ahead, side) in [(TimeDelta::minutes(10), "ahead"), (TimeDelta::minutes(-10), "behind")] {
@@ -133,7 +133,7 @@ async fn a_clock_that_is_wrong_is_told_even_if_it_makes_tokens_useless() {
 }
 
 #[tokio::test]
-async fn another_secret_is_told_apart_from_a_wrong_clock() {
+async fn another_secret_is_distinguished_from_a_wrong_clock() {
     let mesh = Mesh::start_at(Clock::system(), &[]).await;
     let (well, complaints) =
         complaints_with(&mesh, mesh.peers(), "another secret for tests with enough characters").await;
@@ -143,7 +143,7 @@ async fn another_secret_is_told_apart_from_a_wrong_clock() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_written_to_and_a_mail_server_that_is_away_are_told() {
+async fn a_folder_that_cannot_be_written_to_and_a_mail_server_that_is_away_are_reported() {
     let mesh = Mesh::start_at(Clock::system(), &[]).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     let folder = file.path().join("files");

@@ -33,7 +33,7 @@ async fn every_fault_of_a_bad_body_is_reported_at_once_with_its_pointer() {
         ("/type", "not_allowed"),
         ("/website", "bad_url"),
     ];
-    assert_eq!(faults, expected.map(|(place, code)| (place.to_owned(), code.to_owned())));
+    assert_eq!(faults, expected.map(|(location, code)| (location.to_owned(), code.to_owned())));
     assert_eq!(answer.at("/detail"), "12 fields are not valid.");
     assert_eq!(answer.at("/meta/request_id"), answer.header("x-request-id").unwrap());
     assert_eq!(api.get("/v1/clients").await.at("/meta/total"), 0, "nothing is half done");
@@ -47,8 +47,8 @@ async fn a_fault_inside_the_wrapper_points_into_it() {
         json!({"client": {"company_name": "Bakery", "email": "x", "phone": 1}, "city": 2, "iban": "y"});
     let mut faults = api.post("/v1/clients", body).await.expect(422).faults();
     faults.sort();
-    let places: Vec<&str> = faults.iter().map(|(place, _)| place.as_str()).collect();
-    assert_eq!(places, ["/city", "/client/email", "/client/phone", "/iban"]);
+    let locations: Vec<&str> = faults.iter().map(|(location, _)| location.as_str()).collect();
+    assert_eq!(locations, ["/city", "/client/email", "/client/phone", "/iban"]);
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_bad_query_names_its_parameter() {
         assert_eq!(answer.faults(), [("page".to_owned(), code.to_owned())], "{query}");
     }
     let both = api.get("/v1/clients?page=0&per_page=zero").await.expect(422).faults();
-    assert_eq!(both.iter().map(|(place, _)| place.as_str()).collect::<Vec<_>>(), ["per_page", "page"]);
+    assert_eq!(both.iter().map(|(location, _)| location.as_str()).collect::<Vec<_>>(), ["per_page", "page"]);
     for malformed in ["search=%zz", "search=%ff", "%"] {
         let answer = api.get(&format!("/v1/clients?{malformed}")).await.expect(400);
         assert_eq!(answer.at("/code"), "malformed", "{malformed}");

@@ -23,7 +23,7 @@ async fn execute(connection: &mut PgConnection, sql: String) -> Result<(), sqlx:
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.map(drop)
 }
 
-/// From now on whoever connects can see rows of this account, and fails at any other.
+/// From now on every connection can see rows of this account, and fails at any other.
 async fn guard(database: &TestDatabase, account: &Account) {
     let mut connection = database.connect().await;
     let name: String =

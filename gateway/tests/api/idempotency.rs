@@ -4,6 +4,9 @@ use serde_json::json;
 
 use crate::support::{Mesh, RELATIONS};
 
+/// How often a request is repeated that the server asks to repeat.
+const MAX_ATTEMPTS: u32 = 10_000;
+
 #[tokio::test]
 async fn a_replayed_create_returns_the_first_response_byte_for_byte() {
     let mesh = Mesh::start().await;
@@ -63,14 +66,17 @@ async fn two_hundred_concurrent_posts_with_one_key_make_one_client() {
     let posts = (0..200).map(|index| {
         let api = if index % 2 == 0 { api.clone() } else { other.api_with(api.key()) };
         tokio::spawn(async move {
-            // A busy server may ask to come back; the key makes that safe.
-            loop {
+            // A busy server may ask for a repeat; the key makes that safe.
+            let mut last = None;
+            for _ in 0..MAX_ATTEMPTS {
                 let answer = api.post_keyed("/v1/clients", "same", json!({"company_name": "Bakery"})).await;
                 if ![409, 429, 503].contains(&answer.status.as_u16()) {
                     return answer.expect(201).body;
                 }
+                last = Some(answer.status);
                 tokio::task::yield_now().await;
             }
+            panic!("no answer after {MAX_ATTEMPTS} attempts; the last one: {last:?}");
         })
     });
     let mut bodies = BTreeSet::new();

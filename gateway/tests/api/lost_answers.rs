@@ -1,5 +1,5 @@
-//! The moment between commit and answer: the service has done its work, and the connection breaks before anyone hears
-//! of it.
+//! The moment between commit and answer: the service has done its work, and the connection breaks before the answer
+//! arrives.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

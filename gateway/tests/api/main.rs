@@ -5,9 +5,9 @@
 mod audit;
 mod automation;
 mod browser;
-mod bulkheads;
 mod chain;
 mod clients;
+mod concurrency_limit;
 mod connections;
 mod corpus;
 mod coverage;

@@ -1,11 +1,11 @@
-//! Services are told of a new account.
+//! A new account is provisioned in the services.
 
 use chassis::testing::eventually;
 
 use crate::support::Mesh;
 
 #[tokio::test]
-async fn a_service_that_is_busy_for_a_moment_is_told_again() {
+async fn a_service_that_is_busy_for_a_moment_is_called_again() {
     let mesh = Mesh::start().await;
     let mut holder = mesh.database.connect().await;
     sqlx::raw_sql("begin; lock table crm.account").execute(&mut holder).await.unwrap();

@@ -159,26 +159,26 @@ async fn a_public_post_takes_a_form_or_json() {
 #[tokio::test]
 async fn a_signed_body_of_any_type_arrives_as_it_was_sent() {
     let (_pages, api) = start().await;
-    let hear = async |headers: &[(&str, &str)], body: &[u8]| {
+    let send_signed = async |headers: &[(&str, &str)], body: &[u8]| {
         api.send(Method::POST, "/pages/signed", headers, body.to_vec()).await
     };
     let signature = ("x-sample-signature", "sha256=00ff");
     for kind in ["application/json", "application/x-www-form-urlencoded", "text/plain", "nonsense"] {
         for body in [&b"{\"broken\": "[..], b"a=%zz", b"\xff\x00", b""] {
-            let answer = hear(&[signature, ("content-type", kind)], body).await.expect(200);
+            let answer = send_signed(&[signature, ("content-type", kind)], body).await.expect(200);
             assert_eq!(answer.body, [&b"sha256=00ff|"[..], body].concat(), "{kind}");
         }
     }
-    let several = hear(&[signature, ("x-sample-signature", "sha256=11")], b"x").await.expect(200);
+    let several = send_signed(&[signature, ("x-sample-signature", "sha256=11")], b"x").await.expect(200);
     assert_eq!(several.body, "sha256=00ff, sha256=11|x");
     let longest = "a".repeat(1024);
-    hear(&[("x-sample-signature", &longest)], b"").await.expect(200);
+    send_signed(&[("x-sample-signature", &longest)], b"").await.expect(200);
     let longer = longest + "a";
     for headers in [&[][..], &[("x-sample-signature", "")], &[("x-sample-signature", longer.as_str())]] {
-        assert_eq!(hear(headers, b"{}").await.expect(403).at("/code"), "bad_signature");
+        assert_eq!(send_signed(headers, b"{}").await.expect(403).at("/code"), "bad_signature");
     }
-    hear(&[signature], &vec![b'a'; 1 << 20]).await.expect(200);
-    hear(&[signature], &vec![b'a'; (1 << 20) + 1]).await.expect(413);
+    send_signed(&[signature], &vec![b'a'; 1 << 20]).await.expect(200);
+    send_signed(&[signature], &vec![b'a'; (1 << 20) + 1]).await.expect(413);
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn no_other_site_may_post_or_read() {
 }
 
 #[tokio::test]
-async fn a_browser_is_told_in_a_page_and_a_program_in_json() {
+async fn a_browser_gets_an_error_page_and_a_program_gets_json() {
     let (_pages, api) = start().await;
     for (method, path, status, heading) in [
         (Method::GET, "/pages/unknown", 404, "This page is not here"),

@@ -27,7 +27,7 @@ async fn a_gateway_is_ready_while_all_of_its_connections_wait_for_a_lock() {
     sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
     let mut requests = JoinSet::new();
     for _ in 0..200 {
-        // Of the right form, so that only the database knows that there is no such key.
+        // In the right format, so that only the database knows that there is no such key.
         let api = gateway.api_with(&NewKey::generate().text);
         requests.spawn(async move { api.get("/v1/clients").await.status.as_u16() });
     }
@@ -55,7 +55,7 @@ async fn a_gateway_without_its_database_is_not_ready_until_it_is_back() {
     api.get("/readyz").await.expect(200);
     let own = PgConnectOptions::from_str(database.url()).unwrap();
     let name = own.get_database().unwrap().to_owned();
-    // Nobody can close the database that he is in.
+    // A connection cannot close the database that it is in.
     let mut operator = PgConnection::connect_with(&own.database("postgres")).await.unwrap();
     for (allowed, status, said) in
         [(false, 503, "no answer from: the database, relations"), (true, 200, READY)]

@@ -80,7 +80,7 @@ impl Mesh {
         self.services[0].address
     }
 
-    /// What a gateway is told of the services.
+    /// The services, as a gateway is configured with them.
     pub fn peers(&self) -> &[String] {
         &self.peers
     }

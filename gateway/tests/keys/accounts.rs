@@ -1,4 +1,4 @@
-//! Accounts over gRPC, and what the services hear of them.
+//! Accounts over gRPC, and their provisioning in the services.
 
 use chassis::Service;
 use chassis::testing::{TestCaller, account, start};
@@ -48,7 +48,7 @@ async fn a_new_account_is_known_to_every_service() {
 }
 
 #[tokio::test]
-async fn an_account_exists_even_when_a_service_could_not_be_told_and_can_be_told_later() {
+async fn an_account_exists_even_when_provisioning_failed_and_can_be_provisioned_later() {
     let database = database().await;
     // Nothing listens on the port of a listener that is gone.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -62,7 +62,7 @@ async fn an_account_exists_even_when_a_service_could_not_be_told_and_can_be_told
     let accounts = gateway::accounts::Accounts::new(world.replica());
     assert!(
         accounts.provision("bakery").await.unwrap().is_empty(),
-        "a replica without peers has nobody to tell"
+        "a replica without peers has nothing to provision"
     );
 }
 

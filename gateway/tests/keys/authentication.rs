@@ -1,5 +1,6 @@
 //! From a key to its caller, and how soon a change is seen.
 
+use chassis::testing::eventually;
 use chassis::time::timestamp;
 use chrono::{DateTime, TimeDelta, Utc};
 use gateway::keys::AuthError;
@@ -132,9 +133,8 @@ async fn a_busy_key_is_read_again_before_it_has_to_be() {
         "the request itself does not wait for the look-up"
     );
     // Time stands still, so only the look-up in the background can end this.
-    while authenticator.authenticate(&key).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    eventually("the key is read again and refused", async || authenticator.authenticate(&key).await.is_err())
+        .await;
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn a_database_that_is_away_is_not_the_keys_fault() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_written_down_later() {
+async fn the_last_use_is_recorded_later() {
     let world = World::new().await;
     let (key, _) = world.caller().await;
     let authenticator = world.authenticator();
@@ -196,10 +196,26 @@ async fn the_last_use_is_written_down_later() {
             .unwrap()
     };
     assert_eq!(last_used().await, None);
-    authenticator.note_uses().await.unwrap();
+    authenticator.record_uses().await.unwrap();
     assert_eq!(last_used().await, Some(world.clock.now()));
     let first_use = world.clock.now();
     world.clock.advance(TimeDelta::minutes(1));
-    authenticator.note_uses().await.unwrap();
-    assert_eq!(last_used().await, Some(first_use), "noting again without a use changes nothing");
+    authenticator.record_uses().await.unwrap();
+    assert_eq!(last_used().await, Some(first_use), "recording again without a use changes nothing");
+}
+
+#[tokio::test]
+async fn a_time_zone_that_this_version_does_not_know_is_an_error_that_names_it() {
+    let world = World::new().await;
+    world.account("Bakery").await;
+    let key = world.key(key_for("Bakery")).await.secret;
+    sqlx::query("update gateway.account set timezone = 'Mars/Olympus'")
+        .execute(&mut world.database.connect().await)
+        .await
+        .unwrap();
+    let Err(AuthError::Unavailable(error)) = world.authenticator().authenticate(&key).await else {
+        panic!("the key has no usable account");
+    };
+    let text = error.to_string();
+    assert!(text.contains("account.timezone") && text.contains("Mars/Olympus"), "{text}");
 }

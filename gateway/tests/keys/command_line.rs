@@ -128,7 +128,7 @@ async fn a_failure_says_why_on_stderr_and_prints_nothing() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_down_is_named_and_can_be_told_later() {
+async fn a_service_that_is_down_is_named_and_can_be_provisioned_later() {
     let database = database().await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let away = format!("work=http://{gone}");

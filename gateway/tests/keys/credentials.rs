@@ -24,10 +24,10 @@ async fn issue(world: &World, input: IssueCredentialRequest) -> Result<IssueCred
 
 /// A credential of the accounts.
 async fn credential(world: &World, accounts: &[&str], scopes: &[&str]) -> String {
-    issue(world, wanted(accounts, scopes)).await.unwrap().secret
+    issue(world, request_for(accounts, scopes)).await.unwrap().secret
 }
 
-fn wanted(accounts: &[&str], scopes: &[&str]) -> IssueCredentialRequest {
+fn request_for(accounts: &[&str], scopes: &[&str]) -> IssueCredentialRequest {
     let owned = |list: &[&str]| list.iter().map(|entry| (*entry).to_owned()).collect();
     IssueCredentialRequest {
         team: "Reporting".to_owned(),
@@ -49,7 +49,7 @@ async fn revoke(world: &World, credential: &str) -> Result<(), Status> {
 }
 
 /// As a team asks: with nothing but its credential.
-async fn trade(
+async fn create_token(
     world: &World,
     credential: &str,
     account: &str,
@@ -61,10 +61,10 @@ async fn trade(
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
         ..CreateTokenRequest::default()
     };
-    trade_for(world, input).await
+    create_token_for(world, input).await
 }
 
-async fn trade_for(world: &World, input: CreateTokenRequest) -> Result<CreateTokenResponse, Status> {
+async fn create_token_for(world: &World, input: CreateTokenRequest) -> Result<CreateTokenResponse, Status> {
     let mut client = TokenServiceClient::new(world.channel.clone());
     client.create_token(Request::new(input)).await.map(tonic::Response::into_inner)
 }
@@ -99,13 +99,13 @@ async fn mesh() -> (World, Started) {
 async fn a_team_calls_a_service_with_a_token_for_one_of_its_accounts() {
     let (world, crm) = mesh().await;
     let secret = credential(&world, &["Bakery", "butcher"], &["deals.read", "crm.internal"]).await;
-    let bakery = trade(&world, &secret, "bakery", &[]).await.unwrap();
+    let bakery = create_token(&world, &secret, "bakery", &[]).await.unwrap();
     assert_eq!(bakery.scopes, ["crm.internal", "deals.read"]);
-    let butcher = trade(&world, &secret, "Butcher", &[]).await.unwrap();
+    let butcher = create_token(&world, &secret, "Butcher", &[]).await.unwrap();
     add_source(&crm, &bakery.token, "Fair").await.unwrap();
     assert!(sources(&crm, &bakery.token).await.unwrap().contains(&"Fair".to_owned()));
     assert!(!sources(&crm, &butcher.token).await.unwrap().contains(&"Fair".to_owned()), "another account");
-    let by_id = trade(&world, &secret, &bakery.account_id, &[]).await.unwrap();
+    let by_id = create_token(&world, &secret, &bakery.account_id, &[]).await.unwrap();
     assert_eq!(by_id.account_id, bakery.account_id);
 }
 
@@ -113,14 +113,14 @@ async fn a_team_calls_a_service_with_a_token_for_one_of_its_accounts() {
 async fn a_token_can_do_what_its_scopes_say_and_nothing_else() {
     let (world, crm) = mesh().await;
     let secret = credential(&world, &["Bakery"], &["deals.read", "work.internal"]).await;
-    let token = trade(&world, &secret, "Bakery", &[]).await.unwrap().token;
+    let token = create_token(&world, &secret, "Bakery", &[]).await.unwrap().token;
     sources(&crm, &token).await.unwrap();
     let refused = add_source(&crm, &token, "Fair").await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
     assert!(refused.message().contains("crm.internal"), "{}", refused.message());
-    let less = trade(&world, &secret, "Bakery", &["work.internal"]).await.unwrap().token;
+    let less = create_token(&world, &secret, "Bakery", &["work.internal"]).await.unwrap().token;
     assert_eq!(sources(&crm, &less).await.unwrap_err().code(), Code::PermissionDenied);
-    let more = trade(&world, &secret, "Bakery", &["deals.read", "deals.write"]).await.unwrap_err();
+    let more = create_token(&world, &secret, "Bakery", &["deals.read", "deals.write"]).await.unwrap_err();
     assert_eq!(more.code(), Code::PermissionDenied);
     assert!(more.message().contains("deals.write"), "{}", more.message());
 }
@@ -135,23 +135,23 @@ async fn a_token_for_one_service_is_refused_by_the_others() {
         audience: audience.to_owned(),
         ..CreateTokenRequest::default()
     };
-    let ours = trade_for(&world, input("crm")).await.unwrap().token;
+    let ours = create_token_for(&world, input("crm")).await.unwrap().token;
     sources(&crm, &ours).await.unwrap();
-    let theirs = trade_for(&world, input("billing")).await.unwrap().token;
+    let theirs = create_token_for(&world, input("billing")).await.unwrap().token;
     assert_eq!(sources(&crm, &theirs).await.unwrap_err().code(), Code::Unauthenticated);
 }
 
 #[tokio::test]
 async fn no_credential_makes_accounts_keys_or_credentials() {
     let (world, _crm) = mesh().await;
-    let input = IssueCredentialRequest { all_scopes: true, ..wanted(&["Bakery"], &[]) };
+    let input = IssueCredentialRequest { all_scopes: true, ..request_for(&["Bakery"], &[]) };
     let secret = issue(&world, input).await.unwrap().secret;
-    let token = trade(&world, &secret, "Bakery", &[]).await.unwrap().token;
+    let token = create_token(&world, &secret, "Bakery", &[]).await.unwrap().token;
     let mut accounts = AccountServiceClient::new(world.channel.clone());
     let listed = accounts.list_accounts(with(&token, ListAccountsRequest {})).await.unwrap_err();
     let made = accounts.create_key(with(&token, key_for("Bakery"))).await.unwrap_err();
     let mut credentials = CredentialServiceClient::new(world.channel.clone());
-    let issued = credentials.issue_credential(with(&token, wanted(&["Butcher"], &["deals.read"]))).await;
+    let issued = credentials.issue_credential(with(&token, request_for(&["Butcher"], &["deals.read"]))).await;
     for refused in [listed, made, issued.unwrap_err()] {
         assert_eq!(refused.code(), Code::PermissionDenied);
     }
@@ -163,7 +163,7 @@ async fn a_wrong_account_or_credential_is_refused_in_one_way() {
     let secret = credential(&world, &["Bakery"], &["deals.read"]).await;
     let key = world.key(key_for("Bakery")).await.secret;
     let other = gateway::keys::NewKey::credential().text;
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     for (credential, account) in [
         (secret.as_str(), "Butcher"),
         (secret.as_str(), "Baker"),
@@ -171,24 +171,24 @@ async fn a_wrong_account_or_credential_is_refused_in_one_way() {
         (key.as_str(), "Bakery"),
         ("nonsense", "Bakery"),
     ] {
-        let refused = trade(&world, credential, account, &[]).await.unwrap_err();
+        let refused = create_token(&world, credential, account, &[]).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unauthenticated, "{account}");
-        told.push(refused.message().to_owned());
+        messages.push(refused.message().to_owned());
     }
-    told.dedup();
-    assert_eq!(told.len(), 1, "{told:?}");
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
 #[tokio::test]
 async fn a_revoked_credential_makes_no_token_and_its_last_one_ends_within_a_minute() {
     let (world, crm) = mesh().await;
     let secret = credential(&world, &["Bakery", "Butcher"], &["deals.read"]).await;
-    let last = trade(&world, &secret, "Bakery", &[]).await.unwrap();
+    let last = create_token(&world, &secret, "Bakery", &[]).await.unwrap();
     let public_id = secret.split('_').nth(1).unwrap();
     revoke(&world, public_id).await.unwrap();
     revoke(&world, &secret).await.unwrap();
     for account in ["Bakery", "Butcher"] {
-        let refused = trade(&world, &secret, account, &[]).await.unwrap_err();
+        let refused = create_token(&world, &secret, account, &[]).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unauthenticated);
     }
     sources(&crm, &last.token).await.unwrap();
@@ -202,11 +202,11 @@ async fn a_credential_works_until_it_expires() {
     let (world, _crm) = mesh().await;
     let end = world.clock.now() + TimeDelta::hours(1);
     let expires_at = Some(chassis::time::timestamp(end));
-    let input = IssueCredentialRequest { expires_at, ..wanted(&["Bakery"], &["deals.read"]) };
+    let input = IssueCredentialRequest { expires_at, ..request_for(&["Bakery"], &["deals.read"]) };
     let secret = issue(&world, input).await.unwrap().secret;
-    trade(&world, &secret, "Bakery", &[]).await.unwrap();
+    create_token(&world, &secret, "Bakery", &[]).await.unwrap();
     world.clock.advance(TimeDelta::hours(1));
-    assert_eq!(trade(&world, &secret, "Bakery", &[]).await.unwrap_err().code(), Code::Unauthenticated);
+    assert_eq!(create_token(&world, &secret, "Bakery", &[]).await.unwrap_err().code(), Code::Unauthenticated);
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn credentials_are_listed_with_their_last_use_and_without_their_secret() {
     let (world, _crm) = mesh().await;
     let secret = credential(&world, &["Bakery", "Butcher", "BAKERY"], &["deals.read"]).await;
     let unused = credential(&world, &["Bakery"], &["work.internal"]).await;
-    trade(&world, &secret, "Butcher", &[]).await.unwrap();
+    create_token(&world, &secret, "Butcher", &[]).await.unwrap();
     revoke(&world, &unused).await.unwrap();
     let listed = list(&world).await;
     let of = |secret: &str| {
@@ -238,18 +238,18 @@ async fn what_is_wrong_with_a_credential_is_said() {
     let (world, _crm) = mesh().await;
     let past = Some(chassis::time::timestamp(DateTime::UNIX_EPOCH));
     let cases = [
-        (wanted(&["Bakery"], &["deals.destroy"]), Code::InvalidArgument),
-        (wanted(&["Bakery"], &["mesh"]), Code::InvalidArgument),
-        (wanted(&["Bakery"], &["accounts.internal"]), Code::InvalidArgument),
-        (wanted(&["Bakery"], &[]), Code::InvalidArgument),
-        (wanted(&[], &["deals.read"]), Code::InvalidArgument),
-        (wanted(&["Baker"], &["deals.read"]), Code::NotFound),
+        (request_for(&["Bakery"], &["deals.destroy"]), Code::InvalidArgument),
+        (request_for(&["Bakery"], &["mesh"]), Code::InvalidArgument),
+        (request_for(&["Bakery"], &["accounts.internal"]), Code::InvalidArgument),
+        (request_for(&["Bakery"], &[]), Code::InvalidArgument),
+        (request_for(&[], &["deals.read"]), Code::InvalidArgument),
+        (request_for(&["Baker"], &["deals.read"]), Code::NotFound),
         (
-            IssueCredentialRequest { team: " ".to_owned(), ..wanted(&["Bakery"], &["deals.read"]) },
+            IssueCredentialRequest { team: " ".to_owned(), ..request_for(&["Bakery"], &["deals.read"]) },
             Code::InvalidArgument,
         ),
         (
-            IssueCredentialRequest { expires_at: past, ..wanted(&["Bakery"], &["deals.read"]) },
+            IssueCredentialRequest { expires_at: past, ..request_for(&["Bakery"], &["deals.read"]) },
             Code::InvalidArgument,
         ),
     ];

@@ -7,7 +7,7 @@ use chassis::testing::{self, TestCaller, TestDatabase};
 use chassis::{Clock, Service};
 use clap::Parser;
 use gateway::keys::{Authenticator, Caller};
-use gateway::serve::Runtime;
+use gateway::runtime::Runtime;
 use gateway::{MIGRATIONS, Settings};
 use proto::accounts::account_service_client::AccountServiceClient;
 use proto::accounts::{Account, CreateAccountRequest, CreateKeyRequest, CreateKeyResponse, RevokeKeyRequest};
@@ -106,7 +106,7 @@ fn runtime(database: &TestDatabase, clock: &Clock, peers: &str) -> (Runtime, Set
         flags.extend(["--peers", peers]);
     }
     let settings = Flags::parse_from(flags).settings;
-    (gateway::serve::runtime(&settings, clock.clone()).unwrap(), settings)
+    (Runtime::open(&settings, clock.clone()).unwrap(), settings)
 }
 
 pub fn key_for(account: &str) -> CreateKeyRequest {

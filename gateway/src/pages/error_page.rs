@@ -1,4 +1,4 @@
-//! The page that someone without a key sees when their link leads nowhere or something is wrong: plain words, and all it
+//! The error page for people without a key, whose link is wrong or whose request fails: plain words, and everything it
 //! needs inside it.
 
 use std::fmt::Write;
@@ -16,14 +16,14 @@ use super::html::document;
 use super::problems::STYLE;
 
 /// A page, and the content security policy that it needs.
-pub struct Apology {
+pub struct ErrorPage {
     pub html: String,
     pub policy: HeaderValue,
 }
 
-/// `faults` says what is wrong with each field of a form.
-pub fn apology(problem: Problem, detail: &str, faults: &[String], request_id: &str) -> Apology {
-    let (heading, text) = words(problem, detail);
+/// `faults` has the details of each field of a form that is not valid.
+pub fn error_page(problem: Problem, detail: &str, faults: &[String], request_id: &str) -> ErrorPage {
+    let (heading, text) = wording(problem, detail);
     let mut content = format!("<main>\n<h1>{}</h1>\n<p>{}</p>\n", escaped(heading), escaped(text));
     if !faults.is_empty() {
         content.push_str("<ul>\n");
@@ -39,11 +39,11 @@ pub fn apology(problem: Problem, detail: &str, faults: &[String], request_id: &s
         escaped(request_id)
     );
     let head = format!("<meta name=\"robots\" content=\"noindex\">\n<style>{STYLE}</style>");
-    Apology { html: document(heading, &head, &content), policy: policy().clone() }
+    ErrorPage { html: document(heading, &head, &content), policy: policy().clone() }
 }
 
-/// What to say to someone who has never heard of an API.
-fn words(problem: Problem, detail: &str) -> (&'static str, &str) {
+/// Heading and text, for people who have never heard of an API.
+fn wording(problem: Problem, detail: &str) -> (&'static str, &str) {
     match problem {
         Problem::NotFound => (
             "This page is not here",
@@ -64,7 +64,7 @@ fn words(problem: Problem, detail: &str) -> (&'static str, &str) {
     }
 }
 
-/// The style is part of the page, and nothing but exactly this style is let in.
+/// The style is part of the page, and the policy allows exactly this style and nothing else.
 fn policy() -> &'static HeaderValue {
     static POLICY: OnceLock<HeaderValue> = OnceLock::new();
     POLICY.get_or_init(|| {
@@ -83,8 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_apology_is_whole_in_itself_and_cannot_be_given_markup() {
-        let page = apology(Problem::Validation, "", &["<b>name</b> is required".to_owned()], "\"><script>");
+    fn an_error_page_is_whole_in_itself_and_cannot_be_given_markup() {
+        let page =
+            error_page(Problem::Validation, "", &["<b>name</b> is required".to_owned()], "\"><script>");
         assert!(page.html.contains("&lt;b&gt;name&lt;/b&gt; is required"));
         assert!(page.html.contains("&quot;&gt;&lt;script&gt;") && !page.html.contains("<script"));
         assert!(page.html.contains("content=\"noindex\"") && page.html.contains("light dark"));
@@ -95,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_has_words() {
+    fn every_problem_has_a_wording() {
         for info in proto::policy::problems() {
-            let (heading, text) = words(info.problem, "What happened.");
+            let (heading, text) = wording(info.problem, "What happened.");
             assert!(!heading.is_empty() && !text.is_empty() && !text.contains('`'), "{}", info.code);
         }
     }

@@ -1,4 +1,4 @@
-//! Who may make a request at all, decided before anything of it is read.
+//! Admission: who may make a request, decided before its body is read.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,27 +8,28 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 use proto::api::{Problem, RateClass};
 
-use super::bulkhead::Party;
+use super::app::App;
+use super::concurrency_limit::Requester;
 use super::problem::Refusal;
-use super::{App, public};
+use super::public;
 use crate::contract::Operation;
-use crate::keys::{AuthError, Caller};
+use crate::keys::{AuthError, Caller, TokenHolder};
 use crate::limits::Decision;
 
-/// Who is let in.
+/// Who was admitted.
 pub enum Admitted {
     /// The holder of a key with the scope of the operation.
     Key(Arc<Caller>),
-    /// Anyone: the token in the path is the service's to look at.
+    /// Anyone: the service checks the token in the path.
     Public,
 }
 
 impl Admitted {
-    /// Whose places in the service its request takes.
-    pub fn party(&self, from: IpAddr) -> Party {
+    /// Whose permits in the service the request takes.
+    pub fn requester(&self, from: IpAddr) -> Requester {
         match self {
-            Self::Key(caller) => Party::Account(caller.account.id),
-            Self::Public => Party::Address(from),
+            Self::Key(caller) => Requester::Account(caller.account.id),
+            Self::Public => Requester::Address(from),
         }
     }
 
@@ -39,21 +40,22 @@ impl Admitted {
             Self::Public => {
                 let now = app.runtime.clock.now();
                 let mint = || app.runtime.tokens.to(service).mint_public(now);
-                app.public_tokens.header(service, now, mint)
+                app.public_tokens.header(TokenHolder::PUBLIC, service, now, mint)
             }
         }
     }
 }
 
-/// How deep in a chain of automation a request says that it is. Nobody has to be believed: who claims more only ends his
-/// own chain earlier.
+/// How deep in a chain of automation a request says that it is. The claim needs no proof: a larger one only ends the
+/// caller's own chain earlier.
 fn automation_depth(headers: &HeaderMap) -> u32 {
     let claims = headers.get_all(AUTOMATION_DEPTH).iter();
     let claims = claims.filter_map(|claim| claim.to_str().ok()?.trim().parse::<u32>().ok());
     claims.max().unwrap_or_default()
 }
 
-/// Key, rate limit, scope; of a public operation the rate limit of the address, and whose page a form comes from.
+/// Checks key, rate limit and scope, in this order; of a public operation the rate limit of the address, and that a form
+/// does not come from a page of another site.
 pub async fn admit(
     app: &App,
     operation: &Operation,
@@ -71,13 +73,8 @@ pub async fn admit(
     let decision = match operation.policy.rate() {
         RateClass::Exact30Per60Seconds => {
             let now = app.runtime.clock.now();
-            Some(
-                app.limits
-                    .exact
-                    .check(&app.runtime.db, &caller, now)
-                    .await
-                    .map_err(|error| database_away(&error))?,
-            )
+            let checked = app.limits.exact.check(&app.runtime.db, &caller, now).await;
+            Some(checked.map_err(|error| database_unavailable(&error))?)
         }
         RateClass::Unspecified => app.limits.key.check(&caller),
     };
@@ -97,7 +94,7 @@ pub async fn admit(
     Ok(Admitted::Key(caller))
 }
 
-/// Tells the limit, if there is one, and refuses what is above it.
+/// Writes the limit, if there is one, to the headers, and refuses what is above it.
 pub fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(), Refusal> {
     let Some(decision) = decision else { return Ok(()) };
     decision.write_headers(headers);
@@ -105,7 +102,7 @@ pub fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(),
 }
 
 async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Arc<Caller>, Refusal> {
-    // Whoever has a valid key is let in, whatever else comes from the same address.
+    // A valid key is accepted, whatever else comes from the same address.
     let limited = app.limits.failed_auth.blocked(from);
     let key = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
     let answer = match key {
@@ -121,7 +118,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Ar
             Refusal::new(Problem::Unauthenticated, detail)
                 .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
         }
-        (AuthError::Unavailable(error), _) => database_away(&error),
+        (AuthError::Unavailable(error), _) => database_unavailable(&error),
     })
 }
 
@@ -131,8 +128,8 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-fn database_away(error: &chassis::Error) -> Refusal {
-    tracing::warn!(%error, "keys or limits cannot be read");
+fn database_unavailable(error: &chassis::Error) -> Refusal {
+    tracing::warn!(%error, "reading keys or limits failed");
     Refusal::new(
         Problem::Unavailable,
         "The service cannot check API keys right now. Repeat the request in a moment.",

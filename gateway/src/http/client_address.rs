@@ -1,17 +1,15 @@
 //! The address of the client that a request comes from, for the limits that are counted by address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
 use http::{HeaderMap, HeaderName, header};
 
-use super::App;
 use crate::settings::{ForwardedHeader, Settings};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// How the proxies in front of the gateway tell whom they speak for.
+/// The proxies in front of the gateway, and the header in which they name their clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Proxies {
     /// How many there are; each adds an entry.
@@ -29,9 +27,9 @@ impl Proxies {
         self.count > 0
     }
 
-    /// What the outermost proxy says of its client. Entries before that one are the client's own words, whatever line
-    /// they are in. With fewer entries than proxies, all of them are the proxies'. `None` when no proxy says anything
-    /// that is an address: then it is not known.
+    /// The address that the outermost proxy names. Each proxy appends an entry, so that it is `count` entries from the
+    /// end; those before it come from the client itself and prove nothing, whatever line they are in. With fewer entries
+    /// than proxies, all of them are the proxies'. `None` when the entry is missing or is not an address.
     fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
         if !self.is_any() {
             return None;
@@ -56,8 +54,8 @@ impl Proxies {
     }
 }
 
-/// The parts between `mark`s that are in no quotation marks. Where one is left open, none counts: else a client could
-/// swallow what a proxy adds to its line.
+/// The parts between `mark`s that are not within quotation marks. Where a quotation mark is left open, none of them
+/// counts: otherwise a client could hide the entry that a proxy appends to its line.
 fn split(text: &str, mark: char) -> Vec<&str> {
     let (mut parts, mut begin, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
     for (at, character) in text.char_indices() {
@@ -86,7 +84,7 @@ fn for_of(element: &str) -> Option<&str> {
     found.next().map(|(_, value)| value.trim())
 }
 
-/// An address, with or without a port, brackets and quotation marks. `unknown` and hidden names (`_proxy`) are none.
+/// An address, with or without a port, brackets and quotation marks. `unknown` and hidden names (`_proxy`) are not addresses.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim().trim_matches('"');
     let bare = match text.strip_prefix('[') {
@@ -97,18 +95,22 @@ fn address(text: &str) -> Option<IpAddr> {
     bare.parse().ok().or_else(with_port)
 }
 
-/// The address of the client.
-pub struct ClientOf(pub IpAddr);
+/// The address of the client. With neither a proxy's entry nor a connection it is 0.0.0.0, so that limits still count.
+pub struct ClientAddress(pub IpAddr);
 
-impl axum::extract::FromRequestParts<Arc<App>> for ClientOf {
+impl<S> FromRequestParts<S> for ClientAddress
+where
+    S: Send + Sync,
+    Proxies: FromRef<S>,
+{
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
         parts: &mut http::request::Parts,
-        app: &Arc<App>,
+        state: &S,
     ) -> Result<Self, Self::Rejection> {
         let direct = || parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-        let client = app.proxies.client(&parts.headers).or_else(direct);
+        let client = Proxies::from_ref(state).client(&parts.headers).or_else(direct);
         Ok(Self(client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
     }
 }

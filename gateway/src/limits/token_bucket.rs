@@ -1,4 +1,4 @@
-//! So many requests a minute for each of something, with a burst. Counted per replica.
+//! A token bucket: so many requests a minute for each key, with a burst. Counted per replica.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tower_governor::key_extractor::KeyExtractor;
 
 use super::{Decision, seconds_up, time_for_one};
 
-/// A bucket of `burst` requests for each key that is filled again at the rate.
-pub struct Bucket<K: Hash + Eq + Clone> {
+/// A bucket of `burst` requests for each key that is refilled at the rate.
+pub struct TokenBucket<K: Hash + Eq + Clone> {
     limiter: Option<SharedRateLimiter<K, StateInformationMiddleware>>,
     per_minute: u32,
     burst: u32,
@@ -19,7 +19,7 @@ pub struct Bucket<K: Hash + Eq + Clone> {
     clock: DefaultClock,
 }
 
-impl<K: Hash + Eq + Clone> Bucket<K> {
+impl<K: Hash + Eq + Clone> TokenBucket<K> {
     /// `per_minute` 0 switches the limit off. `policy` is the name that callers see.
     pub fn new<E>(per_minute: u32, burst: u32, policy: &'static str, by: E) -> Self
     where
@@ -54,7 +54,7 @@ impl<K: Hash + Eq + Clone> Bucket<K> {
         })
     }
 
-    /// Forgets keys whose bucket is full again.
+    /// Removes keys whose bucket is full again.
     pub fn clean_up(&self) {
         if let Some(limiter) = &self.limiter {
             limiter.retain_recent();
@@ -71,8 +71,8 @@ mod tests {
 
     use super::*;
 
-    fn bucket(per_minute: u32, burst: u32) -> Bucket<IpAddr> {
-        Bucket::new(per_minute, burst, "test", PeerIpKeyExtractor)
+    fn bucket(per_minute: u32, burst: u32) -> TokenBucket<IpAddr> {
+        TokenBucket::new(per_minute, burst, "test", PeerIpKeyExtractor)
     }
 
     fn address(last: u8) -> IpAddr {

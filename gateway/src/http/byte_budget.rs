@@ -1,4 +1,4 @@
-//! Bytes in flight: what the gateway holds of answers that are not written yet, or of requests that are not answered
+//! Bytes in memory: what the gateway holds of responses that are not written yet, or of requests that are not answered
 //! yet. Bounded for the process, and so that neither one address nor one connection can take all of it.
 
 use std::collections::HashMap;
@@ -15,13 +15,14 @@ use tokio::sync::Notify;
 
 use super::problem::Refusal;
 
-/// What has fewer bytes than this is not counted: small requests and answers pass however much is in flight. How many of
+/// What has fewer bytes than this is not counted: small requests and responses pass however much is in memory. How many of
 /// them there can be is bounded by the requests in progress, and by the connections.
-pub const SMALL: usize = 32 << 10;
-/// How long to wait for what others hold.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Part of the whole that one address, and one connection, can have.
+pub const MIN_COUNTED: usize = 32 << 10;
+/// How long to wait for what others give back.
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The part of the budget that one address can have: a quarter.
 const ADDRESS_SHARE: usize = 4;
+/// The part that one connection can have: a sixteenth.
 const CONNECTION_SHARE: usize = 16;
 
 /// Whose bytes they are.
@@ -38,35 +39,35 @@ impl Owner {
     }
 }
 
-/// Why there is no room.
+/// Why bytes cannot be reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
-    /// The owner has as much in flight as one can have.
+pub enum BudgetExceeded {
+    /// The owner has as much as one can have.
     Share,
-    /// All together have.
-    Whole,
+    /// All owners together have.
+    Total,
 }
 
-impl From<Full> for Refusal {
-    fn from(full: Full) -> Self {
-        match full {
-            Full::Share => {
+impl From<BudgetExceeded> for Refusal {
+    fn from(exceeded: BudgetExceeded) -> Self {
+        match exceeded {
+            BudgetExceeded::Share => {
                 let detail =
-                    "Too much of yours is on its way. Read what was answered, then repeat the request.";
+                    "Too much of your data is in transit. Read the responses, then repeat the request.";
                 Self::new(Problem::RateLimited, detail)
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
-            Full::Whole => {
-                let detail = "Too much is on its way at once. Repeat the request in a moment.";
+            BudgetExceeded::Total => {
+                let detail = "Too much data is in transit. Repeat the request in a moment.";
                 Self::new(Problem::Unavailable, detail)
             }
         }
     }
 }
 
-/// So many bytes at once.
+/// How many bytes may be held at the same time. Cheap to clone; clones share the count.
 #[derive(Clone)]
-pub struct Budget(Arc<Shared>);
+pub struct ByteBudget(Arc<Shared>);
 
 struct Shared {
     /// For the metrics.
@@ -83,31 +84,32 @@ struct Held {
     connections: HashMap<SocketAddr, usize>,
 }
 
-impl Budget {
+impl ByteBudget {
     pub fn new(name: &'static str, limit: usize) -> Self {
         Self(Arc::new(Shared { name, limit, held: Mutex::default(), freed: Notify::new() }))
     }
 
-    /// Bytes in flight.
+    /// Bytes that are reserved now.
     pub fn held(&self) -> usize {
         self.0.held().all
     }
 
-    /// Nothing yet, to be grown.
-    pub fn none(&self, owner: Owner) -> Reserved {
-        Reserved { budget: self.clone(), owner, bytes: 0 }
+    /// A reservation of nothing yet, to be grown.
+    pub fn empty(&self, owner: Owner) -> Reservation {
+        Reservation { budget: self.clone(), owner, bytes: 0 }
     }
 
-    pub fn reserve(&self, owner: Owner, bytes: usize) -> Result<Reserved, Full> {
-        let mut reserved = self.none(owner);
+    pub fn reserve(&self, owner: Owner, bytes: usize) -> Result<Reservation, BudgetExceeded> {
+        let mut reserved = self.empty(owner);
         reserved.grow(bytes)?;
         Ok(reserved)
     }
 
-    /// The same, with a little patience for what is just being written.
-    pub async fn wait_for(&self, owner: Owner, bytes: usize) -> Result<Reserved, Full> {
-        let until = tokio::time::Instant::now() + PATIENCE;
+    /// The same, but waits a little for what is just being written.
+    pub async fn reserve_or_wait(&self, owner: Owner, bytes: usize) -> Result<Reservation, BudgetExceeded> {
+        let until = tokio::time::Instant::now() + RESERVE_TIMEOUT;
         loop {
+            // Before the attempt: what is given back between the two would not wake this up otherwise.
             let freed = self.0.freed.notified();
             match self.reserve(owner, bytes) {
                 Err(_) if tokio::time::timeout_at(until, freed).await.is_ok() => {}
@@ -122,26 +124,27 @@ impl Shared {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A single thing that is larger than a share, or than the whole, passes when it is alone.
-    fn add(&self, owner: Owner, bytes: usize, mine: usize) -> Result<(), Full> {
+    /// `own` is what the reservation has already. A single body that is larger than a share, or than the budget, passes
+    /// when there is no other.
+    fn add(&self, owner: Owner, bytes: usize, own: usize) -> Result<(), BudgetExceeded> {
         let mut held = self.held();
-        let fits = |others: usize, limit: usize| others <= mine || others + bytes <= limit;
+        let fits = |held: usize, limit: usize| held <= own || held + bytes <= limit;
         let address = held.addresses.get(&owner.address).copied().unwrap_or(0);
         let connection = owner.connection.and_then(|it| held.connections.get(&it)).copied().unwrap_or(0);
-        let own =
+        let share_fits =
             fits(address, self.limit / ADDRESS_SHARE) && fits(connection, self.limit / CONNECTION_SHARE);
-        let full = match (own, fits(held.all, self.limit)) {
+        let exceeded = match (share_fits, fits(held.all, self.limit)) {
             (true, true) => {
                 held.change(owner, bytes, 0);
                 self.measure(&held);
                 return Ok(());
             }
-            (false, _) => Full::Share,
-            (true, false) => Full::Whole,
+            (false, _) => BudgetExceeded::Share,
+            (true, false) => BudgetExceeded::Total,
         };
-        let share = if full == Full::Share { "share" } else { "whole" };
-        metrics::counter!("bytes_refused_total", "of" => self.name, "limit" => share).increment(1);
-        Err(full)
+        let limit = if exceeded == BudgetExceeded::Share { "share" } else { "whole" };
+        metrics::counter!("bytes_refused_total", "of" => self.name, "limit" => limit).increment(1);
+        Err(exceeded)
     }
 
     fn measure(&self, held: &Held) {
@@ -162,7 +165,7 @@ impl Held {
     }
 }
 
-/// Who holds nothing is forgotten.
+/// Owners that hold nothing are removed, so that the map does not grow.
 fn count<K: Hash + Eq + Copy>(held: &mut HashMap<K, usize>, key: K, new: impl Fn(usize) -> usize) {
     let entry = held.entry(key).or_default();
     *entry = new(*entry);
@@ -172,20 +175,20 @@ fn count<K: Hash + Eq + Copy>(held: &mut HashMap<K, usize>, key: K, new: impl Fn
 }
 
 /// Bytes that are counted until this is dropped.
-pub struct Reserved {
-    budget: Budget,
+pub struct Reservation {
+    budget: ByteBudget,
     owner: Owner,
     bytes: usize,
 }
 
-impl Reserved {
-    pub fn grow(&mut self, more: usize) -> Result<(), Full> {
+impl Reservation {
+    pub fn grow(&mut self, more: usize) -> Result<(), BudgetExceeded> {
         self.budget.0.add(self.owner, more, self.bytes)?;
         self.bytes += more;
         Ok(())
     }
 
-    /// Counts what it has become, which is there already.
+    /// Counts these bytes instead. They are in memory already, so that this cannot fail.
     pub fn set(&mut self, bytes: usize) {
         let shared = &self.budget.0;
         let mut held = shared.held();
@@ -199,19 +202,19 @@ impl Reserved {
         }
     }
 
-    /// The content, counted until its last byte is written or given up.
+    /// The content, counted until the last part of it is dropped: written, or given up.
     pub fn attach(self, content: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         attach(content, self)
     }
 }
 
-impl Drop for Reserved {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.set(0);
     }
 }
 
-/// The content; what is held goes with its last part.
+/// The content; `held` is dropped with the last part of it.
 pub fn attach<C, H>(content: C, held: H) -> Bytes
 where
     C: AsRef<[u8]> + Send + 'static,
@@ -242,14 +245,18 @@ mod tests {
 
     #[test]
     fn neither_a_connection_nor_an_address_takes_all_of_it() {
-        let budget = Budget::new("tests", 1600);
+        let budget = ByteBudget::new("tests", 1600);
         let one = budget.reserve(owner(1, 1), 60).unwrap();
-        assert_eq!(budget.reserve(owner(1, 1), 60).err(), Some(Full::Share), "a connection has 100");
+        assert_eq!(
+            budget.reserve(owner(1, 1), 60).err(),
+            Some(BudgetExceeded::Share),
+            "a connection has 100"
+        );
         let others: Vec<_> = (2..7).map(|port| budget.reserve(owner(1, port), 60).unwrap()).collect();
-        assert_eq!(budget.reserve(owner(1, 9), 60).err(), Some(Full::Share), "an address has 400");
+        assert_eq!(budget.reserve(owner(1, 9), 60).err(), Some(BudgetExceeded::Share), "an address has 400");
         let more: Vec<_> = (2..22).map(|last| budget.reserve(owner(last, 1), 60).unwrap()).collect();
         assert_eq!(budget.held(), 26 * 60);
-        assert_eq!(budget.reserve(owner(30, 1), 60).err(), Some(Full::Whole));
+        assert_eq!(budget.reserve(owner(30, 1), 60).err(), Some(BudgetExceeded::Total));
         drop(one);
         drop(budget.reserve(owner(30, 1), 60).unwrap());
         drop((others, more));
@@ -259,10 +266,10 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_a_share_passes_alone() {
-        let budget = Budget::new("tests", 160);
+        let budget = ByteBudget::new("tests", 160);
         let large = budget.reserve(owner(1, 1), 150).unwrap();
-        assert_eq!(budget.reserve(owner(1, 1), 1).err(), Some(Full::Share));
-        assert_eq!(budget.reserve(owner(2, 1), 11).err(), Some(Full::Whole));
+        assert_eq!(budget.reserve(owner(1, 1), 1).err(), Some(BudgetExceeded::Share));
+        assert_eq!(budget.reserve(owner(2, 1), 11).err(), Some(BudgetExceeded::Total));
         let mut small = budget.reserve(owner(2, 1), 10).unwrap();
         assert!(small.grow(1).is_err());
         drop(large);
@@ -273,7 +280,7 @@ mod tests {
 
     #[test]
     fn bytes_count_until_the_last_part_of_them_is_dropped() {
-        let budget = Budget::new("tests", 100);
+        let budget = ByteBudget::new("tests", 100);
         let mut bytes = budget.reserve(owner(1, 1), 3).unwrap().attach(vec![1, 2, 3]);
         let part = bytes.split_to(1);
         drop(bytes);
@@ -284,9 +291,9 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_gets_what_others_give_back() {
-        let budget = Budget::new("tests", 100);
+        let budget = ByteBudget::new("tests", 100);
         let held = budget.reserve(owner(1, 1), 100).unwrap();
-        let (waited, ()) = tokio::join!(budget.wait_for(owner(2, 1), 10), async { drop(held) });
+        let (waited, ()) = tokio::join!(budget.reserve_or_wait(owner(2, 1), 10), async { drop(held) });
         assert!(waited.is_ok());
     }
 

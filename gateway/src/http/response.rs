@@ -1,4 +1,4 @@
-//! Answers of services as they go out: in the envelope, or as they are.
+//! Responses made from what a service answered: in the envelope, or as the service made them.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -9,38 +9,42 @@ use prost::Message;
 use proto::api::{HttpBody, Problem};
 use tokio::sync::Semaphore;
 
-use super::budget::{Budget, Owner, Reserved, SMALL};
+use super::byte_budget::{ByteBudget, MIN_COUNTED, Owner, Reservation};
 use super::download::{self, Download};
 use super::problem::Refusal;
 use crate::contract::Operation;
 use crate::pages::NO_CONTENT_POLICY;
 use crate::transcode::ResponsePlan;
 
-/// Counts what goes out, for whoever it goes to.
+/// The budget that a response is counted in, and for whom.
 #[derive(Clone, Copy)]
-pub struct Counted<'a>(pub &'a Budget, pub Owner);
+pub struct Counted<'a> {
+    pub budget: &'a ByteBudget,
+    pub owner: Owner,
+}
 
-/// Those who wait for room hold what they wait with; from this size on only so many do, and others are refused at once.
-const LONG: usize = 256 << 10;
+/// A response that waits for its reservation is in memory meanwhile, uncounted. From this size on only
+/// [`MAX_WAITING`] wait, and others are refused immediately.
+const LARGE: usize = 256 << 10;
 const MAX_WAITING: usize = 8;
 static WAITING: Semaphore = Semaphore::const_new(MAX_WAITING);
 
 impl Counted<'_> {
-    /// Room for so many bytes; none is needed for a few.
-    async fn room(&self, bytes: usize) -> Result<Option<Reserved>, Refusal> {
-        let Self(budget, owner) = *self;
-        if bytes < SMALL {
+    /// A reservation of so many bytes; a small response needs none.
+    async fn reserve(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
+        let Self { budget, owner } = *self;
+        if bytes < MIN_COUNTED {
             return Ok(None);
         }
-        let full = match budget.reserve(owner, bytes) {
+        let exceeded = match budget.reserve(owner, bytes) {
             Ok(reserved) => return Ok(Some(reserved)),
-            Err(full) => full,
+            Err(exceeded) => exceeded,
         };
-        let _waiting = match (bytes >= LONG).then(|| WAITING.try_acquire()) {
-            Some(Err(_)) => return Err(full.into()),
-            place => place,
+        let _permit = match (bytes >= LARGE).then(|| WAITING.try_acquire()) {
+            Some(Err(_)) => return Err(exceeded.into()),
+            permit => permit,
         };
-        Ok(Some(budget.wait_for(owner, bytes).await?))
+        Ok(Some(budget.reserve_or_wait(owner, bytes).await?))
     }
 }
 
@@ -53,8 +57,8 @@ pub async fn envelope(
     counted: Counted<'_>,
 ) -> Result<Response, Refusal> {
     let wire = answer.get_ref();
-    // For both forms of it at first, and then for what is left.
-    let reserved = counted.room(wire.len() * 2).await?;
+    // While it is rendered, both forms of it are in memory; `held` then counts the JSON alone.
+    let reserved = counted.reserve(wire.len() * 2).await?;
     let mut json = Vec::with_capacity(wire.len() + wire.len() / 4 + 256);
     plan.render(wire, &mut json).map_err(|error| unusable(operation, &error))?;
     let has_body = plan.has_body();
@@ -74,7 +78,7 @@ pub async fn envelope(
 }
 
 /// The content, counted until it is written.
-fn held(reserved: Option<Reserved>, content: Vec<u8>) -> Bytes {
+fn held(reserved: Option<Reservation>, content: Vec<u8>) -> Bytes {
     let Some(mut reserved) = reserved else { return content.into() };
     reserved.set(content.capacity());
     reserved.attach(content)
@@ -86,7 +90,7 @@ pub async fn http_body(
     answer: tonic::Response<Bytes>,
     counted: Counted<'_>,
 ) -> Result<Response, Refusal> {
-    let reserved = counted.room(answer.get_ref().len()).await?;
+    let reserved = counted.reserve(answer.get_ref().len()).await?;
     let replay = is_replay(&answer);
     let mut body = HttpBody::decode(answer.into_inner()).map_err(|error| unusable(operation, &error))?;
     let data = std::mem::take(&mut body.data);
@@ -95,7 +99,7 @@ pub async fn http_body(
         Some(reserved) => reserved.attach(data),
         None => data,
     };
-    let content = if carries(status) { Body::from(data) } else { Body::empty() };
+    let content = if has_content(status) { Body::from(data) } else { Body::empty() };
     Ok((status, headers, content).into_response())
 }
 
@@ -103,28 +107,28 @@ pub async fn http_body(
 pub fn download(
     operation: &Operation,
     answer: tonic::Response<Download>,
-    reserved: Reserved,
+    reserved: Reservation,
 ) -> Result<Response, Refusal> {
     let replay = is_replay(&answer);
     let Download { head: mut body, rest } = answer.into_inner();
     let (data, length) = (std::mem::take(&mut body.data), body.length);
     let (status, mut headers) = head(operation, body, data.is_empty() && length == 0, replay)?;
-    if !carries(status) {
+    if !has_content(status) {
         return Ok((status, headers).into_response());
     }
-    // A service that does not stream yet tells no length.
+    // A service of an older release does not stream, and sends no length.
     if length > 0 || data.is_empty() {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Ok((status, headers, download::body(data, length, rest, reserved)).into_response())
 }
 
-/// Not every status has content.
-fn carries(status: StatusCode) -> bool {
+/// Whether a response with this status may have content.
+fn has_content(status: StatusCode) -> bool {
     !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// Status and headers as the service set them. What it leaves open is answered on the safe side.
+/// Status and headers as the service set them. What it leaves out has the strictest default.
 fn head(
     operation: &Operation,
     body: HttpBody,
@@ -135,13 +139,13 @@ fn head(
     mark_replay(replay, &mut headers);
     let status = match u16::try_from(body.status) {
         Ok(0) => success(operation),
-        // An interim status (1xx) is none of an answer.
+        // An interim status (1xx) cannot be the status of a response.
         Ok(code @ 200..=599) => StatusCode::from_u16(code).map_err(|error| unusable(operation, &error))?,
         _ => return Err(unusable(operation, &format_args!("the status {}", body.status))),
     };
-    let fallback = if is_empty || !carries(status) { "" } else { "application/octet-stream" };
-    for (name, value, otherwise) in [
-        (header::CONTENT_TYPE, body.content_type, fallback),
+    let default_type = if is_empty || !has_content(status) { "" } else { "application/octet-stream" };
+    for (name, value, default) in [
+        (header::CONTENT_TYPE, body.content_type, default_type),
         (header::CONTENT_DISPOSITION, body.disposition, ""),
         (header::CACHE_CONTROL, body.cache_control, "no-store"),
         (header::CONTENT_SECURITY_POLICY, body.content_security_policy, NO_CONTENT_POLICY),
@@ -149,23 +153,23 @@ fn head(
         (header::X_CONTENT_TYPE_OPTIONS, String::new(), "nosniff"),
         (header::REFERRER_POLICY, String::new(), "no-referrer"),
     ] {
-        insert(&mut headers, name, value, otherwise).map_err(|error| unusable(operation, &error))?;
+        insert(&mut headers, name, value, default).map_err(|error| unusable(operation, &error))?;
     }
     Ok((status, headers))
 }
 
-/// Nothing where there is neither a value nor something to put in its place.
+/// Inserts the value, or else the default; nothing when both are empty.
 fn insert(
     headers: &mut HeaderMap,
     name: HeaderName,
     value: String,
-    otherwise: &'static str,
+    default: &'static str,
 ) -> Result<(), String> {
     if !value.is_empty() {
         let value = HeaderValue::try_from(value).map_err(|_| format!("{name} has no usable value"))?;
         headers.insert(name, value);
-    } else if !otherwise.is_empty() {
-        headers.insert(name, HeaderValue::from_static(otherwise));
+    } else if !default.is_empty() {
+        headers.insert(name, HeaderValue::from_static(default));
     }
     Ok(())
 }
@@ -185,8 +189,8 @@ fn mark_replay(replay: bool, headers: &mut HeaderMap) {
     }
 }
 
-/// Always a fault on our side: the service and the gateway are built from one contract.
+/// Always a defect on our side: the service and the gateway are built from one contract.
 fn unusable(operation: &Operation, error: &dyn std::fmt::Display) -> Refusal {
-    tracing::error!(%error, operation = operation.name, "an answer cannot be shown");
+    tracing::error!(%error, operation = operation.name, "the answer of a service is not usable");
     Refusal::new(Problem::Internal, "Something went wrong on our side.")
 }

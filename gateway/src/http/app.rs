@@ -1,0 +1,69 @@
+//! The state that handlers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::FromRef;
+use chassis::server::Stage;
+use tokio::sync::{Semaphore, watch};
+
+use super::byte_budget::ByteBudget;
+use super::client_address::Proxies;
+use super::concurrency_limit::ConcurrencyLimit;
+use super::cors::Cors;
+use super::upstream::Upstreams;
+use crate::keys::{Authenticator, TokenCache};
+use crate::limits::Limits;
+use crate::readiness::Readiness;
+use crate::runtime::Runtime;
+
+/// The state that handlers share.
+pub struct App {
+    pub runtime: Runtime,
+    pub keys: Authenticator,
+    pub limits: Arc<Limits>,
+    pub upstreams: Upstreams,
+    /// The time limit of a request.
+    pub deadline: Duration,
+    /// Requests whose key may be looked up at the same time.
+    pub admissions: Semaphore,
+    /// Requests that may be in progress at the same time, for each service.
+    pub concurrency: ConcurrencyLimit,
+    pub budgets: ByteBudgets,
+    pub cors: Cors,
+    /// The context tokens of requests without a key.
+    pub public_tokens: TokenCache,
+    /// Who says which client a request comes from.
+    pub proxies: Proxies,
+    pub readiness: Readiness,
+    /// How far a stop has come.
+    pub stop: watch::Receiver<Stage>,
+}
+
+impl FromRef<Arc<App>> for Proxies {
+    fn from_ref(app: &Arc<App>) -> Self {
+        app.proxies
+    }
+}
+
+/// How much may be in memory, in bytes. The budgets are separate: a client that does not read its file must not keep
+/// others from reading lists.
+pub struct ByteBudgets {
+    /// Bodies of requests, until they are answered.
+    pub requests: ByteBudget,
+    /// Responses that are in memory as a whole, until they are written.
+    pub answers: ByteBudget,
+    /// Responses that are passed on as they come.
+    pub downloads: ByteBudget,
+}
+
+impl ByteBudgets {
+    /// `incoming` and `outgoing` are bytes.
+    pub fn new(incoming: usize, outgoing: usize) -> Self {
+        Self {
+            requests: ByteBudget::new("requests", incoming),
+            answers: ByteBudget::new("answers", outgoing / 4),
+            downloads: ByteBudget::new("downloads", outgoing / 4 * 3),
+        }
+    }
+}

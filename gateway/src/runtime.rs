@@ -1,0 +1,95 @@
+//! What all parts of the gateway share: database, clock, context tokens, TLS and the services that it calls. Knows none
+//! of those parts, so that each of them can use it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chassis::account::{Account, AccountId};
+use chassis::peer::Peers;
+use chassis::tls::Tls;
+use chassis::token::{self, Tokens};
+use chassis::{Clock, Context, Db, Error};
+use chrono::{DateTime, Utc};
+use sqlx::migrate::Migrator;
+use tonic::Request;
+use tonic::metadata::MetadataValue;
+use uuid::Uuid;
+
+use crate::settings::Settings;
+
+/// The schema of the gateway, and its name among the processes.
+pub const NAME: &str = "gateway";
+
+/// The gateway's own tables.
+pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// The time limit of a call that is made inside this process.
+const LOCAL_TIMEOUT: Duration = Duration::from_mins(1);
+/// The actor of such a call in the audit log.
+const LOCAL_ACTOR: &str = "command line";
+
+/// Cheap to clone; clones share the pool and the channels.
+#[derive(Clone)]
+pub struct Runtime {
+    pub db: Db,
+    pub clock: Clock,
+    pub tokens: Tokens,
+    pub tls: Tls,
+    pub peers: Peers,
+}
+
+impl Runtime {
+    /// Must be called inside the async runtime.
+    pub fn open(settings: &Settings, clock: Clock) -> Result<Self, String> {
+        let mesh = &settings.mesh;
+        let db = Db::open(mesh.database(), NAME, mesh.database_pool, clock.clone(), Vec::new())?;
+        let tls = Tls::open(&mesh.tls)?;
+        let peers = Peers::new(&settings.peers, &tls)?;
+        Ok(Self { db, clock, tokens: Tokens::new(&mesh.context_secret).of(NAME), tls, peers })
+    }
+
+    /// A request of the gateway itself to a service, with the context token that the service asks for.
+    pub fn mesh_request<T>(
+        &self,
+        service: &str,
+        account: &Account,
+        actor: &str,
+        now: DateTime<Utc>,
+        message: T,
+    ) -> Result<Request<T>, Error> {
+        let token = self.tokens.to(service).mint_mesh(account, actor, now);
+        let token = MetadataValue::try_from(token)
+            .map_err(|_| Error::Internal("a context token is not a metadata value".to_owned()))?;
+        let mut request = Request::new(message);
+        request.metadata_mut().insert(token::HEADER, token);
+        Ok(request)
+    }
+
+    /// A request to an rpc of this process, without a network in between, for the command line and tests. Whoever has
+    /// the configuration of this process may call everything. `None` when CONTEXT_SECRET is not set.
+    pub fn local_request<T>(&self, rpc: &'static str, message: T) -> Option<Request<T>> {
+        let now = self.clock.now();
+        let token = self.tokens.to_self().mint_mesh(&no_account(), LOCAL_ACTOR, now);
+        let mut request = Request::new(message);
+        request.extensions_mut().insert(Context {
+            identity: self.tokens.verify(&token, now)?,
+            request_id: LOCAL_ACTOR.into(),
+            rpc,
+            idempotency_key: None,
+            carried: Arc::default(),
+            deadline: Instant::now() + LOCAL_TIMEOUT,
+            clock: self.clock.clone(),
+        });
+        Some(request)
+    }
+}
+
+/// The account of calls that are on behalf of no account.
+pub fn no_account() -> Account {
+    Account {
+        id: AccountId::trust(Uuid::nil()),
+        timezone: chrono_tz::UTC,
+        country: String::new(),
+        currency: String::new(),
+    }
+}
