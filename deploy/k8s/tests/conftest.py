@@ -65,11 +65,17 @@ def struct(text, name):
 
 def settings_of(program):
     """The settings of a program by name, from its clap declarations and those of the crates in its folder."""
-    config = (ROOT / "chassis/src/config.rs").read_text()
-    known = declared(struct(config, "Settings")) | declared(struct(config, "TlsSettings"))
+    def layer(path):
+        return (ROOT / "chassis" / path).read_text()
+
+    config = layer("service/src/config.rs")
+    every = ("data/src/settings.rs", "rpc/src/tls/settings.rs", "service/src/stage.rs", "service/src/telemetry.rs",
+             "work/src/worker/settings.rs")
+    known = declared(struct(config, "Settings")).union(*(declared(layer(path)) for path in every))
     if program == "gateway":
         return known | declared((ROOT / "gateway/src/settings.rs").read_text())
-    known |= declared(struct(config, "ServiceSettings")) | declared(struct(config, "S3Identity"))
+    services = ("work/src/files/settings.rs", "work/src/mail/settings.rs")
+    known |= declared(struct(config, "ServiceSettings")).union(*(declared(layer(path)) for path in services))
     for member in members():
         if member == program or member.startswith(f"{program}/"):
             for file in (ROOT / member / "src").rglob("*.rs"):
