@@ -71,11 +71,14 @@ def settings_of(program):
     config = layer("service/src/config.rs")
     every = ("data/src/settings.rs", "rpc/src/tls/settings.rs", "service/src/stage.rs", "service/src/telemetry.rs",
              "work/src/worker/settings.rs")
-    known = declared(struct(config, "Settings")).union(*(declared(layer(path)) for path in every))
+    known = declared(struct(config, "Settings"))
+    for path in every:
+        known |= declared(layer(path))
     if program == "gateway":
         return known | declared((ROOT / "gateway/src/settings.rs").read_text())
-    services = ("work/src/files/settings.rs", "work/src/mail/settings.rs")
-    known |= declared(struct(config, "ServiceSettings")).union(*(declared(layer(path)) for path in services))
+    known |= declared(struct(config, "ServiceSettings"))
+    for path in ("work/src/files/settings.rs", "work/src/mail/settings.rs"):
+        known |= declared(layer(path))
     for member in members():
         if member == program or member.startswith(f"{program}/"):
             for file in (ROOT / member / "src").rglob("*.rs"):
