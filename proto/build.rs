@@ -33,7 +33,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // What the audit log keeps says which message it is.
     let mut config = tonic_prost_build::Config::new();
     config.enable_type_names();
+    let grpc = env::var_os("CARGO_FEATURE_GRPC").is_some();
     tonic_prost_build::configure()
+        .build_client(grpc)
+        .build_server(grpc)
         .bytes(".")
         .include_file("tree.rs")
         .compile_fds_with_config(compiler.file_descriptor_set(), config)?;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use chassis::doctor::{Span, VERSION, against, bad, doubtful, examine_database, good};
-use chassis::peer::Peer;
-use chassis::time::from_timestamp;
+use chassis_base::time::from_timestamp;
+use chassis_rpc::peer::Peer;
+use chassis_service::doctor::{Span, VERSION, against, bad, doubtful, examine_database, good};
 use chrono::TimeDelta;
 use proto::api::doctor_service_client::DoctorServiceClient;
 use proto::api::{ExamineRequest, ExamineResponse, Finding, Outcome};

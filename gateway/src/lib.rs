@@ -3,7 +3,6 @@
 
 pub mod accounts;
 pub mod cli;
-pub mod contract;
 pub mod credentials;
 pub mod doctor;
 pub mod http;
@@ -19,7 +18,6 @@ pub mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use chassis::transcode;
 pub use runtime::{MIGRATIONS, NAME};
 pub use serve::serve;
 pub use settings::Settings;

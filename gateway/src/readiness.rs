@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use chassis::peer::Peer;
+use chassis_rpc::peer::Peer;
 use moka::future::Cache;
 
 use crate::runtime::Runtime;

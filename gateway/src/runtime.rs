@@ -1,14 +1,12 @@
 //! What all parts of the gateway share: database, clock, context tokens, TLS and the services that it calls. Knows none
 //! of those parts, so that each of them can use it.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use chassis::account::{Account, AccountId};
-use chassis::peer::Peers;
-use chassis::tls::Tls;
-use chassis::token::{self, Tokens};
-use chassis::{Clock, Context, Db, Error};
+use chassis_base::{Account, AccountId, Clock, Error};
+use chassis_data::Db;
+use chassis_rpc::Context;
+use chassis_rpc::peer::Peers;
+use chassis_rpc::tls::Tls;
+use chassis_rpc::token::{self, Tokens};
 use chrono::{DateTime, Utc};
 use sqlx::migrate::Migrator;
 use tonic::Request;
@@ -23,8 +21,6 @@ pub const NAME: &str = "gateway";
 /// The gateway's own tables.
 pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-/// The time limit of a call that is made inside this process.
-const LOCAL_TIMEOUT: Duration = Duration::from_mins(1);
 /// The actor of such a call in the audit log.
 const LOCAL_ACTOR: &str = "command line";
 
@@ -42,7 +38,7 @@ impl Runtime {
     /// Must be called inside the async runtime.
     pub fn open(settings: &Settings, clock: Clock) -> Result<Self, String> {
         let mesh = &settings.mesh;
-        let db = Db::open(mesh.database(), NAME, mesh.database_pool, clock.clone(), Vec::new())?;
+        let db = Db::open(mesh.database.address(), NAME, mesh.database.pool, clock.clone(), Vec::new())?;
         let tls = Tls::open(&mesh.tls)?;
         let peers = Peers::new(&settings.peers, &tls)?;
         Ok(Self { db, clock, tokens: Tokens::new(&mesh.context_secret).of(NAME), tls, peers })
@@ -66,21 +62,12 @@ impl Runtime {
     }
 
     /// A request to an rpc of this process, without a network in between, for the command line and tests. Whoever has
-    /// the configuration of this process may call everything. `None` when CONTEXT_SECRET is not set.
-    pub fn local_request<T>(&self, rpc: &'static str, message: T) -> Option<Request<T>> {
-        let now = self.clock.now();
-        let token = self.tokens.to_self().mint_mesh(&no_account(), LOCAL_ACTOR, now);
+    /// the configuration of this process may call everything.
+    pub fn local_request<T>(&self, rpc: &'static str, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        request.extensions_mut().insert(Context {
-            identity: self.tokens.verify(&token, now)?,
-            request_id: LOCAL_ACTOR.into(),
-            rpc,
-            idempotency_key: None,
-            carried: Arc::default(),
-            deadline: Instant::now() + LOCAL_TIMEOUT,
-            clock: self.clock.clone(),
-        });
-        Some(request)
+        let context = Context::internal(&no_account(), LOCAL_ACTOR, rpc, &self.clock);
+        request.extensions_mut().insert(context);
+        request
     }
 }
 

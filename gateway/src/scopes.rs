@@ -54,7 +54,7 @@ pub fn of_teams() -> &'static [String] {
     OF_TEAMS.get_or_init(|| {
         let mut scopes: BTreeSet<String> = all().iter().cloned().collect();
         let internal = proto::policy::RPCS.iter().filter(|rpc| rpc.access == Access::Mesh);
-        scopes.extend(internal.filter_map(proto::policy::Rpc::area).map(chassis::token::internal_scope));
+        scopes.extend(internal.filter_map(proto::policy::Rpc::area).map(chassis_rpc::token::internal_scope));
         scopes.into_iter().collect()
     })
 }
@@ -82,7 +82,7 @@ mod tests {
     fn what_processes_say_to_each_other_is_not_a_scope_of_a_team() {
         let has = |scope: &str| of_teams().iter().any(|have| have == scope);
         assert!(has("relations.read") && has("crm.internal") && has("work.internal"));
-        assert!(!has("api.internal") && !has("accounts.internal") && !has(chassis::token::MESH_SCOPE));
+        assert!(!has("api.internal") && !has("accounts.internal") && !has(chassis_rpc::token::MESH_SCOPE));
         assert!(of_teams().is_sorted());
     }
 }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use chassis::connections::{self, Port};
-use chassis::server::{self, Stage};
-use chassis::worker::Workers;
-use chassis::{Clock, audit};
+use chassis_base::Clock;
+use chassis_data::audit;
+use chassis_service::connections::{self, Port};
+use chassis_service::server::{self, Mesh};
+use chassis_service::stage::{self, Stage};
+use chassis_transcode::contract;
+use chassis_work::worker::Workers;
 use proto::accounts::account_service_server::AccountServiceServer;
 use proto::accounts::credential_service_server::CredentialServiceServer;
 use proto::accounts::token_service_server::TokenServiceServer;
@@ -13,7 +16,6 @@ use tokio::sync::{Semaphore, watch};
 use tonic::service::RoutesBuilder;
 
 use crate::accounts::Accounts;
-use crate::contract;
 use crate::credentials::Credentials;
 use crate::http::{App, ByteBudgets, ConcurrencyLimit, Cors, Proxies, Upstreams, router};
 use crate::keys::{Authenticator, TokenCache, worker};
@@ -57,7 +59,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     mesh.check()?;
     connections::raise_file_limit();
     let operations = contract::operations(proto::policy::pool()).map_err(|error| error.to_string())?;
-    let stop = server::stop_signal()?;
+    let stop = stage::stop_signal()?;
     let app = Arc::new(app(&settings, Clock::system(), stop.clone())?);
     app.runtime.db.check().await?;
     let operators = server::bind(mesh.metrics_listen).await?;
@@ -70,7 +72,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let public = server::bind(mesh.listen).await?;
     tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
     let router = router(Arc::clone(&app), operations);
-    let working = Workers::start(&app.runtime.db, worker::workers(&app.runtime), mesh.timing());
+    let working = Workers::start(&app.runtime.db, worker::workers(&app.runtime), mesh.workers.timing());
     let ((), internal) = tokio::join!(
         connections::serve(public, router, public_port(&settings), stop.clone()),
         serve_mesh(internal, &app.runtime, &settings, stop),
@@ -78,7 +80,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     internal?;
     // The order of the stop: no more requests, then no more background work, then what both have left to write, and only
     // then the pool.
-    working.stop(mesh.grace()).await;
+    working.stop(mesh.stop.grace()).await;
     app.keys
         .record_uses()
         .await
@@ -91,7 +93,13 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
 /// The port of the API. All connections may come from one address where a proxy is in front.
 pub fn public_port(settings: &Settings) -> Port {
     let per_address = usize::try_from(settings.max_connections_per_address).unwrap_or(usize::MAX);
-    let mut port = Port::new("http", &settings.mesh, settings.mesh.connections.max_connections, 2);
+    let mut port = Port::new(
+        "http",
+        &settings.mesh.connections,
+        &settings.mesh.stop,
+        settings.mesh.connections.max_connections,
+        2,
+    );
     port.max_from_one = Some(per_address).filter(|max| *max > 0 && settings.proxies() == 0);
     port.http.http2().max_concurrent_streams(MAX_CONCURRENT_STREAMS);
     port
@@ -110,6 +118,6 @@ pub async fn serve_mesh(
     let credentials = Credentials::new(runtime.clone());
     routes.add_service(CredentialServiceServer::new(credentials.clone()));
     routes.add_service(TokenServiceServer::new(credentials));
-    let parts = (&runtime.tokens, &runtime.clock, &runtime.tls);
-    server::serve_grpc(listener, routes, parts, &settings.mesh, stop).await
+    let mesh = Mesh { tokens: &runtime.tokens, clock: &runtime.clock, tls: &runtime.tls };
+    server::serve_grpc(listener, routes, mesh, &settings.mesh, stop).await
 }

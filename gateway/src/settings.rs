@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use chassis::config::{PeerAddress, Settings as MeshSettings};
+use chassis_rpc::peer::PeerAddress;
+use chassis_service::config::Settings as MeshSettings;
 use clap::{Args, ValueEnum};
 
 #[derive(Args, Clone, Debug)]

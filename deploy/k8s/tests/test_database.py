@@ -52,9 +52,9 @@ def test_the_connections_of_the_poolers_fit_into_the_database(own):
     most = int(own.get("Cluster", "database")["spec"]["postgresql"]["parameters"]["max_connections"])
     assert pooler["instances"] * int(parameters["default_pool_size"]) * len(PROGRAMS) + 20 <= most
     # What a program remembers of statements on a connection, the pooler has to remember too.
-    remembered = (ROOT / "chassis/src/db.rs").read_text().split("statement_cache_capacity(")[1].split(")")[0]
+    remembered = (ROOT / "chassis/data/src/connect.rs").read_text().split("statement_cache_capacity(")[1].split(")")[0]
     assert parameters["max_prepared_statements"] == remembered
-    patience = (ROOT / "chassis/src/db.rs").read_text().split("ACQUIRE_TIMEOUT: Duration = Duration::from_secs(")[1]
+    patience = (ROOT / "chassis/data/src/db.rs").read_text().split("ACQUIRE_TIMEOUT: Duration = Duration::from_secs(")[1]
     assert parameters["query_wait_timeout"] == patience.split(")")[0]
 
 

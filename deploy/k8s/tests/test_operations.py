@@ -187,8 +187,8 @@ def test_the_error_budget_is_watched_over_two_windows_each():
 
 
 def test_numbers_in_the_alerts_are_those_of_the_sources():
-    partitions = re.search(r"PARTITIONS: u16 = (\d+)", (ROOT / "chassis/src/account.rs").read_text())[1]
-    lease = re.search(r"lease: TimeDelta::seconds\((\d+)\)", (ROOT / "chassis/src/worker/mod.rs").read_text())[1]
+    partitions = re.search(r"PARTITIONS: u16 = (\d+)", (ROOT / "chassis/base/src/account.rs").read_text())[1]
+    lease = re.search(r"lease: TimeDelta::seconds\((\d+)\)", (ROOT / "chassis/work/src/worker/timing.rs").read_text())[1]
     by_name = {rule["alert"]: rule["expr"] for rule in ALERTS}
     assert by_name["PartitionsIdle"].endswith(f"< {partitions}")
     assert by_name["LeaseAge"].endswith(f"> {2 * int(lease)}")

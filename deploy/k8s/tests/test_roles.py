@@ -49,7 +49,7 @@ class Server:
 
 def migrations(program):
     own = sorted((ROOT / program / "migrations").glob("*.sql"))
-    chassis = sorted((ROOT / "chassis/migrations").glob("*.sql"))
+    chassis = sorted((ROOT / "chassis/data/migrations").glob("*.sql"))
     assert chassis
     return [*chassis, *own]
 
@@ -158,7 +158,7 @@ def test_strangers_may_not_even_connect(server):
 
 def test_roles_have_by_themselves_what_programs_ask_for_when_they_connect(server):
     """A pooler in transaction mode does not hand that on."""
-    limits = re.search(r"const LIMITS: .*?\[\n(.*?)\];", (ROOT / "chassis/src/db.rs").read_text(), re.DOTALL)[1]
+    limits = re.search(r"const LIMITS: .*?\[\n(.*?)\];", (ROOT / "chassis/data/src/session_settings.rs").read_text(), re.DOTALL)[1]
     wanted = dict(re.findall(r'\("(\w+)", "(\w+)"\)', limits))
     assert "statement_timeout" in wanted
     asked = " || ' ' || ".join(f"current_setting('{name}')" for name in (*wanted, "search_path"))

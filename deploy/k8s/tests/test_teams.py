@@ -23,7 +23,7 @@ def test_the_certificate_of_a_team_comes_from_its_own_authority():
 
 def test_its_names_are_those_that_the_mesh_believes_and_serves(real):
     shown = example()["Certificate", "team-reporting"]
-    source = (K8S.parents[1] / "chassis/src/tls/teams.rs").read_text()
+    source = (K8S.parents[1] / "chassis/rpc/src/tls/teams.rs").read_text()
     assert 'const TEAM: &str = "team-";' in source
     assert shown["usages"] == ["client auth", "digital signature"]
     for name in shown["dnsNames"]:

@@ -101,7 +101,7 @@ def test_pods_ask_for_cpu_and_memory_and_have_a_limit_of_memory(build):
 
 
 def test_liveness_never_asks_the_database(build):
-    server = (ROOT / "chassis/src/server.rs").read_text()
+    server = (ROOT / "chassis/service/src/server.rs").read_text()
     assert '.route("/healthz", get(|| async { "ok\\n" }))' in server
     for program in PROGRAMS:
         _, container = build.pod("Deployment", program)
@@ -110,14 +110,14 @@ def test_liveness_never_asks_the_database(build):
         readiness = container["readinessProbe"]
         assert readiness["httpGet"] == {"path": "/readyz", "port": "operators"}, program
         # So long a service that is away is waited for, and a database; the answer must come before the probe gives up.
-        for source in ("gateway/src/readiness.rs", "chassis/src/probe.rs"):
-            assert readiness["timeoutSeconds"] > seconds((ROOT / source).read_text(), "PATIENCE"), source
+        for source, name in (("gateway/src/readiness.rs", "PATIENCE"), ("chassis/data/src/probe.rs", "ASK_TIMEOUT")):
+            assert readiness["timeoutSeconds"] > seconds((ROOT / source).read_text(), name), source
 
 
 def test_a_stop_has_time_for_all_of_its_stages(build):
-    replicas = (ROOT / "chassis/src/peer/replicas.rs").read_text()
-    rounds = int(re.search(r"LOOK_UP_EVERY: u64 = (\d+);", replicas)[1])
-    looks_up_every = rounds * seconds(replicas, "ASK_EVERY")
+    replicas = (ROOT / "chassis/rpc/src/peer/replicas.rs").read_text()
+    rounds = int(re.search(r"LOOKUP_EVERY: u64 = (\d+);", replicas)[1])
+    looks_up_every = rounds * seconds(replicas, "HEALTH_INTERVAL")
     for program in PROGRAMS:
         template, container = build.pod("Deployment", program)
         environment = build.environment("Deployment", program)

@@ -8,8 +8,8 @@ mod rpc;
 mod rules;
 pub(crate) mod store;
 
-use chassis::time::timestamp;
-use chassis::{Account, AccountId, Error, stored};
+use chassis_base::time::timestamp;
+use chassis_base::{Account, AccountId, Error, stored};
 use chrono::{DateTime, Utc};
 use proto::accounts;
 

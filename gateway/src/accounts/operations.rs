@@ -1,7 +1,8 @@
 //! What creating an account, and a key of one, does.
 
-use chassis::error::violated_constraint;
-use chassis::{AccountId, Error, Tx};
+use chassis_base::error::database::violated_constraint;
+use chassis_base::{AccountId, Error};
+use chassis_data::Tx;
 use proto::accounts::{
     Account, CreateAccountRequest, CreateAccountResponse, CreateKeyRequest, CreateKeyResponse,
 };

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use chassis::Error;
-use chassis::account::Account;
-use chassis::peer::{Peer, is_transport};
+use chassis_base::{Account, Error};
+use chassis_rpc::peer::{Peer, is_transport};
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use tokio::time::Instant;

@@ -1,7 +1,8 @@
 //! The gRPC service of internal teams for accounts and their keys. The command line calls it too.
 
-use chassis::error::unavailable;
-use chassis::{Call, Error};
+use chassis_base::Error;
+use chassis_base::error::status::unavailable;
+use chassis_rpc::Call;
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{
     CreateAccountRequest, CreateAccountResponse, CreateKeyRequest, CreateKeyResponse, ListAccountsRequest,
@@ -40,8 +41,7 @@ impl Accounts {
 
     /// The account of this id or name.
     pub async fn get(&self, id_or_name: &str) -> Result<Record, Error> {
-        let mut connection = self.runtime.db.read().await?;
-        operations::get(&mut connection, id_or_name).await
+        self.runtime.db.read(async |connection| operations::get(connection, id_or_name).await).await
     }
 
     /// Assigns a webhook endpoint to a key: from then on it receives what that key may read.
@@ -91,8 +91,8 @@ impl AccountService for Accounts {
         request: Request<ListAccountsRequest>,
     ) -> Result<Response<ListAccountsResponse>, Status> {
         Call::open(request)?.valid()?;
-        let mut connection = self.runtime.db.read().await?;
-        let records = store::list(&mut connection).await.map_err(Error::from)?;
+        let records = self.runtime.db.read(async |connection| Ok::<_, Error>(store::list(connection).await?));
+        let records = records.await?;
         Ok(Response::new(ListAccountsResponse { accounts: records.into_iter().map(Into::into).collect() }))
     }
 
@@ -108,9 +108,11 @@ impl AccountService for Accounts {
         request: Request<ListKeysRequest>,
     ) -> Result<Response<ListKeysResponse>, Status> {
         let (_, input) = Call::open(request)?.valid()?;
-        let mut connection = self.runtime.db.read().await?;
-        let account = operations::get(&mut connection, &input.account).await?;
-        let records = keys::store::list(&mut connection, account.account_id).await.map_err(Error::from)?;
+        let records = self.runtime.db.read(async |connection| {
+            let account = operations::get(connection, &input.account).await?;
+            Ok::<_, Error>(keys::store::list(connection, account.account_id).await?)
+        });
+        let records = records.await?;
         Ok(Response::new(ListKeysResponse { keys: records.into_iter().map(Into::into).collect() }))
     }
 

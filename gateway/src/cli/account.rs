@@ -49,7 +49,7 @@ pub async fn run(command: Command, services: &Services) -> Result<(), String> {
 }
 
 async fn create(services: &Services, message: CreateAccountRequest) -> Result<(), String> {
-    let request = services.request("admin.accounts.v1.AccountService/CreateAccount", message)?;
+    let request = services.request("admin.accounts.v1.AccountService/CreateAccount", message);
     let created = services.accounts.create(request).await.map_err(|status| reason(&status))?;
     let account = created.response.into_inner().account.unwrap_or_default();
     print(&account.id)?;
@@ -57,8 +57,7 @@ async fn create(services: &Services, message: CreateAccountRequest) -> Result<()
 }
 
 async fn list(services: &Services) -> Result<(), String> {
-    let request =
-        services.request("admin.accounts.v1.AccountService/ListAccounts", ListAccountsRequest {})?;
+    let request = services.request("admin.accounts.v1.AccountService/ListAccounts", ListAccountsRequest {});
     let response = services.accounts.list_accounts(request).await.map_err(|status| reason(&status))?;
     for account in response.into_inner().accounts {
         let columns = [account.id, account.name, account.country, account.timezone, account.currency];

@@ -43,7 +43,7 @@ pub async fn run(command: Command, services: &Services) -> Result<(), String> {
         Command::Issue { team, accounts, scopes, all_scopes, expires } => {
             let first = accounts.first().map(|account| account.trim()).unwrap_or_default();
             let expires_at = match expires {
-                Some(text) => Some(chassis::time::timestamp(expiry(services, first, &text).await?)),
+                Some(text) => Some(chassis_base::time::timestamp(expiry(services, first, &text).await?)),
                 None => None,
             };
             let (accounts, scopes) = (trimmed(&accounts), trimmed(&scopes));
@@ -59,14 +59,14 @@ fn trimmed(list: &[String]) -> Vec<String> {
 }
 
 async fn issue(services: &Services, message: IssueCredentialRequest) -> Result<(), String> {
-    let request = services.request("admin.accounts.v1.CredentialService/IssueCredential", message)?;
+    let request = services.request("admin.accounts.v1.CredentialService/IssueCredential", message);
     let response = services.credentials.issue_credential(request).await.map_err(|status| reason(&status))?;
     print(&response.into_inner().secret)
 }
 
 async fn list(services: &Services) -> Result<(), String> {
     let request =
-        services.request("admin.accounts.v1.CredentialService/ListCredentials", ListCredentialsRequest {})?;
+        services.request("admin.accounts.v1.CredentialService/ListCredentials", ListCredentialsRequest {});
     let response = services.credentials.list_credentials(request).await.map_err(|status| reason(&status))?;
     let credentials = response.into_inner().credentials;
     credentials.into_iter().try_for_each(|credential| print_columns(&columns(credential)))
@@ -82,7 +82,7 @@ fn columns(credential: Credential) -> [String; 8] {
 
 async fn revoke(services: &Services, credential: String) -> Result<(), String> {
     let message = RevokeCredentialRequest { credential };
-    let request = services.request("admin.accounts.v1.CredentialService/RevokeCredential", message)?;
+    let request = services.request("admin.accounts.v1.CredentialService/RevokeCredential", message);
     let response = services.credentials.revoke_credential(request).await.map_err(|status| reason(&status))?;
     let credential = response.into_inner().credential.unwrap_or_default();
     tracing::info!(public_id = credential.public_id, team = credential.team, "revoked");

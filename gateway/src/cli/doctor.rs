@@ -1,6 +1,6 @@
 //! `gateway doctor`
 
-use chassis::Clock;
+use chassis_base::Clock;
 use proto::api::Outcome;
 use serde_json::{Value, json};
 
@@ -67,9 +67,8 @@ fn table(lines: &[Line]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use chassis::doctor::{bad, good};
-
     use super::*;
+    use chassis_service::doctor::{bad, good};
 
     #[test]
     fn a_failure_stands_out_and_is_followed_by_what_to_do() {

@@ -64,7 +64,7 @@ pub async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
         Command::Create { account, name, scopes, all_scopes, expires } => {
             let expires_at = match expires {
-                Some(text) => Some(chassis::time::timestamp(expiry(services, &account, &text).await?)),
+                Some(text) => Some(chassis_base::time::timestamp(expiry(services, &account, &text).await?)),
                 None => None,
             };
             let scopes = scopes.iter().map(|scope| scope.trim().to_owned()).collect();
@@ -81,14 +81,13 @@ pub async fn run(command: Command, services: &Services) -> Result<(), String> {
 }
 
 async fn create(services: &Services, message: CreateKeyRequest) -> Result<(), String> {
-    let request = services.request("admin.accounts.v1.AccountService/CreateKey", message)?;
+    let request = services.request("admin.accounts.v1.AccountService/CreateKey", message);
     let response = services.accounts.create_key(request).await.map_err(|status| reason(&status))?;
     print(&response.into_inner().secret)
 }
 
 async fn list(services: &Services, account: String) -> Result<(), String> {
-    let request =
-        services.request("admin.accounts.v1.AccountService/ListKeys", ListKeysRequest { account })?;
+    let request = services.request("admin.accounts.v1.AccountService/ListKeys", ListKeysRequest { account });
     let response = services.accounts.list_keys(request).await.map_err(|status| reason(&status))?;
     response.into_inner().keys.into_iter().try_for_each(|key| print_columns(&columns(key)))
 }
@@ -102,7 +101,7 @@ fn columns(key: Key) -> [String; 7] {
 async fn narrow(services: &Services, key: String, scopes: Vec<String>) -> Result<(), String> {
     let scopes = scopes.iter().map(|scope| scope.trim().to_owned()).collect();
     let request =
-        services.request("admin.accounts.v1.AccountService/NarrowKey", NarrowKeyRequest { key, scopes })?;
+        services.request("admin.accounts.v1.AccountService/NarrowKey", NarrowKeyRequest { key, scopes });
     let response = services.accounts.narrow_key(request).await.map_err(|status| reason(&status))?;
     let key = response.into_inner().key.unwrap_or_default();
     tracing::info!(public_id = key.public_id, name = key.name, scopes = key.scopes.join(","), "narrowed");
@@ -110,7 +109,7 @@ async fn narrow(services: &Services, key: String, scopes: Vec<String>) -> Result
 }
 
 async fn revoke(services: &Services, key: String) -> Result<(), String> {
-    let request = services.request("admin.accounts.v1.AccountService/RevokeKey", RevokeKeyRequest { key })?;
+    let request = services.request("admin.accounts.v1.AccountService/RevokeKey", RevokeKeyRequest { key });
     let response = services.accounts.revoke_key(request).await.map_err(|status| reason(&status))?;
     let key = response.into_inner().key.unwrap_or_default();
     tracing::info!(public_id = key.public_id, name = key.name, "revoked");

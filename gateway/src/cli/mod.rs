@@ -9,7 +9,7 @@ mod output;
 
 use std::process::ExitCode;
 
-use chassis::Clock;
+use chassis_base::Clock;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tonic::Request;
 
@@ -56,16 +56,16 @@ enum Command {
 
 /// The `main` of the gateway.
 pub fn main() -> ExitCode {
-    let command = match chassis::config::with_files(command()) {
+    let command = match chassis_service::config::with_files(command()) {
         Ok(command) => command,
-        Err(message) => return chassis::service::fail(NAME, &message),
+        Err(message) => return chassis_service::process::fail(NAME, &message),
     };
     let cli = match Cli::from_arg_matches(&command.get_matches()) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
     let mesh = cli.settings.mesh.clone();
-    chassis::service::run(NAME, &mesh, run(cli))
+    chassis_service::process::run(NAME, &mesh, run(cli))
 }
 
 /// The services have the ports after the gateway's own.
@@ -78,8 +78,8 @@ fn command() -> clap::Command {
 async fn run(cli: Cli) -> Result<(), String> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve::serve(cli.settings)).await,
-        Command::Migrate => chassis::service::migrate(&cli.settings.mesh, NAME, &MIGRATIONS).await,
-        Command::PurgeAudit => chassis::service::purge_audit(&cli.settings.mesh, NAME).await,
+        Command::Migrate => chassis_service::process::migrate(&cli.settings.mesh, NAME, &MIGRATIONS).await,
+        Command::PurgeAudit => chassis_service::process::purge_audit(&cli.settings.mesh, NAME).await,
         Command::Doctor { json } => Box::pin(doctor::run(&cli.settings, json)).await,
         Command::Account(command) => account::run(command, &Services::new(&cli.settings)?).await,
         Command::Key(command) => key::run(command, &Services::new(&cli.settings)?).await,
@@ -106,8 +106,8 @@ impl Services {
         Ok(Self { accounts, credentials, runtime })
     }
 
-    fn request<T>(&self, rpc: &'static str, message: T) -> Result<Request<T>, String> {
-        self.runtime.local_request(rpc, message).ok_or_else(|| "CONTEXT_SECRET is not usable".to_owned())
+    fn request<T>(&self, rpc: &'static str, message: T) -> Request<T> {
+        self.runtime.local_request(rpc, message)
     }
 }
 

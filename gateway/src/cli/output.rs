@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use chassis::time::from_timestamp;
+use chassis_base::time::from_timestamp;
 use chrono::SecondsFormat;
 use prost::Message;
 use prost_types::Timestamp;

@@ -6,8 +6,8 @@ mod rpc;
 mod rules;
 mod store;
 
-use chassis::AccountId;
-use chassis::time::timestamp;
+use chassis_base::AccountId;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::accounts::Credential;
 

@@ -1,8 +1,9 @@
 //! What issuing and revoking a credential does, and exchanging one for a context token.
 
-use chassis::time::timestamp;
-use chassis::token::LIFETIME_SECONDS;
-use chassis::{Account, Error, Tx};
+use chassis_base::time::timestamp;
+use chassis_base::{Account, Error};
+use chassis_data::Tx;
+use chassis_rpc::token::LIFETIME_SECONDS;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::At;
 use proto::accounts::{
@@ -10,6 +11,7 @@ use proto::accounts::{
     RevokeCredentialRequest, RevokeCredentialResponse,
 };
 use proto::api::{Fault, Problem};
+use sqlx::PgConnection;
 use subtle::ConstantTimeEq;
 
 use super::{Record, credential_message, rules, store};
@@ -108,16 +110,18 @@ async fn accept(
     now: DateTime<Utc>,
 ) -> Result<Accepted, Error> {
     let presented = PresentedKey::parse_credential(&input.credential).ok_or_else(refused)?;
-    let mut connection = runtime.db.read().await?;
-    let account = accounts::store::find(&mut connection, &input.account).await?.ok_or_else(refused)?;
-    let record = store::find(&mut connection, account.account_id, presented.public_id).await?;
-    let record = record.ok_or_else(refused)?;
-    let same = record.secret_hash.ct_eq(&presented.secret_hash());
-    if !bool::from(same) || has_ended(record.revoked_at, record.expires_at, now) {
-        return Err(refused());
-    }
-    store::record_use(&mut connection, &record, now).await?;
-    Ok(Accepted { record, account: account.account()? })
+    let accepting = async |connection: &mut PgConnection| {
+        let account = accounts::store::find(connection, &input.account).await?.ok_or_else(refused)?;
+        let record = store::find(connection, account.account_id, presented.public_id).await?;
+        let record = record.ok_or_else(refused)?;
+        let same = record.secret_hash.ct_eq(&presented.secret_hash());
+        if !bool::from(same) || has_ended(record.revoked_at, record.expires_at, now) {
+            return Err(refused());
+        }
+        store::record_use(connection, &record, now).await?;
+        Ok(Accepted { record, account: account.account()? })
+    };
+    runtime.db.read(accepting).await
 }
 
 fn refused() -> Error {

@@ -1,7 +1,8 @@
 //! The gRPC services of credentials: issuing, listing and revoking for operators, and tokens for internal teams. The
 //! command line calls the first too.
 
-use chassis::{Call, Error};
+use chassis_base::Error;
+use chassis_rpc::Call;
 use proto::accounts::credential_service_server::CredentialService;
 use proto::accounts::token_service_server::TokenService;
 use proto::accounts::{
@@ -39,8 +40,8 @@ impl CredentialService for Credentials {
         request: Request<ListCredentialsRequest>,
     ) -> Result<Response<ListCredentialsResponse>, Status> {
         Call::open(request)?.valid()?;
-        let mut connection = self.runtime.db.read().await?;
-        let records = store::list(&mut connection).await.map_err(Error::from)?;
+        let records = self.runtime.db.read(async |connection| Ok::<_, Error>(store::list(connection).await?));
+        let records = records.await?;
         let credentials = records.chunk_by(|one, next| one.public_id == next.public_id);
         let credentials = credentials.filter_map(credential_message).collect();
         Ok(Response::new(ListCredentialsResponse { credentials }))

@@ -1,6 +1,6 @@
 //! What a credential must be like, and which scopes its tokens get. Pure.
 
-use chassis::Error;
+use chassis_base::Error;
 use proto::Faults;
 use proto::accounts::IssueCredentialRequest;
 use proto::api::Problem;

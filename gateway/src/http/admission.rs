@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use chassis::call::AUTOMATION_DEPTH;
+use chassis_rpc::call::AUTOMATION_DEPTH;
+use chassis_transcode::contract::Operation;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 use proto::api::{Problem, RateClass};
@@ -12,7 +13,6 @@ use super::app::App;
 use super::concurrency_limit::Requester;
 use super::problem::Refusal;
 use super::public;
-use crate::contract::Operation;
 use crate::keys::{AuthError, Caller, TokenHolder};
 use crate::limits::Decision;
 
@@ -128,7 +128,7 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-fn database_unavailable(error: &chassis::Error) -> Refusal {
+fn database_unavailable(error: &chassis_base::Error) -> Refusal {
     tracing::warn!(%error, "reading keys or limits failed");
     Refusal::new(
         Problem::Unavailable,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use chassis::server::Stage;
+use chassis_service::stage::Stage;
 use tokio::sync::{Semaphore, watch};
 
 use super::byte_budget::ByteBudget;

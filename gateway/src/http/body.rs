@@ -2,6 +2,8 @@
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use chassis_transcode::contract::Operation;
+use chassis_transcode::form_as_json;
 use http::{HeaderMap, HeaderName, Method, header};
 use http_body_util::{BodyExt, Limited};
 use prost::Message;
@@ -9,8 +11,6 @@ use proto::api::{Problem, SignedBody};
 
 use super::byte_budget::{MIN_COUNTED, Reservation};
 use super::problem::Refusal;
-use crate::contract::Operation;
-use crate::transcode::form_as_json;
 
 /// Largest body of a request.
 const MAX_BODY: usize = 1 << 20;

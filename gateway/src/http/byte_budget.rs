@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chassis::connections::network;
+use chassis_service::connections::network;
 use http::{HeaderValue, header};
 use proto::api::Problem;
 use tokio::sync::Notify;

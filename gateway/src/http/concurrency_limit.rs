@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use http::{HeaderValue, header};
 use proto::api::Problem;
 

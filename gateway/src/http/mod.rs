@@ -27,6 +27,7 @@ use axum::extract::{RawQuery, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
+use chassis_transcode::contract::Operation;
 use http::{HeaderMap, HeaderValue, Request, header};
 use proto::api::Problem;
 use tracing::Instrument;
@@ -34,7 +35,6 @@ use tracing::Instrument;
 use self::client_address::ClientAddress;
 use self::problem::Refusal;
 use self::request_id::RequestId;
-use crate::contract::Operation;
 
 pub use app::{App, ByteBudgets};
 pub use byte_budget::ByteBudget;
@@ -123,7 +123,7 @@ async fn measured(
 ) -> Response {
     let started = Instant::now();
     let span = tracing::info_span!("request", request_id = id, operation = operation.name);
-    chassis::telemetry::continue_trace(&span, request.headers());
+    chassis_rpc::trace::continue_trace(&span, request.headers());
     let response = operation::handle(app, operation, request, id, from).instrument(span).await;
     let status = response.status().as_u16().to_string();
     metrics::histogram!("http_request_seconds", "operation" => operation.name.clone(), "status" => status)
@@ -175,5 +175,5 @@ async fn readyz(
             _ => app.readiness.check().await,
         }
     };
-    chassis::server::readyz(&app.stop, ready).await.into_response()
+    chassis_service::server::readyz(&app.stop, ready).await.into_response()
 }

@@ -10,9 +10,11 @@ use axum::extract::ConnectInfo;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use chassis::call::{BODY_STREAM, CARRIED_FAULTS, HEAD_ONLY, IDEMPOTENCY_KEY, REQUEST_ID};
-use chassis::mesh::is_idempotency_key;
-use chassis::{telemetry, token};
+use chassis_rpc::call::{BODY_STREAM, CARRIED_FAULTS, HEAD_ONLY, IDEMPOTENCY_KEY, REQUEST_ID};
+use chassis_rpc::mesh::is_idempotency_key;
+use chassis_rpc::{token, trace};
+use chassis_transcode::Bound;
+use chassis_transcode::contract::{Answer, Operation, variable};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use prost::Message;
@@ -28,8 +30,6 @@ use super::problem::Refusal;
 use super::response::{self, Counted};
 use super::upstream::Outgoing;
 use super::{body, download};
-use crate::contract::{Answer, Operation, variable};
-use crate::transcode::Bound;
 
 /// How much earlier than the gateway a service gives up.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(50);
@@ -209,7 +209,7 @@ impl Incoming<'_> {
                 value.map_err(|_| Refusal::new(Problem::Internal, "A fault was lost."))?,
             );
         }
-        telemetry::pass_trace(&self.parts.headers, &mut headers);
+        trace::pass_trace(&self.parts.headers, &mut headers);
         Ok(Outgoing {
             path: self.operation.grpc_path.clone(),
             message: message.into(),

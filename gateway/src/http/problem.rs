@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use chassis::error::MAY_HAVE_HAPPENED;
-use chassis::peer::is_transport;
+use chassis_base::error::status::MAY_HAVE_HAPPENED;
+use chassis_rpc::peer::is_transport;
+use chassis_transcode::Location;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use proto::api::{Fault, Problem};
 use proto::google::rpc;
 use serde::Serialize;
 use tonic::{Code, Status};
-
-use crate::transcode::Location;
 
 /// What to do when it is not known whether a request was carried out.
 const IN_DOUBT: &str = "The request may have been carried out all the same: look whether it is there, or repeat it \

@@ -3,7 +3,9 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use chassis::call::REPLAY;
+use chassis_rpc::call::REPLAY;
+use chassis_transcode::ResponsePlan;
+use chassis_transcode::contract::Operation;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use prost::Message;
 use proto::api::{HttpBody, Problem};
@@ -12,9 +14,7 @@ use tokio::sync::Semaphore;
 use super::byte_budget::{ByteBudget, MIN_COUNTED, Owner, Reservation};
 use super::download::{self, Download};
 use super::problem::Refusal;
-use crate::contract::Operation;
 use crate::pages::NO_CONTENT_POLICY;
-use crate::transcode::ResponsePlan;
 
 /// The budget that a response is counted in, and for whom.
 #[derive(Clone, Copy)]

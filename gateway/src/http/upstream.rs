@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chassis::error::{MAY_HAVE_HAPPENED, may_have_happened};
-use chassis::peer::{Peer, Peers, is_transport, was_not_sent};
+use chassis_base::error::status::{MAY_HAVE_HAPPENED, may_have_happened};
+use chassis_rpc::peer::{Peer, Peers, is_transport, was_not_sent};
 use http::uri::PathAndQuery;
 use prost::Message;
 use proto::api::HttpBody;

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::token::Tokens;
-use chassis::{Db, Error};
+use chassis_base::Error;
+use chassis_data::Db;
+use chassis_rpc::token::Tokens;
 use chrono::{DateTime, TimeDelta, Utc};
 use moka::Entry;
 use moka::future::Cache;
@@ -198,9 +199,11 @@ impl Authenticator {
         if lookup == Lookup::Batched {
             return self.0.batch.find(public_id).await;
         }
-        let mut connection = self.0.db.read().await?;
-        let found = store::find_with_account(&mut connection, public_id).await?;
-        connection.done();
+        let found = self
+            .0
+            .db
+            .read(async |connection| Ok::<_, Error>(store::find_with_account(connection, public_id).await?))
+            .await?;
         Ok(found)
     }
 
@@ -223,10 +226,8 @@ impl Authenticator {
         if uses.is_empty() {
             return Ok(());
         }
-        let mut connection = self.0.db.read().await?;
         // A failure loses the uses of a minute; the next use of a key records a later time anyway.
-        store::record_uses(&mut connection, &uses).await?;
-        Ok(())
+        self.0.db.read(async |connection| Ok(store::record_uses(connection, &uses).await?)).await
     }
 
     /// Records uses for ever; to be spawned beside the server.

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use chassis::Error;
-use chassis::account::Account;
-use chassis::error::unavailable;
-use chassis::peer::Peer;
+use chassis_base::error::status::unavailable;
+use chassis_base::{Account, Error};
+use chassis_rpc::peer::Peer;
 use proto::automation::webhook_service_client::WebhookServiceClient;
 use proto::automation::{AssignWebhookEndpointRequest, SetKeyScopesRequest};
 

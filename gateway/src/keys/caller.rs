@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use chassis::token::Tokens;
-use chassis::{Account, Clock};
+use chassis_base::{Account, Clock};
+use chassis_rpc::token::Tokens;
 use chrono::{DateTime, Utc};
 use http::HeaderValue;
 
@@ -55,7 +55,7 @@ impl Caller {
     }
 
     /// The signed context token for calls to a service on behalf of this caller, for the metadata entry
-    /// `chassis::token::HEADER`. Minted about once a minute; otherwise a cheap copy.
+    /// `chassis_rpc::token::HEADER`. Minted about once a minute; otherwise a cheap copy.
     pub fn context_token(&self, service: &str) -> HeaderValue {
         let now = self.clock.now();
         let minter = self.tokens.to(service);

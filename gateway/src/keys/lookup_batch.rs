@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chassis::{Db, Error};
+use chassis_base::Error;
+use chassis_data::Db;
 use tokio::sync::oneshot;
 
 use super::{KeyWithAccount, store};
@@ -92,9 +93,10 @@ impl LookupBatch {
 
     /// The keys that exist, by public id.
     async fn query(&self, ids: &[&str]) -> Result<HashMap<String, KeyWithAccount>, Error> {
-        let mut connection = self.db.read().await?;
-        let found = store::list_with_accounts(&mut connection, ids).await?;
-        connection.done();
+        let found = self
+            .db
+            .read(async |connection| Ok::<_, Error>(store::list_with_accounts(connection, ids).await?))
+            .await?;
         Ok(found.into_iter().map(|row| (row.key.public_id.clone(), row)).collect())
     }
 }

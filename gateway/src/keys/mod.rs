@@ -13,8 +13,8 @@ pub(crate) mod store;
 mod token_cache;
 pub(crate) mod worker;
 
-use chassis::time::timestamp;
-use chassis::{Account, AccountId, Error, stored};
+use chassis_base::time::timestamp;
+use chassis_base::{Account, AccountId, Error, stored};
 use chrono::{DateTime, Utc};
 use proto::accounts;
 

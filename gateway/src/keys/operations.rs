@@ -1,6 +1,7 @@
 //! What creating, narrowing and revoking a key does, and assigning a webhook endpoint to one.
 
-use chassis::{AccountId, Error, Tx};
+use chassis_base::{AccountId, Error};
+use chassis_data::Tx;
 use proto::At;
 use proto::accounts::{
     CreateKeyResponse, Key, NarrowKeyRequest, NarrowKeyResponse, RevokeKeyRequest, RevokeKeyResponse,
@@ -53,9 +54,10 @@ pub async fn revoke(tx: &mut Tx<'_>, input: &RevokeKeyRequest) -> Result<RevokeK
 /// Assigns a webhook endpoint to a key: from then on it receives what that key may read.
 pub async fn assign_endpoint(runtime: &Runtime, key: &str, endpoint: &str) -> Result<(), Error> {
     let public_id = public_id_of(key).unwrap_or(key);
-    let mut connection = runtime.db.read().await?;
-    let found = store::find_with_account(&mut connection, public_id).await?;
-    connection.done();
+    let found = runtime
+        .db
+        .read(async |connection| Ok::<_, Error>(store::find_with_account(connection, public_id).await?))
+        .await?;
     let found = found.ok_or_else(|| not_found(public_id))?;
     automation::assign_endpoint(runtime, &found.account()?, found.key, endpoint).await
 }

@@ -65,7 +65,7 @@ pub fn expiry(
     faults: &mut Faults,
 ) -> Option<DateTime<Utc>> {
     let at = At::ROOT.name("expires_at");
-    let time = chassis::time::from_timestamp(expires_at?);
+    let time = chassis_base::time::from_timestamp(expires_at?);
     match time {
         None => faults.add(&at, Fault::NotATime, "expires_at must be a time that exists"),
         Some(time) if time <= now || time.timestamp() > MAX_EXPIRY => {

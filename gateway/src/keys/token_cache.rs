@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use chassis::token::LIFETIME_SECONDS;
+use chassis_rpc::token::LIFETIME_SECONDS;
 use chrono::{DateTime, TimeDelta, Utc};
 use http::HeaderValue;
 use moka::Equivalent;
@@ -77,7 +77,7 @@ impl Default for TokenCache {
 }
 
 impl TokenCache {
-    /// The token for calls to a service, for the metadata entry `chassis::token::HEADER`. `mint` makes it when there is
+    /// The token for calls to a service, for the metadata entry `chassis_rpc::token::HEADER`. `mint` makes it when there is
     /// none that lasts; of several callers at the same time one mints and the others wait.
     pub fn header(
         &self,

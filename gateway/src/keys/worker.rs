@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use chassis::peer::Peer;
-use chassis::worker::{Due, Job, Next, Worker};
-use chassis::{Error, Tx};
+use chassis_base::Error;
+use chassis_data::Tx;
+use chassis_rpc::peer::Peer;
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next};
 use chrono::{DateTime, Utc};
 use proto::automation::SetKeyScopesRequest;
 
@@ -54,9 +56,14 @@ struct SyncedBatch {
 impl ScopeSync {
     async fn run(&self, job: &Job) -> Result<Next, Error> {
         let now = job.now();
-        let mut connection = job.db().read().await?;
-        let keys = store::list_unsynced(&mut connection, self.table, job.account_id(), now, BATCH).await?;
-        connection.done();
+        let keys = job
+            .db()
+            .read(async |connection| {
+                Ok::<_, Error>(
+                    store::list_unsynced(connection, self.table, job.account_id(), now, BATCH).await?,
+                )
+            })
+            .await?;
         if keys.is_empty() {
             return Ok(Next::WhenDue);
         }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use chassis::connections::network;
+use chassis_service::connections::network;
 use tower_governor::key_extractor::PeerIpKeyExtractor;
 
 use super::Decision;

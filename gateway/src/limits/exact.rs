@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::{Db, Error};
+use chassis_base::Error;
+use chassis_data::Db;
 use chrono::{DateTime, TimeDelta, Utc};
 use moka::sync::Cache;
 use sqlx::PgConnection;
@@ -43,13 +44,19 @@ impl ExactLimit {
         {
             return Ok(refused(until, now));
         }
-        let mut connection = db.read().await?;
-        if let Some(hits) = accept(&mut connection, caller, now).await? {
+        let (is_accepted, hits) = db
+            .read(async |connection| {
+                if let Some(hits) = accept(connection, caller, now).await? {
+                    return Ok((true, hits));
+                }
+                // A second query, because a refusal changes no row and so returns none. It has a snapshot of its own,
+                // and sees what the first statement waited for.
+                Ok::<_, Error>((false, hits(connection, caller).await?))
+            })
+            .await?;
+        if is_accepted {
             return Ok(accepted(&hits, now));
         }
-        // A second query, because a refusal changes no row and so returns none. It has a snapshot of its own, and sees
-        // what the first statement waited for.
-        let hits = hits(&mut connection, caller).await?;
         let until = free_again(&hits, now);
         self.full_until.insert(Arc::clone(&caller.public_id), until);
         Ok(refused(until, now))

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::connections::network;
+use chassis_service::connections::network;
 use governor::middleware::StateInformationMiddleware;
 use moka::sync::Cache;
 use tower_governor::governor::{GovernorConfigBuilder, SharedRateLimiter};

@@ -1,13 +1,12 @@
 //! The public operations of the contract, and their table as text.
 
+use chassis_transcode::contract;
 use http::Method;
 use prost_reflect::{
     Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
 };
 use proto::api::{Access, MethodPolicy};
 use proto::policy;
-
-use crate::contract;
 
 /// In the table of routes, where a scope would stand.
 const PUBLIC: &str = "public";

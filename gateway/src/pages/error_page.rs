@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chassis::html::escaped;
+use chassis_base::html::escaped;
 use http::HeaderValue;
 use proto::api::Problem;
 use sha2::{Digest, Sha256};

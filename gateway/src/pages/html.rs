@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use chassis::html::escaped;
+use chassis_base::html::escaped;
 
 /// A whole page. `head` and `body` are HTML, the title is text.
 pub fn document(title: &str, head: &str, body: &str) -> String {

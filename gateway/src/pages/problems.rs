@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
-use chassis::html::escaped;
+use chassis_base::html::escaped;
 use http::{HeaderMap, StatusCode};
 use proto::policy::{self, ProblemInfo};
 

@@ -10,10 +10,10 @@ pub use api::{Answer, Api};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use chassis::server::Stage;
-use chassis::testing::{TestDatabase, environment, secret, service_database};
-use chassis::worker::Workers;
-use chassis::{Account, Clock};
+use chassis_base::{Account, Clock};
+use chassis_service::stage::Stage;
+use chassis_testing::{TestDatabase, environment, secret, service_database};
+use chassis_work::worker::Workers;
 use clap::Parser;
 use prost_reflect::DescriptorPool;
 use proto::accounts::account_service_server::AccountService;
@@ -52,7 +52,8 @@ impl TestGateway {
         peers: &[String],
         flags: &[&str],
     ) -> Self {
-        let operations = crate::contract::operations(contract).expect("a contract that can be served");
+        let operations =
+            chassis_transcode::contract::operations(contract).expect("a contract that can be served");
         let peers = peers.join(",");
         let way = service_database(database.url(), NAME).flags();
         let mut base = vec!["test", &way[0], &way[1], "--context-secret", secret()];
@@ -67,14 +68,14 @@ impl TestGateway {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound port");
         let port = crate::serve::public_port(&settings);
-        tokio::spawn(chassis::connections::serve(listener, router, port, stopped));
+        tokio::spawn(chassis_service::connections::serve(listener, router, port, stopped));
         Self { address, app, stop }
     }
 
     /// Starts the gateway's background work, which ends when the value is dropped.
     pub fn working(&self) -> Workers {
         let workers = crate::keys::worker::workers(&self.app.runtime);
-        Workers::start(&self.app.runtime.db, workers, chassis::testing::timing())
+        Workers::start(&self.app.runtime.db, workers, chassis_testing::timing())
     }
 
     /// Begins a stop.
@@ -85,7 +86,7 @@ impl TestGateway {
     /// A new account of this name, provisioned in every peer.
     pub async fn account(&self, name: &str) -> Account {
         let input = CreateAccountRequest { name: name.to_owned(), ..CreateAccountRequest::default() };
-        let request = self.app.runtime.local_request("test", input).expect("a secret");
+        let request = self.app.runtime.local_request("test", input);
         let created = self.accounts().create(request).await.expect("a new account");
         assert!(created.unprovisioned.is_empty(), "every peer knows the account");
         self.accounts().get(name).await.expect("the account").account().expect("usable settings")
@@ -99,7 +100,7 @@ impl TestGateway {
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
             ..CreateKeyRequest::default()
         };
-        let request = self.app.runtime.local_request("test", input).expect("a secret");
+        let request = self.app.runtime.local_request("test", input);
         let created = self.accounts().create_key(request).await.expect("a new key");
         self.api_with(&created.into_inner().secret)
     }

@@ -1,6 +1,6 @@
 //! The audit log over the whole path of a request: every operation that changes something is in it.
 
-use chassis::testing::TestCaller;
+use chassis_testing::TestCaller;
 use gateway::testing::Answer;
 use http::Method;
 use proto::audit::audit_service_client::AuditServiceClient;
@@ -15,7 +15,7 @@ fn relations(mesh: &Mesh) -> Channel {
     Endpoint::from_shared(format!("http://{}", mesh.relations_address())).unwrap().connect_lazy()
 }
 
-async fn entries(mesh: &Mesh, account: &chassis::Account, wanted: ListAuditRequest) -> Vec<AuditEntry> {
+async fn entries(mesh: &Mesh, account: &chassis_base::Account, wanted: ListAuditRequest) -> Vec<AuditEntry> {
     let caller = TestCaller::mesh(account, &mesh.clock);
     let answer = AuditServiceClient::new(relations(mesh)).list_audit(caller.request(wanted)).await.unwrap();
     answer.into_inner().entries

@@ -1,7 +1,7 @@
 //! Automation as an integration sees it: the shapes of flows, runs and triggers, events and webhook endpoints.
 
-use chassis::AccountId;
-use chassis::testing::eventually;
+use chassis_base::AccountId;
+use chassis_testing::eventually;
 use chrono::TimeDelta;
 use gateway::accounts::Accounts;
 use gateway::credentials::Credentials;
@@ -181,12 +181,12 @@ async fn automation_learns_that_a_key_was_narrowed_or_revoked_however_late_it_st
     let runtime = &mesh.gateway.app.runtime;
     let scopes = vec!["webhooks.write".to_owned(), "deals.read".to_owned(), "notes.read".to_owned()];
     let narrow = NarrowKeyRequest { key: key.clone(), scopes };
-    accounts.narrow_key(runtime.local_request("test", narrow).unwrap()).await.unwrap();
+    accounts.narrow_key(runtime.local_request("test", narrow)).await.unwrap();
     // Automation did not learn of it then: the gateway's background work begins only now.
     let _working = mesh.gateway.working();
     mesh.until_synced(account.id, &key, &["deals.read", "webhooks.write"]).await;
     let revoke = RevokeKeyRequest { key: key.clone() };
-    accounts.revoke_key(runtime.local_request("test", revoke).unwrap()).await.unwrap();
+    accounts.revoke_key(runtime.local_request("test", revoke)).await.unwrap();
     mesh.until_synced(account.id, &key, &[]).await;
 }
 
@@ -199,10 +199,10 @@ async fn automation_learns_that_a_key_has_expired() {
         account: account.id.to_string(),
         name: "Short".to_owned(),
         scopes: vec!["webhooks.write".to_owned(), "tickets.read".to_owned()],
-        expires_at: Some(chassis::time::timestamp(mesh.clock.now() + TimeDelta::hours(1))),
+        expires_at: Some(chassis_base::time::timestamp(mesh.clock.now() + TimeDelta::hours(1))),
         ..CreateKeyRequest::default()
     };
-    let made = Accounts::new(runtime.clone()).create_key(runtime.local_request("test", input).unwrap()).await;
+    let made = Accounts::new(runtime.clone()).create_key(runtime.local_request("test", input)).await;
     let key = made.unwrap().into_inner().key.unwrap().public_id;
     let _working = mesh.gateway.working();
     mesh.clock.advance(TimeDelta::hours(2));
@@ -221,10 +221,10 @@ async fn automation_learns_that_a_credential_was_revoked() {
         scopes: vec!["webhooks.write".to_owned()],
         ..IssueCredentialRequest::default()
     };
-    let made = credentials.issue_credential(runtime.local_request("test", input).unwrap()).await;
+    let made = credentials.issue_credential(runtime.local_request("test", input)).await;
     let id = made.unwrap().into_inner().credential.unwrap().public_id;
     let input = RevokeCredentialRequest { credential: id.clone() };
-    credentials.revoke_credential(runtime.local_request("test", input).unwrap()).await.unwrap();
+    credentials.revoke_credential(runtime.local_request("test", input)).await.unwrap();
     let _working = mesh.gateway.working();
     mesh.until_synced(account.id, &id, &[]).await;
 }
@@ -243,7 +243,7 @@ async fn automation_learns_the_last_of_two_changes_of_one_moment() {
     let narrow = async |scopes: &[&str]| {
         let scopes = scopes.iter().map(ToString::to_string).collect();
         let input = NarrowKeyRequest { key: key.clone(), scopes };
-        accounts.narrow_key(runtime.local_request("test", input).unwrap()).await.unwrap();
+        accounts.narrow_key(runtime.local_request("test", input)).await.unwrap();
     };
     narrow(&["webhooks.write", "deals.read"]).await;
     // The first is sent, and not marked as synced yet, when the second comes; the clock stands still.

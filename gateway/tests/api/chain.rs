@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chassis::testing::{self, SmtpServer, Started, TestCaller, eventually, look_through};
-use chassis::{Account, Clock};
+use chassis_base::{Account, Clock};
+use chassis_testing::{SmtpServer, Started, TestCaller, eventually, look_through};
 use chrono::TimeDelta;
 use gateway::testing::{Api, TestGateway};
 use hmac::{Hmac, KeyInit, Mac};
@@ -83,12 +83,13 @@ struct Chain {
     url: String,
     got: Got,
     /// Alive as long as the rest.
-    _others: (chassis::testing::TestDatabase, TestGateway, Vec<Started>, tempfile::TempDir),
+    _others: (chassis_testing::TestDatabase, TestGateway, Vec<Started>, tempfile::TempDir),
 }
 
 impl Chain {
     async fn start() -> Self {
-        let (database, clock, files) = (database().await, testing::clock(), tempfile::tempdir().unwrap());
+        let (database, clock, files) =
+            (database().await, chassis_testing::clock(), tempfile::tempdir().unwrap());
         let ((url, got), smtp) = (receiver().await, SmtpServer::start().await);
         let (folder, mail) = (files.path().to_str().unwrap(), smtp.url());
         let common =
@@ -97,22 +98,22 @@ impl Chain {
             common.iter().copied().chain(more).map(str::to_owned).collect()
         };
         // Receives the events; another one, which knows all services, does what follows from them.
-        let receiver = testing::start_with::<Automation>(database.url(), &clock, &common).await;
-        let relations = testing::start_with::<Relations>(database.url(), &clock, &common).await;
+        let receiver = chassis_testing::start_with::<Automation>(database.url(), &clock, &common).await;
+        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &common).await;
         let listener = format!("automation={}", receiver.url());
         let mut peers = format!("relations={}", relations.url());
         let mut flags = with(["--peers", &peers]);
         flags.extend(["--listeners".to_owned(), listener]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let billing = testing::start_working::<Billing>(database.url(), &clock, &flags).await;
+        let billing = chassis_testing::start_working::<Billing>(database.url(), &clock, &flags).await;
         peers = format!("{peers},billing={}", billing.url());
         let flags = with(["--peers", &peers]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let work = testing::start_with::<Work>(database.url(), &clock, &flags).await;
+        let work = chassis_testing::start_with::<Work>(database.url(), &clock, &flags).await;
         peers = format!("{peers},work={}", work.url());
         let flags = with(["--peers", &peers]);
         let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["--allow-private-networks"]).collect();
-        let automation = testing::start_working::<Automation>(database.url(), &clock, &flags).await;
+        let automation = chassis_testing::start_working::<Automation>(database.url(), &clock, &flags).await;
         peers = format!("{peers},automation={}", automation.url());
         let peers: Vec<String> = peers.split(',').map(str::to_owned).collect();
         // Who waits asks often.

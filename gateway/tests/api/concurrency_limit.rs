@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use gateway::testing::{Answer, Api, TestGateway};
 use tokio::task::JoinSet;
 

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use chassis::testing::{self, TestDatabase, eventually};
+use chassis_testing::{TestDatabase, eventually};
 use gateway::keys::NewKey;
 use gateway::testing::TestGateway;
 use http::Method;
@@ -37,7 +37,7 @@ const MAX_ATTEMPTS: u32 = 100;
 
 async fn start(flags: &[&str]) -> Alone {
     let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
-    let gateway = TestGateway::start(&database, &testing::clock(), &[], flags).await;
+    let gateway = TestGateway::start(&database, &chassis_testing::clock(), &[], flags).await;
     Alone { gateway, _database: database }
 }
 
@@ -296,7 +296,7 @@ async fn a_valid_key_is_accepted_from_an_address_where_others_guess() {
 async fn keys_that_are_guessed_from_an_address_that_has_to_wait_are_looked_up_together() {
     let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
     let flags = ["--failed-auth-per-minute", "1", "--max-in-flight", "100"];
-    let gateway = TestGateway::start(&database, &testing::clock(), &[], &flags).await;
+    let gateway = TestGateway::start(&database, &chassis_testing::clock(), &[], &flags).await;
     gateway.api_with("").get("/v1/clients").await.expect(401);
     let mut holder = database.connect().await;
     let lock = "begin; lock gateway.api_key in access exclusive mode";
@@ -366,7 +366,7 @@ async fn asking_for_the_readiness_does_not_load_the_mesh() {
     let peer = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let peers = [format!("relations=http://{}", peer.local_addr().unwrap())];
     let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
-    let gateway = TestGateway::start(&database, &testing::clock(), &peers, &[]).await;
+    let gateway = TestGateway::start(&database, &chassis_testing::clock(), &peers, &[]).await;
     let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counter = std::sync::Arc::clone(&asked);
     tokio::spawn(async move {

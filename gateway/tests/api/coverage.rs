@@ -1,6 +1,6 @@
 //! Authorisation of every public operation, walked from the descriptor: an operation that is added is covered without further work.
 
-use gateway::contract::Operation;
+use chassis_transcode::contract::Operation;
 use http::Method;
 use proto::work::file_service_client::FileServiceClient;
 use proto::work::{FileInput, UploadFileRequest};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::Mesh;
 
 pub fn all_operations() -> Vec<Operation> {
-    gateway::contract::operations(proto::policy::pool()).unwrap()
+    chassis_transcode::contract::operations(proto::policy::pool()).unwrap()
 }
 
 /// Those that need a key.
@@ -91,8 +91,8 @@ async fn every_public_operation_needs_no_key_and_knows_nothing_that_was_not_made
     let mesh = Mesh::start_with(&["--public-rate-per-minute", "0"]).await;
     let (nobody, somebody) = (mesh.gateway.api_with(""), mesh.api(&["relations.read"]).await);
     let (_, account) = mesh.api_of_new_account(&["relations.read"]).await;
-    let strange = chassis::Link::random(chassis::AccountId::trust(uuid::Uuid::new_v4())).encode();
-    let unmade = chassis::Link::random(account.id).encode();
+    let strange = chassis_rpc::Link::random(chassis_base::AccountId::trust(uuid::Uuid::new_v4())).encode();
+    let unmade = chassis_rpc::Link::random(account.id).encode();
     for operation in all_operations().into_iter().filter(Operation::is_public) {
         let status = if operation.signature.is_some() { 403 } else { 404 };
         let mut errors = Vec::new();
@@ -111,8 +111,8 @@ async fn every_public_operation_needs_no_key_and_knows_nothing_that_was_not_made
 }
 
 /// A file cannot be made over REST.
-pub async fn upload(mesh: &Mesh, account: &chassis::Account) -> String {
-    let caller = chassis::testing::TestCaller::mesh(account, &mesh.clock);
+pub async fn upload(mesh: &Mesh, account: &chassis_base::Account) -> String {
+    let caller = chassis_testing::TestCaller::mesh(account, &mesh.clock);
     let file = FileInput { name: "Owner's file".to_owned(), content_type: String::new() };
     let part = UploadFileRequest { file: Some(file), data: "Owner's content".into() };
     let request = caller.request(futures::stream::iter([part]));
@@ -177,7 +177,7 @@ pub async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, Stri
 pub async fn things_of(
     mesh: &Mesh,
     api: &gateway::testing::Api,
-    account: &chassis::Account,
+    account: &chassis_base::Account,
 ) -> Vec<(&'static str, String)> {
     let mut things = owned_ids(api).await;
     things.push(("/v1/files/", upload(mesh, account).await));

@@ -1,7 +1,7 @@
 //! A client accepts a quote, and the client's deal tells so: billing, its relay and crm together.
 
-use chassis::Service;
-use chassis::testing::{self, TestDatabase, eventually};
+use chassis_service::Service;
+use chassis_testing::{TestDatabase, eventually};
 use gateway::testing::TestGateway;
 use serde_json::json;
 use svc_billing::Billing;
@@ -22,14 +22,14 @@ async fn an_accepted_quote_reaches_the_only_open_deal_of_its_client() {
         ("crm", Crm::migrations()),
     ])
     .await;
-    let (clock, files) = (testing::clock(), tempfile::tempdir().unwrap());
-    let relations = testing::start::<Relations>(database.url(), &clock).await;
+    let (clock, files) = (chassis_testing::clock(), tempfile::tempdir().unwrap());
+    let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
     let peer = format!("relations={}", relations.url());
-    let crm = testing::start_with::<Crm>(database.url(), &clock, &["--peers", &peer]).await;
+    let crm = chassis_testing::start_with::<Crm>(database.url(), &clock, &["--peers", &peer]).await;
     let listener = format!("crm={};quote.accepted", crm.url());
     let flags = ["--peers", &peer, "--files-dir", files.path().to_str().unwrap(), "--listeners", &listener];
     let flags = [&flags[..], &DEADLINE].concat();
-    let billing = testing::start_working::<Billing>(database.url(), &clock, &flags).await;
+    let billing = chassis_testing::start_working::<Billing>(database.url(), &clock, &flags).await;
     let peers = [peer.clone(), format!("billing={}", billing.url()), format!("crm={}", crm.url())];
     // Who waits asks often.
     let gateway_flags = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();

@@ -2,8 +2,8 @@
 
 use std::process::Output;
 
-use chassis::Clock;
-use chassis::testing::{self, Started};
+use chassis_base::Clock;
+use chassis_testing::Started;
 use chrono::TimeDelta;
 use serde_json::Value;
 use svc_relations::Relations;
@@ -17,7 +17,7 @@ async fn doctor(mesh: &Mesh, peers: &[String], secret: &str, arguments: &[&str])
     Command::new(env!("CARGO_BIN_EXE_gateway"))
         .arg("doctor")
         .args(arguments)
-        .envs(testing::service_database(mesh.database.url(), "gateway").environment())
+        .envs(chassis_testing::service_database(mesh.database.url(), "gateway").environment())
         .env("CONTEXT_SECRET", secret)
         .env("PEERS", peers.join(","))
         .output()
@@ -27,7 +27,7 @@ async fn doctor(mesh: &Mesh, peers: &[String], secret: &str, arguments: &[&str])
 
 /// What is not ok: whose, what, how bad, and what was seen. Each says what to do.
 async fn complaints(mesh: &Mesh, peers: &[String]) -> (bool, Vec<[String; 4]>) {
-    complaints_with(mesh, peers, testing::secret()).await
+    complaints_with(mesh, peers, chassis_testing::secret()).await
 }
 
 async fn complaints_with(mesh: &Mesh, peers: &[String], secret: &str) -> (bool, Vec<[String; 4]>) {
@@ -61,7 +61,7 @@ fn with(mesh: &Mesh, name: &str, url: &str) -> Vec<String> {
 async fn relations_at(mesh: &Mesh, ahead: TimeDelta, mail: &TempDir) -> Started {
     let clock = Clock::held_at(Clock::system().now() + ahead);
     let flags = ["--mail-dir", mail.path().to_str().unwrap()];
-    testing::start_with::<Relations>(mesh.database.url(), &clock, &flags).await
+    chassis_testing::start_with::<Relations>(mesh.database.url(), &clock, &flags).await
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn nothing_is_wrong_with_a_mesh_that_is_well() {
     let known = |complaint: &[String; 4]| ["role", "settings"].contains(&complaint[1].as_str());
     assert!(complaints.iter().all(known), "{complaints:?}");
 
-    let table = doctor(&mesh, mesh.peers(), testing::secret(), &[]).await;
+    let table = doctor(&mesh, mesh.peers(), chassis_testing::secret(), &[]).await;
     let table = String::from_utf8(table.stdout).unwrap();
     for (who, check) in [
         ("gateway", "database"),
@@ -151,7 +151,7 @@ async fn a_folder_that_cannot_be_written_to_and_a_mail_server_that_is_away_are_r
     let peers = mesh.peers().iter().filter(|peer| !peer.starts_with("work=")).cloned().collect::<Vec<_>>();
     let (peers, smtp) = (peers.join(","), format!("smtp://{gone}"));
     let flags = ["--peers", &peers, "--files-dir", folder.to_str().unwrap(), "--smtp-url", &smtp];
-    let work = testing::start_with::<Work>(mesh.database.url(), &Clock::system(), &flags).await;
+    let work = chassis_testing::start_with::<Work>(mesh.database.url(), &Clock::system(), &flags).await;
     let failures = failures(&mesh, &with(&mesh, "work", &work.url())).await;
     let seen: Vec<_> = failures.iter().map(|[who, check, _, _]| (who.as_str(), check.as_str())).collect();
     assert_eq!(seen, [("work", "storage"), ("work", "mail")], "{failures:?}");

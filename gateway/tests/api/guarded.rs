@@ -1,8 +1,8 @@
 //! Every statement names its account. Here the database watches that: row-level security, for a role of this test only,
 //! ends a statement as soon as it looks at a row of another account. In production it would cost half of the reads.
 
-use chassis::Account;
-use chassis::testing::TestDatabase;
+use chassis_base::Account;
+use chassis_testing::TestDatabase;
 use gateway::testing::Api;
 use sqlx::{AssertSqlSafe, PgConnection};
 

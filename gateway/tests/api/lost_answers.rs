@@ -132,7 +132,7 @@ async fn a_commit_whose_answer_is_lost_names_the_record_that_may_be_there() {
     assert_eq!((lost.at("/code"), lost.at("/may_have_happened")), (json!("unavailable"), json!(true)));
     assert_eq!(lost.at("/data/record_kind"), "client");
     let id = lost.at("/data/record_id").as_str().unwrap().to_owned();
-    assert!(chassis::id::parse(&id).is_some(), "{id}");
+    assert!(chassis_base::id::parse(&id).is_some(), "{id}");
     sqlx::raw_sql("drop trigger end_session on relations.relation").execute(&mut connection).await.unwrap();
     api.get(&format!("/v1/clients/{id}")).await.expect(404);
 }

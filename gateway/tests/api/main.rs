@@ -23,6 +23,7 @@ mod pages;
 mod provisioning;
 mod public;
 mod readiness;
+mod reference_sample;
 mod replicas;
 mod schemas;
 mod statements;

@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::response::Response;
 use axum::serve::ListenerExt;
 use bytes::{BufMut, Bytes, BytesMut};
-use chassis::error::of_problem;
-use chassis::testing::{self, TestDatabase};
-use chassis::token::{self, Identity, Tokens};
+use chassis_base::error::status::of_problem;
+use chassis_rpc::token::{self, Identity, Tokens};
+use chassis_testing::TestDatabase;
 use gateway::testing::TestGateway;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::{BodyExt, Full};
@@ -33,7 +33,7 @@ impl Pages {
         // Else the parts of an answer wait for each other's acknowledgement.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let gateway = TestGateway::start_serving(&contract(), &database, &clock, &peers, flags).await;
         Self { gateway, _database: database }
     }
@@ -84,7 +84,8 @@ async fn serve(request: Request<Body>) -> Response {
     let path = request.uri().path().to_owned();
     let token =
         request.headers().get(token::HEADER).and_then(|token| token.to_str().ok()).unwrap_or_default();
-    let identity = Tokens::new(testing::secret()).of("sample").verify(token, testing::moment());
+    let identity =
+        Tokens::new(chassis_testing::secret()).of("sample").verify(token, chassis_testing::moment());
     let frame = request.into_body().collect().await.unwrap().to_bytes();
     let message = frame.slice(5..);
     if path.ends_with("/FetchPage") {
@@ -170,7 +171,7 @@ fn show(token: &str, identity: &Identity) -> Result<Vec<u8>, Status> {
         "status" => HttpBody { status: 99_999, ..page },
         // A field that ends too early.
         "cut" => return Ok(vec![0x0a, 200, 1]),
-        "busy" => return Err(chassis::error::unavailable("Too much to do.")),
+        "busy" => return Err(chassis_base::error::status::unavailable("Too much to do.")),
         _ => return Err(not_found()),
     };
     Ok(body.encode_to_vec())
@@ -184,7 +185,7 @@ fn reply(request: AnswerPage) -> Result<Vec<u8>, Status> {
     if answer.name.is_empty() {
         let mut faults = Faults::default();
         faults.add(&At::ROOT.name("answer").name("name"), Fault::Required, "name is required");
-        return Err(chassis::Error::from(faults).into());
+        return Err(chassis_base::Error::from(faults).into());
     }
     let text = format!("{}|{}", answer.name, answer.remark);
     let content_type = "text/plain; charset=utf-8".to_owned();

@@ -1,6 +1,6 @@
 //! A new account is provisioned in the services.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 
 use crate::support::Mesh;
 

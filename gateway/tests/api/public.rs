@@ -1,6 +1,6 @@
 //! Answers without an envelope, and operations without a key.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use gateway::testing::{Answer, Api};
 use http::Method;
 use serde_json::json;

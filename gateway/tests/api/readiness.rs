@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use chassis::testing::{self, TestDatabase, eventually};
+use chassis_testing::{TestDatabase, eventually};
 use gateway::keys::NewKey;
 use gateway::testing::TestGateway;
 use sqlx::postgres::PgConnectOptions;
@@ -15,7 +15,7 @@ async fn start() -> (TestDatabase, TestGateway) {
     let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
     let peers = ["relations=http://127.0.0.1:1".to_owned()];
     let flags = ["--database-pool", "4", "--failed-auth-per-minute", "0"];
-    let gateway = TestGateway::start(&database, &testing::clock(), &peers, &flags).await;
+    let gateway = TestGateway::start(&database, &chassis_testing::clock(), &peers, &flags).await;
     (database, gateway)
 }
 

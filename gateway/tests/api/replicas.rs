@@ -1,6 +1,5 @@
 //! Several processes of one service: the load is shared, and one that goes away takes no request with it.
 
-use chassis::testing;
 use gateway::testing::TestGateway;
 use serde_json::json;
 use svc_relations::Relations;
@@ -11,8 +10,8 @@ use crate::support::{Mesh, RELATIONS};
 async fn a_replica_that_goes_away_takes_no_request_with_it() {
     let mesh = Mesh::start().await;
     let first = mesh.peers().iter().find(|peer| peer.starts_with("relations=")).unwrap();
-    let second = testing::start::<Relations>(mesh.database.url(), &mesh.clock).await;
-    let third = testing::start::<Relations>(mesh.database.url(), &mesh.clock).await;
+    let second = chassis_testing::start::<Relations>(mesh.database.url(), &mesh.clock).await;
+    let third = chassis_testing::start::<Relations>(mesh.database.url(), &mesh.clock).await;
     let peers = [format!("{first}|{}|{}", second.url(), third.url())];
     let gateway = TestGateway::start(&mesh.database, &mesh.clock, &peers, &[]).await;
     let account = gateway.account("Bakery").await;

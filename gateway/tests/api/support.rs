@@ -1,5 +1,6 @@
-use chassis::testing::{self, Started, TestDatabase};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_testing::{Started, TestDatabase};
 use gateway::testing::{Api, TestGateway};
 use svc_automation::Automation;
 use svc_billing::Billing;
@@ -43,7 +44,7 @@ impl Mesh {
     }
 
     pub async fn start_with(flags: &[&str]) -> Self {
-        Self::start_at(testing::clock(), flags).await
+        Self::start_at(chassis_testing::clock(), flags).await
     }
 
     pub async fn start_at(clock: Clock, flags: &[&str]) -> Self {
@@ -54,18 +55,18 @@ impl Mesh {
         let files = tempfile::tempdir().unwrap();
         let folder = files.path().to_str().unwrap();
         let alone = ["--mail-dir", folder];
-        let relations = testing::start_with::<Relations>(database.url(), &clock, &alone).await;
-        let automation = testing::start_with::<Automation>(database.url(), &clock, &alone).await;
+        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &alone).await;
+        let automation = chassis_testing::start_with::<Automation>(database.url(), &clock, &alone).await;
         let relations_peer = format!("relations={}", relations.url());
         let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &relations_peer];
-        let billing = testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
-        let support = testing::start_with::<Support>(database.url(), &clock, &own_flags).await;
-        let crm = testing::start_with::<Crm>(database.url(), &clock, &own_flags).await;
+        let billing = chassis_testing::start_with::<Billing>(database.url(), &clock, &own_flags).await;
+        let support = chassis_testing::start_with::<Support>(database.url(), &clock, &own_flags).await;
+        let crm = chassis_testing::start_with::<Crm>(database.url(), &clock, &own_flags).await;
         let mut peers =
             vec![relations_peer, format!("billing={}", billing.url()), format!("crm={}", crm.url())];
         let known = peers.join(",");
         let own_flags = ["--mail-dir", folder, "--files-dir", folder, "--peers", &known];
-        let work = testing::start_with::<Work>(database.url(), &clock, &own_flags).await;
+        let work = chassis_testing::start_with::<Work>(database.url(), &clock, &own_flags).await;
         peers.extend([
             format!("automation={}", automation.url()),
             format!("work={}", work.url()),

@@ -1,7 +1,7 @@
 //! Accounts over gRPC, and their provisioning in the services.
 
-use chassis::Service;
-use chassis::testing::{TestCaller, account, start};
+use chassis_service::Service;
+use chassis_testing::{TestCaller, account, start};
 use proto::accounts::{
     CreateAccountRequest, CreateKeyRequest, ListAccountsRequest, ListKeysRequest, RevokeKeyRequest,
 };
@@ -33,7 +33,7 @@ async fn known_to(world: &World, schema: &str, id: &str) -> Option<(String, Stri
 #[tokio::test]
 async fn a_new_account_is_known_to_every_service() {
     let database = database().await;
-    let clock = chassis::testing::clock();
+    let clock = chassis_testing::clock();
     let work = start::<Work>(database.url(), &clock).await;
     let crm = start::<Crm>(database.url(), &clock).await;
     let peers = format!("work={},crm={}", work.url(), crm.url());

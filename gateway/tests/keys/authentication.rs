@@ -1,7 +1,7 @@
 //! From a key to its caller, and how soon a change is seen.
 
-use chassis::testing::eventually;
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
+use chassis_testing::eventually;
 use chrono::{DateTime, TimeDelta, Utc};
 use gateway::keys::AuthError;
 use proto::accounts::CreateKeyRequest;

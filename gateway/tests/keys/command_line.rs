@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use chassis::testing::{TestDatabase, TestPooler, secret, service_database, start};
+use chassis_testing::{TestDatabase, TestPooler, secret, service_database, start};
 use svc_work::Work;
 use tokio::process::Command;
 
@@ -137,7 +137,7 @@ async fn a_service_that_is_down_is_named_and_can_be_provisioned_later() {
     let id = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(uuid::Uuid::parse_str(id.trim_end()).is_ok(), "the id is printed all the same");
     assert!(complaint(&output).contains(&format!("gateway account provision {}", id.trim_end())));
-    let work = start::<Work>(database.url(), &chassis::Clock::system()).await;
+    let work = start::<Work>(database.url(), &chassis_base::Clock::system()).await;
     let up = format!("work={}", work.url());
     let output = gateway_with(&database, &up, &["account", "provision", "Bakery"]).await;
     assert!(output.status.success(), "{}", complaint(&output));

@@ -1,7 +1,7 @@
 //! Credentials of internal teams: from issuing to a call of a service, and to their end.
 
-use chassis::testing::{Started, start};
-use chassis::token;
+use chassis_rpc::token;
+use chassis_testing::{Started, start};
 use chrono::{DateTime, TimeDelta};
 use proto::accounts::account_service_client::AccountServiceClient;
 use proto::accounts::credential_service_client::CredentialServiceClient;
@@ -201,7 +201,7 @@ async fn a_revoked_credential_makes_no_token_and_its_last_one_ends_within_a_minu
 async fn a_credential_works_until_it_expires() {
     let (world, _crm) = mesh().await;
     let end = world.clock.now() + TimeDelta::hours(1);
-    let expires_at = Some(chassis::time::timestamp(end));
+    let expires_at = Some(chassis_base::time::timestamp(end));
     let input = IssueCredentialRequest { expires_at, ..request_for(&["Bakery"], &["deals.read"]) };
     let secret = issue(&world, input).await.unwrap().secret;
     create_token(&world, &secret, "Bakery", &[]).await.unwrap();
@@ -236,7 +236,7 @@ async fn credentials_are_listed_with_their_last_use_and_without_their_secret() {
 #[tokio::test]
 async fn what_is_wrong_with_a_credential_is_said() {
     let (world, _crm) = mesh().await;
-    let past = Some(chassis::time::timestamp(DateTime::UNIX_EPOCH));
+    let past = Some(chassis_base::time::timestamp(DateTime::UNIX_EPOCH));
     let cases = [
         (request_for(&["Bakery"], &["deals.destroy"]), Code::InvalidArgument),
         (request_for(&["Bakery"], &["mesh"]), Code::InvalidArgument),

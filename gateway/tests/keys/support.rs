@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use chassis::server::Stage;
-use chassis::testing::{self, TestCaller, TestDatabase};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_service::stage::Stage;
+use chassis_testing::{TestCaller, TestDatabase};
 use clap::Parser;
 use gateway::keys::{Authenticator, Caller};
 use gateway::runtime::Runtime;
@@ -48,7 +49,7 @@ impl World {
     }
 
     pub async fn with_peers(database: TestDatabase, peers: &str) -> Self {
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let (runtime, settings) = runtime(&database, &clock, peers);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -72,7 +73,7 @@ impl World {
     }
 
     pub fn mesh(&self) -> TestCaller {
-        TestCaller::mesh(&testing::account(), &self.clock)
+        TestCaller::mesh(&chassis_testing::account(), &self.clock)
     }
 
     pub async fn account(&self, name: &str) -> Account {
@@ -100,8 +101,8 @@ impl World {
 }
 
 fn runtime(database: &TestDatabase, clock: &Clock, peers: &str) -> (Runtime, Settings) {
-    let way = testing::service_database(database.url(), "gateway").flags();
-    let mut flags = vec!["gateway", &way[0], &way[1], "--context-secret", testing::secret()];
+    let way = chassis_testing::service_database(database.url(), "gateway").flags();
+    let mut flags = vec!["gateway", &way[0], &way[1], "--context-secret", chassis_testing::secret()];
     if !peers.is_empty() {
         flags.extend(["--peers", peers]);
     }

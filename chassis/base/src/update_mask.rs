@@ -1,0 +1,65 @@
+//! Which fields of a record a request is about.
+
+use proto::api::Fault;
+use proto::{At, Faults};
+
+/// The fields that a request speaks of.
+#[derive(Clone, Copy, Debug)]
+pub enum UpdateMask<'a> {
+    /// Every one: a create, or an update that replaces the whole record.
+    All,
+    /// Those of a field mask.
+    Only(&'a [String]),
+}
+
+impl UpdateMask<'_> {
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(paths) => paths.iter().any(|path| path == name),
+        }
+    }
+
+    /// Gives `to` the value of the field `name` if the request speaks of it.
+    pub fn put<T: Clone>(&self, name: &str, from: &T, to: &mut T) {
+        if self.has(name) {
+            to.clone_from(from);
+        }
+    }
+
+    /// Adds a fault for each name that no field has. `what` is what has the fields, for example `client`.
+    pub fn check(&self, is_field: impl Fn(&str) -> bool, what: &str, faults: &mut Faults) {
+        let Self::Only(paths) = self else { return };
+        for path in paths.iter().filter(|path| !is_field(path)) {
+            let detail = format!("update_mask names `{path}`, which is no field of a {what}");
+            faults.add(&At::ROOT.name("update_mask"), Fault::NotAllowed, detail);
+        }
+    }
+}
+
+impl<'a> From<Option<&'a prost_types::FieldMask>> for UpdateMask<'a> {
+    fn from(mask: Option<&'a prost_types::FieldMask>) -> Self {
+        mask.map_or(Self::All, |mask| Self::Only(&mask.paths))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_names_its_paths_and_no_mask_names_everything() {
+        let paths = ["city".to_owned(), "colour".to_owned()];
+        let named = UpdateMask::Only(&paths);
+        assert!(named.has("city") && !named.has("name") && UpdateMask::All.has("name"));
+        let mut value = 1;
+        named.put("name", &2, &mut value);
+        assert_eq!(value, 1);
+        named.put("city", &2, &mut value);
+        assert_eq!(value, 2);
+        let mut faults = Faults::default();
+        named.check(|name| name == "city", "client", &mut faults);
+        UpdateMask::All.check(|_| false, "client", &mut faults);
+        assert_eq!(faults.entries().iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/update_mask"]);
+    }
+}

@@ -1,0 +1,49 @@
+//! Nothing is forgotten: a debug build, and so every test, refuses a transaction that changed a record and left no entry.
+//! Postgres counts what a transaction does to each table; tables that hold no records say so in their comment.
+
+use std::collections::HashMap;
+
+use chassis_base::Error;
+use sqlx::PgConnection;
+
+/// How many rows the session has written to each table of records. Before and after, because the counts of earlier
+/// transactions may not have been handed in yet.
+pub(crate) struct Counts(HashMap<String, i64>);
+
+/// What has been counted so far; nothing in a release build, which does not ask.
+pub(crate) async fn counts(connection: &mut PgConnection) -> Result<Option<Counts>, Error> {
+    if !cfg!(debug_assertions) {
+        return Ok(None);
+    }
+    let rows: Vec<(String, i64)> = sqlx::query_as(
+        "select tables.relname::text, pg_stat_get_xact_tuples_inserted(tables.oid)
+            + pg_stat_get_xact_tuples_updated(tables.oid) + pg_stat_get_xact_tuples_deleted(tables.oid)
+         from pg_class tables join pg_namespace on pg_namespace.oid = tables.relnamespace
+         where nspname = current_schema() and relkind in ('r', 'p')
+            and coalesce(obj_description(tables.oid, 'pg_class'), '') not like 'unaudited:%'",
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(Some(Counts(rows.into_iter().collect())))
+}
+
+/// Refuses a change of records without an entry.
+pub(crate) async fn refuse_unaudited(
+    connection: &mut PgConnection,
+    before: Option<&Counts>,
+    method: &str,
+) -> Result<(), Error> {
+    let Some(before) = before else { return Ok(()) };
+    let Some(after) = counts(connection).await? else { return Ok(()) };
+    let grown = |(table, count): &(&String, &i64)| before.0.get(*table).is_none_or(|had| had < *count);
+    let mut changed: Vec<&str> = after.0.iter().filter(grown).map(|(table, _)| table.as_str()).collect();
+    if changed.is_empty() {
+        return Ok(());
+    }
+    changed.sort_unstable();
+    Err(Error::Internal(format!(
+        "{method} changed {} without an entry in the audit log: call tx.changed, tx.removed or tx.unaudited, or \
+         comment the table as `unaudited: why`",
+        changed.join(", ")
+    )))
+}

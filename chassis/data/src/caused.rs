@@ -1,0 +1,82 @@
+//! Nothing feeds itself: how deep in a chain of automation a transaction is. A call says so itself. What starts later, when
+//! nobody calls (a scan, a subscription's next invoice, a payment), is as deep as the making of the record that it starts
+//! with; for that the records that automation makes are remembered.
+
+use std::collections::HashMap;
+
+use chassis_base::{AccountId, Error};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::audit::Rows;
+use crate::outbox::Batch;
+
+/// How deep the making of each of these records was; one that is not remembered was not made by automation.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[String],
+) -> Result<HashMap<String, u32>, Error> {
+    let rows: Vec<(String, i32)> =
+        sqlx::query_as("select entity_id, depth from caused where account_id = $1 and entity_id = any($2)")
+            .bind(account)
+            .bind(ids)
+            .fetch_all(connection)
+            .await?;
+    Ok(rows.into_iter().map(|(id, depth)| (id, depth.unsigned_abs())).collect())
+}
+
+/// The depth of each event of a transaction, in their order: its own, or that of the making of the records that the event
+/// is about, if these are `considered`.
+pub(crate) async fn depths(
+    connection: &mut PgConnection,
+    account: AccountId,
+    events: &Batch,
+    own: u32,
+    considered: bool,
+) -> Result<Vec<i32>, Error> {
+    let of = |ids: &[Uuid]| ids.iter().map(ToString::to_string).collect::<Vec<String>>();
+    let (entities, origins) = (of(&events.entity_ids), of(&events.origins));
+    let ids = [entities.as_slice(), origins.as_slice()].concat();
+    let known =
+        if considered && !ids.is_empty() { find(connection, account, &ids).await? } else { HashMap::new() };
+    let depth = |id: &String| known.get(id).copied().unwrap_or_default().max(own);
+    let depths = entities.iter().zip(&origins).map(|(entity, origin)| depth(entity).max(depth(origin)));
+    Ok(depths.map(|depth| i32::try_from(depth).unwrap_or(i32::MAX)).collect())
+}
+
+/// Remembers the records that a transaction of automation makes: those that the audit log has no entry of. One that was
+/// there before keeps what it has, so that automation which looks after a record for years does not come to an end.
+pub(crate) async fn remember(
+    connection: &mut PgConnection,
+    account: AccountId,
+    audit: &Rows,
+    depth: u32,
+) -> Result<(), Error> {
+    if depth == 0 || audit.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<String> = sqlx::query_scalar(
+        "select distinct entity_id from audit where account_id = $1 and entity_id = any($2)",
+    )
+    .bind(account)
+    .bind(&audit.entity_ids)
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut made: Vec<&String> = audit.entity_ids.iter().filter(|id| !known.contains(id)).collect();
+    made.sort_unstable();
+    made.dedup();
+    if made.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(
+        "insert into caused (account_id, entity_id, depth) select $1, entity_id, $3 from unnest($2::text[]) as made (entity_id)
+         on conflict (account_id, entity_id) do nothing",
+    )
+    .bind(account)
+    .bind(made)
+    .bind(i32::try_from(depth).unwrap_or(i32::MAX))
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,335 @@
+//! The list builder: filters, order and page of one table's rows, with an exact total, in one statement.
+//!
+//! Column and table names come from the code, values are always bound. The order ends with the id, so that a page of a
+//! still list never repeats or skips a row.
+
+use std::fmt::Write;
+
+use chassis_base::paging::{MAX_PAGE_BYTES, Page};
+use chassis_base::{AccountId, Error};
+use chrono::{DateTime, NaiveDate, Utc};
+use futures::TryStreamExt;
+use proto::api::{Fault, PageMeta};
+use proto::{At, Faults};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Row, Type};
+
+use crate::long_pages::PageBytes;
+use crate::totals;
+
+/// From this offset on, a page of the default order starts at the day that the counters point to.
+const DEEP: i64 = 2_000;
+
+/// How the total of a list is found.
+pub enum Total<'a> {
+    /// From the counters of this list, as long as nothing narrows it: [`List::equals`] and [`List::is_null`] must select
+    /// exactly what they count.
+    Counted(&'a str),
+    /// By counting the matching rows.
+    Matching,
+}
+
+/// A list of one account's rows of one table. Whatever narrows it makes its total one of matching rows.
+pub struct List<'a> {
+    account: AccountId,
+    table: &'static str,
+    columns: &'static str,
+    conditions: String,
+    values: Values,
+    order: Order,
+    total: Total<'a>,
+}
+
+#[derive(Clone, Copy)]
+struct Order {
+    column: &'static str,
+    descending: bool,
+}
+
+/// The default: newest first.
+const NEWEST: Order = Order { column: "created_at", descending: true };
+
+impl<'a> List<'a> {
+    /// `columns` are what `FromRow` of the row type reads; one of them is `id`.
+    pub fn new(account: AccountId, table: &'static str, columns: &'static str, total: Total<'a>) -> Self {
+        let mut values = Values::default();
+        let conditions = format!("account_id = {}", values.bind(account));
+        Self { account, table, columns, conditions, values, order: NEWEST, total }
+    }
+
+    /// Rows whose `column` has this value: part of what the list is. Does not narrow it.
+    pub fn equals<'q>(
+        &mut self,
+        column: &'static str,
+        value: impl Encode<'q, Postgres> + Type<Postgres>,
+    ) -> &mut Self {
+        self.compare(column, "=", value)
+    }
+
+    /// Narrows the list to rows whose `column` has this value, where one is given.
+    pub fn only<'q, V>(&mut self, column: &'static str, value: Option<V>) -> &mut Self
+    where
+        V: Encode<'q, Postgres> + Type<Postgres>,
+    {
+        match value {
+            Some(value) => self.narrow().compare(column, "=", value),
+            None => self,
+        }
+    }
+
+    /// Narrows the list to rows whose `column` has one of these ids.
+    pub fn any(&mut self, column: &'static str, ids: &[uuid::Uuid]) -> &mut Self {
+        self.narrow();
+        let value = self.values.bind(ids);
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and {column} = any({value})");
+        self
+    }
+
+    /// Rows whose `column` has no value: part of what the list is. Does not narrow it.
+    pub fn is_null(&mut self, column: &'static str) -> &mut Self {
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and {column} is null");
+        self
+    }
+
+    /// Narrows the list to rows whose `column`, which holds lower-case text, contains the term. Case does not matter.
+    pub fn contains(&mut self, column: &'static str, term: &str) -> &mut Self {
+        self.narrow().compare(column, "like", substring_pattern(term))
+    }
+
+    /// Narrows the list to rows whose `column` contains a search term; an empty one asks for nothing. The column holds
+    /// lower-case text and has a trigram index.
+    pub fn search(&mut self, column: &'static str, term: &str) -> &mut Self {
+        if term.is_empty() {
+            return self;
+        }
+        let pattern = substring_pattern(term);
+        if has_trigram(term) {
+            return self.narrow().compare(column, "like", pattern);
+        }
+        // The index would be read whole for a shorter term, which takes longer than reading the account's rows. An
+        // expression that is not indexed keeps the planner from trying.
+        self.narrow().compare(column, "|| '' like", pattern)
+    }
+
+    /// Narrows the list to rows from `from` to `to`, both included where given.
+    pub fn between<'q, V>(&mut self, column: &'static str, from: Option<V>, to: Option<V>) -> &mut Self
+    where
+        V: Encode<'q, Postgres> + Type<Postgres>,
+    {
+        for (operator, bound) in [(">=", from), ("<=", to)] {
+            if let Some(bound) = bound {
+                self.narrow().compare(column, operator, bound);
+            }
+        }
+        self
+    }
+
+    /// Narrows the list to rows that meet a condition of the program's own, which binds its values.
+    pub fn matching(&mut self, condition: impl FnOnce(&mut Values) -> String) -> &mut Self {
+        let condition = condition(&mut self.values);
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and ({condition})");
+        self.narrow()
+    }
+
+    fn narrow(&mut self) -> &mut Self {
+        self.total = Total::Matching;
+        self
+    }
+
+    fn compare<'q>(
+        &mut self,
+        column: &'static str,
+        operator: &'static str,
+        value: impl Encode<'q, Postgres> + Type<Postgres>,
+    ) -> &mut Self {
+        let value = self.values.bind(value);
+        // Writing to a String cannot fail.
+        let _ = write!(self.conditions, " and {column} {operator} {value}");
+        self
+    }
+
+    /// Orders by one of the `allowed` fields, each with its column; another name, or an `order` that is neither `asc` nor
+    /// `desc`, is a fault.
+    pub fn sort(
+        &mut self,
+        allowed: &[(&'static str, &'static str)],
+        sort: &str,
+        order: &str,
+        faults: &mut Faults,
+    ) -> &mut Self {
+        if !sort.is_empty() {
+            if let Some((_, column)) = allowed.iter().find(|(name, _)| *name == sort) {
+                self.order.column = column;
+            } else {
+                let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+                let detail = format!("sort must be one of: {}", names.join(", "));
+                faults.add(&At::ROOT.name("sort"), Fault::NotAllowed, detail);
+            }
+        }
+        match order {
+            "" => {}
+            "asc" => self.order.descending = false,
+            "desc" => self.order.descending = true,
+            _ => faults.add(&At::ROOT.name("order"), Fault::NotAllowed, "order must be asc or desc"),
+        }
+        self
+    }
+
+    /// Fetches a page, cut where its entries become too long for one answer. One round trip; a second one, before it, for
+    /// pages deep in a counted list.
+    pub async fn fetch<R>(
+        mut self,
+        connection: &mut PgConnection,
+        page: Page,
+    ) -> Result<(Vec<R>, PageMeta), Error>
+    where
+        R: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        let mut offset = page.offset();
+        if offset >= DEEP
+            && let Some(list) = self.counted_newest()
+            && let Some(start) = totals::locate(connection, self.account, list, offset).await?
+        {
+            self.compare("created_at", "<", end_of(start.day));
+            offset -= start.skipped;
+        }
+        let account = self.account;
+        let (sql, values) = self.statement(page.size(), offset);
+        let mut rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch(connection);
+        let (mut entries, mut total, mut bytes, mut fit) = (Vec::new(), 0, PageBytes::new(account), None);
+        while let Some(row) = rows.try_next().await? {
+            total = row.try_get("total")?;
+            if fit.is_some() || row.try_get::<Option<bool>, _>("found")? != Some(true) {
+                continue;
+            }
+            if bytes.add(&row)? > MAX_PAGE_BYTES && !entries.is_empty() {
+                fit = Some(entries.len());
+            } else {
+                entries.push(R::from_row(&row)?);
+            }
+        }
+        let mut meta = page.meta(total);
+        meta.cut = fit.map(|fit| page.cut(i64::try_from(fit).unwrap_or(i64::MAX)));
+        if let Some(cut) = &meta.cut {
+            entries.truncate(usize::try_from(cut.per_page).unwrap_or(usize::MAX));
+        }
+        Ok((entries, meta))
+    }
+
+    fn counted_newest(&self) -> Option<&'a str> {
+        match self.total {
+            Total::Counted(list) if self.order.column == NEWEST.column && self.order.descending => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The total and the rows in one: a left join keeps the total when the page is empty. The columns come first, so that
+    /// a row type can read them by their place.
+    fn statement(self, limit: i64, offset: i64) -> (String, PgArguments) {
+        let by_index = self.counted_newest().is_some();
+        let Self {
+            account,
+            table,
+            columns,
+            conditions,
+            mut values,
+            order: Order { column, descending },
+            total,
+        } = self;
+        let direction = if descending { "desc" } else { "asc" };
+        let head = match total {
+            Total::Counted(list) => {
+                let (list, bucket) = (values.bind(list), values.bind(totals::ALL_DAYS));
+                let account = values.bind(account);
+                format!(
+                    "select coalesce(sum(entries), 0)::bigint as total from total \
+                     where account_id = {account} and list = {list} and bucket = {bucket}"
+                )
+            }
+            Total::Matching => format!("select count(*) as total from {table} where {conditions}"),
+        };
+        // Rows that are skipped are found by the index alone where it has all of the order; reading them would cost more
+        // than the page itself.
+        let start = if offset > 0 && by_index {
+            let offset = values.bind(offset);
+            format!(
+                " and ({column}, id) <= (select {column}, id from {table} where {conditions} \
+                 order by {column} desc, id desc limit 1 offset {offset})"
+            )
+        } else {
+            String::new()
+        };
+        // Written out and not bound: with a limit it does not know Postgres plans every call anew, which costs more than
+        // the page. There are at most 100 sizes, and offsets, of which there are many, stay bound.
+        let offset =
+            if offset > 0 && !by_index { format!(" offset {}", values.bind(offset)) } else { String::new() };
+        let sql = format!(
+            "select page.*, counted.total from ({head}) counted left join lateral (\
+             select {columns}, true as found from {table} where {conditions}{start} \
+             order by {column} {direction}, id {direction} limit {limit}{offset}) page on true"
+        );
+        (sql, values.arguments)
+    }
+}
+
+/// The values of a statement, each known by its placeholder.
+#[derive(Default)]
+pub struct Values {
+    arguments: PgArguments,
+}
+
+impl Values {
+    /// The placeholder of a value.
+    pub fn bind<'q>(&mut self, value: impl Encode<'q, Postgres> + Type<Postgres>) -> String {
+        // A value that cannot be encoded leaves its placeholder without a value; the statement then fails as a whole.
+        let _ = self.arguments.add(value);
+        format!("${}", self.arguments.len())
+    }
+}
+
+/// Midnight at which a day of the counters, which are kept in UTC, is over.
+fn end_of(day: NaiveDate) -> DateTime<Utc> {
+    (day + chrono::Days::new(1)).and_time(chrono::NaiveTime::MIN).and_utc()
+}
+
+/// A `like` pattern for a substring, with its wildcards made harmless.
+fn substring_pattern(term: &str) -> String {
+    let mut pattern = String::with_capacity(term.len() + 2);
+    pattern.push('%');
+    for letter in term.to_lowercase().chars() {
+        if matches!(letter, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    pattern
+}
+
+/// Whether a search term has three letters or digits in a row, which is what an index of trigrams can look up.
+fn has_trigram(term: &str) -> bool {
+    term.split(|c: char| !c.is_alphanumeric()).any(|run| run.chars().nth(2).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_in_a_search_are_plain_text() {
+        assert_eq!(substring_pattern("50%_A\\"), "%50\\%\\_a\\\\%");
+    }
+
+    #[test]
+    fn a_trigram_needs_three_letters_or_digits_in_a_row() {
+        for with in ["abc", "d-00001", "a bcd", "été"] {
+            assert!(has_trigram(with), "{with}");
+        }
+        for without in ["", "ab", "d-1", "a b c", "%%%%", "é_é"] {
+            assert!(!has_trigram(without), "{without}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How many entries a list has, without counting them: counters kept in the transactions that add and remove entries.
+//!
+//! A counter has several slots, so that concurrent writers rarely wait for one another, and a bucket for each day of
+//! creation besides the sum of all days, so that a deep page can start near its place.
+
+use std::collections::BTreeMap;
+
+use chassis_base::{AccountId, Error};
+use chrono::NaiveDate;
+use sqlx::PgConnection;
+
+const SLOTS: i16 = 8;
+
+/// The bucket of the sum over all days. A real date, because arithmetic on infinite ones is an error.
+pub(crate) const ALL_DAYS: NaiveDate = NaiveDate::from_yo_opt(1, 1).expect("a valid date");
+
+/// The changes of one transaction.
+#[derive(Default)]
+pub(crate) struct Totals {
+    changes: BTreeMap<(String, NaiveDate), i64>,
+}
+
+type Columns = (Vec<String>, Vec<NaiveDate>, Vec<i16>, Vec<i64>);
+
+impl Totals {
+    pub fn add(&mut self, list: &str, day: NaiveDate, by: i64) {
+        for bucket in [ALL_DAYS, day] {
+            *self.changes.entry((list.to_owned(), bucket)).or_default() += by;
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The rows to add up, all in one randomly chosen slot.
+    pub fn rows(&self) -> Columns {
+        let slot = rand::random_range(0..SLOTS);
+        let mut columns = Columns::default();
+        for ((list, bucket), by) in self.changes.iter().filter(|(_, by)| **by != 0) {
+            columns.0.push(list.clone());
+            columns.1.push(*bucket);
+            columns.2.push(slot);
+            columns.3.push(*by);
+        }
+        columns
+    }
+}
+
+/// The day on which a page of the newest-first order starts.
+pub(crate) struct Start {
+    pub day: NaiveDate,
+    /// How many entries the later days have.
+    pub skipped: i64,
+}
+
+/// Finds the day that holds the entry at `offset`, newest first. `None` when the list ends before it.
+pub(crate) async fn locate(
+    connection: &mut PgConnection,
+    account: AccountId,
+    list: &str,
+    offset: i64,
+) -> Result<Option<Start>, Error> {
+    let start: Option<(NaiveDate, i64)> = sqlx::query_as(
+        "select bucket, (through - entries)::bigint as skipped from (
+            select bucket, sum(entries) as entries, sum(sum(entries)) over (order by bucket desc) as through
+            from total where account_id = $1 and list = $2 and bucket > $3 group by bucket
+         ) days where through > $4 order by bucket desc limit 1",
+    )
+    .bind(account)
+    .bind(list)
+    .bind(ALL_DAYS)
+    .bind(offset)
+    .fetch_optional(connection)
+    .await?;
+    Ok(start.map(|(day, skipped)| Start { day, skipped }))
+}

@@ -1,0 +1,278 @@
+//! Runs operations in write transactions: one loop for all of them, whatever begins them.
+
+use std::ops::AsyncFn;
+
+use chassis_base::{Account, Error};
+use chassis_rpc::call::{Call, Context, REPLAY};
+use chassis_rpc::scope;
+use prost::Message;
+use proto::Faults;
+use proto::api::Problem;
+use tonic::{Response, Status};
+
+use super::finish::Kept;
+use super::tx::Tx;
+use crate::audit::{self, Trail, check};
+use crate::db::Db;
+use crate::idempotency::{self, Claim, Fingerprint, fingerprint};
+use crate::lease::Lease;
+use crate::origin::Origin;
+use crate::outbox::Batch;
+use crate::pool::Purpose;
+use crate::totals::Totals;
+
+/// How often a transaction that lost a race (serialisation failure, deadlock) is run.
+const MAX_ATTEMPTS: u32 = 4;
+
+/// How a transaction ended well.
+enum Done<T> {
+    /// The operation has run.
+    Now(T),
+    /// A call with the same idempotency key has run before; this was its answer.
+    Before(Vec<u8>),
+}
+
+/// What the beginning of a transaction has found.
+enum Begun {
+    Fresh,
+    Repeated(Vec<u8>),
+}
+
+impl Db {
+    /// Runs a mutating rpc. `operation` may run more than once and so must have no effect outside the transaction.
+    pub async fn write<R, T, E, F>(&self, call: Call<R>, operation: F) -> Result<Response<T>, Status>
+    where
+        R: Message,
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        let Call { context, input, faults } = call;
+        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
+        self.call(&context, &faults, fingerprint.as_ref(), &input, &operation).await
+    }
+
+    /// The same for an operation that needs more than its request: what was looked up before it began.
+    pub async fn write_with<R, S, T, E, F>(
+        &self,
+        call: Call<R>,
+        with: S,
+        operation: F,
+    ) -> Result<Response<T>, Status>
+    where
+        R: Message,
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &(R, S)) -> Result<T, E>,
+    {
+        let Call { context, input, faults } = call;
+        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
+        self.call(&context, &faults, fingerprint.as_ref(), &(input, with), &operation).await
+    }
+
+    async fn call<I, T, E, F>(
+        &self,
+        context: &Context,
+        faults: &Faults,
+        fingerprint: Option<&Fingerprint>,
+        input: &I,
+        operation: &F,
+    ) -> Result<Response<T>, Status>
+    where
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
+    {
+        let origin = Origin::Call { context, faults, fingerprint };
+        let kept = |tx: &mut Tx<'_>, answer: &T| {
+            tx.trail.answered(context.rpc, answer);
+            let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), tx.trail.first());
+            Kept {
+                response: fingerprint.map(|_| stored()),
+                record: audit::record(context.rpc, answer).or_else(|| tx.trail.only()),
+            }
+        };
+        match self.run(context.account(), origin, input, operation, kept).await? {
+            Done::Now(answer) => Ok(Response::new(answer)),
+            Done::Before(stored) => Ok(replay(&stored)?),
+        }
+    }
+
+    /// A second transaction of a call that [`write`](Self::write) has run: for what can only be known after the first
+    /// has committed. `answer` takes the place of the answer that repeats of the call get. `operation` is as for `write`.
+    pub async fn amend<R, T, E, F>(
+        &self,
+        context: &Context,
+        input: &R,
+        answer: &T,
+        operation: F,
+    ) -> Result<(), Error>
+    where
+        T: Message,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<(), E>,
+    {
+        let stored = context.idempotency_key.as_ref().map(|_| answer.encode_to_vec());
+        let kept = |_: &mut Tx<'_>, (): &()| Kept { response: stored.clone(), record: None };
+        self.run(context.account(), Origin::Amendment { context }, input, &operation, kept).await?.now()
+    }
+
+    /// Runs a write that nobody asked for and no lease stands behind: records what was found out while something else
+    /// was done. `operation` is as for [`write`](Self::write).
+    pub async fn record<R, T, E, F>(&self, account: &Account, input: &R, operation: F) -> Result<T, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        self.run(account, Origin::Service, input, &operation, nothing).await?.now()
+    }
+
+    /// Runs a write of background work for the account that the lease covers, if the lease is still held: otherwise
+    /// [`Error::LeaseLost`], and nothing is written. `operation` is as for [`write`](Self::write).
+    pub async fn fenced<R, T, E, F>(
+        &self,
+        lease: &Lease,
+        account: &Account,
+        input: &R,
+        operation: F,
+    ) -> Result<T, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        self.run(account, Origin::Work { lease }, input, &operation, nothing).await?.now()
+    }
+
+    /// The one loop: runs the transaction until it has ended in another way than by a lost race.
+    async fn run<I, T, E, F>(
+        &self,
+        account: &Account,
+        origin: Origin<'_>,
+        input: &I,
+        operation: &F,
+        kept: impl Fn(&mut Tx<'_>, &T) -> Kept,
+    ) -> Result<Done<T>, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
+    {
+        let mut attempt = 1;
+        loop {
+            match self.attempt(account, origin, input, operation, &kept).await {
+                Err(error) if error.is_repeatable() && attempt < MAX_ATTEMPTS => {
+                    tracing::debug!(attempt, "transaction lost a race, running it again");
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn attempt<I, T, E, F>(
+        &self,
+        account: &Account,
+        origin: Origin<'_>,
+        input: &I,
+        operation: &F,
+        kept: &impl Fn(&mut Tx<'_>, &T) -> Kept,
+    ) -> Result<Done<T>, Error>
+    where
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
+    {
+        let mut tx = self.begin(account, origin).await?;
+        match tx.enter().await {
+            Ok(Begun::Fresh) => {}
+            Ok(Begun::Repeated(stored)) => {
+                tx.connection.roll_back();
+                return Ok(Done::Before(stored));
+            }
+            Err(error) => return tx.end(Err(error), Kept::default()).await,
+        }
+        let outcome = operation(&mut tx, input).await.map_err(Into::into);
+        let kept = outcome.as_ref().map(|answer| kept(&mut tx, answer)).unwrap_or_default();
+        tx.end(outcome, kept).await.map(Done::Now)
+    }
+
+    async fn begin<'a>(&'a self, account: &'a Account, origin: Origin<'a>) -> Result<Tx<'a>, Error> {
+        let is_public = origin.call().is_some_and(|caller| caller.identity.is_public());
+        if is_public && account.id.uuid().is_nil() {
+            return Err(Error::Internal(
+                "a write for nobody: the link of a public call was not followed".into(),
+            ));
+        }
+        let in_background = scope::origin().is_some_and(|origin| origin.background);
+        let background = matches!(origin, Origin::Work { .. }) || in_background;
+        let purpose = Purpose { account: Some(account.id), background, writes: true };
+        let mut connection = self.pool.begin(purpose).await?;
+        let counts = check::counts(&mut connection).await?;
+        Ok(Tx {
+            connection,
+            account,
+            origin,
+            database: self,
+            clock: &self.clock,
+            faults: match origin {
+                Origin::Call { faults, .. } => faults.clone(),
+                _ => Faults::default(),
+            },
+            now: self.clock.now(),
+            events: Batch::default(),
+            event_count: 0,
+            depth: origin.call().map_or(0, |caller| caller.identity.depth),
+            totals: Totals::default(),
+            listeners: &self.listeners,
+            trail: Trail::default(),
+            filed_under: None,
+            counts,
+        })
+    }
+}
+
+impl Tx<'_> {
+    /// The first statement: claims the idempotency key of a call, or holds the lease of background work, so that no
+    /// second transaction does the same.
+    async fn enter(&mut self) -> Result<Begun, Error> {
+        match self.origin {
+            Origin::Call { context, fingerprint: Some(fingerprint), .. } => {
+                match idempotency::claim(&mut self.connection, context, fingerprint, self.now).await? {
+                    Claim::Ours => Ok(Begun::Fresh),
+                    Claim::Done(stored) => Ok(Begun::Repeated(stored)),
+                    Claim::Reused => {
+                        let detail = "This Idempotency-Key was used for another request. Use a new key for a new \
+                                      request.";
+                        Err(Error::problem(Problem::IdempotencyKeyReused, detail))
+                    }
+                }
+            }
+            Origin::Work { lease } => {
+                lease.hold(&mut self.connection, self.account.id).await?;
+                Ok(Begun::Fresh)
+            }
+            Origin::Call { .. } | Origin::Amendment { .. } | Origin::Service => Ok(Begun::Fresh),
+        }
+    }
+}
+
+impl<T> Done<T> {
+    /// For what has no idempotency key to repeat.
+    fn now(self) -> Result<T, Error> {
+        match self {
+            Self::Now(answer) => Ok(answer),
+            Self::Before(_) => Err(Error::Internal("a transaction without a key was repeated".into())),
+        }
+    }
+}
+
+/// For what nobody waits for: there is no answer to keep.
+fn nothing<T>(_: &mut Tx<'_>, _: &T) -> Kept {
+    Kept::default()
+}
+
+fn replay<T: Message + Default>(stored: &[u8]) -> Result<Response<T>, Error> {
+    let message =
+        T::decode(stored).map_err(|error| Error::Internal(format!("a stored response: {error}")))?;
+    let mut response = Response::new(message);
+    response.metadata_mut().insert(REPLAY, tonic::metadata::MetadataValue::from_static("true"));
+    Ok(response)
+}

@@ -1,0 +1,145 @@
+//! An open write transaction, as an operation sees it.
+
+use std::fmt::Display;
+
+use chassis_base::{Account, AccountId, Clock, Error};
+use chassis_rpc::Context;
+use prost::{Message, Name};
+use proto::Faults;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::audit::Trail;
+use crate::audit::check::Counts;
+use crate::db::Db;
+use crate::origin::Origin;
+use crate::outbox::{Batch, Event, Listener};
+use crate::pool::Transaction;
+use crate::totals::Totals;
+use crate::{caused, numbering};
+
+/// An open write transaction of one account.
+pub struct Tx<'a> {
+    pub(super) connection: Transaction,
+    pub(super) account: &'a Account,
+    pub(super) origin: Origin<'a>,
+    pub(super) database: &'a Db,
+    pub(super) clock: &'a Clock,
+    /// What is wrong with the request; a transaction with faults is never committed.
+    pub faults: Faults,
+    pub(super) now: chrono::DateTime<chrono::Utc>,
+    pub(super) events: Batch,
+    pub(super) event_count: i64,
+    /// See [`caused`].
+    pub(super) depth: u32,
+    pub(super) totals: Totals,
+    pub(super) listeners: &'a [Listener],
+    pub(super) trail: Trail,
+    /// See [`Tx::file_under`].
+    pub(super) filed_under: Option<AccountId>,
+    pub(super) counts: Option<Counts>,
+}
+
+impl<'a> Tx<'a> {
+    /// For the queries of `store`.
+    pub fn db(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    /// The call that the transaction serves; none in background work.
+    pub fn caller(&self) -> Option<&'a Context> {
+        self.origin.call()
+    }
+
+    pub fn account(&self) -> AccountId {
+        self.account.id
+    }
+
+    /// The account's time zone, country and currency.
+    pub fn settings(&self) -> &'a Account {
+        self.account
+    }
+
+    /// The time of this transaction: the same for every row and event that it makes.
+    pub fn now(&self) -> chrono::DateTime<chrono::Utc> {
+        self.now
+    }
+
+    /// The day of this transaction in the account's time zone.
+    pub fn today(&self) -> chrono::NaiveDate {
+        self.now.with_timezone(&self.account.timezone).date_naive()
+    }
+
+    /// A new id of this moment.
+    pub fn id(&self) -> Uuid {
+        self.clock.id()
+    }
+
+    /// Ends the operation if the request has a fault. To be called when all faults have been collected.
+    pub fn valid(&mut self) -> Result<(), Error> {
+        if self.faults.is_empty() { Ok(()) } else { Err(std::mem::take(&mut self.faults).into()) }
+    }
+
+    /// Records an event; it is delivered to its listeners after the commit.
+    pub fn emit(&mut self, event: &Event) {
+        self.emit_from(event, event.entity_id);
+    }
+
+    /// The same for an event that another record than its entity led to, such as an invoice to one about its client.
+    pub fn emit_from(&mut self, event: &Event, origin: Uuid) {
+        self.events.add(self.clock.id(), self.event_count, event, origin, self.listeners);
+        self.event_count += 1;
+    }
+
+    /// Counts an entry into (`1`) or out of (`-1`) a list, under the day it was created on.
+    pub fn count(&mut self, list: &str, created: chrono::DateTime<chrono::Utc>, by: i64) {
+        self.totals.add(list, created.date_naive(), by);
+    }
+
+    /// Keeps in the audit log that this record was made or changed. `message` is the record as it is now; say it last, or
+    /// again, when it changes more than once. An rpc that says nothing has written what it answers with.
+    pub fn changed<M: Message + Name>(&mut self, entity_type: &str, id: impl Display, message: &M) {
+        self.trail.changed(entity_type, &id, message);
+    }
+
+    /// Keeps in the audit log that this record was removed.
+    pub fn removed(&mut self, entity_type: &str, id: impl Display) {
+        self.trail.removed(entity_type, &id);
+    }
+
+    /// Says that what this transaction writes is no change of a record, and why. What is kept all the same is kept.
+    pub fn unaudited(&mut self, why: &'static str) {
+        self.trail.nothing = Some(why);
+    }
+
+    /// Call this before changing records of another account than the call's: the entries are filed under that account.
+    pub fn file_under(&mut self, account: AccountId) {
+        self.trail.file_under(account);
+        self.filed_under = Some(account);
+    }
+
+    /// The next version of an entity that the service tells of and keeps no version of, such as a record of another
+    /// service.
+    pub async fn next_version(&mut self, entity_type: &str, entity_id: Uuid) -> Result<i64, Error> {
+        let counter = format!("event/{entity_type}/{entity_id}");
+        numbering::next(&mut self.connection, self.account.id, &counter).await
+    }
+
+    /// How many events in a row led to this transaction; see [`Identity::depth`](chassis_rpc::token::Identity).
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Says that what this transaction does was caused that deep in a chain of automation, or deeper.
+    pub fn caused_at(&mut self, depth: u32) {
+        self.depth = self.depth.max(depth);
+    }
+
+    /// Says that what this transaction does goes on with a record: it is as deep as the making of that.
+    pub async fn continues(&mut self, id: impl Display) -> Result<(), Error> {
+        let id = id.to_string();
+        let known = caused::find(&mut self.connection, self.account.id, std::slice::from_ref(&id)).await?;
+        self.caused_at(known.get(&id).copied().unwrap_or_default());
+        Ok(())
+    }
+}

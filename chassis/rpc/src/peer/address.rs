@@ -1,0 +1,18 @@
+//! Where a service is, as a setting says it.
+
+/// A service and where to find it; with several replicas, their addresses with `|` between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerAddress {
+    pub name: String,
+    pub url: String,
+}
+
+impl std::str::FromStr for PeerAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, url) =
+            text.split_once('=').ok_or_else(|| format!("`{text}` must have the form name=url"))?;
+        Ok(Self { name: name.trim().to_owned(), url: url.trim().to_owned() })
+    }
+}

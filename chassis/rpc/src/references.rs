@@ -1,0 +1,120 @@
+//! References to records of other services: whether what a request names exists in its account. One call to each
+//! service, all of them at the same time. Background work that goes through all records of another service lists them here
+//! too.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
+
+use chassis_base::time::from_timestamp;
+use chassis_base::{Account, Error, id};
+use chrono::{DateTime, Utc};
+use futures::future::try_join_all;
+use proto::api::reference_service_client::ReferenceServiceClient;
+use proto::api::{CreatedReference, Fault, FindReferencesRequest, ListReferencesRequest, Reference};
+use proto::{At, Faults};
+use uuid::Uuid;
+
+use crate::call::{Call, Context};
+use crate::outgoing::{Outgoing, lookup_failed};
+
+/// How long background work waits for a list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many records a list has at most; one that has fewer is the last. As the proto file says.
+pub const MAX_LISTED: usize = 1000;
+
+/// What a reference can be to: a kind of record of another service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    pub service: &'static str,
+    pub name: &'static str,
+}
+
+/// A reference in a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'a> {
+    pub kind: Kind,
+    /// The place of the id in the request message.
+    pub at: &'a At<'a>,
+    /// Empty when nothing is referred to.
+    pub id: &'a str,
+}
+
+/// Looks references up.
+#[derive(Clone)]
+pub struct References {
+    outgoing: Outgoing,
+}
+
+impl References {
+    pub fn new(outgoing: Outgoing) -> Self {
+        Self { outgoing }
+    }
+
+    /// For a create: adds a fault to the call for each reference to what is not there. To be called before the write; a
+    /// repeat that has its answer already does not look at the faults.
+    pub async fn check<R>(&self, call: &mut Call<R>, lookups: &[Lookup<'_>]) -> Result<(), Error> {
+        call.faults.extend(self.missing(&call.context, lookups).await?);
+        Ok(())
+    }
+
+    /// A fault for each reference to what is not there. For a change, whose own record has to be found before its
+    /// references matter: goes along to the write and is added there. A service that is lookup_failed makes the call fail with
+    /// UNAVAILABLE.
+    pub async fn missing(&self, context: &Context, lookups: &[Lookup<'_>]) -> Result<Faults, Error> {
+        let mut requests: BTreeMap<&'static str, Vec<Reference>> = BTreeMap::new();
+        for Lookup { kind, id, .. } in lookups {
+            if let Some(id) = id::parse(id) {
+                let reference = Reference { kind: kind.name.to_owned(), id: id.to_string() };
+                requests.entry(kind.service).or_default().push(reference);
+            }
+        }
+        let asked = requests.into_iter().map(|(service, requests)| self.ask(context, service, requests));
+        let found: HashSet<_> = try_join_all(asked).await?.into_iter().flatten().collect();
+        let mut faults = Faults::default();
+        for Lookup { kind, at, id } in lookups.iter().filter(|lookup| !lookup.id.is_empty()) {
+            let is_found = |id: Uuid| found.contains(&(kind.service, kind.name.to_owned(), id));
+            if !id::parse(id).is_some_and(is_found) {
+                let detail = format!("{} must be the id of a {} of this account", at.label(), kind.name);
+                faults.add(at, Fault::UnknownReference, detail);
+            }
+        }
+        Ok(faults)
+    }
+
+    /// The next records of a kind, in the order of their ids, and when they were created: up to [`MAX_LISTED`]. For
+    /// background work.
+    pub async fn list(
+        &self,
+        account: &Account,
+        kind: Kind,
+        after: Uuid,
+    ) -> Result<Vec<(Uuid, DateTime<Utc>)>, Error> {
+        let request = ListReferencesRequest { kind: kind.name.to_owned(), after: after.to_string() };
+        let request = self.outgoing.request(kind.service, account, Instant::now() + LIST_TIMEOUT, request)?;
+        let mut client = ReferenceServiceClient::new(self.outgoing.channel(kind.service)?);
+        let listed = client.list_references(request).await;
+        let listed =
+            listed.map_err(|status| lookup_failed(kind.service, "Records", &status))?.into_inner().references;
+        let read = |it: CreatedReference| Some((id::parse(&it.id)?, from_timestamp(&it.created_at?)?));
+        Ok(listed.into_iter().filter_map(read).collect())
+    }
+
+    async fn ask(
+        &self,
+        context: &Context,
+        service: &'static str,
+        references: Vec<Reference>,
+    ) -> Result<Vec<(&'static str, String, Uuid)>, Error> {
+        let request = self.outgoing.request(
+            service,
+            context.account(),
+            context.deadline,
+            FindReferencesRequest { references },
+        )?;
+        let mut client = ReferenceServiceClient::new(self.outgoing.channel(service)?);
+        let found = client.find_references(request).await;
+        let found =
+            found.map_err(|status| lookup_failed(service, "References", &status))?.into_inner().references;
+        Ok(found.into_iter().filter_map(|it| Some((service, it.kind, id::parse(&it.id)?))).collect())
+    }
+}

@@ -1,0 +1,423 @@
+//! The signed context token: says for which account, with which scopes and to which process a call is made. Minted per
+//! key, process and minute, verified once and remembered, so that signatures cost per key and not per request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chassis_base::{Account, AccountId};
+use chrono::{DateTime, Utc};
+use hmac::{Hmac, KeyInit, Mac};
+use prost::Message;
+use proto::api::{Access, Context};
+use proto::policy::Rpc;
+use ring::hkdf;
+use sha2::Sha256;
+use uuid::Uuid;
+
+/// The metadata entry that carries the token.
+pub const HEADER: &str = "x-context-token";
+/// The scope of processes of the mesh and of internal teams.
+pub const MESH_SCOPE: &str = "mesh";
+/// The scope of someone who has no key and no account, only the link in the path of a request.
+pub const PUBLIC_SCOPE: &str = "public";
+/// The end of the scopes for what only internal teams may do in an area, for example `crm.internal`.
+const INTERNAL: &str = ".internal";
+/// How long a token is valid.
+pub const LIFETIME_SECONDS: i64 = 60;
+/// A bound on remembered tokens; far more than keys that are active in one minute.
+const MAX_REMEMBERED: usize = 10_000;
+/// What the key for links is derived for.
+const LINK_KEY: &[u8] = b"administration link v1";
+
+/// For whom a call is made.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub account: Account,
+    /// Public id of the key or credential.
+    pub actor: String,
+    pub actor_name: String,
+    pub scopes: Vec<String>,
+    /// How many times in a row an event has led to a call; 0 when a person or an integration calls.
+    pub depth: u32,
+    /// The process that the token is for; empty: any.
+    audience: String,
+    expires_at: i64,
+}
+
+impl Identity {
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.scopes.iter().any(|have| have == scope || have == MESH_SCOPE)
+    }
+
+    pub fn is_mesh(&self) -> bool {
+        self.scopes.iter().any(|have| have == MESH_SCOPE)
+    }
+
+    /// Whether the holder may do what internal teams do in an area.
+    pub fn is_internal(&self, area: &str) -> bool {
+        self.scopes.iter().any(|have| have.strip_suffix(INTERNAL) == Some(area))
+    }
+
+    /// Someone of whom nothing is known yet: of no account, good for public rpcs only.
+    pub(crate) fn nobody() -> Self {
+        let actor = PUBLIC_SCOPE.to_owned();
+        let scopes = vec![actor.clone()];
+        Self {
+            account: no_account(),
+            actor_name: actor.clone(),
+            actor,
+            scopes,
+            audience: String::new(),
+            expires_at: 0,
+            depth: 0,
+        }
+    }
+
+    /// A process that works for an account by itself.
+    pub fn internal(account: &Account, actor: &str) -> Self {
+        Self {
+            account: account.clone(),
+            actor: actor.to_owned(),
+            actor_name: actor.to_owned(),
+            scopes: vec![MESH_SCOPE.to_owned()],
+            audience: String::new(),
+            expires_at: 0,
+            depth: 0,
+        }
+    }
+
+    /// Whether the call comes from someone without a key. The account is nobody's until the link in the request has
+    /// named it; see [`Call::for_account`](crate::call::Call::for_account).
+    pub fn is_public(&self) -> bool {
+        self.scopes.iter().any(|have| have == PUBLIC_SCOPE)
+    }
+
+    /// The same caller with another account.
+    pub(crate) fn with_account(&self, account: Account) -> Self {
+        Self { account, ..self.clone() }
+    }
+}
+
+/// Whether someone with these scopes may call an rpc.
+pub fn allows(scopes: &[String], rpc: &Rpc) -> bool {
+    let has = |scope: &str| scopes.iter().any(|have| have == scope || have == MESH_SCOPE);
+    match rpc.access {
+        // What the request itself brings decides: a link in its path, or a credential.
+        Access::Public | Access::Credential => true,
+        // Whoever has no key has no account either: nothing else may be asked for nobody.
+        _ if scopes.iter().any(|have| have == PUBLIC_SCOPE) => false,
+        Access::Key => rpc.scope == "any" || has(rpc.scope),
+        Access::Mesh => rpc.area().map_or_else(|| has(MESH_SCOPE), |area| has(&internal_scope(area))),
+        Access::Unspecified => has(MESH_SCOPE),
+    }
+}
+
+/// The scope that [`allows`] asks for.
+pub fn needed_scope(rpc: &Rpc) -> String {
+    match rpc.area() {
+        _ if !rpc.scope.is_empty() => rpc.scope.to_owned(),
+        Some(area) => internal_scope(area),
+        None => MESH_SCOPE.to_owned(),
+    }
+}
+
+/// The scope of what only internal teams may do in an area.
+pub fn internal_scope(area: &str) -> String {
+    format!("{area}{INTERNAL}")
+}
+
+fn no_account() -> Account {
+    Account {
+        id: AccountId::trust(Uuid::nil()),
+        timezone: chrono_tz::UTC,
+        country: String::new(),
+        currency: String::new(),
+    }
+}
+
+/// Mints and verifies tokens. The first secret signs, all of them verify, so that secrets can be rotated.
+#[derive(Clone)]
+pub struct Tokens {
+    secrets: Arc<Vec<Secret>>,
+    /// The process that verifies; empty: a tool, which takes what is for anyone.
+    own: &'static str,
+    verified: Arc<RwLock<HashMap<String, Arc<Identity>>>>,
+}
+
+/// One secret of the mesh, and what is derived from it.
+struct Secret {
+    /// Signs context tokens.
+    context: Vec<u8>,
+    /// Signs links: whoever gets hold of it cannot make a token.
+    link: [u8; 32],
+}
+
+impl Secret {
+    fn new(text: &str) -> Self {
+        let context = text.trim().as_bytes().to_vec();
+        let mut link = [0; 32];
+        let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&context);
+        let expanded = extracted.expand(&[LINK_KEY], hkdf::HKDF_SHA256);
+        // Fails only for more than 255 blocks; this is one.
+        if expanded.and_then(|key| key.fill(&mut link)).is_err() {
+            tracing::error!("no key for links can be derived");
+        }
+        Self { context, link }
+    }
+}
+
+/// A way to mint tokens for one process of the mesh.
+pub struct Minter<'a> {
+    tokens: &'a Tokens,
+    audience: &'a str,
+}
+
+impl Tokens {
+    /// `secrets` is a comma-separated list, the current one first.
+    pub fn new(secrets: &str) -> Self {
+        let secrets = secrets.split(',').map(Secret::new).collect();
+        Self { secrets: Arc::new(secrets), own: "", verified: Arc::default() }
+    }
+
+    /// Those of the process with this name: tokens that are for another are refused.
+    #[must_use]
+    pub fn of(mut self, own: &'static str) -> Self {
+        self.own = own;
+        self
+    }
+
+    /// For calls to the process `audience`, which is the only one that takes these tokens. An empty name is any.
+    pub fn to<'a>(&'a self, audience: &'a str) -> Minter<'a> {
+        Minter { tokens: self, audience }
+    }
+
+    /// For calls inside this process.
+    pub fn to_self(&self) -> Minter<'_> {
+        self.to(self.own)
+    }
+
+    /// Signs what is no context token, with the key for links. `purpose` keeps signatures of one kind from being taken
+    /// for another.
+    pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> Vec<u8> {
+        let text = sealed_text(purpose, content);
+        self.secrets.first().map(|secret| sign(&secret.link, &text)).unwrap_or_default()
+    }
+
+    /// Whether `tag`, which may be cut to its first bytes, is the seal of this content.
+    pub(crate) fn is_seal(&self, purpose: &str, content: &[u8], tag: &[u8]) -> bool {
+        let text = sealed_text(purpose, content);
+        // Until the next release also those of the one before, which signed links with the secret itself.
+        self.secrets
+            .iter()
+            .any(|secret| begins(&secret.link, &text, tag) || begins(&secret.context, &text, tag))
+    }
+
+    /// The identity in a genuine token for this process that has not expired.
+    pub fn verify(&self, token: &str, now: DateTime<Utc>) -> Option<Arc<Identity>> {
+        let known = self.verified.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned();
+        let identity = match known {
+            Some(identity) => identity,
+            None => self.verify_anew(token)?,
+        };
+        // A token of the release before names nobody.
+        let for_us = identity.audience.is_empty() || identity.audience == self.own;
+        (for_us && now.timestamp() <= identity.expires_at).then_some(identity)
+    }
+
+    fn verify_anew(&self, token: &str) -> Option<Arc<Identity>> {
+        let (payload, tag) = token.split_once('.')?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+        if !self.secrets.iter().any(|secret| verifies(&secret.context, payload, &tag)) {
+            return None;
+        }
+        let context = Context::decode(URL_SAFE_NO_PAD.decode(payload).ok()?.as_slice()).ok()?;
+        let identity = Arc::new(Identity {
+            account: Account {
+                id: AccountId::trust(Uuid::from_slice(&context.account_id).ok()?),
+                timezone: context.timezone.parse().ok()?,
+                country: context.country,
+                currency: context.currency,
+            },
+            actor: context.actor,
+            actor_name: context.actor_name,
+            scopes: context.scopes,
+            depth: context.depth,
+            audience: context.audience,
+            expires_at: context.expires_at,
+        });
+        let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
+        if verified.len() >= MAX_REMEMBERED {
+            verified.clear();
+        }
+        verified.insert(token.to_owned(), Arc::clone(&identity));
+        Some(identity)
+    }
+}
+
+impl Minter<'_> {
+    pub fn mint(
+        &self,
+        account: &Account,
+        actor: &str,
+        name: &str,
+        scopes: &[String],
+        now: DateTime<Utc>,
+    ) -> String {
+        self.mint_caused(account, (actor, name), scopes, 0, now)
+    }
+
+    /// A token for a call that an event led to, `depth` of them in a row. What the call emits tells of it.
+    pub fn mint_caused(
+        &self,
+        account: &Account,
+        (actor, name): (&str, &str),
+        scopes: &[String],
+        depth: u32,
+        now: DateTime<Utc>,
+    ) -> String {
+        let context = Context {
+            account_id: account.id.uuid().as_bytes().to_vec().into(),
+            actor: actor.to_owned(),
+            actor_name: name.to_owned(),
+            scopes: scopes.to_vec(),
+            timezone: account.timezone.name().to_owned(),
+            country: account.country.clone(),
+            currency: account.currency.clone(),
+            expires_at: now.timestamp() + LIFETIME_SECONDS,
+            depth,
+            audience: self.audience.to_owned(),
+        };
+        let payload = URL_SAFE_NO_PAD.encode(context.encode_to_vec());
+        let secret = self.tokens.secrets.first();
+        let tag = secret.map(|secret| sign(&secret.context, &payload)).unwrap_or_default();
+        format!("{payload}.{}", URL_SAFE_NO_PAD.encode(tag))
+    }
+
+    /// A token for work that no caller asked for: relays, workers, the command line.
+    pub fn mint_mesh(&self, account: &Account, actor: &str, now: DateTime<Utc>) -> String {
+        self.mint(account, actor, actor, &[MESH_SCOPE.to_owned()], now)
+    }
+
+    /// A token for requests without a key: of no account, good for public rpcs only.
+    pub fn mint_public(&self, now: DateTime<Utc>) -> String {
+        self.mint(&no_account(), PUBLIC_SCOPE, PUBLIC_SCOPE, &[PUBLIC_SCOPE.to_owned()], now)
+    }
+}
+
+fn mac(secret: &[u8], payload: &str) -> Option<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
+    mac.update(payload.as_bytes());
+    Some(mac)
+}
+
+fn sign(secret: &[u8], payload: &str) -> Vec<u8> {
+    mac(secret, payload).map(|mac| mac.finalize().into_bytes().to_vec()).unwrap_or_default()
+}
+
+fn verifies(secret: &[u8], payload: &str, tag: &[u8]) -> bool {
+    mac(secret, payload).is_some_and(|mac| mac.verify_slice(tag).is_ok())
+}
+
+/// Never the payload of a context token: that has no colon.
+fn sealed_text(purpose: &str, content: &[u8]) -> String {
+    format!("{purpose}:{}", URL_SAFE_NO_PAD.encode(content))
+}
+
+/// Whether the signature begins with `tag`.
+fn begins(secret: &[u8], text: &str, tag: &[u8]) -> bool {
+    mac(secret, text).is_some_and(|mac| mac.verify_truncated_left(tag).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    fn account() -> Account {
+        Account {
+            id: AccountId::trust(Uuid::from_u128(7)),
+            timezone: chrono_tz::Europe::Amsterdam,
+            country: "NL".into(),
+            currency: "EUR".into(),
+        }
+    }
+
+    #[test]
+    fn a_token_is_valid_for_its_lifetime_only() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        let tokens = Tokens::new("secret");
+        let token = tokens.to_self().mint(&account(), "pub", "name", &["a.read".into()], now);
+        let identity = tokens.verify(&token, now).unwrap();
+        assert_eq!(identity.account, account());
+        assert!(identity.has_scope("a.read") && !identity.has_scope("a.write"));
+        assert!(tokens.verify(&token, now + TimeDelta::seconds(LIFETIME_SECONDS)).is_some());
+        assert!(tokens.verify(&token, now + TimeDelta::seconds(LIFETIME_SECONDS + 1)).is_none());
+    }
+
+    #[test]
+    fn a_token_tells_how_many_events_led_to_the_call() {
+        let (now, tokens) = (DateTime::UNIX_EPOCH, Tokens::new("secret"));
+        let scopes = [MESH_SCOPE.to_owned()];
+        let caused = tokens.to_self().mint_caused(&account(), ("a", "A"), &scopes, 3, now);
+        let caused = tokens.verify(&caused, now).unwrap();
+        assert!(caused.depth == 3 && caused.is_mesh());
+        assert_eq!(tokens.verify(&tokens.to_self().mint_mesh(&account(), "a", now), now).unwrap().depth, 0);
+    }
+
+    #[test]
+    fn a_token_is_for_one_process_of_the_mesh() {
+        let (now, tokens) = (DateTime::UNIX_EPOCH, Tokens::new("secret"));
+        let (billing, crm) = (tokens.clone().of("billing"), tokens.clone().of("crm"));
+        let token = crm.to("billing").mint_mesh(&account(), "crm", now);
+        assert!(billing.verify(&token, now).is_some());
+        assert!(crm.verify(&token, now).is_none(), "also when the other's check is remembered");
+        assert!(Tokens::new("secret").of("work").verify(&token, now).is_none());
+        let own = billing.to_self().mint_mesh(&account(), "billing", now);
+        assert!(billing.verify(&own, now).is_some() && crm.verify(&own, now).is_none());
+        let any = tokens.to("").mint(&account(), "team", "Team", &[], now);
+        assert!(billing.verify(&any, now).is_some() && crm.verify(&any, now).is_some());
+    }
+
+    #[test]
+    fn a_link_is_signed_with_another_key_than_a_token() {
+        let tokens = Tokens::new("secret");
+        let sealed = tokens.seal("file", b"content");
+        assert_ne!(sealed, sign(b"secret", &sealed_text("file", b"content")));
+        assert!(tokens.is_seal("file", b"content", &sealed));
+        assert!(
+            !tokens.is_seal("file", b"other", &sealed)
+                && !Tokens::new("b").is_seal("file", b"content", &sealed)
+        );
+        // RFC 5869 with SHA-256, no salt: computed with another implementation.
+        let link = &tokens.secrets[0].link;
+        let hex = link.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        assert_eq!(hex, "b5d0fbe173be75be17108504c582598944164064495445ec8bdf6f5b5cb1fb67");
+    }
+
+    #[test]
+    fn a_public_token_has_no_account_and_no_other_scope() {
+        let tokens = Tokens::new("secret");
+        let now = DateTime::UNIX_EPOCH;
+        let identity = tokens.verify(&tokens.to_self().mint_public(now), now).unwrap();
+        assert!(identity.is_public() && !identity.is_mesh() && !identity.has_scope("a.read"));
+        assert!(identity.account.id.uuid().is_nil());
+        let keyed = tokens.to_self().mint(&account(), "pub", "name", &["a.read".into()], now);
+        assert!(!tokens.verify(&keyed, now).unwrap().is_public());
+    }
+
+    #[test]
+    fn a_changed_or_foreign_token_is_refused() {
+        let now = DateTime::UNIX_EPOCH;
+        let token = Tokens::new("old").to_self().mint(&account(), "pub", "name", &[], now);
+        assert!(Tokens::new("new,old").verify(&token, now).is_some(), "the previous secret still verifies");
+        assert!(Tokens::new("new").verify(&token, now).is_none());
+        for index in 0..token.len() {
+            let mut changed = token.clone().into_bytes();
+            changed[index] ^= 1;
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(Tokens::new("old").verify(&changed, now).is_none(), "byte {index}");
+        }
+    }
+}

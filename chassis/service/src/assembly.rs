@@ -1,0 +1,62 @@
+//! A service together with what every service has: its routes and its background work.
+
+use std::sync::Arc;
+
+use chassis_data::{audit, references};
+use chassis_work::{Worker, files, idempotency, mail, relay, scan};
+use tokio::sync::watch;
+use tonic::service::RoutesBuilder;
+
+use crate::doctor::{self, Subject};
+use crate::provisioning;
+use crate::runtime::Runtime;
+use crate::server::Parts;
+use crate::service::Service;
+use crate::stage::Stage;
+
+/// Everything that the process of a service serves and does.
+pub fn assemble<S: Service>(service: Arc<S>, runtime: &Runtime, stop: watch::Receiver<Stage>) -> Parts {
+    Parts {
+        routes: routes(&service, runtime),
+        workers: workers(&service, runtime),
+        besides: service.serve_besides(stop),
+    }
+}
+
+/// The routes of a service together with what every service has.
+pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder {
+    let mut routes = RoutesBuilder::default();
+    let db = || runtime.db.clone();
+    routes.add_service(provisioning::server(Arc::clone(service), db()));
+    routes.add_service(mail::key_server(db()));
+    routes.add_service(audit::server(db()));
+    routes.add_service(references::server(S::referables(), db()));
+    let scans = service.scans();
+    if !scans.is_empty() {
+        routes.add_service(scan::server(scans, db()));
+    }
+    let subject =
+        Subject { migrations: S::migrations(), keeps_files: S::KEEPS_FILES, runtime: runtime.clone() };
+    routes.add_service(doctor::server(subject));
+    service.routes(&mut routes);
+    routes
+}
+
+/// The background work of a service together with what every service has.
+pub fn workers<S: Service>(service: &Arc<S>, runtime: &Runtime) -> Vec<Worker> {
+    let relays = runtime.listeners.iter();
+    let relays = relays.map(|listener| relay::worker(S::NAME, listener.clone(), runtime.tokens.clone()));
+    let mut workers: Vec<Worker> = relays.collect();
+    workers.push(mail::worker(runtime.mailer.clone(), service.attachments()));
+    workers.push(mail::purge_worker());
+    workers.push(idempotency::worker());
+    if S::KEEPS_FILES {
+        workers.push(files::worker(runtime.files.clone()));
+    }
+    let scans = service.scans();
+    if !scans.is_empty() {
+        workers.push(scan::worker(scans));
+    }
+    workers.extend(service.workers());
+    workers
+}

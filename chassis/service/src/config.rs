@@ -1,0 +1,215 @@
+//! Configuration: every setting is a flag and an environment variable, and `--help` shows both with the default. The
+//! variable's name with `_FILE` after it names a file that has the value.
+
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use chassis_base::Environment;
+use chassis_data::{DatabaseSettings, Listener};
+use chassis_rpc::peer::PeerAddress;
+use chassis_rpc::tls::TlsSettings;
+use chassis_work::files::FileSettings;
+use chassis_work::mail::MailSettings;
+use chassis_work::worker::WorkerSettings;
+use clap::{Arg, Args, Command};
+
+use crate::connections::ConnectionSettings;
+use crate::stage::StopSettings;
+use crate::telemetry::TelemetrySettings;
+
+/// Characters of a secret: keys are derived from it.
+const MIN_SECRET: usize = 32;
+
+/// What every process of the mesh can be told.
+#[derive(Args, Clone, Debug)]
+pub struct Settings {
+    /// Address to listen on
+    #[arg(long, env = "LISTEN", default_value = "127.0.0.1:7701", global = true)]
+    pub listen: SocketAddr,
+
+    /// Address for /metrics, /healthz and /readyz; for operators only
+    #[arg(long, env = "METRICS_LISTEN", default_value = "127.0.0.1:7711", global = true)]
+    pub metrics_listen: SocketAddr,
+
+    #[command(flatten)]
+    pub database: DatabaseSettings,
+
+    /// Secret that signs context tokens, the same for the whole mesh; several, comma-separated, to rotate: the first signs, all verify
+    #[arg(long, env = "CONTEXT_SECRET", default_value = "", hide_env_values = true, global = true)]
+    pub context_secret: String,
+
+    /// Where this runs; in development the gRPC services can be explored by reflection, and mail can go to files
+    #[arg(long, env = "ENVIRONMENT", default_value = "production", global = true)]
+    pub environment: Environment,
+
+    #[command(flatten)]
+    pub telemetry: TelemetrySettings,
+
+    /// Most calls in progress; beyond them a call is told at once to come back
+    #[arg(long, env = "MAX_IN_FLIGHT", default_value_t = 512, global = true)]
+    pub max_in_flight: usize,
+
+    /// Longest time for a call that brings no deadline of its own, in milliseconds
+    #[arg(long, env = "DEADLINE_MS", default_value_t = 10_000, global = true)]
+    pub deadline_ms: u64,
+
+    #[command(flatten)]
+    pub stop: StopSettings,
+
+    #[command(flatten)]
+    pub workers: WorkerSettings,
+
+    /// Days that `purge-audit` leaves entries of the audit log; 0: for ever
+    #[arg(long, env = "AUDIT_DAYS", default_value_t = 400, global = true)]
+    pub audit_days: u16,
+
+    #[command(flatten)]
+    pub connections: ConnectionSettings,
+
+    #[command(flatten)]
+    pub tls: TlsSettings,
+}
+
+/// What only services have: listeners of their events, mail and files.
+#[derive(Args, Clone, Debug)]
+pub struct ServiceSettings {
+    /// Who gets the events of this service: name=url, comma-separated; name=url;type;type for some types only;
+    /// name=url|url for one with replicas
+    #[arg(long, env = "LISTENERS", value_delimiter = ',', global = true)]
+    pub listeners: Vec<Listener>,
+
+    /// Other services: name=url, comma-separated; name=url|url for one with replicas
+    #[arg(long, env = "PEERS", value_delimiter = ',', global = true)]
+    pub peers: Vec<PeerAddress>,
+
+    /// Where the gateway is reached from outside; links to pages and files begin with it
+    #[arg(long, env = "PUBLIC_URL", default_value = "http://127.0.0.1:7700", global = true)]
+    pub public_url: String,
+
+    #[command(flatten)]
+    pub mail: MailSettings,
+
+    #[command(flatten)]
+    pub files: FileSettings,
+}
+
+impl Settings {
+    pub fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
+    }
+
+    /// What is wrong with the settings as a whole.
+    pub fn check(&self) -> Result<(), String> {
+        if self.context_secret.split(',').any(|secret| secret.trim().len() < MIN_SECRET) {
+            return Err(format!(
+                "CONTEXT_SECRET must be set to a random text of at least {MIN_SECRET} characters, the same for every \
+                 process of the mesh: openssl rand -hex 32 makes one"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Lets every setting also come from a file: `DATABASE_URL_FILE=/run/secrets/url` stands for `DATABASE_URL`, so that a
+/// secret need not be in the environment, which is shown in more places than a file is. A flag and the variable itself
+/// go before the file. Blanks and line ends at the end of the file do not count.
+pub fn with_files(command: Command) -> Result<Command, String> {
+    with_files_of(command, |name| std::env::var_os(name))
+}
+
+fn with_files_of(command: Command, variable: impl Fn(&OsStr) -> Option<OsString>) -> Result<Command, String> {
+    let mut fault = None;
+    let command = command.mut_args(|arg| match from_file(&arg, &variable) {
+        // Not shown by `--help`: it may be a secret.
+        Ok(Some(value)) => arg.default_value(value).hide_default_value(true),
+        Ok(None) => arg,
+        Err(reason) => {
+            fault = Some(reason);
+            arg
+        }
+    });
+    fault.map_or(Ok(command), Err)
+}
+
+fn from_file(
+    arg: &Arg,
+    variable: impl Fn(&OsStr) -> Option<OsString>,
+) -> Result<Option<&'static str>, String> {
+    let Some(name) = arg.get_env() else { return Ok(None) };
+    let mut name = name.to_owned();
+    name.push("_FILE");
+    let Some(path) = variable(&name) else { return Ok(None) };
+    let value = std::fs::read_to_string(&path)
+        .map_err(|error| format!("{} ({}) cannot be read: {error}", name.display(), path.display()))?;
+    // Read once and kept for as long as the process lives, as clap wants it.
+    let value: &'static str = value.trim_end().to_owned().leak();
+    Ok(Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{FromArgMatches, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        settings: Settings,
+    }
+
+    fn command() -> Command {
+        <Cli as clap::CommandFactory>::command()
+    }
+
+    fn read(file: &str, arguments: &[&str]) -> Result<String, String> {
+        let file = OsString::from(file);
+        let variable = |name: &OsStr| (name == "CONTEXT_SECRET_FILE").then(|| file.clone());
+        let arguments = ["test"].iter().chain(arguments);
+        let matches = with_files_of(command(), variable)?.get_matches_from(arguments);
+        Ok(Cli::from_arg_matches(&matches).unwrap().settings.context_secret)
+    }
+
+    #[test]
+    fn a_setting_is_read_from_the_file_that_its_variable_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "0123456789abcdef\n").unwrap();
+        let file = file.to_str().unwrap();
+        assert_eq!(read(file, &[]).unwrap(), "0123456789abcdef");
+        assert_eq!(read(file, &["--context-secret", "by flag"]).unwrap(), "by flag");
+        let variable = |name: &OsStr| (name == "CONTEXT_SECRET_FILE").then(|| OsString::from(file));
+        let help = with_files_of(command(), variable).unwrap().render_long_help().to_string();
+        assert!(!help.contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn what_is_not_said_is_production() {
+        let settings = |arguments: &[&str]| {
+            let arguments = ["test"].iter().chain(arguments);
+            Cli::from_arg_matches(&command().get_matches_from(arguments)).unwrap().settings
+        };
+        assert_eq!(settings(&[]).environment, Environment::Production);
+        assert_eq!(settings(&["--environment", "development"]).environment, Environment::Development);
+    }
+
+    #[test]
+    fn a_secret_is_long_enough_to_derive_keys_from() {
+        let check = |secret: &str| {
+            let arguments = ["test", "--context-secret", secret];
+            Cli::from_arg_matches(&command().get_matches_from(arguments)).unwrap().settings.check()
+        };
+        let (short, long) = ("a".repeat(31), "b".repeat(32));
+        assert!(check(&long).is_ok() && check(&format!("{long},{long}")).is_ok());
+        for wrong in ["", &short, &format!("{long},{short}"), &format!("{short} "), &format!("{long},")] {
+            assert!(check(wrong).unwrap_err().contains("32 characters"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let fault = read("/nowhere/secret", &[]).unwrap_err();
+        assert!(fault.starts_with("CONTEXT_SECRET_FILE (/nowhere/secret) cannot be read"), "{fault}");
+    }
+}

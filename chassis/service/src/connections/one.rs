@@ -1,0 +1,161 @@
+//! One connection from its first byte to its end.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use http::{HeaderValue, Request, Response, Version, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tonic::transport::server::Connected;
+use tower::{Service, ServiceExt};
+
+use super::activity::{Activity, End, InProgress};
+use super::body::Watched;
+use super::io::Timed;
+use super::permits::Permit;
+use super::port::Shared;
+use super::settings::Timeouts;
+use super::unread::Unread;
+use crate::stage::Stage;
+
+/// How long a client may take to go when it was told that its idle connection ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(super) async fn serve<S>(shared: &Shared<S>, stream: TcpStream, from: SocketAddr, permit: &Permit)
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
+    // Without it small answers wait for the client's acknowledgement. A socket that is gone fails when it is used.
+    let _ = stream.set_nodelay(true);
+    match &shared.port.tls {
+        None => drive(shared, stream, from, permit).await,
+        Some(tls) => {
+            if let Some(stream) = tls.accept(stream).await {
+                drive(shared, stream, from, permit).await;
+            }
+        }
+    }
+}
+
+async fn drive<S, IO>(shared: &Shared<S>, io: IO, from: SocketAddr, permit: &Permit)
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+    IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
+    let (port, activity) = (&shared.port, &permit.activity);
+    let info = io.connect_info();
+    let io = TokioIo::new(Timed::new(io, Arc::clone(activity), port.timeouts.write));
+    let service = service_fn(|request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(from));
+        request.extensions_mut().insert(info.clone());
+        answer(shared.service.clone(), request, activity, shared.stop.clone())
+    });
+    let mut connection = std::pin::pin!(port.http.serve_connection(io, service));
+    let end = tokio::select! {
+        // First: what has arrived already is never too late.
+        biased;
+        ended = connection.as_mut() => return told(port.name, ended),
+        end = activity.end(&port.timeouts, shared.last.clone()) => end,
+        () = aged(port.max_age) => End::Old,
+    };
+    count(port.name, end);
+    if !activity.is_used() {
+        return;
+    }
+    connection.as_mut().graceful_shutdown();
+    let patience = async {
+        match end {
+            End::Old | End::Stop => {
+                // What was on its way when the client was told to go still arrives.
+                tokio::time::sleep(CLOSE_TIMEOUT).await;
+                let (_never, last) = watch::channel(None);
+                let timeouts = Timeouts { idle: CLOSE_TIMEOUT, ..port.timeouts };
+                let _ = activity.end(&timeouts, last).await;
+            }
+            // Other requests of the connection are in progress beside the one that is not taken.
+            End::Write => tokio::time::sleep(port.timeouts.head).await,
+            End::Head | End::Idle | End::Crowded => tokio::time::sleep(CLOSE_TIMEOUT).await,
+        }
+    };
+    tokio::select! {
+        ended = connection.as_mut() => told(port.name, ended),
+        () = patience => {}
+    }
+}
+
+/// Answers a request, and keeps it in progress until the answer was taken.
+fn answer<S>(
+    service: S,
+    request: Request<Body>,
+    activity: &Arc<Activity>,
+    stop: watch::Receiver<Stage>,
+) -> impl Future<Output = Result<Response<Watched>, Infallible>> + Send + use<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Send + 'static,
+    S::Future: Send,
+{
+    let http1 = request.version() < Version::HTTP_2;
+    let in_progress = InProgress::begin(activity, http1);
+    if *stop.borrow() >= Stage::Draining {
+        activity.wake();
+    }
+    async move {
+        if !http1 {
+            // Requests do not come behind each other: an unread one is reset alone, and GOAWAY ends the connection.
+            let response = service.oneshot(request).await?;
+            return Ok(response.map(|body| Watched::new(body, in_progress)));
+        }
+        let (request, unread) = Unread::watch(request);
+        let mut response = service.oneshot(request).await?;
+        let reusable = unread.discard().await;
+        if !reusable || *stop.borrow() >= Stage::Draining {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(response.map(|body| Watched::new(body, in_progress)))
+    }
+}
+
+async fn aged(max_age: Option<Duration>) {
+    match max_age {
+        Some(max_age) => tokio::time::sleep(max_age).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn count(port: &'static str, end: End) {
+    if let Some(reason) = end.reason() {
+        metrics::counter!("connections_closed_total", "port" => port, "reason" => reason).increment(1);
+    }
+}
+
+fn told(port: &'static str, ended: Result<(), Box<dyn Error + Send + Sync>>) {
+    let Err(error) = ended else { return };
+    if timed_out(&*error) {
+        count(port, End::Write);
+    }
+    tracing::debug!(error, "a connection ended early");
+}
+
+/// Whether it failed because nothing could be written for too long.
+fn timed_out(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(one) = cause {
+        if one.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = one.source();
+    }
+    false
+}

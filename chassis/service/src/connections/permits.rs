@@ -1,0 +1,176 @@
+//! How many connections a port has, in all and from each network, and who makes room when it has too many.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::activity::Activity;
+
+/// Room is made for several at once, one in so many of the idle ones and at most so many: a look at all connections for
+/// each new one would itself be a load.
+const MADE_AT_ONCE: usize = 32;
+
+/// Who is behind an address: whoever has one IPv6 address usually has the 64 bits around it.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// The connections of a port.
+pub struct Permits {
+    max: usize,
+    /// From one network; `None` where all may come from one.
+    max_from_one: Option<usize>,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    count: usize,
+    next: u64,
+    networks: HashMap<IpAddr, HashMap<u64, Arc<Activity>>>,
+}
+
+/// Why there is no permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    InAll,
+    FromOne,
+}
+
+impl Full {
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::InAll => "all",
+            Self::FromOne => "address",
+        }
+    }
+}
+
+/// Held by a connection for as long as it is open.
+pub struct Permit {
+    permits: Arc<Permits>,
+    network: IpAddr,
+    id: u64,
+    pub activity: Arc<Activity>,
+}
+
+impl Permits {
+    pub fn new(max: usize, max_from_one: Option<usize>) -> Arc<Self> {
+        Arc::new(Self { max, max_from_one, open: Mutex::default() })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn count(&self) -> usize {
+        self.open().count
+    }
+
+    /// A permit for a connection from this address; idle ones are closed for it if need be.
+    pub fn take(self: &Arc<Self>, from: IpAddr) -> Result<Permit, Full> {
+        let network = network(from);
+        let mut open = self.open();
+        let of_network = open.networks.get(&network).map_or(0, HashMap::len);
+        if self.max_from_one.is_some_and(|max| of_network >= max) && !open.make_room(Some(network)) {
+            return Err(Full::FromOne);
+        }
+        if open.count >= self.max && !open.make_room(None) {
+            return Err(Full::InAll);
+        }
+        let activity = Activity::new();
+        let id = open.next;
+        open.next += 1;
+        open.count += 1;
+        open.networks.entry(network).or_default().insert(id, Arc::clone(&activity));
+        drop(open);
+        Ok(Permit { permits: Arc::clone(self), network, id, activity })
+    }
+}
+
+impl Open {
+    /// Closes the longest idle connections, of one network or of all. `false` when none is idle.
+    fn make_room(&mut self, of: Option<IpAddr>) -> bool {
+        let mut idle: Vec<_> = self
+            .networks
+            .iter()
+            .filter(|(network, _)| of.is_none_or(|of| of == **network))
+            .flat_map(|(network, all)| all.iter().map(|(id, activity)| (*network, *id, activity)))
+            .filter_map(|(network, id, activity)| Some((activity.idle()?, network, id)))
+            .collect();
+        let last = (1 + idle.len() / MADE_AT_ONCE).min(MADE_AT_ONCE).min(idle.len());
+        if last < idle.len() {
+            idle.select_nth_unstable_by_key(last, |(idle, ..)| *idle);
+        }
+        for (_, network, id) in idle.iter().take(last) {
+            if let Some(activity) = self.remove(*network, *id) {
+                activity.crowd_out();
+            }
+        }
+        last > 0
+    }
+
+    fn remove(&mut self, network: IpAddr, id: u64) -> Option<Arc<Activity>> {
+        let all = self.networks.get_mut(&network)?;
+        let removed = all.remove(&id)?;
+        if all.is_empty() {
+            self.networks.remove(&network);
+        }
+        self.count -= 1;
+        Some(removed)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.permits.open().remove(self.network, self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::activity::InProgress;
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    #[tokio::test]
+    async fn a_silent_connection_makes_room_before_one_that_was_used_and_a_busy_one_never() {
+        let permits = Permits::new(3, None);
+        let (used, silent, busy) = (
+            permits.take(address(1)).unwrap(),
+            permits.take(address(2)).unwrap(),
+            permits.take(address(3)).unwrap(),
+        );
+        drop(InProgress::begin(&used.activity, true));
+        let request = InProgress::begin(&busy.activity, true);
+        let another = permits.take(address(4)).unwrap();
+        let _second = InProgress::begin(&another.activity, true);
+        drop(silent);
+        assert_eq!(permits.count(), 3, "the silent one has left its permit already");
+        let last = permits.take(address(5)).unwrap();
+        let _third = InProgress::begin(&last.activity, true);
+        assert_eq!(permits.take(address(6)).err(), Some(Full::InAll));
+        drop((busy, request));
+        assert!(permits.take(address(6)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_network_has_its_own_bound() {
+        let permits = Permits::new(100, Some(2));
+        let held: Vec<Permit> = ["2001:db8::1", "2001:db8::2"]
+            .into_iter()
+            .map(|from| permits.take(from.parse().unwrap()).unwrap())
+            .collect();
+        let requests: Vec<_> = held.iter().map(|permit| InProgress::begin(&permit.activity, false)).collect();
+        assert_eq!(permits.take("2001:db8::3".parse().unwrap()).err(), Some(Full::FromOne));
+        assert!(permits.take("2001:db8:0:1::1".parse().unwrap()).is_ok());
+        drop(requests);
+        assert!(permits.take("2001:db8::3".parse().unwrap()).is_ok());
+    }
+}

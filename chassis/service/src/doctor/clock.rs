@@ -1,0 +1,69 @@
+//! How far two clocks are apart. Leases, deadlines of tokens and the order of what happened depend on it.
+
+use chassis_base::Clock;
+use chrono::{DateTime, TimeDelta, Utc};
+use proto::api::Finding;
+
+use super::finding::{bad, doubtful, good};
+
+const CLOCK: &str = "clock";
+/// What NTP keeps to by far.
+const DOUBTFUL: TimeDelta = TimeDelta::seconds(1);
+/// A third of a lease: beyond it two processes may believe that the same work is theirs.
+const BAD: TimeDelta = TimeDelta::seconds(5);
+
+const ADVICE: &str = "Let NTP (chrony, systemd-timesyncd) set the clocks of both machines. Until then work may be done \
+                      by two processes in turn, and tokens are refused when clocks are a minute apart.";
+
+/// The time that a question took, on the clock of who asked.
+pub struct Span {
+    start: DateTime<Utc>,
+}
+
+impl Span {
+    pub fn begin(clock: &Clock) -> Self {
+        Self { start: clock.now() }
+    }
+
+    /// How far a clock that was read on the way is ahead of ours, and how far wrong that can be.
+    pub fn end(&self, clock: &Clock, read: DateTime<Utc>) -> (TimeDelta, TimeDelta) {
+        let half = (clock.now() - self.start) / 2;
+        (read - (self.start + half), half)
+    }
+}
+
+/// What to think of a clock that is `ahead` of ours; `who` is whose it is, for example `the database`.
+pub fn against(who: &str, (ahead, uncertain): (TimeDelta, TimeDelta)) -> Finding {
+    let apart = (ahead.abs() - uncertain).max(TimeDelta::zero());
+    let side = if ahead < TimeDelta::zero() { "behind" } else { "ahead" };
+    let tenths = ahead.abs().num_milliseconds() / 100;
+    let saw = format!("{who} is {}.{} s {side}", tenths / 10, tenths % 10);
+    if apart > BAD {
+        bad(CLOCK, saw, ADVICE)
+    } else if apart > DOUBTFUL {
+        doubtful(CLOCK, saw, ADVICE)
+    } else {
+        good(CLOCK, saw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::api::Outcome;
+
+    use super::*;
+
+    #[test]
+    fn a_slow_answer_is_not_taken_for_a_wrong_clock() {
+        let seen = |ahead: i64, uncertain: i64| {
+            let seen = (TimeDelta::milliseconds(ahead), TimeDelta::milliseconds(uncertain));
+            let finding = against("the database", seen);
+            assert_eq!(finding.outcome() == Outcome::Ok, finding.advice.is_empty());
+            (finding.outcome(), finding.saw)
+        };
+        assert_eq!(seen(120, 3), (Outcome::Ok, "the database is 0.1 s ahead".to_owned()));
+        assert_eq!(seen(-2_050, 10), (Outcome::Warning, "the database is 2.0 s behind".to_owned()));
+        assert_eq!(seen(-2_050, 1_500).0, Outcome::Ok);
+        assert_eq!(seen(6_000, 10).0, Outcome::Failed);
+    }
+}

@@ -1,0 +1,55 @@
+//! What an operator asks a process: is everything that it needs there, and as it should be? A finding says what was
+//! seen, and one that is not good also what to do. Nothing here changes anything, except for a file that is written,
+//! read and deleted again.
+
+mod clock;
+mod database;
+mod finding;
+mod surroundings;
+
+use chassis_base::time::timestamp;
+use chassis_rpc::call::Context;
+use proto::api::doctor_service_server::{DoctorService, DoctorServiceServer};
+use proto::api::{ExamineRequest, ExamineResponse};
+use sqlx::migrate::Migrator;
+use tonic::{Request, Response, Status};
+
+use crate::runtime::Runtime;
+
+pub use clock::{Span, against};
+pub use database::examine as examine_database;
+pub use finding::{bad, doubtful, good};
+
+/// The release that this is.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What is examined.
+pub(crate) struct Subject {
+    pub migrations: &'static Migrator,
+    pub keeps_files: bool,
+    pub runtime: Runtime,
+}
+
+pub(crate) fn server(subject: Subject) -> DoctorServiceServer<Doctor> {
+    DoctorServiceServer::new(Doctor(subject))
+}
+
+pub(crate) struct Doctor(Subject);
+
+#[tonic::async_trait]
+impl DoctorService for Doctor {
+    async fn examine(&self, request: Request<ExamineRequest>) -> Result<Response<ExamineResponse>, Status> {
+        Context::take(request)?;
+        let Subject { migrations, keeps_files, runtime } = &self.0;
+        let program = format!("svc-{}", runtime.name);
+        let (database, storage, mail, peers) = tokio::join!(
+            examine_database(&runtime.db, &program, runtime.name, migrations),
+            surroundings::storage(keeps_files.then_some(&runtime.files), &runtime.clock),
+            surroundings::mail(&runtime.mailer),
+            surroundings::peers(runtime),
+        );
+        let findings = database.into_iter().chain(storage).chain([mail]).chain(peers).collect();
+        let now = Some(timestamp(runtime.clock.now()));
+        Ok(Response::new(ExamineResponse { version: VERSION.to_owned(), now, findings }))
+    }
+}

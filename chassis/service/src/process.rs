@@ -1,0 +1,155 @@
+//! The life of a process: its command line, what it is set up with, and its end.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use chassis_base::Clock;
+use chassis_base::error::chain;
+use chassis_data::{audit, migrations};
+use chassis_work::dead_letters;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use sqlx::migrate::Migrator;
+
+use crate::config::{ServiceSettings, Settings, with_files};
+use crate::runtime::Runtime;
+use crate::service::Service;
+use crate::{assembly, connections, server, stage, telemetry};
+
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    own: ServiceSettings,
+}
+
+#[derive(Clone, Copy, Subcommand)]
+enum Command {
+    /// Serve until told to stop (the default)
+    Serve,
+    /// Bring the database schema up to date and exit
+    Migrate,
+    /// Forget what is older than AUDIT_DAYS in the audit log and exit; for the owner of the schema, as the role that
+    /// serves cannot
+    PurgeAudit,
+    /// Events and mails that could not be delivered
+    DeadLetters {
+        #[command(subcommand)]
+        action: dead_letters::Action,
+    },
+}
+
+/// The `main` of a service.
+pub fn main<S: Service>() -> ExitCode {
+    let command = S::options(Cli::command().name(concat_name(S::NAME)).about(S::ABOUT));
+    let command = match with_files(command) {
+        Ok(command) => command,
+        Err(message) => return fail(S::NAME, &message),
+    };
+    let options = command.get_matches();
+    if options.subcommand_name().is_some_and(|name| !Command::has_subcommand(name)) {
+        return run_own_command::<S>(options);
+    }
+    let cli = match Cli::from_arg_matches(&options) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    run(S::NAME, &cli.settings.clone(), async move {
+        match cli.command.unwrap_or(Command::Serve) {
+            Command::Migrate => migrate(&cli.settings, S::NAME, S::migrations()).await,
+            Command::PurgeAudit => purge_audit(&cli.settings, S::NAME).await,
+            Command::Serve => serve::<S>(&cli.settings, &cli.own, options).await,
+            Command::DeadLetters { action } => {
+                let runtime = Runtime::new(S::NAME, &cli.settings, &cli.own, options, Clock::system())?;
+                dead_letters::command(&runtime.db, action).await.map_err(|error| chain(&error))
+            }
+        }
+    })
+}
+
+/// A subcommand of the service's own, with the settings that every command has.
+fn run_own_command<S: Service>(options: ArgMatches) -> ExitCode {
+    let settings = Settings::from_arg_matches(&options);
+    let (settings, own) = match settings.and_then(|s| Ok((s, ServiceSettings::from_arg_matches(&options)?))) {
+        Ok(settings) => settings,
+        Err(error) => error.exit(),
+    };
+    run(S::NAME, &settings.clone(), async move {
+        let Some((name, arguments)) = options.subcommand() else { return Ok(()) };
+        let (name, arguments) = (name.to_owned(), arguments.clone());
+        let runtime = Runtime::new(S::NAME, &settings, &own, options, Clock::system())?;
+        S::command(&runtime, &name, &arguments).await
+    })
+}
+
+fn concat_name(name: &str) -> &'static str {
+    format!("svc-{name}").leak()
+}
+
+/// Runs a process' work in an async runtime with telemetry set up; a failure is told on stderr.
+pub fn run(
+    name: &'static str,
+    settings: &Settings,
+    work: impl Future<Output = Result<(), String>>,
+) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{name}: the async runtime cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(async {
+        telemetry::init(name, &settings.telemetry)?;
+        let outcome = work.await;
+        telemetry::flush();
+        outcome
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => fail(name, &message),
+    }
+}
+
+/// Tells the operator why the process ends.
+pub fn fail(name: &str, message: &str) -> ExitCode {
+    eprintln!("{name}: {message}");
+    ExitCode::FAILURE
+}
+
+/// Brings a schema up to date, and tells the operator how that went.
+pub async fn migrate(settings: &Settings, schema: &'static str, own: &Migrator) -> Result<(), String> {
+    migrations::migrate(&settings.database.url, schema, own)
+        .await
+        .map_err(|error| format!("the schema {schema} could not be brought up to date: {}", chain(&error)))?;
+    tracing::info!(schema, "schema is up to date");
+    Ok(())
+}
+
+/// Forgets old entries of the audit log, and tells the operator how that went.
+pub async fn purge_audit(settings: &Settings, schema: &'static str) -> Result<(), String> {
+    let (url, days, now) = (&settings.database.url, settings.audit_days, Clock::system().now());
+    let purged = audit::purge(url, schema, days, now)
+        .await
+        .map_err(|error| format!("the audit log of {schema} could not be purged: {}", chain(&error)))?;
+    tracing::info!(schema, days, purged, "old entries of the audit log are forgotten");
+    Ok(())
+}
+
+async fn serve<S: Service>(
+    settings: &Settings,
+    own: &ServiceSettings,
+    options: ArgMatches,
+) -> Result<(), String> {
+    settings.check()?;
+    connections::raise_file_limit();
+    let runtime = Runtime::new(S::NAME, settings, own, options, Clock::system())?;
+    let service = Arc::new(S::new(&runtime).await?);
+    runtime.db.check().await?;
+    let stop = stage::stop_signal()?;
+    let parts = assembly::assemble(service, &runtime, stop.clone());
+    server::serve(parts, runtime, settings, stop).await
+}

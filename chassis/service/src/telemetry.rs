@@ -1,0 +1,92 @@
+//! Logs, metrics and traces. Logs go to stderr, metrics to the process' own port, traces to OTLP when configured.
+
+use std::sync::OnceLock;
+
+use chassis_rpc::trace;
+use clap::{Args, ValueEnum};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::WithExportConfig;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What a process tells of itself, and to whom.
+#[derive(Args, Clone, Debug)]
+pub struct TelemetrySettings {
+    /// What to log: a level (error, warn, info, debug, trace) or a filter such as info,gateway=debug
+    #[arg(long, env = "LOG", default_value = "info", global = true)]
+    pub log: String,
+
+    /// How to log
+    #[arg(long, env = "LOG_FORMAT", default_value = "pretty", global = true)]
+    pub log_format: LogFormat,
+
+    /// OTLP/gRPC endpoint that traces are sent to, for example http://localhost:4317; empty: nowhere
+    #[arg(long, env = "OTLP_ENDPOINT", default_value = "", global = true)]
+    pub otlp_endpoint: String,
+}
+
+/// Upper bounds of the buckets of every duration, in seconds.
+const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// Whether traces are sent anywhere; without a receiver no work is done for them.
+static TRACING: OnceLock<SdkTracerProvider> = OnceLock::new();
+
+/// Sets up logs and traces for the process. To be called once, inside the runtime.
+pub fn init(service: &'static str, settings: &TelemetrySettings) -> Result<(), String> {
+    let filter = EnvFilter::try_new(&settings.log).map_err(|error| format!("LOG is not usable: {error}"))?;
+    let format = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let format = match settings.log_format {
+        LogFormat::Pretty => format.boxed(),
+        LogFormat::Json => format.json().flatten_event(true).with_span_list(false).boxed(),
+    };
+    let registry = tracing_subscriber::registry().with(filter).with(format);
+    if settings.otlp_endpoint.is_empty() {
+        return registry.try_init().map_err(|error| error.to_string());
+    }
+    let provider = tracer_provider(service, &settings.otlp_endpoint)?;
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(service));
+    registry.with(layer).try_init().map_err(|error| error.to_string())?;
+    trace::enable();
+    // Set once per process: a second init has failed above.
+    let _ = TRACING.set(provider);
+    Ok(())
+}
+
+fn tracer_provider(service: &'static str, endpoint: &str) -> Result<SdkTracerProvider, String> {
+    let exporter = opentelemetry_otlp::SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(endpoint)
+        .build()
+        .map_err(|error| format!("OTLP_ENDPOINT is not usable: {error}"))?;
+    let resource = Resource::builder().with_service_name(service).build();
+    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
+}
+
+/// Sends what is left of the traces.
+pub fn flush() {
+    if let Some(provider) = TRACING.get()
+        && let Err(error) = provider.force_flush()
+    {
+        tracing::warn!(%error, "the last traces could not be sent");
+    }
+}
+
+/// The metrics of the process, ready to be shown. May be called any number of times.
+pub fn metrics() -> Option<&'static PrometheusHandle> {
+    static METRICS: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    METRICS
+        .get_or_init(|| PrometheusBuilder::new().set_buckets(&BUCKETS).ok()?.install_recorder().ok())
+        .as_ref()
+}

@@ -1,0 +1,8 @@
+//! A service as a process.
+
+mod readiness;
+mod reflection;
+mod stop;
+mod teams;
+mod tls;
+mod traces;

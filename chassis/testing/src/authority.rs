@@ -1,0 +1,82 @@
+//! Certificate authorities, and services with certificates of theirs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot get a certificate has to stop")]
+
+use std::path::PathBuf;
+
+use chassis_rpc::tls::TlsSettings;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+
+use super::bare::Bare;
+use super::{Started, TestDatabase, clock, start_with};
+
+/// A certificate authority with its folder.
+pub struct Authority {
+    folder: TempDir,
+    pub issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        Self { folder, issuer }
+    }
+
+    /// The file with its own certificate.
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// Settings with a certificate of this authority for the name; they trust `trusted`.
+    pub fn settings(&self, name: &str, trusted: &Self) -> TlsSettings {
+        self.settings_for(&[name], trusted)
+    }
+
+    /// The same for several names.
+    pub fn settings_for(&self, names: &[&str], trusted: &Self) -> TlsSettings {
+        let path = |kind: &str| Some(self.folder.path().join(format!("{}.{kind}.pem", names.join("+"))));
+        let settings = TlsSettings {
+            tls_cert: path("cert"),
+            tls_key: path("key"),
+            tls_ca: Some(trusted.file()),
+            tls_team_ca: None,
+            tls_callers: vec!["*".to_owned()],
+            tls_reload_ms: 10,
+        };
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.renew(&settings, &CertificateParams::new(names).unwrap());
+        settings
+    }
+
+    /// Puts a new certificate of this authority into the files.
+    pub fn renew(&self, settings: &TlsSettings, params: &CertificateParams) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(settings.tls_key.as_ref().unwrap(), key.serialize_pem()).unwrap();
+        std::fs::write(settings.tls_cert.as_ref().unwrap(), certificate.pem()).unwrap();
+    }
+}
+
+pub fn certificate_for(name: &str) -> CertificateParams {
+    CertificateParams::new(vec![name.to_owned()]).unwrap()
+}
+
+/// Starts a service with TLS.
+pub async fn start(database: &TestDatabase, tls: &TlsSettings) -> Started {
+    let files = [
+        ("--tls-cert", &tls.tls_cert),
+        ("--tls-key", &tls.tls_key),
+        ("--tls-ca", &tls.tls_ca),
+        ("--tls-team-ca", &tls.tls_team_ca),
+    ];
+    let files = files.iter().filter_map(|(flag, path)| Some([flag, path.as_ref()?.to_str()?]));
+    let (callers, reload) = (tls.tls_callers.join(","), tls.tls_reload_ms.to_string());
+    let others = [["--tls-callers", &callers], ["--tls-reload-ms", &reload]];
+    let flags: Vec<&str> = files.chain(others).flatten().collect();
+    start_with::<Bare>(database.url(), &clock(), &flags).await
+}

@@ -1,0 +1,52 @@
+//! What tests share: a database of their own, services in their own process, a clock that stands still. All on real
+//! Postgres; nothing here pretends to be one of our own parts.
+
+mod admin;
+pub mod authority;
+pub mod bare;
+mod citus;
+mod database;
+mod pooler;
+mod process;
+mod running;
+mod scanning;
+mod server;
+mod smtp;
+mod tools;
+mod waiting;
+
+pub use database::TestDatabase;
+pub use pooler::{ServiceDatabase, TestPooler, service_database};
+pub use process::{Process, quiet_port};
+pub use running::{
+    Started, TestCaller, environment, secret, service_settings, start, start_with, start_working, timing,
+};
+pub use scanning::{look_through, set_threshold};
+pub use server::TestServer;
+pub use smtp::{Received, SmtpServer};
+pub use tools::{S3Server, python_tool};
+pub use waiting::eventually;
+
+use chassis_base::{Account, AccountId, Clock};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+/// A fixed Sunday morning.
+pub fn moment() -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + chrono::TimeDelta::milliseconds(1_794_740_400_123)
+}
+
+/// A clock that stands at [`moment`] until it is moved.
+pub fn clock() -> Clock {
+    Clock::held_at(moment())
+}
+
+/// An account that no other test has.
+pub fn account() -> Account {
+    Account {
+        id: AccountId::trust(Uuid::new_v4()),
+        timezone: chrono_tz::Europe::Amsterdam,
+        country: "NL".to_owned(),
+        currency: "EUR".to_owned(),
+    }
+}

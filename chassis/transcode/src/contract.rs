@@ -1,0 +1,309 @@
+//! The public operations, read from the descriptor once at start. Refuses a contract that cannot be served as it
+//! is, and says what to do about it. Knows no server: the router is built from what this module returns.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use http::uri::PathAndQuery;
+use http::{HeaderName, Method};
+use prost_reflect::{DescriptorPool, MethodDescriptor};
+use proto::api::{Access, MethodPolicy, RateClass};
+use proto::google::api::HttpRule;
+use proto::google::api::http_rule::Pattern;
+
+use crate::render::ResponsePlan;
+use crate::request::RequestPlan;
+
+/// The message that is the whole response body, without an envelope.
+pub const HTTP_BODY: &str = "admin.api.v1.HttpBody";
+
+/// Why the contract cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rpc}: {problem}")]
+pub struct Error {
+    /// For example `admin.relations.v1.ClientService.GetClient`.
+    pub rpc: String,
+    /// What is wrong and what to do.
+    pub problem: String,
+}
+
+/// One public rpc: how a REST request reaches it and how its answer becomes a response.
+#[derive(Debug)]
+pub struct Operation {
+    /// `admin.relations.v1.ClientService.GetClient`
+    pub name: String,
+    /// `/admin.relations.v1.ClientService/GetClient`
+    pub grpc_path: PathAndQuery,
+    /// The area that serves it, from the package: `relations`.
+    pub peer: String,
+    pub method: Method,
+    /// `/v1/clients/{id}`, in the syntax that axum has too.
+    pub path: String,
+    pub policy: MethodPolicy,
+    pub request: RequestPlan,
+    pub response: Answer,
+    /// The header with the signature of the body, which is then passed on byte for byte.
+    pub signature: Option<HeaderName>,
+    /// The path under which a new record is found by its id, with its variables not filled in; see [`Operation::location_of`].
+    pub location: Option<String>,
+}
+
+/// The form of an operation's response.
+#[derive(Debug)]
+pub enum Answer {
+    /// As `{"data": …, "meta": …}`.
+    Envelope(ResponsePlan),
+    /// The service's `admin.api.v1.HttpBody` as it is: a page, a redirect.
+    HttpBody,
+    /// The same as a stream: a file.
+    Stream,
+}
+
+impl Operation {
+    /// Whether it needs no key, because the unguessable token in its path or the signature of its body replaces one.
+    pub fn is_public(&self) -> bool {
+        self.policy.access() == Access::Public
+    }
+
+    pub fn envelope(&self) -> Option<&ResponsePlan> {
+        match &self.response {
+            Answer::Envelope(plan) => Some(plan),
+            Answer::HttpBody | Answer::Stream => None,
+        }
+    }
+
+    /// The header `Location` for a new record. `path` has the raw values of the variables, as for `RequestPlan::bind`.
+    pub fn location_of(&self, path: &[(&str, &str)], id: &str) -> Option<String> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if id.is_empty() || !id.bytes().all(plain) {
+            return None;
+        }
+        let mut location = String::new();
+        for segment in self.location.as_deref()?.split('/').skip(1) {
+            location.push('/');
+            location.push_str(match variable(segment) {
+                Some(name) => path.iter().find(|(variable, _)| *variable == name)?.1,
+                None => segment,
+            });
+        }
+        Some(location + "/" + id)
+    }
+}
+
+/// Every public rpc of the contract, in the order of the descriptor.
+pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
+    let mut operations = Vec::new();
+    for service in pool.services() {
+        for method in service.methods() {
+            let operation = operation(&method)
+                .map_err(|problem| Error { rpc: method.full_name().to_owned(), problem })?;
+            operations.extend(operation);
+        }
+    }
+    refuse_ambiguous(&operations)?;
+    let pages: HashSet<String> = operations
+        .iter()
+        .filter(|operation| operation.method == Method::GET)
+        .map(|operation| shape(&operation.path))
+        .collect();
+    for operation in &mut operations {
+        let named = Some(operation.policy.location.clone()).filter(|path| !path.is_empty());
+        let path = named.clone().unwrap_or_else(|| operation.path.clone());
+        let found = operation.policy.success == 201
+            && operation.envelope().is_some_and(ResponsePlan::has_data_id)
+            && pages.contains(&(shape(&path) + "/{}"));
+        if named.is_some() && !found {
+            let problem = format!("its location {path} has no GET by id, or it creates nothing with an id");
+            return Err(Error { rpc: operation.name.clone(), problem });
+        }
+        operation.location = found.then_some(path);
+    }
+    Ok(operations)
+}
+
+/// `None` for an rpc that is not public.
+fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
+    let policy = proto::policy::method(method).ok_or("has no policy; add option (admin.api.v1.method)")?;
+    let rule = match (proto::policy::http_rule(method), policy.access()) {
+        (None, Access::Mesh | Access::Credential) => return Ok(None),
+        (_, Access::Unspecified) => {
+            return Err("its policy says nothing about access; add `access`".to_owned());
+        }
+        (Some(_), Access::Mesh | Access::Credential) => {
+            return Err("is for the mesh only but has a route; remove option (google.api.http)".to_owned());
+        }
+        (None, _) => return Err("is public but has no route; add option (google.api.http)".to_owned()),
+        (Some(rule), Access::Key | Access::Public) => rule,
+    };
+    if method.is_client_streaming() {
+        return Err("a public rpc takes no stream; take one message".to_owned());
+    }
+    if !matches!(policy.success, 200 | 201 | 204) {
+        return Err("its policy needs `success`: 200, 201 or 204".to_owned());
+    }
+    let (verb, path) = route(&rule)?;
+    let variables = variables(&path)?;
+    if !rule.body.is_empty() && matches!(verb, Method::GET | Method::DELETE) {
+        return Err(format!("{verb} takes no body; remove `body` from its rule"));
+    }
+    if policy.access() == Access::Public {
+        refuse_guessable(&policy, &variables)?;
+    }
+    let request = RequestPlan::of(&method.input(), &variables, &rule.body, policy.needs_a_field)
+        .map_err(|refusal| refusal.to_string())?;
+    let signature = signature(&policy, &request)?;
+    let response = answer(method, &policy)?;
+    let grpc_path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+    Ok(Some(Operation {
+        name: method.full_name().to_owned(),
+        grpc_path: PathAndQuery::try_from(grpc_path).map_err(|error| error.to_string())?,
+        peer: peer(method)?,
+        method: verb,
+        path,
+        policy,
+        request,
+        response,
+        signature,
+        location: None,
+    }))
+}
+
+/// A public operation is protected by its path alone, or by a signature, and counted by address instead of key.
+fn refuse_guessable(policy: &MethodPolicy, variables: &[&str]) -> Result<(), String> {
+    if variables.is_empty() && policy.signature.is_empty() {
+        return Err("is public but its path has no variable; put an unguessable token into it".to_owned());
+    }
+    if policy.rate() != RateClass::Unspecified {
+        return Err("is public but has a limit for each key; remove `rate`".to_owned());
+    }
+    Ok(())
+}
+
+/// The header that signs the body. Header and body go together: without the exact bytes no signature can be checked.
+fn signature(policy: &MethodPolicy, request: &RequestPlan) -> Result<Option<HeaderName>, String> {
+    match (policy.signature.as_str(), request.takes_signed_body()) {
+        ("", false) => Ok(None),
+        ("", true) => {
+            Err("its body is a SignedBody; its policy needs `signature`, the name of a header".to_owned())
+        }
+        (_, false) => Err("its policy has `signature`; map the body to a field of SignedBody".to_owned()),
+        (name, true) => HeaderName::try_from(name)
+            .map(Some)
+            .map_err(|_| format!("its policy has `signature: {name}`, which is no name of a header")),
+    }
+}
+
+fn answer(method: &MethodDescriptor, policy: &MethodPolicy) -> Result<Answer, String> {
+    let (output, has_type) = (method.output(), !policy.media_type.is_empty());
+    match (output.full_name() == HTTP_BODY, has_type) {
+        (true, false) => Err("answers with HttpBody; its policy needs `media_type`".to_owned()),
+        (true, true) if policy.success == 204 => {
+            Err("answers with HttpBody; its policy needs `success` 200 or 201".to_owned())
+        }
+        (true, true) if method.is_server_streaming() => Ok(Answer::Stream),
+        (true, true) => Ok(Answer::HttpBody),
+        (false, true) => Err("its policy has `media_type`; answer with HttpBody or remove it".to_owned()),
+        (false, false) if method.is_server_streaming() => {
+            Err("a public rpc streams nothing but HttpBody; answer with one message".to_owned())
+        }
+        (false, false) => {
+            let plan = ResponsePlan::of(&output, policy.success).map_err(|refusal| refusal.to_string())?;
+            Ok(Answer::Envelope(plan))
+        }
+    }
+}
+
+fn peer(method: &MethodDescriptor) -> Result<String, String> {
+    let service = method.parent_service();
+    let mut package = service.package_name().split('.');
+    match (package.next(), package.next()) {
+        (Some(_), Some(area)) if !area.is_empty() => Ok(area.to_owned()),
+        _ => Err("its package names no area; use admin.<area>.v1".to_owned()),
+    }
+}
+
+/// Method and path of a rule.
+pub fn route(rule: &HttpRule) -> Result<(Method, String), String> {
+    let (method, path) = match &rule.pattern {
+        Some(Pattern::Get(path)) => (Method::GET, path),
+        Some(Pattern::Put(path)) => (Method::PUT, path),
+        Some(Pattern::Post(path)) => (Method::POST, path),
+        Some(Pattern::Delete(path)) => (Method::DELETE, path),
+        Some(Pattern::Patch(path)) => (Method::PATCH, path),
+        None => return Err("its rule has no path; add get, post, put, patch or delete".to_owned()),
+    };
+    Ok((method, path.clone()))
+}
+
+/// The name of a segment that is a variable.
+pub fn variable(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// The variables of a path, each once, in order.
+fn variables(path: &str) -> Result<Vec<&str>, String> {
+    let name = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let literal = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    let segments = path.strip_prefix('/').ok_or(format!("its path {path} must begin with `/`"))?;
+    let mut variables = Vec::new();
+    for segment in segments.split('/') {
+        match variable(segment) {
+            Some(found) if name(found) && !variables.contains(&found) => variables.push(found),
+            Some(found) if name(found) => {
+                return Err(format!("its path {path} has `{{{found}}}` twice; rename one"));
+            }
+            None if literal(segment) => {}
+            _ => {
+                return Err(format!(
+                    "its path {path} has the segment `{segment}`; use plain text or one `{{variable}}`"
+                ));
+            }
+        }
+    }
+    Ok(variables)
+}
+
+/// The path without the names of its variables: paths of one shape match the same requests.
+fn shape(path: &str) -> String {
+    let anonymous = |segment| if variable(segment).is_some() { "{}" } else { segment };
+    path.split('/').map(anonymous).collect::<Vec<_>>().join("/")
+}
+
+fn refuse_ambiguous(operations: &[Operation]) -> Result<(), Error> {
+    let mut routes = BTreeMap::new();
+    let mut paths: HashMap<&str, &Operation> = HashMap::new();
+    let mut names: HashMap<String, (&str, &str)> = HashMap::new();
+    for operation in operations {
+        let error = |problem| Error { rpc: operation.name.clone(), problem };
+        let key = (operation.method.as_str(), shape(&operation.path));
+        if let Some(other) = routes.insert(key, &operation.name) {
+            return Err(error(format!(
+                "{} {} is also the route of {other}; change one of them",
+                operation.method, operation.path
+            )));
+        }
+        // CORS headers are decided by path: a browser asks once for all its methods.
+        let beside = *paths.entry(&operation.path).or_insert(operation);
+        if beside.is_public() != operation.is_public() {
+            return Err(error(format!(
+                "{} is public for one of {} and this one; give each a path of its own",
+                operation.path, beside.name
+            )));
+        }
+        let mut before = String::new();
+        for segment in operation.path.split('/').skip(1) {
+            if let Some(name) = variable(segment) {
+                let (other_name, other) = *names.entry(before.clone()).or_insert((name, &operation.name));
+                if other_name != name {
+                    return Err(error(format!(
+                        "{} has `{{{name}}}` where {other} has `{{{other_name}}}`; use one name for the same place",
+                        operation.path
+                    )));
+                }
+            }
+            before = before + "/" + if variable(segment).is_some() { "{}" } else { segment };
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! What waits, measured for operators: how old the oldest undelivered event and mail are, and how many were given up.
+//! Looks at the rows of all accounts, which a distributed database has to ask all its nodes for: one replica does, the
+//! others say 0.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use chassis_base::Error;
+use chassis_base::error::chain;
+use chassis_data::Db;
+
+use crate::interval::every;
+
+const MEASURE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What waits, of all accounts.
+#[derive(Default)]
+struct Backlog {
+    /// For each listener the age of the oldest event, and how many were given up.
+    events: HashMap<String, (f64, i64)>,
+    /// The same of mails.
+    mails: (f64, i64),
+}
+
+/// Measures until the process ends, as long as `is_first` says that no other replica does.
+pub async fn watch(db: Db, is_first: impl Fn() -> bool) {
+    let mut beat = every(MEASURE_INTERVAL);
+    loop {
+        beat.tick().await;
+        let measured = if is_first() { measure(&db).await } else { Ok(Backlog::default()) };
+        match measured {
+            Ok(backlog) => show(&db, backlog),
+            Err(error) => tracing::warn!(error = chain(&error), "what waits could not be measured"),
+        }
+    }
+}
+
+async fn measure(db: &Db) -> Result<Backlog, Error> {
+    let now = db.clock().now();
+    let (events, mail_age, dead_mails) = db.read(async |connection| {
+        let events: Vec<(String, Option<f64>, i64)> = sqlx::query_as(
+            "select listener, extract(epoch from $1 - min(occurred_at) filter (where dead_at is null))::float8,
+                count(*) filter (where dead_at is not null)
+             from outbox group by listener",
+        )
+        .bind(now)
+        .fetch_all(&mut *connection)
+        .await?;
+        let (mail_age, dead_mails): (Option<f64>, i64) = sqlx::query_as(
+            "select (select extract(epoch from $1 - min(created_at))::float8 from mail where status = 'queued'),
+                (select count(*) from mail where status = 'dead')",
+        )
+        .bind(now)
+        .fetch_one(&mut *connection)
+        .await?;
+        Ok::<_, Error>((events, mail_age, dead_mails))
+    }).await?;
+    let events =
+        events.into_iter().map(|(name, age, dead)| (name, (age.unwrap_or_default(), dead))).collect();
+    Ok(Backlog { events, mails: (mail_age.unwrap_or_default(), dead_mails) })
+}
+
+fn show(db: &Db, Backlog { mut events, mails: (mail_age, dead_mails) }: Backlog) {
+    // Also those for whom nothing waits: a gauge keeps what it was last told.
+    for listener in db.listeners().iter() {
+        events.entry(listener.name.clone()).or_default();
+    }
+    for (listener, (age, dead)) in events {
+        metrics::gauge!("outbox_age_seconds", "listener" => listener.clone()).set(age);
+        metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(dead));
+    }
+    metrics::gauge!("mail_age_seconds").set(mail_age);
+    metrics::gauge!("mail_dead_letters").set(as_f64(dead_mails));
+}
+
+fn as_f64(count: i64) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
+}

@@ -1,0 +1,105 @@
+//! What could not be delivered in the end: events and mails, to be looked at and tried again by an operator. The one
+//! place besides the workers' own look-up that sees the rows of all accounts.
+
+use std::collections::HashSet;
+
+use chassis_base::{AccountId, Error};
+use chassis_data::db::Db;
+use chrono::{DateTime, Utc};
+use clap::Subcommand;
+use uuid::Uuid;
+
+/// How many are listed.
+const MAX_LISTED: i64 = 1000;
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Action {
+    /// Show them, the oldest first, with tabs between: kind, id, account, what, attempts, since when, why
+    List,
+    /// Deliver one again, or all of them
+    Retry {
+        /// The id of an event or a mail; all without it
+        id: Option<Uuid>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct DeadLetter {
+    /// `event` or `mail`.
+    pub kind: String,
+    pub id: Uuid,
+    pub account_id: AccountId,
+    /// Type and listener of an event; reference of a mail.
+    pub what: String,
+    pub attempts: i32,
+    pub dead_at: DateTime<Utc>,
+    pub last_error: String,
+}
+
+/// The oldest dead letters of all accounts.
+pub async fn list(db: &Db) -> Result<Vec<DeadLetter>, Error> {
+    let query = sqlx::query_as(
+        "select kind, id, account_id, what, attempts, dead_at, last_error from (
+            select 'event' as kind, id, account_id, type || ' to ' || listener as what, attempts, dead_at, last_error
+            from outbox where dead_at is not null
+            union all
+            select 'mail', id, account_id, reference, attempts, done_at, last_error from mail where status = 'dead'
+         ) letters where dead_at is not null order by dead_at, id limit $1",
+    )
+    .bind(MAX_LISTED);
+    db.read(async |connection| Ok(query.fetch_all(connection).await?)).await
+}
+
+/// Makes one, or all, due again with all their attempts before them; says how many there were. An event that is
+/// delivered after all comes later than those of its entity that did not wait for it; a mail goes only to those who do not
+/// have it.
+pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
+    let now = db.clock().now();
+    let (mut retried, mails) = db
+        .read(async |connection| {
+            let retried: Vec<AccountId> = sqlx::query_scalar(
+                "update outbox set dead_at = null, attempts = 0, next_at = $2
+             where dead_at is not null and ($1::uuid is null or id = $1) returning account_id",
+            )
+            .bind(id)
+            .bind(now)
+            .fetch_all(&mut *connection)
+            .await?;
+            let mails: Vec<AccountId> = sqlx::query_scalar(
+            "update mail set status = 'queued', attempts = 0, next_at = $2, done_at = null, refused = '{}'
+             where status = 'dead' and ($1::uuid is null or id = $1) returning account_id",
+        )
+        .bind(id)
+        .bind(now)
+        .fetch_all(&mut *connection)
+        .await?;
+            Ok::<_, Error>((retried, mails))
+        })
+        .await?;
+    retried.extend(mails);
+    for account in retried.iter().collect::<HashSet<_>>() {
+        db.wake_workers(*account).await;
+    }
+    Ok(u64::try_from(retried.len()).unwrap_or(u64::MAX))
+}
+
+/// The command line's part.
+pub async fn command(db: &Db, action: Action) -> Result<(), Error> {
+    match action {
+        Action::List => {
+            for letter in list(db).await? {
+                println!("{}", line(&letter));
+            }
+        }
+        Action::Retry { id } => println!("{}", retry(db, id).await?),
+    }
+    Ok(())
+}
+
+fn line(letter: &DeadLetter) -> String {
+    let DeadLetter { kind, id, account_id, what, attempts, dead_at, last_error } = letter;
+    let since = dead_at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+    let plain = |text: &str| text.replace(char::is_control, " ");
+    let (what, why) = (plain(what), plain(last_error));
+    format!("{kind}\t{id}\t{account_id}\t{what}\t{attempts}\t{since}\t{why}")
+}

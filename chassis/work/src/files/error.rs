@@ -1,0 +1,21 @@
+//! What callers are told when files cannot be had.
+
+use chassis_base::Error;
+use chassis_base::error::chain;
+use proto::api::Problem;
+
+pub(super) fn unreachable(error: &(dyn std::error::Error + 'static)) -> Error {
+    tracing::error!(error = chain(error), "the files cannot be reached");
+    away()
+}
+
+pub(super) fn busy() -> Error {
+    Error::problem(Problem::Unavailable, "Too many files are on their way. Repeat the request in a moment.")
+}
+
+pub(super) fn away() -> Error {
+    Error::problem(
+        Problem::Unavailable,
+        "The files cannot be reached at the moment. Repeat the request in a moment.",
+    )
+}

@@ -1,0 +1,121 @@
+//! Bytes first, then the entry that names them. Bytes are noted before they are kept and the note ends in the
+//! transaction of the entry; so a note that grows old tells of bytes that nobody lists, and they are removed. A file
+//! whose note is gone cannot be listed any more, so that an entry always has its bytes.
+
+use std::time::Duration;
+
+use chassis_base::error::status::unavailable;
+use chassis_base::{Account, Error};
+use chassis_data::db::Db;
+use chassis_data::write::Tx;
+use chrono::TimeDelta;
+
+use super::{Files, Key};
+use crate::worker::{Due, Job, Next, Worker};
+
+/// How long bytes wait for their entry. The same as in `due` below.
+const RETENTION: TimeDelta = TimeDelta::days(1);
+/// How many files one turn removes.
+const BATCH: i64 = 100;
+const INTERVAL: Duration = Duration::from_mins(10);
+
+/// What files are called by [`Files::reference`].
+struct Names(Vec<String>);
+
+impl Files {
+    /// Records that bytes will be kept under these keys, each new and used once. Then [`Files::put`], then a write that
+    /// calls [`list`].
+    pub async fn expect(&self, db: &Db, account: &Account, keys: &[Key]) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let names = Names(keys.iter().map(|key| self.reference(key)).collect());
+        db.record(account, &names, expect).await
+    }
+}
+
+/// Says that this transaction lists these files, by what [`Files::reference`] calls them.
+pub async fn list(tx: &mut Tx<'_>, names: &[String]) -> Result<(), Error> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let account = tx.account();
+    let listed =
+        sqlx::query("delete from file_write where account_id = $1 and key = any($2) and not abandoned")
+            .bind(account)
+            .bind(names)
+            .execute(tx.db())
+            .await?;
+    if usize::try_from(listed.rows_affected()) == Ok(names.len()) {
+        return Ok(());
+    }
+    let late = unavailable("The file took too long to arrive. Repeat the request.");
+    Err(Error::Peer(Box::new(late)))
+}
+
+async fn expect(tx: &mut Tx<'_>, Names(names): &Names) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    sqlx::query(
+        "insert into file_write (account_id, key, began_at)
+         select $1, key, $3 from unnest($2::text[]) as t (key)",
+    )
+    .bind(account)
+    .bind(names)
+    .bind(now)
+    .execute(tx.db())
+    .await?;
+    Ok(())
+}
+
+/// The worker that removes what was never listed.
+pub fn worker(files: Files) -> Worker {
+    let due = Due::new("file_write work", "true", "work.began_at").later("1 day");
+    Worker::new("file-writes", due, move |job: Job| {
+        let files = files.clone();
+        async move { run(&files, &job).await }
+    })
+    .every(INTERVAL)
+}
+
+async fn run(files: &Files, job: &Job) -> Result<Next, Error> {
+    let names = job.write(&(), abandon).await?;
+    for name in &names.0 {
+        if let Some(key) = Key::parse(job.account_id(), name) {
+            files.delete(&key).await?;
+        } else {
+            tracing::error!(name, "what was to be kept has no name that a file can have");
+        }
+    }
+    job.write(&names, forget).await?;
+    let removed = i64::try_from(names.0.len()).unwrap_or(i64::MAX);
+    if removed > 0 {
+        tracing::info!(removed, "removed the bytes of files that were never listed");
+    }
+    Ok(if removed >= BATCH { Next::Now } else { Next::WhenDue })
+}
+
+/// From here on nobody lists them.
+async fn abandon(tx: &mut Tx<'_>, (): &()) -> Result<Names, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let names = sqlx::query_scalar(
+        "update file_write set abandoned = true where account_id = $1 and key in (
+            select key from file_write where account_id = $1 and began_at <= $2 order by key limit $3)
+         returning key",
+    )
+    .bind(account)
+    .bind(now - RETENTION)
+    .bind(BATCH)
+    .fetch_all(tx.db())
+    .await?;
+    Ok(Names(names))
+}
+
+async fn forget(tx: &mut Tx<'_>, Names(names): &Names) -> Result<(), Error> {
+    let account = tx.account();
+    sqlx::query("delete from file_write where account_id = $1 and key = any($2) and abandoned")
+        .bind(account)
+        .bind(names)
+        .execute(tx.db())
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Getting queued mail out: putting it together, sending it, and noting who has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis_base::Error;
+use chassis_base::error::chain;
+use chassis_data::write::Tx;
+use chrono::{DateTime, TimeDelta, Utc};
+use prost::Message as _;
+use uuid::Uuid;
+
+use super::mailer::{Failure, Mailer};
+use super::message::AttachmentSource;
+use super::outcome::Refused;
+use super::stored::{Part, Stored};
+use super::{compose, dkim, keys};
+use crate::worker::{Due, Job, Next, Worker, backoff};
+
+/// So often delivery is tried before a mail is dead: over about two hours.
+pub const MAX_ATTEMPTS: i32 = 10;
+/// So often it is tried for all recipients at once. A refusal for the time being is mostly about the mail or the
+/// server; when it lasts, it may be about one recipient, and the others should not wait for that one.
+const MAX_CONCURRENT: i32 = 3;
+const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(15);
+const MAX_BACKOFF: TimeDelta = TimeDelta::hours(1);
+/// When a mail is tried again whose delivery ended with the process.
+const RECOVERY_DELAY: TimeDelta = TimeDelta::minutes(1);
+/// How many mails one job delivers.
+const BATCH: usize = 20;
+/// For making or fetching one attachment.
+const LOAD_TIMEOUT: Duration = Duration::from_mins(1);
+/// Characters kept of what a server says.
+const MAX_REASON: usize = 1000;
+
+struct Delivery {
+    mailer: Mailer,
+    source: Option<Arc<dyn AttachmentSource>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Queued {
+    id: Uuid,
+    sender: String,
+    recipients: Vec<String>,
+    message: Option<Vec<u8>>,
+    content: Option<Vec<u8>>,
+    accepted: Vec<String>,
+    refused: Refused,
+    attempts: i32,
+    created_at: DateTime<Utc>,
+}
+
+impl Queued {
+    /// Those whose outcome is open.
+    fn open(&self) -> Vec<&String> {
+        let is_open = |to: &&String| !self.accepted.contains(to) && !self.refused.contains_key(*to);
+        self.recipients.iter().filter(is_open).collect()
+    }
+}
+
+/// The worker that delivers the queue.
+pub fn worker(mailer: Mailer, source: Option<Arc<dyn AttachmentSource>>) -> Worker {
+    let due = Due::new("mail work", "work.status = 'queued'", "work.next_at");
+    let delivery = Arc::new(Delivery { mailer, source });
+    Worker::new("mail", due, move |job| {
+        let delivery = Arc::clone(&delivery);
+        async move { run(&job, &delivery).await }
+    })
+}
+
+async fn run(job: &Job, delivery: &Delivery) -> Result<Next, Error> {
+    for _ in 0..BATCH {
+        let Some(mut mail) = job.write(&(), claim).await? else { return Ok(Next::WhenDue) };
+        let failure = match delivery.message(job, &mail).await? {
+            Ok(message) => delivery.deliver(job, &mut mail, &message).await?,
+            Err(failure) => Some(failure),
+        };
+        let tried = (failure, mail);
+        job.write(&tried, note).await?;
+        if let (Some(Failure::Unreachable(error)), _) = tried {
+            return Err(Error::Internal(format!("mail cannot be delivered: {error}")));
+        }
+    }
+    Ok(Next::Now)
+}
+
+impl Delivery {
+    /// The text of a mail, signed if the account has a key for the sender's domain.
+    async fn message(&self, job: &Job, mail: &Queued) -> Result<Result<Vec<u8>, Failure>, Error> {
+        if mail.attempts > MAX_ATTEMPTS {
+            return Ok(Err(Failure::Permanent("no attempt at delivery came to an end".to_owned())));
+        }
+        let message = match self.compose(job, mail).await {
+            Ok(message) => message,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let domain = mail.sender.rsplit_once('@').map_or("", |(_, domain)| domain);
+        let key =
+            job.db().read(async |connection| keys::find(connection, job.account_id(), domain).await).await?;
+        let Some(key) = key else { return Ok(Ok(message)) };
+        let signed = dkim::Signer::new(&key.pem)
+            .map_err(str::to_owned)
+            .and_then(|signer| dkim::sign(&message, (&key.domain, &key.selector, &signer), mail.created_at));
+        Ok(signed.map_err(Failure::Permanent))
+    }
+
+    async fn compose(&self, job: &Job, mail: &Queued) -> Result<Vec<u8>, Failure> {
+        // A mail of before was finished when it was queued.
+        if let Some(message) = &mail.message {
+            return Ok(message.clone());
+        }
+        let content =
+            mail.content.as_deref().ok_or_else(|| Failure::Permanent("has no content".to_owned()))?;
+        let mut stored = Stored::decode(content).map_err(|error| Failure::Permanent(error.to_string()))?;
+        for part in &mut stored.parts {
+            if let Some(reference) = part.later.take() {
+                *part = self.load(job, &reference).await?;
+            }
+        }
+        let message = compose::compose(&stored, mail.id, mail.created_at).map_err(Failure::Permanent)?;
+        Ok(message.formatted())
+    }
+
+    async fn load(&self, job: &Job, reference: &str) -> Result<Part, Failure> {
+        let Some(source) = &self.source else {
+            return Err(Failure::Permanent(format!("nothing here makes the attachment {reference}")));
+        };
+        match tokio::time::timeout(LOAD_TIMEOUT, source.load(job.account(), reference)).await {
+            Ok(Ok(Some(attached))) => Ok(attached.into()),
+            Ok(Ok(None)) => Err(Failure::Permanent(format!("the attachment {reference} no longer exists"))),
+            Ok(Err(error)) => Err(Failure::Passing(format!("the attachment {reference}: {}", chain(&error)))),
+            Err(_) => Err(Failure::Passing(format!("the attachment {reference} took too long"))),
+        }
+    }
+
+    /// Sends it to everyone who has no outcome yet, at once if possible. When it is refused for good, the refusal may
+    /// be about one of them: then to each alone.
+    async fn deliver(&self, job: &Job, mail: &mut Queued, message: &[u8]) -> Result<Option<Failure>, Error> {
+        let open: Vec<String> = mail.open().into_iter().cloned().collect();
+        if mail.attempts <= MAX_CONCURRENT || open.len() == 1 {
+            let all: Vec<&String> = open.iter().collect();
+            match self.mailer.send((mail.id, &mail.sender), &all, message).await {
+                Ok(()) => {
+                    mail.accepted.extend(open);
+                    return Ok(None);
+                }
+                Err(Failure::Permanent(_)) if open.len() > 1 => {}
+                Err(failure) => return Ok(refused(mail, open.first(), failure)),
+            }
+        }
+        let mut last = None;
+        for recipient in &open {
+            match self.mailer.send((mail.id, &mail.sender), &[recipient], message).await {
+                Ok(()) => {
+                    mail.accepted.push(recipient.clone());
+                    // At once, so that this one does not get it twice should the process end on the way.
+                    job.write(&*mail, progress).await?;
+                }
+                Err(failure @ Failure::Unreachable(_)) => return Ok(Some(failure)),
+                Err(failure) => last = refused(mail, Some(recipient), failure).or(last),
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// Notes a refusal for good of one recipient; gives back what is no such refusal.
+fn refused(mail: &mut Queued, recipient: Option<&String>, failure: Failure) -> Option<Failure> {
+    match (failure, recipient) {
+        (Failure::Permanent(said), Some(recipient)) => {
+            mail.refused.insert(recipient.clone(), storable(&said));
+            None
+        }
+        (failure, _) => Some(failure),
+    }
+}
+
+/// What a server says may be long.
+fn storable(text: &str) -> String {
+    text.chars().filter(|character| *character != '\0').take(MAX_REASON).collect()
+}
+
+/// Takes the next mail that is due. The attempt counts from here on, so that a mail that ends the process is not tried
+/// for ever.
+async fn claim(tx: &mut Tx<'_>, (): &()) -> Result<Option<Queued>, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let mail = sqlx::query_as(
+        "update mail set attempts = attempts + 1, next_at = $3
+         where account_id = $1 and id = (
+            select id from mail where account_id = $1 and status = 'queued' and next_at <= $2
+            order by next_at, id limit 1)
+         returning id, sender, recipients, message, content, accepted, refused, attempts, created_at",
+    )
+    .bind(account)
+    .bind(now)
+    .bind(now + RECOVERY_DELAY)
+    .fetch_optional(tx.db())
+    .await?;
+    Ok(mail)
+}
+
+/// Who has it so far.
+async fn progress(tx: &mut Tx<'_>, mail: &Queued) -> Result<(), Error> {
+    let account = tx.account();
+    sqlx::query("update mail set accepted = $3, refused = $4 where account_id = $1 and id = $2")
+        .bind(account)
+        .bind(mail.id)
+        .bind(&mail.accepted)
+        .bind(&mail.refused)
+        .execute(tx.db())
+        .await?;
+    Ok(())
+}
+
+/// What became of it.
+async fn note(tx: &mut Tx<'_>, (failure, mail): &(Option<Failure>, Queued)) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let status = match failure {
+        Some(Failure::Permanent(_)) => "dead",
+        _ if mail.open().is_empty() => {
+            if mail.refused.is_empty() {
+                "sent"
+            } else {
+                "dead"
+            }
+        }
+        _ => {
+            if mail.attempts >= MAX_ATTEMPTS {
+                "dead"
+            } else {
+                "queued"
+            }
+        }
+    };
+    match status {
+        "dead" => tracing::error!(mail = %mail.id, attempts = mail.attempts, "a mail is a dead letter now"),
+        "queued" => tracing::warn!(mail = %mail.id, attempts = mail.attempts, "a mail has to wait"),
+        _ => tracing::info!(mail = %mail.id, "mail sent"),
+    }
+    metrics::counter!("mails_total", "outcome" => status).increment(1);
+    let wait = backoff(mail.attempts.unsigned_abs(), INITIAL_BACKOFF, MAX_BACKOFF);
+    sqlx::query(
+        "update mail set status = $3, last_error = $4, next_at = $5, done_at = $6, accepted = $7, refused = $8
+         where account_id = $1 and id = $2",
+    )
+    .bind(account)
+    .bind(mail.id)
+    .bind(status)
+    .bind(explanation(failure.as_ref(), mail))
+    .bind(now + wait)
+    .bind((status != "queued").then_some(now))
+    .bind(&mail.accepted)
+    .bind(&mail.refused)
+    .execute(tx.db())
+    .await?;
+    Ok(())
+}
+
+fn explanation(failure: Option<&Failure>, mail: &Queued) -> String {
+    let mut said: Vec<String> = mail.refused.iter().map(|(to, said)| format!("{to}: {said}")).collect();
+    if let Some(Failure::Passing(error) | Failure::Unreachable(error) | Failure::Permanent(error)) = failure {
+        said.push(error.clone());
+    }
+    storable(&said.join("; "))
+}

@@ -1,0 +1,80 @@
+//! What became of mails, for the service that sent them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chassis_base::{AccountId, Error};
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+/// How many are told.
+const MAX_LISTED: i64 = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Status {
+    /// Not everyone has it yet; it is being tried.
+    Queued,
+    /// Everyone's server has accepted it.
+    Sent,
+    /// Somebody cannot have it. The others may: see [`Outcome::accepted`].
+    Dead,
+}
+
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct Outcome {
+    pub id: Uuid,
+    pub status: Status,
+    pub recipients: Vec<String>,
+    /// The recipients whose server has accepted it.
+    pub accepted: Vec<String>,
+    /// What the server said, by recipient, when it refused one for good.
+    #[sqlx(json)]
+    pub refused: BTreeMap<String, String>,
+    /// Why the last attempt failed, for operators.
+    pub last_error: String,
+    pub attempts: i32,
+    pub created_at: DateTime<Utc>,
+    /// When it was sent or given up.
+    pub done_at: Option<DateTime<Utc>>,
+}
+
+/// The latest mails with this reference, the latest first.
+pub async fn outcomes(
+    connection: &mut PgConnection,
+    account: AccountId,
+    reference: &str,
+) -> Result<Vec<Outcome>, Error> {
+    let outcomes = sqlx::query_as(
+        "select id, status, recipients, accepted, refused, last_error, attempts, created_at, done_at
+         from mail where account_id = $1 and reference = $2 order by created_at desc, id desc limit $3",
+    )
+    .bind(account)
+    .bind(reference)
+    .bind(MAX_LISTED)
+    .fetch_all(connection)
+    .await?;
+    Ok(outcomes)
+}
+
+/// Where each of these mails stands; those that are not there are left out.
+pub async fn statuses(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Status>, Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let statuses: Vec<(Uuid, Status)> =
+        sqlx::query_as("select id, status from mail where account_id = $1 and id = any($2)")
+            .bind(account)
+            .bind(ids)
+            .fetch_all(connection)
+            .await?;
+    Ok(statuses.into_iter().collect())
+}
+
+/// For the column of refusals.
+pub(super) type Refused = Json<BTreeMap<String, String>>;

@@ -1,0 +1,200 @@
+//! Looking an account through: one scan after the other, a page of causes at a time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chassis_base::Error;
+use chassis_base::error::chain;
+use chassis_data::write::Tx;
+use chassis_rpc::references::MAX_LISTED;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::store::{self, Key, Turn};
+use super::{Ask, Cause, Findings, Reach, Scan};
+use crate::worker::{Due, Job, Next, Worker};
+
+/// How long until the next look, and until the next after one of which a part failed.
+const INTERVAL: TimeDelta = TimeDelta::hours(1);
+const RETRY_INTERVAL: TimeDelta = TimeDelta::minutes(5);
+/// How many causes one transaction tells, and how many pages one turn looks at.
+const PAGE: usize = 200;
+const MAX_PAGES: usize = 25;
+
+pub fn worker(scans: Vec<Scan>) -> Worker {
+    let scans: Arc<[Scan]> = scans.into();
+    // An account that was never looked through has no turn yet.
+    let from = "account work left join scan_turn turn on turn.account_id = work.account_id";
+    let due = Due::new(from, "true", "coalesce(turn.next_at, '2000-01-01'::timestamptz)");
+    Worker::new("scans", due, move |job| {
+        let scans = Arc::clone(&scans);
+        async move { run(&job, &scans).await }
+    })
+}
+
+async fn run(job: &Job, scans: &Arc<[Scan]>) -> Result<Next, Error> {
+    let now = job.now();
+    let (mut turn, thresholds) = job
+        .db()
+        .read(async |connection| {
+            let turn = store::find_turn(connection, job.account_id()).await?;
+            let thresholds = store::list_thresholds(connection, job.account_id()).await?;
+            Ok::<_, Error>((turn, thresholds))
+        })
+        .await?;
+    let started_at = *turn.started_at.get_or_insert(now);
+    if look(job, scans, &thresholds, &mut turn).await? {
+        job.write(&turn, go_on).await?;
+        return Ok(Next::Now);
+    }
+    let next_at = started_at + if turn.failed { RETRY_INTERVAL } else { INTERVAL };
+    job.write(&Ended { scans: Arc::clone(scans), turn, next_at }, end).await?;
+    Ok(Next::WhenDue)
+}
+
+/// Goes on where the last turn ended, for so many pages; true when there are more. A scan that fails is left for later
+/// and does not hold up the others.
+async fn look(
+    job: &Job,
+    scans: &[Scan],
+    thresholds: &HashMap<String, i32>,
+    turn: &mut Turn,
+) -> Result<bool, Error> {
+    let mut left = MAX_PAGES;
+    let first = scans.iter().position(|scan| scan.event == turn.place.event);
+    if first.is_none() {
+        turn.place = Key::default();
+    }
+    for scan in scans.iter().skip(first.unwrap_or_default()) {
+        if turn.place.event != scan.event {
+            turn.place = Key { event: scan.event.to_owned(), ..Key::default() };
+        }
+        let amount = thresholds.get(scan.event).copied().unwrap_or(scan.threshold.default_amount());
+        loop {
+            if left == 0 {
+                return Ok(true);
+            }
+            left -= 1;
+            match page(job, scan, amount, &turn.place.cause).await {
+                Ok(Some(last)) => turn.place.cause = last,
+                Ok(None) => break,
+                Err(Error::LeaseLost) => return Err(Error::LeaseLost),
+                Err(error) => {
+                    let (event, error) = (scan.event, chain(&error));
+                    tracing::warn!(event, error, "a scan failed and is tried again later");
+                    turn.failed = true;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Tells the next causes after `after`; the last of them when there may be more.
+async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Option<Cause>, Error> {
+    let reach = Reach::of(scan.threshold, amount, job.now(), job.account().timezone);
+    if let Some(ask) = &scan.ask {
+        return page_elsewhere(job, scan, ask, reach, after.entity_id).await;
+    }
+    let found = job
+        .db()
+        .read(async |connection| {
+            store::find_causes(connection, job.account_id(), scan, &reach, after, PAGE).await
+        })
+        .await?;
+    let last = found.last().filter(|_| found.len() == PAGE).cloned();
+    if !found.is_empty() {
+        job.write(&Page { scan: scan.clone(), reach, found, about: HashMap::new() }, tell).await?;
+    }
+    Ok(last)
+}
+
+/// The same for the next records of another service: tells their causes, and forgets those of records that it no longer
+/// has.
+async fn page_elsewhere(
+    job: &Job,
+    scan: &Scan,
+    ask: &Ask,
+    mut reach: Reach,
+    after: Uuid,
+) -> Result<Option<Cause>, Error> {
+    let (account, id) = (job.account(), job.account_id());
+    (reach.listed, reach.created) = ask.references.list(account, ask.kind, after).await?.into_iter().unzip();
+    let last = reach.listed.last().filter(|_| reach.listed.len() >= MAX_LISTED).copied();
+    let (found, gone) = job
+        .db()
+        .read(async |connection| {
+            let before_all = Cause::default();
+            let found = store::find_causes(connection, id, scan, &reach, &before_all, MAX_LISTED).await?;
+            let gone = store::find_told_of_others(connection, id, scan, (after, last), &reach.listed).await?;
+            Ok::<_, Error>((found, gone))
+        })
+        .await?;
+    if !gone.is_empty() {
+        job.write(&Gone { scan: scan.clone(), causes: gone }, forget).await?;
+    }
+    for found in found.chunks(PAGE) {
+        let ids: Vec<Uuid> = found.iter().map(|cause| cause.entity_id).collect();
+        let about = ask.describe.describe(account, &ids).await?;
+        let found = found.iter().filter(|cause| about.contains_key(&cause.entity_id));
+        let found: Vec<Cause> = found.cloned().collect();
+        if !found.is_empty() {
+            job.write(&Page { scan: scan.clone(), reach: reach.clone(), found, about }, tell).await?;
+        }
+    }
+    Ok(last.map(|entity_id| Cause { entity_id, cause: String::new() }))
+}
+
+struct Gone {
+    scan: Scan,
+    causes: Vec<Cause>,
+}
+
+async fn forget(tx: &mut Tx<'_>, gone: &Gone) -> Result<(), Error> {
+    let account = tx.account();
+    store::forget(tx.db(), account, &gone.scan, "false", &gone.causes).await
+}
+
+struct Page {
+    scan: Scan,
+    reach: Reach,
+    found: Vec<Cause>,
+    /// What the events tell of another service's records.
+    about: HashMap<Uuid, Value>,
+}
+
+/// Looks again while nothing can change, remembers what still holds, and tells it.
+async fn tell(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
+    let (account, now, scan) = (tx.account(), tx.now(), &page.scan);
+    if !scan.lock.is_empty() {
+        store::lock(tx.db(), account, scan.lock, &page.found).await?;
+    }
+    let causes = store::remember(tx.db(), account, scan, &page.reach, &page.found, now).await?;
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let (event, threshold, amount) = (scan.event, scan.threshold, page.reach.amount);
+    let findings = Findings { event, causes, threshold, amount, about: page.about.clone() };
+    tx.unaudited("that time has passed changes no record");
+    (scan.tell)(tx, &findings).await
+}
+
+async fn go_on(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    store::put_turn(tx.db(), account, turn, now).await
+}
+
+struct Ended {
+    scans: Arc<[Scan]>,
+    turn: Turn,
+    next_at: DateTime<Utc>,
+}
+
+async fn end(tx: &mut Tx<'_>, Ended { scans, turn, next_at }: &Ended) -> Result<(), Error> {
+    let account = tx.account();
+    let swept = store::sweep(tx.db(), account, scans, &turn.swept).await?;
+    let rested = Turn { asked: turn.asked, swept, ..Turn::default() };
+    store::put_turn(tx.db(), account, &rested, *next_at).await
+}

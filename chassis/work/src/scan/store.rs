@@ -1,0 +1,309 @@
+//! The SQL of scans, and nothing else.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chassis_base::{AccountId, Error};
+use chrono::{DateTime, Utc};
+use sqlx::{AssertSqlSafe, PgConnection};
+use uuid::Uuid;
+
+use super::{Cause, Reach, Scan};
+
+/// How many remembered causes are gone through in one look.
+const SWEPT: i64 = 500;
+
+/// The key of a remembered cause; by default before all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Key {
+    pub event: String,
+    pub cause: Cause,
+}
+
+/// How far an account has been looked through.
+#[derive(Clone, Debug, Default)]
+pub struct Turn {
+    pub asked: i64,
+    pub started_at: Option<DateTime<Utc>>,
+    pub place: Key,
+    pub failed: bool,
+    pub swept: Key,
+}
+
+type Stored = (i64, Option<DateTime<Utc>>, String, Uuid, String, bool, String, Uuid, String);
+
+pub async fn find_turn(connection: &mut PgConnection, account: AccountId) -> Result<Turn, Error> {
+    let stored: Option<Stored> = sqlx::query_as(
+        "select asked, started_at, event, entity_id, cause, failed, swept_event, swept_entity, swept_cause
+         from scan_turn where account_id = $1",
+    )
+    .bind(account)
+    .fetch_optional(connection)
+    .await?;
+    let turn =
+        |(asked, started_at, event, entity_id, cause, failed, swept, swept_id, swept_cause): Stored| {
+            let place = Key { event, cause: Cause { entity_id, cause } };
+            let swept = Key { event: swept, cause: Cause { entity_id: swept_id, cause: swept_cause } };
+            Turn { asked, started_at, place, failed, swept }
+        };
+    Ok(stored.map(turn).unwrap_or_default())
+}
+
+/// Keeps how far it came, unless someone has asked for another look meanwhile: that one begins anew.
+pub async fn put_turn(
+    connection: &mut PgConnection,
+    account: AccountId,
+    turn: &Turn,
+    next_at: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into scan_turn (account_id, next_at, asked, started_at, event, entity_id, cause, failed, swept_event,
+            swept_entity, swept_cause)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         on conflict (account_id) do update
+            set next_at = excluded.next_at, started_at = excluded.started_at, event = excluded.event,
+                entity_id = excluded.entity_id, cause = excluded.cause, failed = excluded.failed,
+                swept_event = excluded.swept_event, swept_entity = excluded.swept_entity,
+                swept_cause = excluded.swept_cause
+            where scan_turn.asked = excluded.asked",
+    )
+    .bind(account)
+    .bind(next_at)
+    .bind(turn.asked)
+    .bind(turn.started_at)
+    .bind(&turn.place.event)
+    .bind(turn.place.cause.entity_id)
+    .bind(&turn.place.cause.cause)
+    .bind(turn.failed)
+    .bind(&turn.swept.event)
+    .bind(turn.swept.cause.entity_id)
+    .bind(&turn.swept.cause.cause)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Has the account looked through from the start, now.
+pub async fn ask_for_turn(
+    connection: &mut PgConnection,
+    account: AccountId,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "insert into scan_turn (account_id, next_at, asked) values ($1, $2, 1)
+         on conflict (account_id) do update
+            set next_at = excluded.next_at, asked = scan_turn.asked + 1, started_at = null, event = '', failed = false",
+    )
+    .bind(account)
+    .bind(now)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What the account has set, by event.
+pub async fn list_thresholds(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> Result<HashMap<String, i32>, Error> {
+    let sql = "select event, amount from scan_threshold where account_id = $1";
+    let rows: Vec<(String, i32)> = sqlx::query_as(sql).bind(account).fetch_all(connection).await?;
+    Ok(rows.into_iter().collect())
+}
+
+pub async fn set_threshold(
+    connection: &mut PgConnection,
+    account: AccountId,
+    event: &str,
+    amount: Option<i32>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let sql = match amount {
+        Some(_) => {
+            "insert into scan_threshold (account_id, event, amount, updated_at) values ($1, $2, $3, $4)
+             on conflict (account_id, event) do update set amount = excluded.amount, updated_at = excluded.updated_at"
+        }
+        None => {
+            "delete from scan_threshold
+             where account_id = $1 and event = $2 and $3::integer is null and $4::timestamptz is not null"
+        }
+    };
+    sqlx::query(sql).bind(account).bind(event).bind(amount).bind(now).execute(connection).await?;
+    Ok(())
+}
+
+/// The next causes after `after` that hold and were not told.
+pub async fn find_causes(
+    connection: &mut PgConnection,
+    account: AccountId,
+    scan: &Scan,
+    reach: &Reach,
+    after: &Cause,
+    limit: usize,
+) -> Result<Vec<Cause>, Error> {
+    let causes = scan.causes;
+    // Kept apart from the scan's own query, and `offset 0` from becoming a join: the cost follows the number of causes
+    // then, whatever the planner believes of how many were told or how few are wanted.
+    let sql = format!(
+        "with found as materialized ({causes})
+         select found.entity_id, found.cause from found
+         where $2::timestamptz is not null and $3::date is not null and $4::integer is not null
+            and $5::uuid[] is not null and $6::timestamptz[] is not null
+            and (found.entity_id, found.cause) > ($8::uuid, $9::text) and not exists (
+                select from scan_told told where told.account_id = $1 and told.event = $7
+                    and told.entity_id = found.entity_id and told.cause = found.cause
+                offset 0)
+         order by found.entity_id, found.cause limit {limit}"
+    );
+    let found = sqlx::query_as(AssertSqlSafe(sql))
+        .bind(account)
+        .bind(reach.since)
+        .bind(reach.today)
+        .bind(reach.amount)
+        .bind(&reach.listed)
+        .bind(&reach.created)
+        .bind(scan.event)
+        .bind(after.entity_id)
+        .bind(&after.cause)
+        .fetch_all(connection)
+        .await?;
+    Ok(found)
+}
+
+pub async fn lock(
+    connection: &mut PgConnection,
+    account: AccountId,
+    sql: &'static str,
+    causes: &[Cause],
+) -> Result<(), Error> {
+    let (entities, causes) = columns(causes);
+    sqlx::query(sql).bind(account).bind(entities).bind(causes).execute(connection).await?;
+    Ok(())
+}
+
+/// Remembers those of the causes that hold and were not told: these are to be told. Someone who does the same at the
+/// same time waits here, and then has nothing to tell.
+pub async fn remember(
+    connection: &mut PgConnection,
+    account: AccountId,
+    scan: &Scan,
+    reach: &Reach,
+    causes: &[Cause],
+    now: DateTime<Utc>,
+) -> Result<Vec<Cause>, Error> {
+    let holding = scan.causes;
+    let sql = format!(
+        "insert into scan_told (account_id, event, entity_id, cause, told_at)
+         select distinct $1::uuid, $7, found.entity_id, found.cause, $10::timestamptz from ({holding}) as found
+         join unnest($8::uuid[], $9::text[]) as wanted (entity_id, cause)
+            on wanted.entity_id = found.entity_id and wanted.cause = found.cause
+         where $2::timestamptz is not null and $3::date is not null and $4::integer is not null
+            and $5::uuid[] is not null and $6::timestamptz[] is not null and found.entity_id = any($8)
+         order by found.entity_id, found.cause
+         on conflict (account_id, event, entity_id, cause) do nothing
+         returning entity_id, cause"
+    );
+    let (entities, causes) = columns(causes);
+    let told = sqlx::query_as(AssertSqlSafe(sql))
+        .bind(account)
+        .bind(reach.since)
+        .bind(reach.today)
+        .bind(reach.amount)
+        .bind(&reach.listed)
+        .bind(&reach.created)
+        .bind(scan.event)
+        .bind(entities)
+        .bind(causes)
+        .bind(now)
+        .fetch_all(connection)
+        .await?;
+    Ok(told)
+}
+
+/// Goes through some of what is remembered, from `after` on, and forgets what can no longer hold. Returns where to go on.
+pub async fn sweep(
+    connection: &mut PgConnection,
+    account: AccountId,
+    scans: &[Scan],
+    after: &Key,
+) -> Result<Key, Error> {
+    let remembered: Vec<(String, Uuid, String)> = sqlx::query_as(
+        "select event, entity_id, cause from scan_told
+         where account_id = $1 and (event, entity_id, cause) > ($2, $3, $4)
+         order by event, entity_id, cause limit $5",
+    )
+    .bind(account)
+    .bind(&after.event)
+    .bind(after.cause.entity_id)
+    .bind(&after.cause.cause)
+    .bind(SWEPT)
+    .fetch_all(&mut *connection)
+    .await?;
+    let is_full = i64::try_from(remembered.len()).is_ok_and(|count| count == SWEPT);
+    let mut by_event: BTreeMap<String, Vec<Cause>> = BTreeMap::new();
+    let mut last = Key::default();
+    for (event, entity_id, cause) in remembered {
+        let cause = Cause { entity_id, cause };
+        last = Key { event: event.clone(), cause: cause.clone() };
+        by_event.entry(event).or_default().push(cause);
+    }
+    // What an older or a newer version of the program has told is its own affair.
+    for scan in scans {
+        if let Some(causes) = by_event.remove(scan.event) {
+            forget(connection, account, scan, scan.kept, &causes).await?;
+        }
+    }
+    Ok(if is_full { last } else { Key::default() })
+}
+
+/// What was told of records after `after`, up to `last`, that are not among those listed.
+pub async fn find_told_of_others(
+    connection: &mut PgConnection,
+    account: AccountId,
+    scan: &Scan,
+    (after, last): (Uuid, Option<Uuid>),
+    listed: &[Uuid],
+) -> Result<Vec<Cause>, Error> {
+    let told = sqlx::query_as(
+        "select entity_id, cause from scan_told
+         where account_id = $1 and event = $2 and entity_id > $3 and ($4::uuid is null or entity_id <= $4)
+            and entity_id <> all($5)
+         order by entity_id, cause limit $6",
+    )
+    .bind(account)
+    .bind(scan.event)
+    .bind(after)
+    .bind(last)
+    .bind(listed)
+    .bind(SWEPT)
+    .fetch_all(connection)
+    .await?;
+    Ok(told)
+}
+
+/// Forgets causes, but for those of which `kept` is true: a condition on `told`.
+pub async fn forget(
+    connection: &mut PgConnection,
+    account: AccountId,
+    scan: &Scan,
+    kept: &'static str,
+    causes: &[Cause],
+) -> Result<(), Error> {
+    let sql = format!(
+        "delete from scan_told told using unnest($3::uuid[], $4::text[]) as old (entity_id, cause)
+         where told.account_id = $1 and told.event = $2 and told.entity_id = old.entity_id and told.cause = old.cause
+            and not ({kept})"
+    );
+    let (entities, causes) = columns(causes);
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(account)
+        .bind(scan.event)
+        .bind(entities)
+        .bind(causes)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+fn columns(causes: &[Cause]) -> (Vec<Uuid>, Vec<String>) {
+    causes.iter().map(|cause| (cause.entity_id, cause.cause.clone())).unzip()
+}

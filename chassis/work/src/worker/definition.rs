@@ -1,0 +1,53 @@
+//! A kind of background work, as a service declares it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis_base::Error;
+use futures::future::BoxFuture;
+
+use super::due::Due;
+use super::job::{Job, Next};
+
+/// How many accounts a worker works on at once, unless it says otherwise. Small: they share the pool with the requests.
+const CONCURRENCY: usize = 4;
+
+pub(super) type Run = Arc<dyn Fn(Job) -> BoxFuture<'static, Result<Next, Error>> + Send + Sync>;
+
+/// A kind of background work.
+#[derive(Clone)]
+pub struct Worker {
+    pub(super) name: Arc<str>,
+    pub(super) due: Due,
+    pub(super) run: Run,
+    pub(super) concurrency: usize,
+    /// How often it looks for work, if it is in no hurry: not after every commit.
+    pub(super) interval: Option<Duration>,
+}
+
+impl Worker {
+    /// `name` is unique in the service. `run` does a bounded amount of one account's work. When it fails or panics, the
+    /// account is left alone for a while that grows with every failure; other accounts do not notice.
+    pub fn new<F, R>(name: impl Into<Arc<str>>, due: Due, run: F) -> Self
+    where
+        F: Fn(Job) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Next, Error>> + Send + 'static,
+    {
+        let run: Run = Arc::new(move |job| Box::pin(run(job)));
+        Self { name: name.into(), due, run, concurrency: CONCURRENCY, interval: None }
+    }
+
+    /// How many accounts to work on at once.
+    #[must_use]
+    pub fn concurrency(mut self, accounts: usize) -> Self {
+        self.concurrency = accounts.max(1);
+        self
+    }
+
+    /// For work that is in no hurry: looks for it only so often, and not after every commit.
+    #[must_use]
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.interval = Some(interval);
+        self
+    }
+}

@@ -1,0 +1,215 @@
+//! Looks at the accounts that were woken: one question about each tells all workers of the process when they are next
+//! due for it.
+//!
+//! It concerns one account, so one node of a distributed database. An account whose node does not answer is asked about
+//! again later, aside: the others do not wait for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis_base::error::chain;
+use chassis_base::{AccountId, Error};
+use chassis_data::db::Db;
+use chassis_data::pool::Connection;
+use chrono::TimeDelta;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::backoff::backoff;
+use super::board::{Boards, Found};
+use super::due::{Answer, Question};
+use super::stop::{Stop, gone, in_time, told_to_stop};
+use super::wake::Which;
+use crate::interval::every;
+
+/// The least time between two looks, however often the process commits.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long one question may hold up the others.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
+/// How many that have failed are asked again at once, and when.
+const MAX_ASIDE: usize = 2;
+const INITIAL_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
+const MAX_BACKOFF: TimeDelta = TimeDelta::seconds(30);
+
+/// The questions that there are: about all workers that are told of commits, and about each of the others.
+struct Questions {
+    prompt: Which,
+    all_prompt: Question,
+    single: Vec<Question>,
+}
+
+impl Questions {
+    fn new(boards: &Boards) -> Self {
+        let prompt = || boards.all.iter().enumerate().filter(|(_, board)| board.is_prompt);
+        Self {
+            prompt: prompt().fold(0, |which, (number, _)| which | 1 << number),
+            all_prompt: Question::new(prompt().map(|(number, board)| (number, &board.due))),
+            single: boards
+                .all
+                .iter()
+                .enumerate()
+                .map(|(number, board)| Question::new([(number, &board.due)]))
+                .collect(),
+        }
+    }
+
+    /// Those that these workers are asked about with.
+    fn about(&self, which: Which) -> impl Iterator<Item = &Question> {
+        let prompt = (which & self.prompt != 0).then_some(&self.all_prompt);
+        let others = which & !self.prompt;
+        let others = self.single.iter().enumerate().filter(move |(number, _)| others & 1 << number != 0);
+        prompt.into_iter().chain(others.map(|(_, question)| question))
+    }
+}
+
+/// An account about which the database could not be asked.
+#[derive(Default)]
+struct Suspect {
+    which: Which,
+    failures: u32,
+    /// None while it is asked about.
+    retry_at: Option<Instant>,
+}
+
+pub(super) struct Examiner {
+    db: Db,
+    boards: Arc<Boards>,
+    poll: Duration,
+    questions: Arc<Questions>,
+    suspects: HashMap<AccountId, Suspect>,
+    aside: JoinSet<(AccountId, Which, Result<Vec<Answer>, Error>)>,
+    next_at: Instant,
+}
+
+impl Examiner {
+    pub fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
+        let questions = Arc::new(Questions::new(&boards));
+        let (suspects, aside) = (HashMap::new(), JoinSet::new());
+        Self { db, boards, poll, questions, suspects, aside, next_at: Instant::now() }
+    }
+
+    pub async fn run(mut self, mut stop: Stop) {
+        let boards = Arc::clone(&self.boards);
+        let mut beat = every(self.poll);
+        loop {
+            tokio::select! {
+                () = told_to_stop(&mut stop) => break,
+                () = boards.inbox.arrived.notified() => {
+                    tokio::time::sleep_until(self.next_at).await;
+                    self.next_at = Instant::now() + MIN_POLL_INTERVAL;
+                    self.examine_woken().await;
+                }
+                Some(Ok((account, which, answers))) = self.aside.join_next() => self.asked_aside(account, which, answers),
+                _ = beat.tick() => self.ask_aside(),
+            }
+        }
+    }
+
+    async fn examine_woken(&mut self) {
+        let mut connection = None;
+        for (account, which) in self.boards.inbox.take_woken() {
+            if let Some(suspect) = self.suspects.get_mut(&account) {
+                suspect.which |= which;
+                continue;
+            }
+            let which = which & self.boards.holders(account);
+            if which == 0 {
+                continue;
+            }
+            let asking = ask(&self.db, &self.questions, &mut connection, account, which);
+            match tokio::time::timeout(QUERY_TIMEOUT, asking).await.unwrap_or_else(|_| Err(gone())) {
+                Ok(answers) => self.tell(answers),
+                Err(error) => {
+                    connection = None;
+                    self.failed(account, which, &error);
+                }
+            }
+        }
+        if let Some(connection) = connection {
+            connection.done();
+        }
+    }
+
+    fn tell(&self, answers: Vec<Answer>) {
+        for Answer { account, asked, due } in answers {
+            for (number, at) in due {
+                if let Some(board) = self.boards.all.get(number).filter(|board| board.holds(account.id)) {
+                    board.tell(Found { account: Arc::clone(&account), asked, at });
+                }
+            }
+        }
+    }
+
+    fn failed(&mut self, account: AccountId, which: Which, error: &Error) {
+        let suspect = self.suspects.entry(account).or_default();
+        suspect.failures = suspect.failures.saturating_add(1);
+        suspect.which |= which;
+        let wait = backoff(suspect.failures, INITIAL_BACKOFF, MAX_BACKOFF).to_std().unwrap_or_default();
+        suspect.retry_at = Some(Instant::now() + wait);
+        if suspect.failures == 1 {
+            tracing::warn!(%account, error = chain(error), "work could not be looked up");
+        }
+    }
+
+    /// Begins to ask again about those whose time has come.
+    fn ask_aside(&mut self) {
+        for (account, which) in self.boards.inbox.take_suspects() {
+            let suspect = self
+                .suspects
+                .entry(account)
+                .or_insert_with(|| Suspect { retry_at: Some(Instant::now()), ..Suspect::default() });
+            suspect.which |= which;
+        }
+        let now = Instant::now();
+        let free = MAX_ASIDE.saturating_sub(self.aside.len());
+        let ready =
+            self.suspects.iter_mut().filter(|(_, suspect)| suspect.retry_at.is_some_and(|at| at <= now));
+        for (account, suspect) in ready.take(free) {
+            suspect.retry_at = None;
+            let account = *account;
+            let which = std::mem::take(&mut suspect.which) & self.boards.holders(account);
+            let (db, questions) = (self.db.clone(), Arc::clone(&self.questions));
+            self.aside.spawn(async move {
+                let mut connection = None;
+                let answers = in_time(ask(&db, &questions, &mut connection, account, which)).await;
+                if let (Some(connection), Ok(_)) = (connection, &answers) {
+                    connection.done();
+                }
+                (account, which, answers)
+            });
+        }
+    }
+
+    fn asked_aside(&mut self, account: AccountId, which: Which, answers: Result<Vec<Answer>, Error>) {
+        match answers {
+            Ok(answers) => {
+                self.tell(answers);
+                // What came meanwhile is asked about as usual.
+                if let Some(suspect) = self.suspects.remove(&account).filter(|suspect| suspect.which != 0) {
+                    self.boards.inbox.wake(account, suspect.which);
+                }
+            }
+            Err(error) => self.failed(account, which, &error),
+        }
+        self.ask_aside();
+    }
+}
+
+async fn ask(
+    db: &Db,
+    questions: &Questions,
+    connection: &mut Option<Connection>,
+    account: AccountId,
+    which: Which,
+) -> Result<Vec<Answer>, Error> {
+    let connection = match connection {
+        Some(connection) => connection,
+        None => connection.insert(db.acquire().await?),
+    };
+    let mut answers = Vec::new();
+    for question in questions.about(which) {
+        answers.push(question.ask(connection, account).await?);
+    }
+    Ok(answers)
+}

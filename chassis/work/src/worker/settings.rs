@@ -1,0 +1,22 @@
+//! What a process is told of its background work.
+
+use chrono::TimeDelta;
+use clap::Args;
+
+use super::timing::Timing;
+
+/// How background work is divided.
+#[derive(Args, Clone, Debug)]
+pub struct WorkerSettings {
+    /// How long the background work of a process stays its own without a sign of life, in milliseconds; then another
+    /// process takes it up
+    #[arg(long, env = "LEASE_MS", default_value_t = 15_000, value_parser = clap::value_parser!(u32).range(1_000..=600_000), global = true)]
+    pub lease_ms: u32,
+}
+
+impl WorkerSettings {
+    /// The times of leases and polls.
+    pub fn timing(&self) -> Timing {
+        Timing { lease: TimeDelta::milliseconds(self.lease_ms.into()), ..Timing::default() }
+    }
+}

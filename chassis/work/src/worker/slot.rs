@@ -1,0 +1,60 @@
+//! The places of jobs: as many accounts are worked on at once as a worker has slots.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The slots of one worker, and whether its jobs have to come to their end.
+#[derive(Clone)]
+pub(super) struct Slots {
+    free: Arc<Semaphore>,
+    ending: Arc<AtomicBool>,
+}
+
+/// The slot of one job, which it may leave for a while.
+pub(super) struct Slot {
+    slots: Slots,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Slots {
+    pub fn new(count: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(count)), ending: Arc::default() }
+    }
+
+    /// Waits for a free one.
+    pub async fn free(self) -> Slot {
+        let slot = Slot { slots: self, held: Mutex::default() };
+        slot.take().await;
+        slot
+    }
+
+    /// Asks the jobs to come to their end, or lets them go on.
+    pub fn end_jobs(&self, end: bool) {
+        self.ending.store(end, Ordering::Relaxed);
+    }
+}
+
+impl Slot {
+    pub fn leave(&self) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    pub async fn take(&self) {
+        if self.is_taken() {
+            return;
+        }
+        // Nobody closes it.
+        let Ok(permit) = Arc::clone(&self.slots.free).acquire_owned().await else { return };
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+    }
+
+    fn is_taken(&self) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    pub fn should_stop(&self) -> bool {
+        self.slots.ending.load(Ordering::Relaxed)
+    }
+}

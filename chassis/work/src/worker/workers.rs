@@ -1,0 +1,66 @@
+//! All background work of a process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis_data::Db;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::board::{Board, Boards};
+use super::definition::Worker;
+use super::timing::Timing;
+use super::wake::{Inbox, MAX_WORKERS};
+use super::{drive, examine, exchange, sweep};
+
+/// The running workers of a process. Dropped without [`Workers::stop`] they end at once and keep their leases, as if
+/// the process had been killed.
+pub struct Workers {
+    tasks: JoinSet<()>,
+    boards: Arc<Boards>,
+    stop: watch::Sender<Option<Duration>>,
+}
+
+impl Workers {
+    /// Starts them as one replica.
+    pub fn start(db: &Db, workers: Vec<Worker>, timing: Timing) -> Self {
+        assert!(workers.len() <= MAX_WORKERS, "more than {MAX_WORKERS} kinds of background work");
+        let (stop, stopped) = watch::channel(None);
+        let owner = db.clock().id();
+        let mut tasks = JoinSet::new();
+        let mut all = Vec::new();
+        let inbox: Arc<Inbox> = Arc::default();
+        db.wake().add(&inbox);
+        for (number, worker) in workers.into_iter().enumerate() {
+            let (name, interval) = (Arc::clone(&worker.name), worker.interval.unwrap_or(timing.sweep));
+            let (board, found) = Board::new(name, worker.due.clone(), worker.interval.is_none(), interval);
+            let board = Arc::new(board);
+            all.push(Arc::clone(&board));
+            let assignment = drive::Assignment { number, board, found, inbox: Arc::clone(&inbox) };
+            let driver = drive::Driver::new(db.clone(), worker, owner, timing, assignment);
+            tasks.spawn(driver.drive(stopped.clone()));
+        }
+        let boards = Arc::new(Boards { inbox, all });
+        let poll = timing.poll;
+        tasks.spawn(exchange::Exchange::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
+        tasks.spawn(examine::Examiner::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
+        tasks.spawn(sweep::Sweeper::new(db.clone(), Arc::clone(&boards), poll).run(stopped));
+        Self { tasks, boards, stop }
+    }
+
+    /// Whether this process is the one that does what one replica does for all; to be asked whenever it matters.
+    pub fn is_first(&self) -> impl Fn() -> bool + use<> {
+        let boards = Arc::clone(&self.boards);
+        move || boards.all.first().is_some_and(|board| board.is_first())
+    }
+
+    /// Begins no more jobs, lets the running ones end within `grace`, and gives the leases back.
+    pub async fn stop(mut self, grace: Duration) {
+        self.stop.send_replace(Some(grace));
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a worker did not end well");
+            }
+        }
+    }
+}

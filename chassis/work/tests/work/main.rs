@@ -1,0 +1,11 @@
+//! Background work, on a real Postgres.
+
+mod files;
+mod identity;
+mod mail;
+mod mail_keys;
+mod mail_later;
+mod relay;
+mod scans;
+mod wake_ups;
+mod workers;

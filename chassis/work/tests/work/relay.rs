@@ -1,0 +1,254 @@
+//! Events on their way to listeners in this process, over real gRPC: none lost, in order, whatever the listener does.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use chassis_base::Clock;
+use chassis_testing::bare::{Bare, database, emit};
+use chassis_testing::{TestDatabase, eventually};
+use chassis_work::dead_letters;
+use chrono::TimeDelta;
+use proto::api::event_listener_service_server::{EventListenerService, EventListenerServiceServer};
+use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Event};
+use tokio::net::TcpListener;
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+/// Stores each id once, as a listener must.
+#[derive(Clone, Default)]
+struct Ears {
+    heard: Arc<Mutex<Vec<Event>>>,
+    calls: Arc<AtomicU32>,
+    doubles: Arc<AtomicU32>,
+    /// Fails two of three calls, one of them after it has stored the events.
+    is_moody: bool,
+}
+
+#[tonic::async_trait]
+impl EventListenerService for Ears {
+    async fn deliver_events(
+        &self,
+        request: Request<DeliverEventsRequest>,
+    ) -> Result<Response<DeliverEventsResponse>, Status> {
+        assert!(request.metadata().contains_key(chassis_rpc::token::HEADER));
+        let mood = self.calls.fetch_add(1, Ordering::SeqCst) % 3;
+        let events = request.into_inner().events;
+        assert!((1..=100).contains(&events.len()));
+        assert!(events.iter().all(|event| event.depth == events[0].depth), "what follows has one depth");
+        if self.is_moody && mood == 0 {
+            return Err(Status::unavailable("not now"));
+        }
+        if events.iter().any(|event| event.data.contains("poison")) {
+            return Err(Status::invalid_argument("what is this?"));
+        }
+        let mut heard = self.heard.lock().unwrap();
+        for event in events {
+            if heard.iter().any(|known| known.id == event.id) {
+                self.doubles.fetch_add(1, Ordering::SeqCst);
+            } else {
+                heard.push(event);
+            }
+        }
+        if self.is_moody && mood == 1 {
+            return Err(Status::unavailable("the answer was lost"));
+        }
+        Ok(Response::new(DeliverEventsResponse {}))
+    }
+}
+
+impl Ears {
+    fn count(&self) -> usize {
+        self.heard.lock().unwrap().len()
+    }
+
+    /// Serves in a runtime of its own, so that it can die with all its connections.
+    async fn listen(&self, address: &str) -> (SocketAddr, Serving) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (ears, address) = (self.clone(), address.to_owned());
+        let (tell, bound) = tokio::sync::oneshot::channel();
+        runtime.spawn(async move {
+            // The address of one that was just killed may be in use for a moment.
+            let listener = loop {
+                match TcpListener::bind(&address).await {
+                    Ok(listener) => break listener,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            };
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let incoming = tonic::transport::server::TcpIncoming::from(listener);
+            let server =
+                tonic::transport::Server::builder().add_service(EventListenerServiceServer::new(ears));
+            server.serve_with_incoming(incoming).await.unwrap();
+        });
+        (bound.await.unwrap(), Serving(Some(runtime)))
+    }
+
+    fn assert_order_per_entity(&self) {
+        let mut last: HashMap<String, i64> = HashMap::new();
+        for event in self.heard.lock().unwrap().iter() {
+            let before = last.insert(event.entity_id.clone(), event.sequence);
+            assert!(before < Some(event.sequence), "{} after {before:?}", event.sequence);
+        }
+    }
+}
+
+/// A listener's process; dropping it kills it.
+struct Serving(Option<tokio::runtime::Runtime>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.take().unwrap().shutdown_background();
+    }
+}
+
+async fn waiting(database: &TestDatabase, listener: &str) -> i64 {
+    sqlx::query_scalar("select count(*) from bare.outbox where listener = $1")
+        .bind(listener)
+        .fetch_one(&mut database.connect().await)
+        .await
+        .unwrap()
+}
+
+fn later(clock: &Clock) {
+    clock.advance(TimeDelta::seconds(1));
+}
+
+#[tokio::test]
+async fn two_listeners_hear_everything_once_in_order_although_one_fails_and_dies() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let (calm, moody) = (Ears::default(), Ears { is_moody: true, ..Ears::default() });
+    let (calm_at, _calm_server) = calm.listen("127.0.0.1:0").await;
+    let (moody_at, moody_server) = moody.listen("127.0.0.1:0").await;
+    let listeners = format!("calm=http://{calm_at},moody=http://{moody_at}");
+    let service =
+        chassis_testing::start_working::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
+    let db = &service.runtime.db;
+
+    let accounts = [chassis_testing::account(), chassis_testing::account(), chassis_testing::account()];
+    let entities = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()];
+    let mut moody_server = Some(moody_server);
+    for version in 1..=20 {
+        for account in &accounts {
+            for entity in entities {
+                // An entity of its own in each account.
+                let entity = Uuid::from_u128(entity.as_u128() ^ account.id.uuid().as_u128());
+                emit(db, account, entity, version, "{}").await;
+            }
+        }
+        if version == 10 {
+            drop(moody_server.take());
+            eventually("the calm one is not held up", async || calm.count() == 120).await;
+        }
+        later(&clock);
+    }
+    assert!(waiting(&database, "moody").await >= 100, "the dead one's events wait");
+    let (_, _moody_server) = moody.listen(&moody_at.to_string()).await;
+    eventually("all is delivered", async || {
+        later(&clock);
+        waiting(&database, "calm").await + waiting(&database, "moody").await == 0
+    })
+    .await;
+    for ears in [&calm, &moody] {
+        assert_eq!(ears.count(), 240);
+        ears.assert_order_per_entity();
+    }
+    assert!(moody.doubles.load(Ordering::SeqCst) > 0, "delivered at least once, stored once");
+    assert!(dead_letters::list(db).await.unwrap().is_empty(), "being away makes no dead letters");
+}
+
+#[tokio::test]
+async fn a_refused_event_suffers_alone_becomes_a_dead_letter_and_can_be_retried() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let ears = Ears::default();
+    let (address, _server) = ears.listen("127.0.0.1:0").await;
+    let listeners = format!("ears=http://{address}");
+    let service =
+        chassis_testing::start_with::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
+    let (account, faulty, sound) = (chassis_testing::account(), Uuid::from_u128(1), Uuid::from_u128(2));
+    let db = &service.runtime.db;
+    emit(db, &account, faulty, 1, r#"{"n": 1}"#).await;
+    emit(db, &account, faulty, 2, r#"{"n": "poison"}"#).await;
+    emit(db, &account, faulty, 3, r#"{"n": 3}"#).await;
+    emit(db, &account, sound, 1, "{}").await;
+
+    let working =
+        chassis_testing::start_working::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
+    eventually("all but the faulty and the one behind it", async || waiting(&database, "ears").await == 2)
+        .await;
+    assert_eq!(ears.count(), 2);
+    let db = &working.runtime.db;
+    emit(db, &account, sound, 2, "{}").await;
+    eventually("others go on", async || ears.count() == 3).await;
+    assert!(dead_letters::list(db).await.unwrap().is_empty());
+
+    eventually("the faulty one is given up", async || {
+        clock.advance(TimeDelta::minutes(1));
+        dead_letters::list(db).await.unwrap().len() == 1
+    })
+    .await;
+    let letter = dead_letters::list(db).await.unwrap().remove(0);
+    assert_eq!((letter.kind.as_str(), letter.attempts), ("event", chassis_work::relay::MAX_ATTEMPTS));
+    assert_eq!(letter.what, "thing.changed to ears");
+    assert_eq!(letter.last_error, "InvalidArgument: what is this?");
+    eventually("the one behind it goes on", async || ears.count() == 4).await;
+    ears.assert_order_per_entity();
+
+    let mut connection = database.connect().await;
+    sqlx::query("update bare.outbox set data = '{}'").execute(&mut connection).await.unwrap();
+    assert_eq!(dead_letters::retry(db, Some(Uuid::nil())).await.unwrap(), 0, "no such letter");
+    assert_eq!(dead_letters::retry(db, Some(letter.id)).await.unwrap(), 1);
+    eventually("the retried one is delivered", async || waiting(&database, "ears").await == 0).await;
+    assert_eq!(ears.count(), 5);
+}
+
+#[tokio::test]
+async fn a_large_backlog_goes_out_in_bounded_batches() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let ears = Ears::default();
+    let (address, _server) = ears.listen("127.0.0.1:0").await;
+    let listeners = format!("ears=http://{address}");
+    let mut connection = database.connect().await;
+    // 64 KiB of data each: a hundred of them would be more than a listener takes in one message.
+    sqlx::query(
+        "insert into bare.outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
+         select $1, 'ears', 'thing', $1, n, gen_random_uuid(), 'thing.changed', $2, $3, $3 from generate_series(1, 150) n",
+    )
+    .bind(chassis_testing::account().id)
+    .bind(format!("{{\"text\": \"{}\"}}", "x".repeat(65_500)))
+    .bind(clock.now())
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    let _service =
+        chassis_testing::start_working::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
+    eventually("all is delivered", async || waiting(&database, "ears").await == 0).await;
+    assert_eq!(ears.count(), 150);
+    ears.assert_order_per_entity();
+    assert!(ears.calls.load(Ordering::SeqCst) >= 10);
+}
+
+#[tokio::test]
+async fn a_listener_is_told_how_many_events_led_to_each() {
+    let (database, clock, ears) = (database().await, chassis_testing::clock(), Ears::default());
+    let (address, _server) = ears.listen("127.0.0.1:0").await;
+    let flags = ["--listeners", &format!("ears=http://{address}")];
+    let emitting = chassis_testing::start_with::<Bare>(database.url(), &clock, &flags).await;
+    let account = chassis_testing::account();
+    for entity in 1..=3 {
+        emit(&emitting.runtime.db, &account, Uuid::from_u128(entity), 1, "{}").await;
+    }
+    sqlx::query("update bare.outbox set depth = 2 where entity_id = $1")
+        .bind(Uuid::from_u128(2))
+        .execute(&mut database.connect().await)
+        .await
+        .unwrap();
+    let _working = chassis_testing::start_working::<Bare>(database.url(), &clock, &flags).await;
+    eventually("all are heard", async || ears.count() == 3).await;
+    let depths: Vec<u32> = ears.heard.lock().unwrap().iter().map(|event| event.depth).collect();
+    assert_eq!(depths, [0, 2, 0]);
+}

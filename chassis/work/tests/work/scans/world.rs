@@ -1,0 +1,279 @@
+//! A service that tells of things, in as many replicas as a test wants, and short words for what tests do all the time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chassis_base::{Account, Clock, Error};
+use chassis_data::references::Referable;
+use chassis_data::{Db, Event, Tx};
+use chassis_rpc::references::{Kind, References};
+use chassis_service::{Runtime, Service};
+use chassis_testing::{Started, TestCaller, TestDatabase, eventually};
+use chassis_work::scan::{Ask, Describe, Findings, Scan, Telling, Threshold};
+use chrono::{DateTime, Utc};
+use proto::api::ProvisionAccountRequest;
+use proto::api::provisioning_service_client::ProvisioningServiceClient;
+use proto::scans::scan_service_client::ScanServiceClient;
+use proto::scans::{RunScansRequest, SetThresholdRequest};
+use serde_json::{Value, json};
+use sqlx::migrate::Migrator;
+use tonic::Status;
+use tonic::service::RoutesBuilder;
+use uuid::Uuid;
+
+static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
+
+/// Has things that stand still, things that are alone as far as another service knows, and things with a date. The other
+/// service is another one of these.
+struct Things {
+    db: Db,
+    references: References,
+}
+
+const LONELY: Kind = Kind { service: "bare", name: "lonely" };
+
+#[tonic::async_trait]
+impl Service for Things {
+    const NAME: &'static str = "bare";
+    const ABOUT: &'static str = "For tests";
+
+    fn migrations() -> &'static Migrator {
+        &NO_MIGRATIONS
+    }
+
+    async fn new(runtime: &Runtime) -> Result<Self, String> {
+        Ok(Self { db: runtime.db.clone(), references: runtime.references() })
+    }
+
+    fn routes(self: &Arc<Self>, _: &mut RoutesBuilder) {}
+
+    fn referables() -> &'static [Referable] {
+        &[Referable { kind: LONELY.name, table: "bare.thing", condition: "kind = 'alone'" }]
+    }
+
+    fn scans(self: &Arc<Self>) -> Vec<Scan> {
+        let describe = Arc::new(Company { db: self.db.clone() });
+        let still = Scan {
+            event: "thing.still",
+            threshold: Threshold::Days(3),
+            causes: "select id as entity_id, (extract(epoch from since) * 1000)::bigint::text as cause
+                     from bare.thing where account_id = $1 and kind = 'still' and since <= $2",
+            lock: "select 1 from bare.thing
+                   where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update",
+            kept: "exists (select from bare.thing t where t.account_id = told.account_id and t.id = told.entity_id
+                   and (extract(epoch from t.since) * 1000)::bigint::text = told.cause)",
+            ask: None,
+            tell,
+        };
+        let alone = Scan {
+            event: "thing.alone",
+            threshold: Threshold::Hours(2),
+            causes: "select listed.id as entity_id, '' as cause
+                     from unnest($5::uuid[], $6::timestamptz[]) as listed (id, created_at) where created_at <= $2",
+            kept: "true",
+            ask: Some(Ask { references: self.references.clone(), kind: LONELY, describe }),
+            ..still.clone()
+        };
+        let dated = Scan {
+            event: "thing.dated",
+            threshold: Threshold::None,
+            causes: "select id as entity_id, '' as cause
+                     from bare.thing where account_id = $1 and kind = 'dated' and since::date < $3",
+            ask: None,
+            ..alone.clone()
+        };
+        // The one that asks comes first: when it fails, the others have their turn all the same.
+        vec![alone, still, dated]
+    }
+}
+
+struct Company {
+    db: Db,
+}
+
+#[tonic::async_trait]
+impl Describe for Company {
+    /// What the other service says: a thing with company is not alone, and of a broken one it cannot tell.
+    async fn describe(&self, account: &Account, ids: &[Uuid]) -> Result<HashMap<Uuid, Value>, Error> {
+        let mut connection = self.db.acquire().await?;
+        let said: Vec<(Uuid, String)> =
+            sqlx::query_as("select id, company from bare.thing where account_id = $1 and id = any($2)")
+                .bind(account.id)
+                .bind(ids)
+                .fetch_all(&mut *connection)
+                .await?;
+        if said.iter().any(|(_, company)| company == "broken") {
+            return Err(Error::Peer(Box::new(Status::unavailable("away"))));
+        }
+        let alone = said.into_iter().filter(|(_, company)| company.is_empty());
+        Ok(alone.map(|(id, _)| (id, json!({"name": "x"}))).collect())
+    }
+}
+
+fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+    Box::pin(async move {
+        let account = tx.account();
+        let raised: Vec<(Uuid, i64)> = sqlx::query_as(
+            "update bare.thing set version = version + 1 where account_id = $1 and id = any($2) returning id, version",
+        )
+        .bind(account)
+        .bind(findings.entities())
+        .fetch_all(tx.db())
+        .await?;
+        for (entity_id, version) in raised {
+            let mut data = findings.about(entity_id).cloned().unwrap_or(json!({}));
+            if let (Value::Object(data), Value::Object(waited)) = (&mut data, findings.waited()) {
+                data.extend(waited);
+            }
+            let data = data.to_string();
+            tx.emit(&Event { kind: findings.event, entity_type: "thing", entity_id, version, data });
+        }
+        Ok(())
+    })
+}
+
+pub struct World {
+    pub database: TestDatabase,
+    pub clock: Clock,
+    pub replicas: Vec<Started>,
+    other: Started,
+}
+
+impl World {
+    pub async fn new(replicas: usize) -> Self {
+        let (database, clock) =
+            (TestDatabase::new(&[("bare", &NO_MIGRATIONS)]).await, chassis_testing::clock());
+        sqlx::raw_sql(
+            "create table bare.thing (account_id uuid not null, id uuid not null, kind text not null,
+                since timestamptz not null, company text not null default '', version bigint not null default 1,
+                created_at timestamptz not null generated always as (since) stored, primary key (account_id, id))",
+        )
+        .execute(&mut database.connect().await)
+        .await
+        .unwrap();
+        let other = chassis_testing::start::<Things>(database.url(), &clock).await;
+        let mut world = Self { database, clock, replicas: Vec::new(), other };
+        for _ in 0..replicas {
+            world.add_replica().await;
+        }
+        world
+    }
+
+    pub async fn add_replica(&mut self) {
+        // A listener that is never reached, so that its events stay where they can be looked at.
+        let peers = format!("{}={}", LONELY.service, self.other.url());
+        let flags = ["--listeners", "x=http://127.0.0.1:1", "--peers", &peers];
+        let replica =
+            chassis_testing::start_working::<Things>(self.database.url(), &self.clock, &flags).await;
+        self.replicas.push(replica);
+    }
+
+    /// An account that the service was told of.
+    pub async fn account(&self) -> TestCaller {
+        let caller = TestCaller::mesh(&chassis_testing::account(), &self.clock);
+        let request = caller.request(ProvisionAccountRequest { name: "Bakery".into() });
+        let channel = self.replicas[0].channel();
+        ProvisioningServiceClient::new(channel).provision_account(request).await.unwrap();
+        caller
+    }
+
+    pub fn scans(&self) -> ScanServiceClient<tonic::transport::Channel> {
+        ScanServiceClient::new(self.replicas[0].channel())
+    }
+
+    pub async fn add(&self, caller: &TestCaller, kind: &str, since: DateTime<Utc>) -> Uuid {
+        self.add_many(caller, kind, since, 1).await[0]
+    }
+
+    /// In the order of their ids.
+    pub async fn add_many(
+        &self,
+        caller: &TestCaller,
+        kind: &str,
+        since: DateTime<Utc>,
+        count: usize,
+    ) -> Vec<Uuid> {
+        let ids: Vec<Uuid> = (0..count).map(|_| self.clock.id()).collect();
+        sqlx::query(
+            "insert into bare.thing (account_id, id, kind, since) select $1, id, $3, $4 from unnest($2::uuid[]) as t (id)",
+        )
+        .bind(caller.account.id)
+        .bind(&ids)
+        .bind(kind)
+        .bind(since)
+        .execute(&mut self.database.connect().await)
+        .await
+        .unwrap();
+        ids
+    }
+
+    pub async fn set_since(&self, thing: Uuid, since: DateTime<Utc>) {
+        let sql = "update bare.thing set since = $2, version = version + 1 where id = $1";
+        let mut connection = self.database.connect().await;
+        sqlx::query(sql).bind(thing).bind(since).execute(&mut connection).await.unwrap();
+    }
+
+    pub async fn set_kind(&self, thing: Uuid, kind: &str) {
+        let sql = "update bare.thing set kind = $2 where id = $1";
+        let mut connection = self.database.connect().await;
+        sqlx::query(sql).bind(thing).bind(kind).execute(&mut connection).await.unwrap();
+    }
+
+    pub async fn set_company(&self, thing: Uuid, company: &str) {
+        let sql = "update bare.thing set company = $2 where id = $1";
+        let mut connection = self.database.connect().await;
+        sqlx::query(sql).bind(thing).bind(company).execute(&mut connection).await.unwrap();
+    }
+
+    /// Has the account looked through once more, and waits for the end of it.
+    pub async fn look(&self, caller: &TestCaller) {
+        self.scans().run_scans(caller.request(RunScansRequest {})).await.unwrap();
+        self.looked(caller).await;
+    }
+
+    /// Waits until the account has been looked through at the clock's time.
+    pub async fn looked(&self, caller: &TestCaller) {
+        eventually("the account is looked through", async || {
+            let rests: bool = sqlx::query_scalar(
+                "select exists (select from bare.scan_turn where account_id = $1 and next_at > $2)",
+            )
+            .bind(caller.account.id)
+            .bind(self.clock.now())
+            .fetch_one(&mut self.database.connect().await)
+            .await
+            .unwrap();
+            rests
+        })
+        .await;
+    }
+
+    /// What the account was told so far, by thing.
+    pub async fn told(&self, caller: &TestCaller) -> Vec<(String, Uuid, Value)> {
+        sqlx::query_as(
+            "select type, entity_id, data::json from bare.outbox where account_id = $1 order by occurred_at, id",
+        )
+        .bind(caller.account.id)
+        .fetch_all(&mut self.database.connect().await)
+        .await
+        .unwrap()
+    }
+
+    pub async fn remembered(&self, caller: &TestCaller) -> i64 {
+        sqlx::query_scalar("select count(*) from bare.scan_told where account_id = $1")
+            .bind(caller.account.id)
+            .fetch_one(&mut self.database.connect().await)
+            .await
+            .unwrap()
+    }
+
+    pub async fn set(
+        &self,
+        caller: &TestCaller,
+        event: &str,
+        value: Option<i32>,
+    ) -> Result<Option<i32>, Status> {
+        let request = caller.request(SetThresholdRequest { event: event.into(), value });
+        let answer = self.scans().set_threshold(request).await?.into_inner();
+        Ok(answer.threshold.unwrap().value)
+    }
+}
