@@ -160,7 +160,7 @@ async fn every_table_is_distributed_after_those_that_it_refers_to() {
     let statements: Vec<String> =
         sqlx::query_scalar(sqlx::AssertSqlSafe(query.to_owned())).fetch_all(&mut connection).await.unwrap();
     let first_of_group = |table: &str| format!("{}.idempotency", table.split('.').next().unwrap());
-    let place = |table: &str| {
+    let position_of = |table: &str| {
         let reference = format!("select create_reference_table('{table}')");
         let first = first_of_group(table);
         let group = if table == first { "none" } else { &first };
@@ -172,8 +172,8 @@ async fn every_table_is_distributed_after_those_that_it_refers_to() {
     let tables = tables(&mut connection).await;
     let moved: Vec<&String> = tables.iter().filter(|table| !is_local(table)).collect();
     for table in &moved {
-        assert!(place(table).is_some(), "{table} is not in {statements:?}");
-        let is_led = is_reference(table) || place(&first_of_group(table)) <= place(table);
+        assert!(position_of(table).is_some(), "{table} is not in {statements:?}");
+        let is_led = is_reference(table) || position_of(&first_of_group(table)) <= position_of(table);
         assert!(is_led, "{table} comes before the table that its group begins with");
     }
     assert_eq!(statements.len(), moved.len(), "nothing else is distributed");
@@ -182,6 +182,6 @@ async fn every_table_is_distributed_after_those_that_it_refers_to() {
                       where k.contype = 'f' and k.conrelid <> k.confrelid and n.nspname = any($1)";
     for reference in texts(&mut connection, references).await {
         let (from, to) = reference.split_once(' ').unwrap();
-        assert!(place(from) > place(to), "{from} refers to {to}");
+        assert!(position_of(from) > position_of(to), "{from} refers to {to}");
     }
 }

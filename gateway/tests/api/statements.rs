@@ -171,16 +171,16 @@ fn no_statement_asks_for_what_a_distributed_database_refuses() {
             statements += 1;
             if !migration && compares_accounts(&sql) {
                 match COMPARING.iter().position(|(file, _)| *file == name) {
-                    Some(place) => {
-                        comparing.insert(place);
+                    Some(index) => {
+                        comparing.insert(index);
                     }
                     None => wrong.push(format!("{name}: an account that is not compared with $1 in: {sql}")),
                 }
             }
             for (word, why) in FORBIDDEN.iter().filter(|(word, _)| sql.contains(word)) {
                 match ALLOWED.iter().position(|(file, allowed, _)| *file == name && allowed == word) {
-                    Some(place) => {
-                        used.insert(place);
+                    Some(index) => {
+                        used.insert(index);
                     }
                     None => wrong.push(format!("{name}: `{word}` ({why}) in: {sql}")),
                 }
