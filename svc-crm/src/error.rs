@@ -1,4 +1,4 @@
-//! What can go wrong here, and the one table from it to the errors of the mesh.
+//! The errors of this service, and the one table from them to the errors that callers see.
 
 use chassis::error::violated_constraint;
 use proto::api::Problem;
@@ -6,13 +6,13 @@ use tonic::Status;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Names what was looked for.
+    /// Holds the kind of record that was not found.
     #[error("there is no such {0} in this account")]
     NotFound(&'static str),
-    /// What has deals cannot be removed.
+    /// A pipeline or phase that has deals cannot be removed.
     #[error("the {0} has deals")]
     HasDeals(&'static str),
-    /// What there must always be one of.
+    /// The last pipeline of an account, and the last phase of a pipeline, cannot be removed.
     #[error("the {0} is the last one")]
     IsLast(&'static str),
     #[error(transparent)]
@@ -22,11 +22,17 @@ pub enum Error {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match violated_constraint(&error) {
-            // A phase was removed just when a deal went there; a second look finds it gone, or the deal in it.
+            // A phase was removed while a deal moved into it. The transaction runs again, and finds either that the
+            // phase is gone or that it has a deal.
             Some("deal_phase") => Self::Chassis(chassis::Error::Raced),
             _ => Self::Chassis(error.into()),
         }
     }
+}
+
+/// The error of a stored text that `chassis::stored::decode` does not know, inside `FromRow`.
+pub fn undecodable(error: chassis::Error) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
 }
 
 impl From<Error> for chassis::Error {

@@ -2,10 +2,11 @@
 
 mod deal;
 mod error;
-mod heard;
+mod event_listener;
+mod kind;
 mod ordering;
 mod pipeline;
-mod provision;
+mod setup;
 mod source;
 
 use chassis::references::Referable;
@@ -36,7 +37,7 @@ impl Service for Crm {
         let db = || runtime.db.clone();
         let deals = deal::rpc::Deals { db: db(), references: runtime.references() };
         routes
-            .add_service(EventListenerServiceServer::new(heard::Heard { db: db() }))
+            .add_service(EventListenerServiceServer::new(event_listener::EventListener { db: db() }))
             .add_service(DealServiceServer::new(deals))
             .add_service(PipelineServiceServer::new(pipeline::rpc::Pipelines { db: db() }))
             .add_service(DealSourceServiceServer::new(source::rpc::Sources { db: db() }));
@@ -55,6 +56,7 @@ impl Service for Crm {
     }
 
     async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
-        Ok(provision::defaults(tx).await?)
+        setup::operations::ensure_defaults(tx).await?;
+        Ok(())
     }
 }

@@ -1,28 +1,35 @@
-//! A new order for all entries of a list. Pure.
+//! Lists that the caller orders: a new order names every entry, and a list has a maximum length. Pure.
 
 use proto::api::Fault;
 use proto::{At, Faults};
 
-/// Checks that `wanted` names each of `known` once and nothing else. `what` is one of them, for example `phase`.
-pub fn check<T: PartialEq>(wanted: &[Option<T>], known: &[T], what: &str, at: &At<'_>, faults: &mut Faults) {
-    for (index, entry) in wanted.iter().enumerate() {
-        if !entry.as_ref().is_some_and(|entry| known.contains(entry)) {
+/// Checks that `requested` names each of `existing` once and nothing else. `None` in `requested` stands for a text that
+/// is not an id. `what` is the kind of entry, for example `phase`.
+pub fn check<T: PartialEq>(
+    requested: &[Option<T>],
+    existing: &[T],
+    what: &str,
+    at: &At<'_>,
+    faults: &mut Faults,
+) {
+    for (index, entry) in requested.iter().enumerate() {
+        if !entry.as_ref().is_some_and(|entry| existing.contains(entry)) {
             let detail = format!("each entry must be a {what} of this account");
             faults.add(&at.index(index), Fault::UnknownReference, detail);
-        } else if wanted[..index].contains(entry) {
+        } else if requested[..index].contains(entry) {
             faults.add(&at.index(index), Fault::Repeated, format!("a {what} must be there only once"));
         }
     }
-    if known.iter().any(|known| !wanted.iter().flatten().any(|entry| entry == known)) {
-        let detail = format!("{} must name every {what}: there are {}", at.label(), known.len());
+    if existing.iter().any(|existing| !requested.iter().flatten().any(|entry| entry == existing)) {
+        let detail = format!("{} must name every {what}: there are {}", at.label(), existing.len());
         faults.add(at, Fault::Required, detail);
     }
 }
 
-/// Refuses one more where there are so many already.
-pub fn check_room(have: usize, most: usize, what: &str, at: &At<'_>, faults: &mut Faults) {
-    if have >= most {
-        faults.add(at, Fault::TooMany, format!("there can be at most {most} {what}"));
+/// Refuses another entry of a list that has its maximum length.
+pub fn check_length(length: usize, max: usize, what: &str, at: &At<'_>, faults: &mut Faults) {
+    if length >= max {
+        faults.add(at, Fault::TooMany, format!("there can be at most {max} {what}"));
     }
 }
 
@@ -30,9 +37,9 @@ pub fn check_room(have: usize, most: usize, what: &str, at: &At<'_>, faults: &mu
 mod tests {
     use super::*;
 
-    fn faults(wanted: &[Option<u8>]) -> Vec<(String, Fault)> {
+    fn faults(requested: &[Option<u8>]) -> Vec<(String, Fault)> {
         let mut faults = Faults::default();
-        check(wanted, &[1, 2, 3], "phase", &At::ROOT.name("ids"), &mut faults);
+        check(requested, &[1, 2, 3], "phase", &At::ROOT.name("ids"), &mut faults);
         faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
     }
 
@@ -46,5 +53,14 @@ mod tests {
             ("/ids/4".to_owned(), Fault::UnknownReference),
         ];
         assert_eq!(faults(&[Some(1), Some(1), Some(2), Some(9), None, Some(3)]), expected);
+    }
+
+    #[test]
+    fn a_full_list_takes_no_more() {
+        for (length, expected) in [(1, 0), (2, 1), (3, 1)] {
+            let mut faults = Faults::default();
+            check_length(length, 2, "phases", &At::ROOT.name("name"), &mut faults);
+            assert_eq!(faults.len(), expected, "{length}");
+        }
     }
 }

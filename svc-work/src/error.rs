@@ -1,14 +1,14 @@
-//! What can go wrong here, and the one table from it to the errors of the mesh.
+//! The errors of this service, and the one table from them to the errors that callers see.
 
 use proto::api::Problem;
 use tonic::Status;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Names what was looked for.
+    /// Holds the kind of record that was not found.
     #[error("there is no such {0} in this account")]
     NotFound(&'static str),
-    /// Says which status there is and what to do.
+    /// Says which status the record has and what to do.
     #[error("{0}")]
     WrongStatus(String),
     #[error("the file has more than {0} bytes")]
@@ -23,13 +23,18 @@ impl From<sqlx::Error> for Error {
     }
 }
 
+/// The error of a stored text that `chassis::stored::decode` does not know, inside `FromRow`.
+pub fn undecodable(error: chassis::Error) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
+}
+
 impl From<Error> for chassis::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::NotFound(what) => Self::not_found(what),
             Error::WrongStatus(detail) => Self::problem(Problem::WrongStatus, detail),
-            Error::TooLarge(most) => {
-                Self::problem(Problem::TooLarge, format!("A file can have {most} bytes at most."))
+            Error::TooLarge(max) => {
+                Self::problem(Problem::TooLarge, format!("A file can have {max} bytes at most."))
             }
             Error::Chassis(error) => error,
         }

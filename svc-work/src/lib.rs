@@ -1,13 +1,14 @@
 //! Projects, hours, tasks, notes and files.
 
 mod error;
+mod event_listener;
 mod file;
+mod filter;
 mod followup;
-mod heard;
 mod hour;
 mod note;
 mod project;
-mod refer;
+mod references;
 mod task;
 
 use std::sync::Arc;
@@ -26,12 +27,12 @@ use sqlx::migrate::Migrator;
 use tokio::sync::Semaphore;
 use tonic::service::RoutesBuilder;
 
-use crate::file::Addresses;
+use crate::file::DownloadLinks;
 
 pub use error::Error;
 
-/// Files on their way in and out at the same time, each up to 16 MiB.
-const FILES_AT_ONCE: usize = 32;
+/// How many files are in memory at the same time, each up to 16 MiB.
+const MAX_FILES_IN_MEMORY: usize = 32;
 
 pub struct Work;
 
@@ -48,33 +49,37 @@ impl Service for Work {
 
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
         let db = || runtime.db.clone();
-        let files = || runtime.files.clone();
-        let (references, outgoing) = (runtime.references(), runtime.outgoing());
-        let addresses = Addresses::new(runtime.tokens.clone(), &runtime.public_url);
-        let room = Arc::new(Semaphore::new(FILES_AT_ONCE));
-        let projects = project::rpc::Projects { db: db(), references: references.clone(), outgoing };
-        let (addresses_of, room_of) = (addresses.clone(), Arc::clone(&room));
-        let listed = file::rpc::FilesRpc { db: db(), files: files(), addresses: addresses_of, room: room_of };
-        let downloads = file::download::Downloads { db: db(), files: files(), addresses, room };
+        let references = runtime.references();
+        let links = DownloadLinks::new(runtime.tokens.clone(), &runtime.public_url);
+        // One limit for uploads and downloads together.
+        let slots = Arc::new(Semaphore::new(MAX_FILES_IN_MEMORY));
+        let projects =
+            project::rpc::Projects { db: db(), references: references.clone(), outgoing: runtime.outgoing() };
+        let files = file::rpc::FilesRpc {
+            db: db(),
+            files: runtime.files.clone(),
+            links: links.clone(),
+            slots: Arc::clone(&slots),
+        };
+        let downloads =
+            file::rpc::download::Downloads { db: db(), files: runtime.files.clone(), links, slots };
+        let tasks = task::rpc::Tasks { db: db(), references: references.clone() };
         routes
-            .add_service(EventListenerServiceServer::new(heard::Heard { db: db() }))
+            .add_service(EventListenerServiceServer::new(event_listener::EventListener { db: db() }))
             .add_service(ProjectServiceServer::new(projects))
             .add_service(HourServiceServer::new(hour::rpc::Hours { db: db() }))
-            .add_service(TaskServiceServer::new(task::rpc::Tasks {
-                db: db(),
-                references: references.clone(),
-            }))
+            .add_service(TaskServiceServer::new(tasks))
             .add_service(NoteServiceServer::new(note::rpc::Notes { db: db(), references }))
-            .add_service(FileServiceServer::new(listed))
+            .add_service(FileServiceServer::new(files))
             .add_service(FileDownloadServiceServer::new(downloads));
     }
 
     fn workers(runtime: &Runtime) -> Vec<Worker> {
-        vec![file::removal::worker(runtime.files.clone())]
+        vec![file::worker::worker(runtime.files.clone())]
     }
 
     fn scans(runtime: &Runtime) -> Vec<Scan> {
-        followup::scans(runtime)
+        followup::scans::all(runtime)
     }
 
     fn referables() -> &'static [Referable] {

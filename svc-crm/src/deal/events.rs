@@ -1,30 +1,29 @@
-//! What the rest of the product hears of deals.
+//! The events that deals emit.
 
 use chassis::{Event, Tx};
 use proto::crm::DealStatus;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 
-use super::rules::Happened;
-use super::{Record, priority_name, status_name};
-use crate::heard::Quote;
+use super::rules::Changes;
+use super::{AcceptedQuote, Record, priority_name, status_name};
 
-/// Also tells of a status that is final from the start.
+/// A new deal. One that is won or lost from the start emits that too.
 pub fn created(tx: &mut Tx<'_>, record: &Record) {
     emit(tx, "deal.created", record, json!({}));
     status(tx, record);
 }
 
-pub fn changed(tx: &mut Tx<'_>, record: &Record, happened: Happened) {
-    if let Some(from) = happened.left {
-        emit(tx, "deal.phase_changed", record, json!({"from": from, "to": record.values.place.phase_id}));
+pub fn changed(tx: &mut Tx<'_>, record: &Record, changes: Changes) {
+    if let Some(from) = changes.previous_phase {
+        emit(tx, "deal.phase_changed", record, json!({"from": from, "to": record.values.phase.phase_id}));
     }
-    if happened.was.is_some() {
+    if changes.previous_status.is_some() {
         status(tx, record);
     }
 }
 
-/// For those who refer to it.
+/// For services whose records refer to the deal. Its version follows the last one that was stored.
 pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
     tx.emit(&Event {
         kind: "deal.deleted",
@@ -35,22 +34,22 @@ pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
     });
 }
 
-pub fn quote_accepted(tx: &mut Tx<'_>, record: &Record, quote: &Quote) {
-    let Quote { id, number, total_incl_vat, .. } = quote;
+pub fn quote_accepted(tx: &mut Tx<'_>, record: &Record, quote: &AcceptedQuote) {
+    let AcceptedQuote { id, number, total_incl_vat, .. } = quote;
     let quote = json!({"id": id, "number": number, "total_incl_vat": total_incl_vat});
     emit(tx, "deal.quote_accepted", record, json!({"quote": quote}));
 }
 
-/// Tells what came about by itself.
-pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, waited: Value) {
-    emit(tx, kind, record, waited);
+/// An event of a scan: nothing changed but the time. `threshold` is how long it took.
+pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, threshold: Value) {
+    emit(tx, kind, record, threshold);
 }
 
 fn status(tx: &mut Tx<'_>, record: &Record) {
     match record.values.status {
         DealStatus::Won => emit(tx, "deal.won", record, json!({})),
         DealStatus::Lost => emit(tx, "deal.lost", record, json!({})),
-        // No such event exists.
+        // There is no event for a deal that is opened again.
         DealStatus::Open | DealStatus::Unspecified => {}
     }
 }
@@ -60,12 +59,13 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
     let mut data = json!({
         "id": record.id,
         "title": values.title,
-        // A number, so that conditions can compare it. Amounts have 14 digits at most, which a double writes exactly.
+        // A number, so that conditions of flows can compare it. Amounts have at most 14 digits, and a double holds
+        // those exactly.
         "amount": values.amount.and_then(|amount| amount.to_f64()),
         "status": status_name(values.status),
         "priority": priority_name(values.priority),
-        "pipeline_id": values.place.pipeline_id,
-        "phase_id": values.place.phase_id,
+        "pipeline_id": values.phase.pipeline_id,
+        "phase_id": values.phase.phase_id,
         "client_id": values.client_id,
         "expected_close_date": values.expected_close_date,
         "source": Some(&values.source).filter(|source| !source.is_empty()),

@@ -1,24 +1,25 @@
-//! Deals: what clients may buy, on its way through the phases of a pipeline. Clients belong to another service; only
-//! their ids are known here.
+//! Deals: what a client may buy, moving through the phases of a pipeline until it is won or lost. Owns deals and their
+//! history. Clients belong to another service; a deal holds only the id of its client.
 
-pub mod events;
+mod events;
 pub mod operations;
 pub mod rpc;
 mod rules;
 pub mod scans;
-pub mod store;
+mod store;
 
 use chassis::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::crm::{Deal, DealDetail, DealDetailMeta, DealMeta, DealPriority, DealStatus, DealStep};
 use rust_decimal::Decimal;
+use serde::Deserialize;
 use uuid::Uuid;
 
-/// The counter of all deals.
+/// The name of the counter of all deals.
 const LIST: &str = "deal";
 
-/// The counter of the deals with a status.
-fn list_of(status: DealStatus) -> &'static str {
+/// The name of the counter of the deals with this status.
+fn status_list(status: DealStatus) -> &'static str {
     match status {
         DealStatus::Open | DealStatus::Unspecified => "deal/open",
         DealStatus::Won => "deal/won",
@@ -41,12 +42,12 @@ pub struct Record {
     pub updated_at: DateTime<Utc>,
 }
 
-/// What callers can set.
+/// The fields of a deal that callers set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     pub title: String,
     pub client_id: Uuid,
-    pub place: Place,
+    pub phase: PhaseRef,
     pub amount: Option<Decimal>,
     pub priority: DealPriority,
     pub status: DealStatus,
@@ -55,15 +56,45 @@ pub struct Values {
     pub source: String,
 }
 
-/// Where a deal is.
+/// The phase that a deal is in, with the pipeline of the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PhaseRef {
     pub pipeline_id: Uuid,
     pub phase_id: Uuid,
 }
 
-/// How a status is stored and shown.
-pub fn status_name(status: DealStatus) -> &'static str {
+/// An entry of a deal's history: its phase and status from a moment on.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub at: DateTime<Utc>,
+    pub phase: PhaseRef,
+    /// The name that the phase had then.
+    pub phase_name: String,
+    pub status: DealStatus,
+    /// The quote whose acceptance the entry records.
+    pub accepted_quote: Option<Uuid>,
+}
+
+/// A deal together with its history, oldest entry first.
+pub struct RecordWithHistory {
+    pub record: Record,
+    pub history: Vec<Step>,
+}
+
+/// A quote as the event of its acceptance describes it.
+#[derive(Debug, Deserialize)]
+pub struct AcceptedQuote {
+    pub id: Uuid,
+    #[serde(default)]
+    pub number: String,
+    pub client_id: Option<Uuid>,
+    /// Passed on as it came.
+    #[serde(default)]
+    pub total_incl_vat: serde_json::Value,
+}
+
+/// The name of a status, as it is stored and as events carry it.
+fn status_name(status: DealStatus) -> &'static str {
     match status {
         DealStatus::Open | DealStatus::Unspecified => "open",
         DealStatus::Won => "won",
@@ -71,13 +102,13 @@ pub fn status_name(status: DealStatus) -> &'static str {
     }
 }
 
-/// The opposite of [`status_name`].
-fn status_named(name: &str) -> DealStatus {
+/// The status with this name.
+fn status_from_name(name: &str) -> Option<DealStatus> {
     let all = [DealStatus::Open, DealStatus::Won, DealStatus::Lost];
-    all.into_iter().find(|status| status_name(*status) == name).unwrap_or_default()
+    all.into_iter().find(|status| status_name(*status) == name)
 }
 
-/// How a priority is stored and shown.
+/// The name of a priority, as it is stored and as events carry it.
 fn priority_name(priority: DealPriority) -> &'static str {
     match priority {
         DealPriority::Low => "low",
@@ -86,25 +117,25 @@ fn priority_name(priority: DealPriority) -> &'static str {
     }
 }
 
-/// The opposite of [`priority_name`].
-fn priority_named(name: &str) -> DealPriority {
+/// The priority with this name.
+fn priority_from_name(name: &str) -> Option<DealPriority> {
     let all = [DealPriority::Low, DealPriority::Medium, DealPriority::High];
-    all.into_iter().find(|priority| priority_name(*priority) == name).unwrap_or_default()
+    all.into_iter().find(|priority| priority_name(*priority) == name)
 }
 
-/// An amount as it is shown: with two places, empty for none.
+/// An amount in a message: with two decimals, empty for none.
 fn amount_text(amount: Option<Decimal>) -> String {
-    let two_places = |mut amount: Decimal| {
+    let two_decimals = |mut amount: Decimal| {
         amount.rescale(2);
         amount.to_string()
     };
-    amount.map(two_places).unwrap_or_default()
+    amount.map(two_decimals).unwrap_or_default()
 }
 
 impl From<Record> for Deal {
     fn from(record: Record) -> Self {
         let Record { id, version: _, values, phase_since, won_at, lost_at, created_at, updated_at } = record;
-        let Values { title, client_id, place, amount, priority, status, expected_close_date, source } =
+        let Values { title, client_id, phase, amount, priority, status, expected_close_date, source } =
             values;
         Self {
             id: id.to_string(),
@@ -112,8 +143,8 @@ impl From<Record> for Deal {
             amount: amount_text(amount),
             status: status.into(),
             priority: priority.into(),
-            pipeline_id: place.pipeline_id.to_string(),
-            phase_id: place.phase_id.to_string(),
+            pipeline_id: phase.pipeline_id.to_string(),
+            phase_id: phase.phase_id.to_string(),
             client_id: client_id.to_string(),
             expected_close_date: expected_close_date.map(|day| day.to_string()).unwrap_or_default(),
             created_at: Some(timestamp(created_at)),
@@ -128,28 +159,58 @@ impl From<Record> for Deal {
     }
 }
 
-/// The deal together with its history.
-fn detail(record: Record, history: Vec<DealStep>) -> DealDetail {
-    let deal = Deal::from(record);
-    let meta = deal.meta.map(|meta| DealDetailMeta {
-        updated_at: meta.updated_at,
-        phase_since: meta.phase_since,
-        won_at: meta.won_at,
-        lost_at: meta.lost_at,
-        source: meta.source,
-        history,
-    });
-    DealDetail {
-        id: deal.id,
-        title: deal.title,
-        amount: deal.amount,
-        status: deal.status,
-        priority: deal.priority,
-        pipeline_id: deal.pipeline_id,
-        phase_id: deal.phase_id,
-        client_id: deal.client_id,
-        expected_close_date: deal.expected_close_date,
-        created_at: deal.created_at,
-        meta,
+impl From<Step> for DealStep {
+    fn from(step: Step) -> Self {
+        Self {
+            at: Some(timestamp(step.at)),
+            pipeline_id: step.phase.pipeline_id.to_string(),
+            phase_id: step.phase.phase_id.to_string(),
+            phase: step.phase_name,
+            status: step.status.into(),
+            accepted_quote_id: step.accepted_quote.map(|id| id.to_string()),
+        }
+    }
+}
+
+impl From<RecordWithHistory> for DealDetail {
+    fn from(RecordWithHistory { record, history }: RecordWithHistory) -> Self {
+        let deal = Deal::from(record);
+        let meta = deal.meta.map(|meta| DealDetailMeta {
+            updated_at: meta.updated_at,
+            phase_since: meta.phase_since,
+            won_at: meta.won_at,
+            lost_at: meta.lost_at,
+            source: meta.source,
+            history: history.into_iter().map(Into::into).collect(),
+        });
+        Self {
+            id: deal.id,
+            title: deal.title,
+            amount: deal.amount,
+            status: deal.status,
+            priority: deal.priority,
+            pipeline_id: deal.pipeline_id,
+            phase_id: deal.phase_id,
+            client_id: deal.client_id,
+            expected_close_date: deal.expected_close_date,
+            created_at: deal.created_at,
+            meta,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stored_name_is_read_as_it_was_written_and_no_other() {
+        for number in 1..=3 {
+            let status = DealStatus::try_from(number).unwrap();
+            assert_eq!(status_from_name(status_name(status)), Some(status));
+            let priority = DealPriority::try_from(number).unwrap();
+            assert_eq!(priority_from_name(priority_name(priority)), Some(priority));
+        }
+        assert_eq!((status_from_name("paused"), priority_from_name("")), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! What can be done with a deal. The rpc file only takes requests apart and puts answers together.
+//! Changes of deals: load, decide by the rules, store, then record the change in events and in the audit log.
 
 use chassis::mask::Named;
 use chassis::{Tx, id};
@@ -6,30 +6,29 @@ use proto::api::Fault;
 use proto::crm::{Deal, DealInput, DealMoveInput, DealStatus};
 use proto::{At, Faults};
 
-use super::rules::{self, Wanted};
-use super::{LIST, Record, Values, events, list_of, store};
+use super::rules::{self, RequestedPhase};
+use super::{AcceptedQuote, LIST, Record, Values, events, status_list, store};
 use crate::pipeline::{self, Pipeline};
-use crate::{Error, provision, source};
+use crate::{Error, kind, setup, source};
 
-const UNKNOWN: Error = Error::NotFound("deal");
-/// What the audit log calls it.
-const AUDITED: &str = "deal";
+const NOT_FOUND: Error = Error::NotFound("deal");
 
 pub async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
     let at = At::ROOT.name("deal");
     rules::check_fields(Named::All, given, &at, &mut tx.faults);
-    let board = board(tx).await?;
-    let place = rules::place(&board, Wanted::of(Named::All, given), None, &at, &mut tx.faults);
+    let pipelines = list_pipelines(tx).await?;
+    let requested = RequestedPhase::new(Named::All, given);
+    let phase = rules::resolve_phase(&pipelines, requested, None, &at, &mut tx.faults);
     check_source(tx, &given.source, "", &at).await?;
     tx.valid()?;
-    // Without a place there is a fault.
-    let place = place.ok_or_else(|| chassis::Error::Internal("a deal without a place".into()))?;
+    // There is a fault when there is no phase, and then `valid` has returned.
+    let phase = phase.ok_or_else(|| chassis::Error::Internal("a deal without a phase".into()))?;
 
-    let (id, now) = (tx.id(), tx.now());
-    let values = rules::create(given, place);
+    let now = tx.now();
+    let values = rules::create(given, phase);
     let status = values.status;
     let record = Record {
-        id,
+        id: tx.id(),
         version: 1,
         values,
         phase_since: now,
@@ -41,114 +40,138 @@ pub async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
     let account = tx.account();
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
-    tx.count(list_of(status), now, 1);
+    tx.count(status_list(status), now, 1);
     events::created(tx, &record);
-    Ok(audited(tx, record))
+    Ok(record_change(tx, record))
 }
 
-/// Changes what the mask names; without a mask, everything. `missing` are the faults of references to other services.
+/// Changes what the mask names; without a mask, everything. `missing` are the faults of references to other services,
+/// which count only when the deal itself exists.
 pub async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &DealInput,
-    mask: Option<&prost_types::FieldMask>,
+    named: Named<'_>,
     missing: &Faults,
 ) -> Result<Deal, Error> {
     id::forgive(&mut tx.faults);
     let at = At::ROOT.name("deal");
-    let named = Named::from(mask);
     rules::check_fields(named, given, &at, &mut tx.faults);
     let Some(record) = find_locked(tx, id).await? else {
-        // The faults of the body come before an unknown id.
+        // Faults of the body are reported before an id that does not exist.
         tx.valid()?;
-        return Err(UNKNOWN);
+        return Err(NOT_FOUND);
     };
     tx.faults.extend(missing.clone());
-    let current = record.values.place;
-    let wanted = Wanted::of(named, given);
-    let place = if wanted.pipeline.is_empty() && wanted.phase.is_empty() {
+    let current = record.values.phase;
+    let requested = RequestedPhase::new(named, given);
+    let phase = if requested.pipeline.is_empty() && requested.phase.is_empty() {
         Some(current)
     } else {
-        let board = board(tx).await?;
-        rules::place(&board, wanted, Some(current), &at, &mut tx.faults)
+        let pipelines = list_pipelines(tx).await?;
+        rules::resolve_phase(&pipelines, requested, Some(current), &at, &mut tx.faults)
     };
     if named.has("source") {
         check_source(tx, &given.source, &record.values.source, &at).await?;
     }
     tx.valid()?;
-    let values = rules::apply(named, given, place.unwrap_or(current), record.values.clone());
-    settle(tx, record, values).await
+    let values = rules::apply(named, given, phase.unwrap_or(current), record.values.clone());
+    save(tx, record, values).await
 }
 
-/// To another phase of its pipeline, to another status, or both.
-pub async fn shift(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Result<Deal, Error> {
+/// Moves a deal to another phase of its pipeline, to another status, or both.
+pub async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Result<Deal, Error> {
     id::forgive(&mut tx.faults);
     let at = At::ROOT.name("move");
-    let (phase, status) = (given.phase_id.as_str(), given.status());
+    let phase = given.phase_id.as_str();
+    let status = given.status();
     if phase.is_empty() && status == DealStatus::Unspecified {
         tx.faults.add(&at, Fault::NoField, "send phase_id, status or both");
     }
     let Some(record) = find_locked(tx, id).await? else {
         tx.valid()?;
-        return Err(UNKNOWN);
+        return Err(NOT_FOUND);
     };
     let mut values = record.values.clone();
     if !phase.is_empty() {
-        let board = board(tx).await?;
-        let wanted = Wanted { pipeline: "", phase };
-        let place = rules::place(&board, wanted, Some(values.place), &at, &mut tx.faults);
-        values.place = place.unwrap_or(values.place);
+        let pipelines = list_pipelines(tx).await?;
+        let requested = RequestedPhase { pipeline: "", phase };
+        let resolved = rules::resolve_phase(&pipelines, requested, Some(values.phase), &at, &mut tx.faults);
+        values.phase = resolved.unwrap_or(values.phase);
     }
     tx.valid()?;
     if status != DealStatus::Unspecified {
         values.status = status;
     }
-    settle(tx, record, values).await
+    save(tx, record, values).await
 }
 
-/// Win and lose. A second time changes nothing and tells nobody.
+/// Wins or loses a deal. A repetition changes nothing and emits no event.
 pub async fn close(tx: &mut Tx<'_>, id: &str, status: DealStatus) -> Result<Deal, Error> {
     id::forgive(&mut tx.faults);
     tx.valid()?;
-    let record = find_locked(tx, id).await?.ok_or(UNKNOWN)?;
+    let record = find_locked(tx, id).await?.ok_or(NOT_FOUND)?;
     let values = Values { status, ..record.values.clone() };
-    settle(tx, record, values).await
+    save(tx, record, values).await
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
     id::forgive(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
-    let id = id::parse(id).ok_or(UNKNOWN)?;
-    let record = store::delete(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let record = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
     tx.count(LIST, record.created_at, -1);
-    tx.count(list_of(record.values.status), record.created_at, -1);
-    tx.removed(AUDITED, record.id);
+    tx.count(status_list(record.values.status), record.created_at, -1);
+    tx.removed(kind::DEAL, record.id);
     events::deleted(tx, &record);
     Ok(record.into())
 }
 
-/// Gives a deal its new values and tells who wants to know. A change of nothing leaves no trace.
-async fn settle(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Deal, Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let happened = rules::settle(&mut record, values, now);
-    if !happened.changed {
-        return Ok(record.into());
+/// Records the acceptance of a quote in the history of the client's deal. The event does not say which deal the quote
+/// was for, so this does nothing unless the client has exactly one open deal.
+pub async fn accept_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<(), Error> {
+    let account = tx.account();
+    let now = tx.now();
+    let Some(client) = quote.client_id else { return Ok(()) };
+    // Stored also when no deal fits: an event that is delivered again later has no effect then either.
+    if !store::insert_accepted_quote(tx.db(), account, quote.id, now).await? {
+        return Ok(());
     }
-    store::update(tx.db(), account, &record, None, happened.is_step()).await?;
-    if let Some(was) = happened.was {
-        tx.count(list_of(was), record.created_at, -1);
-        tx.count(list_of(record.values.status), record.created_at, 1);
+    let mut open = store::find_two_open_locked(tx.db(), account, client).await?;
+    if let (Some(mut deal), None) = (open.pop(), open.pop()) {
+        deal.version += 1;
+        deal.updated_at = now;
+        store::update(tx.db(), account, &deal, Some(quote.id), true).await?;
+        events::quote_accepted(tx, &deal, quote);
+        record_change(tx, deal);
     }
-    events::changed(tx, &record, happened);
-    Ok(audited(tx, record))
+    Ok(())
 }
 
-/// A deal that was made or changed, as it is answered and as the audit log keeps it.
-pub fn audited(tx: &mut Tx<'_>, record: Record) -> Deal {
+/// Stores new values of a deal that is locked, and emits the events of the change. Values that are all the same leave
+/// no trace.
+async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Deal, Error> {
+    let account = tx.account();
+    let now = tx.now();
+    let changes = rules::update(&mut record, values, now);
+    if !changes.any {
+        return Ok(record.into());
+    }
+    store::update(tx.db(), account, &record, None, changes.is_step()).await?;
+    if let Some(previous) = changes.previous_status {
+        tx.count(status_list(previous), record.created_at, -1);
+        tx.count(status_list(record.values.status), record.created_at, 1);
+    }
+    events::changed(tx, &record, changes);
+    Ok(record_change(tx, record))
+}
+
+/// Records in the audit log what a deal is now. Returns the message.
+fn record_change(tx: &mut Tx<'_>, record: Record) -> Deal {
     let id = record.id;
     let deal = Deal::from(record);
-    tx.changed(AUDITED, id, &deal);
+    tx.changed(kind::DEAL, id, &deal);
     deal
 }
 
@@ -160,18 +183,19 @@ async fn find_locked(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error>
     }
 }
 
-/// The account's pipelines; one that was never provisioned gets its defaults first.
-async fn board(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {
+/// The pipelines of the account. One that was never provisioned gets its defaults first. They are not locked: a phase
+/// that is removed before this transaction ends makes the foreign key refuse the deal, and the transaction runs again.
+async fn list_pipelines(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {
     let account = tx.account();
-    let board = pipeline::store::list(tx.db(), account).await?;
-    if !board.is_empty() {
-        return Ok(board);
+    let pipelines = pipeline::store::list(tx.db(), account).await?;
+    if !pipelines.is_empty() {
+        return Ok(pipelines);
     }
-    provision::defaults(tx).await?;
+    setup::operations::ensure_defaults(tx).await?;
     pipeline::store::list(tx.db(), account).await
 }
 
-/// A deal may keep the name of a source that is gone, but none is given it anew.
+/// Refuses the name of a source that does not exist. A deal may keep the name of a source that was removed.
 async fn check_source(tx: &mut Tx<'_>, given: &str, current: &str, at: &At<'_>) -> Result<(), Error> {
     let at = at.name("source");
     if given.is_empty() || given == current || tx.faults.cover(&at) {

@@ -1,4 +1,4 @@
-//! `DealService`: takes requests apart and puts answers together.
+//! `DealService`: takes requests apart, looks references up, calls the operations, answers.
 
 use chassis::mask::Named;
 use chassis::paging::Page;
@@ -15,11 +15,11 @@ use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::store::{self, Wanted};
-use super::{detail, operations};
+use super::store::{self, Filter};
+use super::{RecordWithHistory, operations};
 use crate::Error;
 
-const UNKNOWN: Error = Error::NotFound("deal");
+const NOT_FOUND: Error = Error::NotFound("deal");
 const CLIENT: Kind = Kind { service: "relations", name: "client" };
 
 pub struct Deals {
@@ -34,9 +34,9 @@ impl DealService for Deals {
         request: Request<ListDealsRequest>,
     ) -> Result<Response<ListDealsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        // An id that is none matches nothing.
+        // A text that is not an id matches nothing.
         let id = |text: &str| (!text.is_empty()).then(|| id::parse(text).unwrap_or_default());
-        let wanted = Wanted {
+        let filter = Filter {
             client: id(&input.client_id),
             status: Some(input.status()).filter(|status| *status != DealStatus::Unspecified),
             pipeline: id(&input.pipeline_id),
@@ -47,7 +47,7 @@ impl DealService for Deals {
         };
         let page = Page::new(input.page, input.per_page);
         let mut connection = self.db.read().await?;
-        let (records, meta) = store::list(&mut connection, context.account_id(), &wanted, page).await?;
+        let (records, meta) = store::list(&mut connection, context.account_id(), &filter, page).await?;
         connection.done();
         let data = records.into_iter().map(Deal::from).collect();
         Ok(Response::new(ListDealsResponse { data, meta: Some(meta) }))
@@ -66,9 +66,9 @@ impl DealService for Deals {
     }
 
     async fn get_deal(&self, request: Request<GetDealRequest>) -> Result<Response<GetDealResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
-        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let mut connection = self.db.read().await?;
         let record = store::find(&mut connection, context.account_id(), id).await?;
         let history = match record {
@@ -76,8 +76,8 @@ impl DealService for Deals {
             None => Vec::new(),
         };
         connection.done();
-        let data = detail(record.ok_or(UNKNOWN)?, history);
-        Ok(Response::new(GetDealResponse { data: Some(data) }))
+        let deal = RecordWithHistory { record: record.ok_or(NOT_FOUND)?, history };
+        Ok(Response::new(GetDealResponse { data: Some(deal.into()) }))
     }
 
     async fn update_deal(
@@ -105,7 +105,7 @@ impl DealService for Deals {
         &self,
         request: Request<MoveDealRequest>,
     ) -> Result<Response<MoveDealResponse>, Status> {
-        self.db.write(Call::open(request)?, shift).await
+        self.db.write(Call::open(request)?, move_deal).await
     }
 
     async fn win_deal(&self, request: Request<WinDealRequest>) -> Result<Response<WinDealResponse>, Status> {
@@ -143,7 +143,8 @@ async fn update(
     (input, missing): &(UpdateDealRequest, Faults),
 ) -> Result<UpdateDealResponse, Error> {
     let given = input.deal.clone().unwrap_or_default();
-    let data = operations::update(tx, &input.id, &given, input.update_mask.as_ref(), missing).await?;
+    let named = Named::from(input.update_mask.as_ref());
+    let data = operations::update(tx, &input.id, &given, named, missing).await?;
     Ok(UpdateDealResponse { data: Some(data) })
 }
 
@@ -151,9 +152,9 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteDealRequest) -> Result<DeleteDeal
     Ok(DeleteDealResponse { data: Some(operations::delete(tx, &input.id).await?) })
 }
 
-async fn shift(tx: &mut Tx<'_>, input: &MoveDealRequest) -> Result<MoveDealResponse, Error> {
+async fn move_deal(tx: &mut Tx<'_>, input: &MoveDealRequest) -> Result<MoveDealResponse, Error> {
     let given = input.r#move.clone().unwrap_or_default();
-    Ok(MoveDealResponse { data: Some(operations::shift(tx, &input.id, &given).await?) })
+    Ok(MoveDealResponse { data: Some(operations::move_deal(tx, &input.id, &given).await?) })
 }
 
 async fn win(tx: &mut Tx<'_>, input: &WinDealRequest) -> Result<WinDealResponse, Error> {

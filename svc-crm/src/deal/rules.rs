@@ -1,4 +1,4 @@
-//! What makes a deal valid, where it may be, and what a change of it means. Pure.
+//! What makes a deal valid, which phase it can be in, and what follows from a change. Pure.
 
 use chassis::mask::Named;
 use chrono::{DateTime, Utc};
@@ -7,7 +7,7 @@ use proto::crm::{DealInput, DealPriority, DealStatus};
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use super::{Place, Record, Values};
+use super::{PhaseRef, Record, Values};
 use crate::pipeline::Pipeline;
 
 const FIELDS: [&str; 9] = [
@@ -22,7 +22,7 @@ const FIELDS: [&str; 9] = [
     "source",
 ];
 
-/// The names that a field mask may not have, and the fields that a request speaks of but that cannot be empty.
+/// Refuses a field mask with other names than those of fields, and fields that are sent empty but cannot be.
 pub fn check_fields(named: Named<'_>, given: &DealInput, at: &At<'_>, faults: &mut Faults) {
     named.check(|name| FIELDS.contains(&name), "deal", faults);
     for (name, is_empty) in [("title", given.title.is_empty()), ("client_id", given.client_id.is_empty())] {
@@ -30,7 +30,7 @@ pub fn check_fields(named: Named<'_>, given: &DealInput, at: &At<'_>, faults: &m
             faults.add(&at.name(name), Fault::Required, format!("{name} is required"));
         }
     }
-    // Left out of a whole deal these have defaults; a mask that names one must say which.
+    // A whole deal may leave these out, and they get their defaults. A mask that names one must come with a value.
     let Named::Only(_) = named else { return };
     for (name, is_empty) in [
         ("pipeline_id", given.pipeline_id.is_empty()),
@@ -44,41 +44,43 @@ pub fn check_fields(named: Named<'_>, given: &DealInput, at: &At<'_>, faults: &m
     }
 }
 
-/// Which pipeline and phase a request names; empty for none.
+/// The ids of the pipeline and phase that a request names; empty when it names none.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct RequestedPhase<'a> {
     pub pipeline: &'a str,
     pub phase: &'a str,
 }
 
-impl<'a> Wanted<'a> {
-    pub fn of(named: Named<'_>, given: &'a DealInput) -> Self {
+impl<'a> RequestedPhase<'a> {
+    pub fn new(named: Named<'_>, given: &'a DealInput) -> Self {
         let text = |name: &str, value: &'a String| if named.has(name) { value.as_str() } else { "" };
         Self { pipeline: text("pipeline_id", &given.pipeline_id), phase: text("phase_id", &given.phase_id) }
     }
 }
 
-/// Where a deal will be. A new deal goes to the first active pipeline, and whoever comes to a pipeline without naming a
-/// phase to the first one there. `None` when there is a fault.
-pub fn place(
-    board: &[Pipeline],
-    wanted: Wanted<'_>,
-    current: Option<Place>,
+/// The phase that a deal will be in. A new deal that names no pipeline goes to the first active one, and a deal that
+/// comes into a pipeline without naming a phase goes to its first phase. `None` when there is a fault.
+pub fn resolve_phase(
+    pipelines: &[Pipeline],
+    requested: RequestedPhase<'_>,
+    current: Option<PhaseRef>,
     at: &At<'_>,
     faults: &mut Faults,
-) -> Option<Place> {
-    let (pipeline_at, phase_at) = (at.name("pipeline_id"), at.name("phase_id"));
+) -> Option<PhaseRef> {
+    let pipeline_at = at.name("pipeline_id");
+    let phase_at = at.name("phase_id");
+    // A field that could not be read has its fault. Its empty value says nothing about what was meant.
     if faults.cover(&pipeline_at) || faults.cover(&phase_at) {
         return None;
     }
-    let by_id = |id: Option<Uuid>| board.iter().find(|pipeline| Some(pipeline.id) == id);
+    let by_id = |id: Option<Uuid>| pipelines.iter().find(|pipeline| Some(pipeline.id) == id);
     let pipeline = match current {
-        _ if !wanted.pipeline.is_empty() => by_id(chassis::id::parse(wanted.pipeline)),
-        Some(place) => by_id(Some(place.pipeline_id)),
-        None => board.iter().find(|pipeline| pipeline.active),
+        _ if !requested.pipeline.is_empty() => by_id(chassis::id::parse(requested.pipeline)),
+        Some(phase) => by_id(Some(phase.pipeline_id)),
+        None => pipelines.iter().find(|pipeline| pipeline.active),
     };
     let Some(pipeline) = pipeline else {
-        let (code, detail) = if wanted.pipeline.is_empty() {
+        let (code, detail) = if requested.pipeline.is_empty() {
             (Fault::Required, "pipeline_id is required: this account has no active pipeline")
         } else {
             (Fault::UnknownReference, "pipeline_id must be the id of a pipeline of this account")
@@ -86,29 +88,29 @@ pub fn place(
         faults.add(&pipeline_at, code, detail);
         return None;
     };
-    let phase_id = if !wanted.phase.is_empty() {
-        find_phase(board, pipeline, wanted.phase, &phase_at, faults)?
-    } else if let Some(place) = current.filter(|place| place.pipeline_id == pipeline.id) {
-        place.phase_id
+    let phase_id = if !requested.phase.is_empty() {
+        find_phase(pipelines, pipeline, requested.phase, &phase_at, faults)?
+    } else if let Some(current) = current.filter(|current| current.pipeline_id == pipeline.id) {
+        current.phase_id
     } else {
         pipeline.phases.first()?.id
     };
-    Some(Place { pipeline_id: pipeline.id, phase_id })
+    Some(PhaseRef { pipeline_id: pipeline.id, phase_id })
 }
 
 fn find_phase(
-    board: &[Pipeline],
+    pipelines: &[Pipeline],
     pipeline: &Pipeline,
-    wanted: &str,
+    requested: &str,
     at: &At<'_>,
     faults: &mut Faults,
 ) -> Option<Uuid> {
-    let id = chassis::id::parse(wanted);
+    let id = chassis::id::parse(requested);
     let has = |pipeline: &Pipeline| pipeline.phases.iter().any(|phase| Some(phase.id) == id);
     if has(pipeline) {
         return id;
     }
-    if board.iter().any(has) {
+    if pipelines.iter().any(has) {
         let detail =
             format!("phase_id must be a phase of the pipeline {}; this one is of another", pipeline.name);
         faults.add(at, Fault::Conflicting, detail);
@@ -119,24 +121,25 @@ fn find_phase(
 }
 
 /// The values of a new deal.
-pub fn create(given: &DealInput, place: Place) -> Values {
-    let fresh = Values {
+pub fn create(given: &DealInput, phase: PhaseRef) -> Values {
+    let empty = Values {
         title: String::new(),
         client_id: Uuid::nil(),
-        place,
+        phase,
         amount: None,
         priority: DealPriority::Medium,
         status: DealStatus::Open,
         expected_close_date: None,
         source: String::new(),
     };
-    apply(Named::All, given, place, fresh)
+    apply(Named::All, given, phase, empty)
 }
 
-/// The named values of `given`, the others of `current`. What is empty was allowed to be: then it has its default.
-pub fn apply(named: Named<'_>, given: &DealInput, place: Place, current: Values) -> Values {
-    let mut values = Values { place, ..current };
-    // The form of all of these was checked.
+/// The named values of `given`, and the others of `current`. The checks have refused what cannot be empty, so an empty
+/// value here means the default.
+pub fn apply(named: Named<'_>, given: &DealInput, phase: PhaseRef, current: Values) -> Values {
+    let mut values = Values { phase, ..current };
+    // The form of all of these was checked, so `ok` and `unwrap_or_default` only turn an empty text into no value.
     named.put("title", &given.title, &mut values.title);
     named.put("client_id", &chassis::id::parse(&given.client_id).unwrap_or_default(), &mut values.client_id);
     named.put("amount", &given.amount.parse().ok(), &mut values.amount);
@@ -155,48 +158,49 @@ pub fn apply(named: Named<'_>, given: &DealInput, place: Place, current: Values)
     values
 }
 
-/// What became of a deal.
+/// What an update changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Happened {
-    /// Whether anything is different.
-    pub changed: bool,
-    /// The phase that it left.
-    pub left: Option<Uuid>,
-    /// The status that it had, when it has another now.
-    pub was: Option<DealStatus>,
+pub struct Changes {
+    /// Whether any value is different.
+    pub any: bool,
+    /// The phase before, when it is another one now.
+    pub previous_phase: Option<Uuid>,
+    /// The status before, when it is another one now.
+    pub previous_status: Option<DealStatus>,
 }
 
-impl Happened {
-    /// Whether it belongs into the history.
+impl Changes {
+    /// Whether the history gets an entry.
     pub fn is_step(self) -> bool {
-        self.left.is_some() || self.was.is_some()
+        self.previous_phase.is_some() || self.previous_status.is_some()
     }
 }
 
-/// Gives a deal new values, and its times and version what follows from them. A change of nothing leaves no trace.
-pub fn settle(record: &mut Record, values: Values, now: DateTime<Utc>) -> Happened {
+/// Gives a deal new values, and sets the version and the times that follow from them. Values that are all the same
+/// leave the deal as it was.
+pub fn update(record: &mut Record, values: Values, now: DateTime<Utc>) -> Changes {
     let old = &record.values;
-    let happened = Happened {
-        changed: *old != values,
-        left: (old.place.phase_id != values.place.phase_id).then_some(old.place.phase_id),
-        was: (old.status != values.status).then_some(old.status),
+    let changes = Changes {
+        any: *old != values,
+        previous_phase: (old.phase.phase_id != values.phase.phase_id).then_some(old.phase.phase_id),
+        previous_status: (old.status != values.status).then_some(old.status),
     };
-    if happened.changed {
+    if changes.any {
         record.version += 1;
         record.updated_at = now;
     }
-    if happened.left.is_some() {
+    if changes.previous_phase.is_some() {
         record.phase_since = now;
     }
-    if happened.was.is_some() {
+    if changes.previous_status.is_some() {
         record.won_at = (values.status == DealStatus::Won).then_some(now);
         record.lost_at = (values.status == DealStatus::Lost).then_some(now);
     }
     record.values = values;
-    happened
+    changes
 }
 
-/// What a search looks through, in lower case.
+/// The text that a search looks through, in lower case.
 pub fn search_text(values: &Values) -> String {
     values.title.to_lowercase()
 }

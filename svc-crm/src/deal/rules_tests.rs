@@ -7,7 +7,7 @@ use crate::pipeline::Phase;
 const AT: At<'static> = At::ROOT;
 
 /// Pipelines 10 (inactive), 20 and 30 with phases 11, 12 and 21, 22 and 31.
-fn board() -> Vec<Pipeline> {
+fn pipelines() -> Vec<Pipeline> {
     let phase = |id: u128| Phase { id: Uuid::from_u128(id), name: format!("Phase {id}"), order: 1 };
     let pipeline = |id: u128, active, phases: &[u128]| Pipeline {
         id: Uuid::from_u128(id),
@@ -18,63 +18,63 @@ fn board() -> Vec<Pipeline> {
     vec![pipeline(10, false, &[11, 12]), pipeline(20, true, &[21, 22]), pipeline(30, true, &[31])]
 }
 
-fn at(pipeline: u128, phase: u128) -> Place {
-    Place { pipeline_id: Uuid::from_u128(pipeline), phase_id: Uuid::from_u128(phase) }
+fn at(pipeline: u128, phase: u128) -> PhaseRef {
+    PhaseRef { pipeline_id: Uuid::from_u128(pipeline), phase_id: Uuid::from_u128(phase) }
 }
 
 fn text(id: u128) -> String {
     if id == 0 { String::new() } else { Uuid::from_u128(id).to_string() }
 }
 
-/// The place that a request gives a deal, 0 for what it does not name; or the place and code of its fault.
-fn placed(pipeline: u128, phase: u128, current: Option<Place>) -> Result<Place, (String, Fault)> {
+/// The phase that a request gives a deal, with 0 for what the request does not name; or the pointer and code of the fault.
+fn resolved(pipeline: u128, phase: u128, current: Option<PhaseRef>) -> Result<PhaseRef, (String, Fault)> {
     let mut faults = Faults::default();
-    let wanted = Wanted { pipeline: &text(pipeline), phase: &text(phase) };
-    let place = place(&board(), wanted, current, &AT, &mut faults);
+    let requested = RequestedPhase { pipeline: &text(pipeline), phase: &text(phase) };
+    let resolved = resolve_phase(&pipelines(), requested, current, &AT, &mut faults);
     let fault = faults.entries().first().map(|entry| (entry.pointer.clone(), entry.code()));
-    place.ok_or_else(|| fault.expect("a reason"))
+    resolved.ok_or_else(|| fault.expect("a reason"))
 }
 
-fn fault(place: &str, code: Fault) -> Result<Place, (String, Fault)> {
-    Err((place.to_owned(), code))
+fn fault(pointer: &str, code: Fault) -> Result<PhaseRef, (String, Fault)> {
+    Err((pointer.to_owned(), code))
 }
 
 #[test]
 fn a_new_deal_begins_in_the_first_phase_of_the_first_active_pipeline() {
-    assert_eq!(placed(0, 0, None), Ok(at(20, 21)));
-    assert_eq!(placed(30, 0, None), Ok(at(30, 31)));
-    assert_eq!(placed(10, 12, None), Ok(at(10, 12)), "an inactive one can be named");
+    assert_eq!(resolved(0, 0, None), Ok(at(20, 21)));
+    assert_eq!(resolved(30, 0, None), Ok(at(30, 31)));
+    assert_eq!(resolved(10, 12, None), Ok(at(10, 12)), "an inactive one can be named");
     let mut faults = Faults::default();
-    let nowhere = place(&board()[..1], Wanted::default(), None, &AT, &mut faults);
-    assert_eq!((nowhere, faults.entries()[0].code()), (None, Fault::Required));
+    let none = resolve_phase(&pipelines()[..1], RequestedPhase::default(), None, &AT, &mut faults);
+    assert_eq!((none, faults.entries()[0].code()), (None, Fault::Required));
 }
 
 #[test]
 fn a_deal_stays_where_it_is_unless_it_is_moved() {
     let here = Some(at(20, 22));
-    assert_eq!(placed(0, 0, here), Ok(at(20, 22)));
-    assert_eq!(placed(20, 0, here), Ok(at(20, 22)), "its own pipeline");
-    assert_eq!(placed(0, 21, here), Ok(at(20, 21)));
-    assert_eq!(placed(30, 0, here), Ok(at(30, 31)), "a new pipeline without a phase");
-    assert_eq!(placed(10, 12, here), Ok(at(10, 12)));
+    assert_eq!(resolved(0, 0, here), Ok(at(20, 22)));
+    assert_eq!(resolved(20, 0, here), Ok(at(20, 22)), "its own pipeline");
+    assert_eq!(resolved(0, 21, here), Ok(at(20, 21)));
+    assert_eq!(resolved(30, 0, here), Ok(at(30, 31)), "a new pipeline without a phase");
+    assert_eq!(resolved(10, 12, here), Ok(at(10, 12)));
 }
 
 #[test]
 fn a_phase_must_be_one_of_the_deals_pipeline() {
     for current in [None, Some(at(20, 22))] {
-        assert_eq!(placed(0, 31, current), fault("/phase_id", Fault::Conflicting));
-        assert_eq!(placed(30, 22, current), fault("/phase_id", Fault::Conflicting));
-        assert_eq!(placed(0, 99, current), fault("/phase_id", Fault::UnknownReference));
-        assert_eq!(placed(99, 0, current), fault("/pipeline_id", Fault::UnknownReference));
+        assert_eq!(resolved(0, 31, current), fault("/phase_id", Fault::Conflicting));
+        assert_eq!(resolved(30, 22, current), fault("/phase_id", Fault::Conflicting));
+        assert_eq!(resolved(0, 99, current), fault("/phase_id", Fault::UnknownReference));
+        assert_eq!(resolved(99, 0, current), fault("/pipeline_id", Fault::UnknownReference));
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_not_also_wrong() {
+fn a_field_that_could_not_be_read_gets_no_second_fault() {
     let mut faults = Faults::default();
     faults.add(&AT.name("pipeline_id"), Fault::NotAString, "carried");
-    let wanted = Wanted { pipeline: "", phase: &text(31) };
-    assert_eq!(place(&board(), wanted, None, &AT, &mut faults), None);
+    let requested = RequestedPhase { pipeline: "", phase: &text(31) };
+    assert_eq!(resolve_phase(&pipelines(), requested, None, &AT, &mut faults), None);
     assert_eq!(faults.len(), 1);
 }
 
@@ -82,7 +82,7 @@ fn ovens() -> Values {
     Values {
         title: "Ovens".into(),
         client_id: Uuid::from_u128(1),
-        place: at(20, 21),
+        phase: at(20, 21),
         amount: "12.50".parse().ok(),
         priority: DealPriority::High,
         status: DealStatus::Open,
@@ -132,10 +132,10 @@ fn what_a_deal_must_have_cannot_be_emptied() {
 fn the_mask_can_name_exactly_the_fields_of_the_contract() {
     let message = proto::policy::pool().get_message_by_name("admin.crm.v1.DealInput").unwrap();
     let mut names: Vec<String> = message.fields().map(|field| field.name().to_owned()).collect();
-    let mut known = FIELDS.map(str::to_owned);
+    let mut fields = FIELDS.map(str::to_owned);
     names.sort();
-    known.sort();
-    assert_eq!(names, known);
+    fields.sort();
+    assert_eq!(names, fields);
 }
 
 fn record() -> Record {
@@ -157,7 +157,7 @@ fn statuses() -> impl Strategy<Value = DealStatus> {
 }
 
 proptest! {
-    /// Whatever the moves: the times are set exactly while they apply, and a move that changes nothing leaves no trace.
+    /// For any moves: the times are set exactly while they apply, and a move that changes nothing leaves no trace.
     #[test]
     fn times_and_version_follow_the_moves(moves in prop::collection::vec((statuses(), 21_u128..23), 0..20)) {
         let mut record = record();
@@ -165,19 +165,20 @@ proptest! {
         for (minute, (status, phase)) in (1..).zip(moves) {
             let now = DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
             let before = record.clone();
-            let values = Values { status, place: at(20, phase), ..record.values.clone() };
-            let happened = settle(&mut record, values.clone(), now);
+            let values = Values { status, phase: at(20, phase), ..record.values.clone() };
+            let changes = update(&mut record, values.clone(), now);
             prop_assert_eq!(&record.values, &values);
             prop_assert_eq!(record.won_at.is_some(), status == DealStatus::Won);
             prop_assert_eq!(record.lost_at.is_some(), status == DealStatus::Lost);
-            prop_assert_eq!(happened.changed, before.values != values);
-            prop_assert_eq!(happened.is_step(), happened.changed);
-            prop_assert_eq!(happened.was.is_some(), before.values.status != status);
-            let left = before.values.place.phase_id;
-            prop_assert_eq!(happened.left, (left != values.place.phase_id).then_some(left));
-            prop_assert_eq!(record.phase_since == now, happened.left.is_some());
-            prop_assert_eq!(record.updated_at == now, happened.changed);
-            steps += i64::from(happened.changed);
+            prop_assert_eq!(changes.any, before.values != values);
+            prop_assert_eq!(changes.is_step(), changes.any);
+            prop_assert_eq!(changes.previous_status.is_some(), before.values.status != status);
+            let phase_before = before.values.phase.phase_id;
+            let has_moved = phase_before != values.phase.phase_id;
+            prop_assert_eq!(changes.previous_phase, has_moved.then_some(phase_before));
+            prop_assert_eq!(record.phase_since == now, changes.previous_phase.is_some());
+            prop_assert_eq!(record.updated_at == now, changes.any);
+            steps += i64::from(changes.any);
             prop_assert_eq!(record.version, 1 + steps);
         }
     }

@@ -1,5 +1,5 @@
-//! What deals tell because time passes. Owns when each of these is so; how and how often that is looked at is the
-//! business of chassis. That a deal has no open task is told by the service that has the tasks.
+//! The events that deals emit because time passes. Owns the conditions; chassis runs the scans. The scan for deals
+//! without an open task belongs to the service that has the tasks.
 
 use chassis::Tx;
 use chassis::scan::{Findings, Scan, Telling, Threshold};
@@ -10,14 +10,14 @@ use crate::Error;
 const LOCK: &str = "select 1 from crm.deal \
                     where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update";
 
-/// A time of a deal `d` as a cause.
+/// A time of a deal `d` as a cause: milliseconds, which do not depend on settings of the connection.
 macro_rules! moment {
     ($column:literal) => {
         concat!("(extract(epoch from d.", $column, ") * 1000)::bigint::text")
     };
 }
 
-/// Open deals with a cause, under a condition on `d`.
+/// A query for open deals `d` that meet a condition, with their cause.
 macro_rules! open {
     ($cause:expr, $condition:literal) => {
         concat!(
@@ -29,7 +29,7 @@ macro_rules! open {
     };
 }
 
-/// Whether the deal that was told of still has the same cause. Its status does not matter: it may be opened again.
+/// Whether the deal of a remembered cause still has that cause. Its status does not matter: it may be opened again.
 macro_rules! same {
     ($cause:expr) => {
         concat!(
@@ -40,10 +40,10 @@ macro_rules! same {
     };
 }
 
-/// All of them.
+/// All scans of deals.
 pub fn all() -> Vec<Scan> {
     vec![
-        // Once for each silence: every change begins another one.
+        // Once for each time without a change: every change starts a new one.
         Scan {
             event: "deal.stalled",
             threshold: Threshold::Days(14),
@@ -51,9 +51,9 @@ pub fn all() -> Vec<Scan> {
             lock: LOCK,
             kept: same!(moment!("updated_at")),
             ask: None,
-            tell,
+            tell: emit,
         },
-        // Once for each stay in a phase.
+        // Once for each time that the deal is in a phase.
         Scan {
             event: "deal.phase_idle",
             threshold: Threshold::Days(7),
@@ -61,9 +61,9 @@ pub fn all() -> Vec<Scan> {
             lock: LOCK,
             kept: same!(moment!("phase_since")),
             ask: None,
-            tell,
+            tell: emit,
         },
-        // Once for each date.
+        // Once for each expected date.
         Scan {
             event: "deal.close_due",
             threshold: Threshold::None,
@@ -71,18 +71,18 @@ pub fn all() -> Vec<Scan> {
             lock: LOCK,
             kept: same!("to_char(d.expected_close_date, 'YYYY-MM-DD')"),
             ask: None,
-            tell,
+            tell: emit,
         },
     ]
 }
 
-fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
-    Box::pin(async move { Ok(tell_all(tx, findings).await?) })
+fn emit<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+    Box::pin(async move { Ok(emit_all(tx, findings).await?) })
 }
 
-async fn tell_all(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
+async fn emit_all(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
-    for deal in store::raise_versions(tx.db(), account, &findings.entities()).await? {
+    for deal in store::increment_versions(tx.db(), account, &findings.entities()).await? {
         events::time_passed(tx, findings.event, &deal, findings.waited());
     }
     Ok(())

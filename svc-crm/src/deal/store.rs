@@ -1,23 +1,25 @@
-//! The SQL of deals and their history, and nothing else.
+//! The SQL of deals and their history.
 
 use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
 use chassis::row::Columns;
-use chassis::time::timestamp;
+use chassis::stored::decode;
 use chrono::{DateTime, Utc};
 use proto::Faults;
 use proto::api::PageMeta;
-use proto::crm::{DealStatus, DealStep};
+use proto::crm::DealStatus;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{
-    LIST, Place, Record, Values, list_of, priority_name, priority_named, rules, status_name, status_named,
+    LIST, PhaseRef, Record, Step, Values, priority_from_name, priority_name, rules, status_from_name,
+    status_list, status_name,
 };
 use crate::Error;
+use crate::error::undecodable;
 
 const TABLE: &str = "crm.deal";
 
@@ -28,7 +30,7 @@ macro_rules! columns {
     };
 }
 
-/// What can be sorted by, as the contract names it and as the table does.
+/// The fields that a list can be sorted by, and their columns.
 const SORTS: [(&str, &str); 5] = [
     ("created_at", "created_at"),
     ("updated_at", "updated_at"),
@@ -37,10 +39,10 @@ const SORTS: [(&str, &str); 5] = [
     ("expected_close_date", "expected_close_date"),
 ];
 
-/// How much of a history is shown.
-const MOST_STEPS: i64 = 100;
+/// How many entries of a history are shown: the latest ones.
+const MAX_STEPS: i64 = 100;
 
-/// In the order of `columns!`.
+/// Reads the columns in the order of `columns!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
@@ -50,10 +52,11 @@ impl FromRow<'_, PgRow> for Record {
             values: Values {
                 title: columns.take()?,
                 client_id: columns.take()?,
-                place: Place { pipeline_id: columns.take()?, phase_id: columns.take()? },
+                phase: PhaseRef { pipeline_id: columns.take()?, phase_id: columns.take()? },
                 amount: columns.take()?,
-                priority: priority_named(columns.take()?),
-                status: status_named(columns.take()?),
+                priority: decode("deal.priority", columns.take()?, priority_from_name)
+                    .map_err(undecodable)?,
+                status: decode("deal.status", columns.take()?, status_from_name).map_err(undecodable)?,
                 expected_close_date: columns.take()?,
                 source: columns.take()?,
             },
@@ -66,9 +69,9 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// Which deals are asked for; empty texts and `None` ask for nothing.
+/// Which deals a list has, and in which order. `None` and empty texts do not restrict it.
 #[derive(Debug, Default)]
-pub struct Wanted<'a> {
+pub struct Filter<'a> {
     pub client: Option<Uuid>,
     pub status: Option<DealStatus>,
     pub pipeline: Option<Uuid>,
@@ -78,26 +81,26 @@ pub struct Wanted<'a> {
     pub order: &'a str,
 }
 
-/// A page, newest first unless asked otherwise.
+/// A page, newest first unless `filter` has another order.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    wanted: &Wanted<'_>,
+    filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let counted = Total::Counted(wanted.status.map_or(LIST, list_of));
+    let counted = Total::Counted(filter.status.map_or(LIST, status_list));
     let mut list = List::new(account, TABLE, columns!(), counted);
-    if let Some(status) = wanted.status {
+    if let Some(status) = filter.status {
         list.equals("status", status_name(status));
     }
     for (column, id) in
-        [("client_id", wanted.client), ("pipeline_id", wanted.pipeline), ("phase_id", wanted.phase)]
+        [("client_id", filter.client), ("pipeline_id", filter.pipeline), ("phase_id", filter.phase)]
     {
         list.only(column, id);
     }
-    list.search("search_text", wanted.search);
+    list.search("search_text", filter.search);
     let mut faults = Faults::default();
-    list.sort(&SORTS, wanted.sort, wanted.order, &mut faults);
+    list.sort(&SORTS, filter.sort, filter.order, &mut faults);
     if !faults.is_empty() {
         return Err(chassis::Error::from(faults).into());
     }
@@ -123,7 +126,7 @@ pub async fn list_by_ids(
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
-/// Finds a deal that is about to be changed; others who want to change it wait.
+/// Finds a deal and locks it: another transaction that wants to change it waits until this one ends.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -133,8 +136,8 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Up to two open deals of a client, which is enough to know whether there is exactly one. Others who want to change
-/// them wait.
+/// Up to two open deals of a client, which is enough to know whether there is exactly one. Locks them, so that the one
+/// deal is still open when its change is written.
 pub async fn find_two_open_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -149,43 +152,40 @@ pub async fn find_two_open_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(client).fetch_all(connection).await?)
 }
 
-#[derive(FromRow)]
-struct StepRow {
-    at: DateTime<Utc>,
-    pipeline_id: Uuid,
-    phase_id: Uuid,
-    phase_name: String,
-    status: String,
-    quote_id: Option<Uuid>,
+/// Reads the columns in the order of `list_steps`.
+impl FromRow<'_, PgRow> for Step {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut columns = Columns::of(row);
+        Ok(Self {
+            at: columns.take()?,
+            phase: PhaseRef { pipeline_id: columns.take()?, phase_id: columns.take()? },
+            phase_name: columns.take()?,
+            status: decode("deal_step.status", columns.take()?, status_from_name).map_err(undecodable)?,
+            accepted_quote: columns.take()?,
+        })
+    }
 }
 
-/// The end of a deal's history, oldest first.
+/// The latest entries of a deal's history, oldest first.
 pub async fn list_steps(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-) -> Result<Vec<DealStep>, Error> {
-    let rows: Vec<StepRow> = sqlx::query_as(
+) -> Result<Vec<Step>, Error> {
+    let mut steps: Vec<Step> = sqlx::query_as(
         "select at, pipeline_id, phase_id, phase_name, status, quote_id from crm.deal_step \
          where account_id = $1 and deal_id = $2 order by version desc limit $3",
     )
     .bind(account)
     .bind(id)
-    .bind(MOST_STEPS)
+    .bind(MAX_STEPS)
     .fetch_all(connection)
     .await?;
-    let step = |row: StepRow| DealStep {
-        at: Some(timestamp(row.at)),
-        pipeline_id: row.pipeline_id.to_string(),
-        phase_id: row.phase_id.to_string(),
-        phase: row.phase_name,
-        status: status_named(&row.status).into(),
-        accepted_quote_id: row.quote_id.map(|id| id.to_string()),
-    };
-    Ok(rows.into_iter().rev().map(step).collect())
+    steps.reverse();
+    Ok(steps)
 }
 
-/// Stores a new deal and the beginning of its history.
+/// Stores a new deal and the first entry of its history.
 pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "with deal as (\
                insert into crm.deal (account_id, id, version, title, client_id, pipeline_id, phase_id, amount, priority, \
@@ -199,7 +199,8 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-/// Stores a changed deal; `is_step` when the change belongs into its history.
+/// Stores a changed deal, and with `is_step` an entry of its history. `quote` is the quote whose acceptance the entry
+/// records.
 pub async fn update(
     connection: &mut PgConnection,
     account: AccountId,
@@ -220,9 +221,9 @@ pub async fn update(
     Ok(())
 }
 
-/// Gives deals the next version, so that an event can tell of them while nothing else of them changes. Returns them as
-/// they are then, in no order.
-pub async fn raise_versions(
+/// Gives deals the next version, so that each can emit an event while nothing else of it changes: two events of a deal
+/// never have the same version. Returns the deals as they are then, in no order.
+pub async fn increment_versions(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -234,7 +235,7 @@ pub async fn raise_versions(
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
-/// Binds what insert and update have in common: $1 to $17.
+/// Binds the parameters that insert and update have in common: $1 to $17.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
@@ -248,8 +249,8 @@ fn bind<'q>(
         .bind(record.version)
         .bind(&values.title)
         .bind(values.client_id)
-        .bind(values.place.pipeline_id)
-        .bind(values.place.phase_id)
+        .bind(values.phase.pipeline_id)
+        .bind(values.phase.phase_id)
         .bind(values.amount)
         .bind(priority_name(values.priority))
         .bind(status_name(values.status))
@@ -262,7 +263,7 @@ fn bind<'q>(
         .bind(search_text)
 }
 
-/// Removes a deal with its history; returns what it was.
+/// Removes a deal with its history. Returns what it was.
 pub async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
@@ -272,8 +273,8 @@ pub async fn delete(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Notes that a quote was accepted; tells whether that is news.
-pub async fn note_accepted_quote(
+/// Stores that a quote was accepted. `false` when that was stored before.
+pub async fn insert_accepted_quote(
     connection: &mut PgConnection,
     account: AccountId,
     quote: Uuid,

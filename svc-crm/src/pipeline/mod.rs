@@ -1,12 +1,17 @@
-//! Pipelines and their phases: the ways that deals go. Small lists that are read whole.
+//! Pipelines and their phases: the phases that a deal goes through until it is won or lost. Short lists that are read
+//! whole.
 
+mod operations;
 pub mod rpc;
+mod rules;
 pub mod store;
 
 use uuid::Uuid;
 
-/// Most pipelines of an account, and most phases of a pipeline.
-const MOST: usize = 50;
+/// How many pipelines an account can have.
+const MAX_PIPELINES: usize = 50;
+/// How many phases a pipeline can have.
+const MAX_PHASES: usize = 50;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pipeline {
@@ -24,6 +29,12 @@ pub struct Phase {
     pub order: i32,
 }
 
+/// A phase and the pipeline that it is part of.
+struct FoundPhase {
+    pipeline: Pipeline,
+    phase: Phase,
+}
+
 impl From<Pipeline> for proto::crm::Pipeline {
     fn from(pipeline: Pipeline) -> Self {
         let Pipeline { id, name, active, phases } = pipeline;
@@ -36,14 +47,28 @@ impl From<Pipeline> for proto::crm::Pipeline {
     }
 }
 
-/// The phases of a pipeline, each with its pipeline.
-fn phases_of(pipeline: Pipeline) -> impl Iterator<Item = proto::crm::Phase> {
-    let pipeline_id = pipeline.id.to_string();
-    let phase = move |Phase { id, name, order }| proto::crm::Phase {
-        id: id.to_string(),
-        pipeline_id: pipeline_id.clone(),
-        name,
-        order,
-    };
-    pipeline.phases.into_iter().map(phase)
+impl Phase {
+    /// The message of a phase outside its pipeline, which names the pipeline.
+    fn into_message(self, pipeline_id: Uuid) -> proto::crm::Phase {
+        proto::crm::Phase {
+            id: self.id.to_string(),
+            pipeline_id: pipeline_id.to_string(),
+            name: self.name,
+            order: self.order,
+        }
+    }
+}
+
+impl From<FoundPhase> for proto::crm::Phase {
+    fn from(found: FoundPhase) -> Self {
+        found.phase.into_message(found.pipeline.id)
+    }
+}
+
+impl Pipeline {
+    /// The messages of all phases.
+    fn into_phase_messages(self) -> impl Iterator<Item = proto::crm::Phase> {
+        let pipeline_id = self.id;
+        self.phases.into_iter().map(move |phase| phase.into_message(pipeline_id))
+    }
 }

@@ -1,4 +1,5 @@
-//! The SQL of pipelines and phases, and nothing else.
+//! The SQL of pipelines and phases. Whoever writes holds the lock of the setup: positions are counted from the rows that
+//! are there.
 
 use chassis::AccountId;
 use chrono::{DateTime, Utc};
@@ -8,12 +9,22 @@ use uuid::Uuid;
 use super::{Phase, Pipeline};
 use crate::Error;
 
-type Row = (Uuid, String, bool, Uuid, String, i32);
+/// A phase with its pipeline.
+#[derive(sqlx::FromRow)]
+struct PhaseRow {
+    pipeline_id: Uuid,
+    pipeline_name: String,
+    active: bool,
+    id: Uuid,
+    name: String,
+    position: i32,
+}
 
 /// All pipelines with their phases, in their order.
 pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Pipeline>, Error> {
-    let rows: Vec<Row> = sqlx::query_as(
-        "select pipeline.id, pipeline.name, pipeline.active, phase.id, phase.name, phase.position \
+    let rows: Vec<PhaseRow> = sqlx::query_as(
+        "select pipeline.id as pipeline_id, pipeline.name as pipeline_name, pipeline.active, phase.id, phase.name, \
+         phase.position \
          from crm.pipeline pipeline join crm.phase phase \
          on phase.account_id = pipeline.account_id and phase.pipeline_id = pipeline.id \
          where pipeline.account_id = $1 order by pipeline.position, pipeline.id, phase.position, phase.id",
@@ -22,23 +33,27 @@ pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<V
     .fetch_all(connection)
     .await?;
     let mut pipelines: Vec<Pipeline> = Vec::new();
-    for (id, name, active, phase_id, phase_name, order) in rows {
-        let phase = Phase { id: phase_id, name: phase_name, order };
-        match pipelines.last_mut().filter(|last| last.id == id) {
+    for row in rows {
+        let phase = Phase { id: row.id, name: row.name, order: row.position };
+        // The rows of a pipeline follow each other.
+        match pipelines.last_mut().filter(|last| last.id == row.pipeline_id) {
             Some(last) => last.phases.push(phase),
-            None => pipelines.push(Pipeline { id, name, active, phases: vec![phase] }),
+            None => pipelines.push(Pipeline {
+                id: row.pipeline_id,
+                name: row.pipeline_name,
+                active: row.active,
+                phases: vec![phase],
+            }),
         }
     }
     Ok(pipelines)
 }
 
-/// Adds a pipeline after the others.
+/// Adds a pipeline, without its phases, after the others.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
-    id: Uuid,
-    name: &str,
-    active: bool,
+    pipeline: &Pipeline,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -46,9 +61,9 @@ pub async fn insert(
          select $1, $2, $3, $4, coalesce(max(position), 0) + 1, $5, $5 from crm.pipeline where account_id = $1",
     )
     .bind(account)
-    .bind(id)
-    .bind(name)
-    .bind(active)
+    .bind(pipeline.id)
+    .bind(&pipeline.name)
+    .bind(pipeline.active)
     .bind(now)
     .execute(connection)
     .await?;
@@ -60,8 +75,7 @@ pub async fn insert_phase(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: Uuid,
-    id: Uuid,
-    name: &str,
+    phase: &Phase,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -71,8 +85,8 @@ pub async fn insert_phase(
     )
     .bind(account)
     .bind(pipeline)
-    .bind(id)
-    .bind(name)
+    .bind(phase.id)
+    .bind(&phase.name)
     .bind(now)
     .execute(connection)
     .await?;
@@ -95,16 +109,15 @@ pub async fn update(
 pub async fn rename_phase(
     connection: &mut PgConnection,
     account: AccountId,
-    id: Uuid,
-    name: &str,
+    phase: &Phase,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let sql = "update crm.phase set name = $3, updated_at = $4 where account_id = $1 and id = $2";
-    sqlx::query(sql).bind(account).bind(id).bind(name).bind(now).execute(connection).await?;
+    sqlx::query(sql).bind(account).bind(phase.id).bind(&phase.name).bind(now).execute(connection).await?;
     Ok(())
 }
 
-/// Whether there is a deal in the pipeline; with a phase, in that one.
+/// Whether the pipeline has a deal; with `phase`, whether that phase has one.
 pub async fn has_deals(
     connection: &mut PgConnection,
     account: AccountId,
@@ -116,12 +129,12 @@ pub async fn has_deals(
     Ok(sqlx::query_scalar(sql).bind(account).bind(pipeline).bind(phase).fetch_one(connection).await?)
 }
 
-/// Removes a pipeline with its phases; those behind it move up.
+/// Removes a pipeline with its phases, and moves those behind it up.
 pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
     for sql in [
         "delete from crm.phase where account_id = $1 and pipeline_id = $2",
         "update crm.pipeline set position = position - 1 where account_id = $1 and position > \
-         (select gone.position from crm.pipeline gone where gone.account_id = $1 and gone.id = $2)",
+         (select removed.position from crm.pipeline removed where removed.account_id = $1 and removed.id = $2)",
         "delete from crm.pipeline where account_id = $1 and id = $2",
     ] {
         sqlx::query(sql).bind(account).bind(id).execute(&mut *connection).await?;
@@ -129,7 +142,7 @@ pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid)
     Ok(())
 }
 
-/// Removes a phase; those behind it move up.
+/// Removes a phase and moves those behind it up.
 pub async fn delete_phase(
     connection: &mut PgConnection,
     account: AccountId,
@@ -138,7 +151,7 @@ pub async fn delete_phase(
 ) -> Result<(), Error> {
     for sql in [
         "update crm.phase set position = position - 1 where account_id = $1 and pipeline_id = $2 and position > \
-         (select gone.position from crm.phase gone where gone.account_id = $1 and gone.id = $3)",
+         (select removed.position from crm.phase removed where removed.account_id = $1 and removed.id = $3)",
         "delete from crm.phase where account_id = $1 and pipeline_id = $2 and id = $3",
     ] {
         sqlx::query(sql).bind(account).bind(pipeline).bind(id).execute(&mut *connection).await?;
@@ -154,9 +167,9 @@ pub async fn reorder(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update crm.pipeline set position = wanted.position::integer, updated_at = $3 \
-         from unnest($2::uuid[]) with ordinality as wanted (id, position) \
-         where pipeline.account_id = $1 and pipeline.id = wanted.id",
+        "update crm.pipeline set position = requested.position::integer, updated_at = $3 \
+         from unnest($2::uuid[]) with ordinality as requested (id, position) \
+         where pipeline.account_id = $1 and pipeline.id = requested.id",
     )
     .bind(account)
     .bind(ids)
@@ -174,9 +187,9 @@ pub async fn reorder_phases(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update crm.phase set position = wanted.position::integer, updated_at = $3 \
-         from unnest($2::uuid[]) with ordinality as wanted (id, position) \
-         where phase.account_id = $1 and phase.id = wanted.id",
+        "update crm.phase set position = requested.position::integer, updated_at = $3 \
+         from unnest($2::uuid[]) with ordinality as requested (id, position) \
+         where phase.account_id = $1 and phase.id = requested.id",
     )
     .bind(account)
     .bind(ids)

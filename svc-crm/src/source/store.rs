@@ -1,17 +1,16 @@
-//! The SQL of deal sources, and nothing else.
+//! The SQL of deal sources.
 
 use chassis::AccountId;
 use chrono::{DateTime, Utc};
-use proto::crm::DealSource;
 use sqlx::PgConnection;
 
+use super::Record;
 use crate::Error;
 
 /// All sources, in their order.
-pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<DealSource>, Error> {
+pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {
     let sql = "select name, position from crm.source where account_id = $1 order by position, name";
-    let rows: Vec<(String, i32)> = sqlx::query_as(sql).bind(account).fetch_all(connection).await?;
-    Ok(rows.into_iter().map(|(name, order)| DealSource { name, order }).collect())
+    Ok(sqlx::query_as(sql).bind(account).fetch_all(connection).await?)
 }
 
 pub async fn exists(connection: &mut PgConnection, account: AccountId, name: &str) -> Result<bool, Error> {
@@ -19,7 +18,8 @@ pub async fn exists(connection: &mut PgConnection, account: AccountId, name: &st
     Ok(sqlx::query_scalar(sql).bind(account).bind(name).fetch_one(connection).await?)
 }
 
-/// Adds a source after the others.
+/// Adds a source after the others. The caller holds the lock of the setup: without it two sources could get the same
+/// position.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -44,11 +44,11 @@ pub async fn rename(
     Ok(())
 }
 
-/// Removes a source; those behind it move up.
+/// Removes a source and moves those behind it up.
 pub async fn delete(connection: &mut PgConnection, account: AccountId, name: &str) -> Result<(), Error> {
     for sql in [
         "update crm.source set position = position - 1 where account_id = $1 and position > \
-         (select gone.position from crm.source gone where gone.account_id = $1 and gone.name = $2)",
+         (select removed.position from crm.source removed where removed.account_id = $1 and removed.name = $2)",
         "delete from crm.source where account_id = $1 and name = $2",
     ] {
         sqlx::query(sql).bind(account).bind(name).execute(&mut *connection).await?;
@@ -63,9 +63,9 @@ pub async fn reorder(
     names: &[String],
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let sql = "update crm.source set position = wanted.position::integer, updated_at = $3 \
-               from unnest($2::text[]) with ordinality as wanted (name, position) \
-               where source.account_id = $1 and source.name = wanted.name";
+    let sql = "update crm.source set position = requested.position::integer, updated_at = $3 \
+               from unnest($2::text[]) with ordinality as requested (name, position) \
+               where source.account_id = $1 and source.name = requested.name";
     sqlx::query(sql).bind(account).bind(names).bind(now).execute(connection).await?;
     Ok(())
 }

@@ -38,7 +38,7 @@ async fn what_a_deal_must_have_cannot_be_emptied() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
-    let deal = user.plain(&client, "Ovens").await;
+    let deal = user.titled_deal(&client, "Ovens").await;
     for name in ["title", "client_id", "pipeline_id", "phase_id", "priority", "status"] {
         let faults = user.patch(&deal, json!({name: null})).await.expect(422).faults();
         assert_eq!(faults.len(), 1, "{name}");
@@ -58,7 +58,7 @@ async fn a_new_pipeline_without_a_phase_means_its_first_phase() {
     let client = user.client("Mill").await;
     user.pipeline("Rent", &["Ask", "Sign"]).await;
     let board = user.board().await;
-    let deal = user.plain(&client, "Ovens").await;
+    let deal = user.titled_deal(&client, "Ovens").await;
     let place = async |body: Value| {
         let deal = user.patch(&deal, body).await.expect(200).at("/data");
         (deal["pipeline_id"].clone(), deal["phase_id"].as_str().unwrap().to_owned())
@@ -74,22 +74,22 @@ async fn a_new_pipeline_without_a_phase_means_its_first_phase() {
 }
 
 #[tokio::test]
-async fn a_deleted_deal_is_answered_once_more_and_is_gone() {
+async fn deleting_a_deal_answers_with_it_once_and_then_not_found() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
-    let deal = user.plain(&client, "Ovens").await;
-    user.plain(&client, "Mills").await;
-    user.told(&world).await;
+    let deal = user.titled_deal(&client, "Ovens").await;
+    user.titled_deal(&client, "Mills").await;
+    user.take_events(&world).await;
     assert_eq!(user.delete(&deal).await.expect(200).at("/data"), deal);
     user.delete(&deal).await.expect(404);
     user.api.get(&path(&deal)).await.expect(404);
     assert_eq!((user.total("").await, user.total("status=open").await), (1, 1));
-    assert!(user.told_names(&world).await.is_empty(), "no such event exists");
+    assert!(user.take_event_names(&world).await.is_empty(), "no listener asked for the deletion");
 }
 
 #[tokio::test]
-async fn an_unknown_deal_is_not_found_whatever_is_asked_of_it() {
+async fn every_operation_on_an_unknown_deal_answers_not_found() {
     let world = World::new().await;
     let user = world.user().await;
     for unknown in ["x".to_owned(), world.clock.id().to_string()] {

@@ -5,28 +5,28 @@ use serde_json::json;
 use crate::support::{World, phase};
 
 #[tokio::test]
-async fn of_many_who_win_a_deal_at_once_one_is_told_of() {
+async fn many_concurrent_wins_emit_one_event() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
-    let deal = user.plain(&client, "Ovens").await;
-    user.told(&world).await;
+    let deal = user.titled_deal(&client, "Ovens").await;
+    user.take_events(&world).await;
     let wins = join_all((0..12).map(|_| user.act(&deal, "win", json!({})))).await;
     for answer in wins {
         assert_eq!(answer.expect(200).at("/data/status"), "won");
     }
-    assert_eq!(user.told_names(&world).await, ["deal.won"]);
+    assert_eq!(user.take_event_names(&world).await, ["deal.won"]);
     assert_eq!(user.total("status=won").await, 1);
 }
 
 #[tokio::test]
-async fn moves_at_once_leave_an_unbroken_history() {
+async fn concurrent_moves_leave_a_history_without_gaps() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
     let board = user.board().await;
-    let deal = user.plain(&client, "Ovens").await;
-    user.told(&world).await;
+    let deal = user.titled_deal(&client, "Ovens").await;
+    user.take_events(&world).await;
     let moves = (0..16).map(|number| {
         let body = json!({"phase_id": phase(&board[0], number % 4)});
         let user = user.clone();
@@ -35,16 +35,16 @@ async fn moves_at_once_leave_an_unbroken_history() {
     });
     join_all(moves).await;
     let steps = user.get(&deal).await["meta"]["history"].as_array().unwrap().clone();
-    let mut told: Vec<(i64, String, String)> = sqlx::query_as(
+    let mut events: Vec<(i64, String, String)> = sqlx::query_as(
         "select sequence, data::json ->> 'from', data::json ->> 'to' from crm.outbox where account_id = $1",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)
     .await
     .unwrap();
-    told.sort();
-    assert_eq!(told.len() + 1, steps.len());
-    for (pair, (_, from, to)) in steps.windows(2).zip(&told) {
+    events.sort();
+    assert_eq!(events.len() + 1, steps.len());
+    for (pair, (_, from, to)) in steps.windows(2).zip(&events) {
         assert_eq!((&pair[0]["phase_id"], &pair[1]["phase_id"]), (&json!(from), &json!(to)));
     }
 }

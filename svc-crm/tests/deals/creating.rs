@@ -34,7 +34,7 @@ async fn a_deal_needs_a_title_and_a_client_and_has_defaults_for_the_rest() {
 }
 
 #[tokio::test]
-async fn a_deal_can_be_given_everything_at_once() {
+async fn a_deal_can_be_created_with_every_field() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
@@ -58,7 +58,7 @@ async fn a_deal_can_be_given_everything_at_once() {
 }
 
 #[tokio::test]
-async fn every_fault_is_reported_at_once() {
+async fn all_faults_are_reported_together() {
     let world = World::new().await;
     let user = world.user().await;
     let body = json!({
@@ -101,7 +101,7 @@ async fn a_phase_of_another_pipeline_is_refused() {
 }
 
 #[tokio::test]
-async fn a_supplier_and_a_client_of_another_account_are_no_client() {
+async fn a_supplier_or_a_client_of_another_account_is_not_accepted_as_client() {
     let world = World::new().await;
     let (user, other) = (world.user().await, world.user().await);
     let supplier =
@@ -113,12 +113,12 @@ async fn a_supplier_and_a_client_of_another_account_are_no_client() {
 }
 
 #[tokio::test]
-async fn without_the_service_of_clients_a_deal_cannot_be_made_but_all_else_works() {
+async fn without_relations_no_deal_is_created_but_everything_else_works() {
     let mut world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
-    let deal = user.plain(&client, "Ovens").await;
-    let user = world.lose_clients(&user).await;
+    let deal = user.titled_deal(&client, "Ovens").await;
+    let user = world.disconnect_relations(&user).await;
     let answer = user.api.post("/v1/deals", json!({"title": "T", "client_id": client})).await.expect(503);
     assert_eq!((answer.at("/code"), answer.header("retry-after")), (json!("unavailable"), Some("1")));
     user.patch(&deal, json!({"client_id": client})).await.expect(503);
@@ -128,12 +128,12 @@ async fn without_the_service_of_clients_a_deal_cannot_be_made_but_all_else_works
 }
 
 #[tokio::test]
-async fn a_replayed_create_returns_the_first_answer_and_makes_nothing() {
+async fn a_replayed_create_returns_the_first_answer_and_creates_nothing() {
     let world = World::new().await;
     let user = world.user().await;
     let body = json!({"title": "Ovens", "client_id": user.client("Mill").await});
     let first = user.api.post_keyed("/v1/deals", "k", body.clone()).await.expect(201);
     let second = user.api.post_keyed("/v1/deals", "k", body).await.expect(201);
     assert_eq!((first.body, second.header("x-idempotent-replay")), (second.body.clone(), Some("true")));
-    assert_eq!((user.total("").await, user.told_names(&world).await.len()), (1, 1));
+    assert_eq!((user.total("").await, user.take_event_names(&world).await.len()), (1, 1));
 }

@@ -100,7 +100,7 @@ async fn totals_follow_every_change_of_status() {
         }
         totals
     };
-    let first = user.plain(&client, "Ovens").await;
+    let first = user.titled_deal(&client, "Ovens").await;
     let second = user.deal(json!({"title": "Mills", "client_id": client, "status": "lost"})).await;
     assert_eq!(totals().await, [2, 1, 0, 1]);
     user.act(&first, "win", json!({})).await.expect(200);

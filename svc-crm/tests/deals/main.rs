@@ -12,5 +12,6 @@ mod moving;
 mod pipelines;
 mod scans;
 mod sources;
+mod stored;
 mod support;
 mod tenants;

@@ -9,7 +9,7 @@ async fn a_move_changes_phase_and_status_and_the_history_keeps_both() {
     let user = world.user().await;
     let client = user.client("Mill").await;
     let board = user.board().await;
-    let deal = user.plain(&client, "Ovens").await;
+    let deal = user.titled_deal(&client, "Ovens").await;
     let minute = |minute: i32| json!(format!("2026-11-15T11:{minute:02}:00.123Z"));
     let bodies = [
         json!({"phase_id": phase(&board[0], 1)}),
@@ -49,7 +49,7 @@ async fn a_move_needs_a_phase_of_the_pipeline_or_a_status() {
     let client = user.client("Mill").await;
     user.pipeline("Rent", &["Ask"]).await;
     let board = user.board().await;
-    let deal = user.plain(&client, "Ovens").await;
+    let deal = user.titled_deal(&client, "Ovens").await;
     for (body, expected) in [
         (json!({}), ("", "no_field")),
         (json!({"title": "Mills"}), ("", "no_field")),
@@ -69,8 +69,8 @@ async fn win_and_lose_can_be_repeated_and_turned_around() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
-    let deal = user.plain(&client, "Ovens").await;
-    user.told(&world).await;
+    let deal = user.titled_deal(&client, "Ovens").await;
+    user.take_events(&world).await;
     let mut seen = Vec::new();
     for action in ["win", "win", "lose", "lose", "win"] {
         world.clock.advance(TimeDelta::minutes(1));
@@ -85,7 +85,7 @@ async fn win_and_lose_can_be_repeated_and_turned_around() {
     let (won, lost) =
         (|at| (json!("won"), time(at), Value::Null), |at| (json!("lost"), Value::Null, time(at)));
     assert_eq!(seen, [won(1), won(1), lost(3), lost(3), won(5)]);
-    assert_eq!(user.told_names(&world).await, ["deal.won", "deal.lost", "deal.won"]);
+    assert_eq!(user.take_event_names(&world).await, ["deal.won", "deal.lost", "deal.won"]);
     assert_eq!(user.get(&deal).await["meta"]["history"].as_array().unwrap().len(), 4);
 }
 
@@ -94,7 +94,7 @@ async fn a_long_history_shows_its_end() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
-    let deal = user.plain(&client, "Ovens").await;
+    let deal = user.titled_deal(&client, "Ovens").await;
     for _ in 0..51 {
         user.act(&deal, "win", json!({})).await.expect(200);
         user.act(&deal, "move", json!({"status": "open"})).await.expect(200);

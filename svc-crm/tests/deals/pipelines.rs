@@ -3,6 +3,7 @@ use proto::crm::{
     ReorderPhasesRequest, ReorderPipelinesRequest, UpdatePhaseRequest, UpdatePipelineRequest,
 };
 use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
 use tonic::{Code, Status};
 
 use crate::support::{User, World, id, phase, places};
@@ -45,6 +46,28 @@ async fn an_account_starts_with_a_pipeline_and_its_phases() {
 }
 
 #[tokio::test]
+async fn an_account_that_was_never_provisioned_gets_its_defaults_with_the_first_change() {
+    let world = World::new().await;
+    let user = world.user().await;
+    for table in ["phase", "pipeline", "source", "setup"] {
+        sqlx::query(AssertSqlSafe(format!("delete from crm.{table} where account_id = $1")))
+            .bind(user.account.id)
+            .execute(&mut world.database.connect().await)
+            .await
+            .unwrap();
+    }
+    assert_eq!(user.board().await.len(), 0);
+    // Both at the same time: one of them creates the defaults, and the other waits for it.
+    futures::join!(user.pipeline("Rent", &["Ask"]), user.pipeline("Lease", &["Ask"]));
+    let board = user.board().await;
+    assert_eq!(names(&board)[0], "Verkoop");
+    assert_eq!(board.len(), 3);
+    assert_eq!(phase_names(&user, 0).await.len(), 4);
+    let sources = user.api.get("/v1/deal-sources").await.expect(200);
+    assert_eq!(sources.at("/meta/total"), 5);
+}
+
+#[tokio::test]
 async fn phases_are_listed_by_pipeline() {
     let world = World::new().await;
     let user = world.user().await;
@@ -84,10 +107,10 @@ async fn pipelines_are_added_renamed_switched_off_and_put_into_order() {
         ordered.iter().map(|pipeline| pipeline.name.as_str()).collect::<Vec<_>>(),
         ["Lease", "Verkoop"]
     );
-    assert_eq!(user.plain(&client, "T").await["pipeline_id"], json!(rent.id), "it is the first now");
+    assert_eq!(user.titled_deal(&client, "T").await["pipeline_id"], json!(rent.id), "it is the first now");
 
     user.pipelines().update_pipeline(user.request(update(&["active"]))).await.unwrap();
-    assert_eq!(user.plain(&client, "T").await["pipeline_id"], json!(ids[1]), "the first active one");
+    assert_eq!(user.titled_deal(&client, "T").await["pipeline_id"], json!(ids[1]), "the first active one");
     for wrong in [vec![], vec![ids[0].clone()], vec![ids[0].clone(), ids[0].clone()]] {
         let request = user.request(ReorderPipelinesRequest { ids: wrong });
         let refused = user.pipelines().reorder_pipelines(request).await.unwrap_err();

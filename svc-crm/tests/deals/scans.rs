@@ -1,4 +1,4 @@
-//! What deals tell because time passes.
+//! The events that deals emit because time passes.
 
 use chassis::testing::{Started, look_through, set_threshold};
 use chrono::TimeDelta;
@@ -13,19 +13,19 @@ use crate::support::{User, World, id, phase};
 
 const MOMENT: TimeDelta = TimeDelta::milliseconds(1);
 
-/// Lets time pass, and tells what the account hears then.
+/// Advances the clock, runs the scans, and returns the names of the events they emitted.
 async fn after(world: &World, crm: &Started, user: &User, time: TimeDelta) -> Vec<String> {
     world.clock.advance(time);
     look_through(crm, user.caller()).await;
-    let mut names = user.told_names(world).await;
+    let mut names = user.take_event_names(world).await;
     names.sort();
     names
 }
 
 #[tokio::test]
-async fn an_open_deal_is_told_of_once_for_each_silence_and_each_stay_in_a_phase() {
+async fn an_open_deal_emits_one_event_for_each_time_without_a_change_and_each_time_in_a_phase() {
     let world = World::new().await;
-    let (user, crm) = (world.user().await, world.working().await);
+    let (user, crm) = (world.user().await, world.start_worker().await);
     let client = user.client("Mill").await;
     let body = json!({"title": "Ovens", "client_id": client, "amount": "12.50", "source": "Website"});
     let deal = user.deal(body).await;
@@ -38,13 +38,13 @@ async fn an_open_deal_is_told_of_once_for_each_silence_and_each_stay_in_a_phase(
     assert_eq!(after(week - MOMENT).await, [""; 0], "once");
     world.clock.advance(MOMENT);
     look_through(&crm, user.caller()).await;
-    let told = user.told(&world).await;
+    let events = user.take_events(&world).await;
     let expected = json!({
         "id": deal["id"], "title": "Ovens", "amount": 12.5, "status": "open", "priority": "medium",
         "pipeline_id": deal["pipeline_id"], "phase_id": deal["phase_id"], "client_id": client,
         "expected_close_date": null, "source": "Website", "days": 14,
     });
-    assert_eq!(told, [("deal.stalled".to_owned(), expected)]);
+    assert_eq!(events, [("deal.stalled".to_owned(), expected)]);
     assert_eq!(after(week).await, [""; 0], "once");
 
     user.patch(&deal, json!({"title": "Mills"})).await.expect(200);
@@ -57,23 +57,23 @@ async fn an_open_deal_is_told_of_once_for_each_silence_and_each_stay_in_a_phase(
 }
 
 #[tokio::test]
-async fn an_expected_day_is_told_of_when_it_begins_where_the_account_is_and_once() {
+async fn an_expected_close_date_emits_one_event_when_it_begins_in_the_time_zone_of_the_account() {
     let world = World::new().await;
-    let (user, crm) = (world.user().await, world.working().await);
+    let (user, crm) = (world.user().await, world.start_worker().await);
     let client = user.client("Mill").await;
     let expected = |day: &str| json!({"title": day, "client_id": client, "expected_close_date": day});
     let deal = user.deal(expected("2026-11-16")).await;
     user.deal(expected("2026-11-20")).await;
-    user.told(&world).await;
+    user.take_events(&world).await;
     let after = async |time| after(&world, &crm, &user, time).await;
 
     // It is noon there, an hour ahead of UTC.
     assert_eq!(after(TimeDelta::hours(11)).await, [""; 0]);
     world.clock.advance(TimeDelta::hours(1));
     look_through(&crm, user.caller()).await;
-    let told = user.told(&world).await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    let (name, data) = &told[0];
+    let events = user.take_events(&world).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    let (name, data) = &events[0];
     assert_eq!((name.as_str(), &data["expected_close_date"]), ("deal.close_due", &json!("2026-11-16")));
     assert_eq!(after(TimeDelta::days(1)).await, [""; 0], "once");
 
@@ -83,9 +83,9 @@ async fn an_expected_day_is_told_of_when_it_begins_where_the_account_is_and_once
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_deals_that_are_won_lost_or_gone_before() {
+async fn deals_that_are_won_lost_or_deleted_emit_nothing() {
     let world = World::new().await;
-    let (user, crm) = (world.user().await, world.working().await);
+    let (user, crm) = (world.user().await, world.start_worker().await);
     let client = user.client("Mill").await;
     let body = json!({"title": "T", "client_id": client, "expected_close_date": "2026-11-16"});
     let [won, lost, gone] =
@@ -93,31 +93,34 @@ async fn nothing_is_told_of_deals_that_are_won_lost_or_gone_before() {
     user.act(&won, "win", json!({})).await.expect(200);
     user.act(&lost, "lose", json!({})).await.expect(200);
     user.delete(&gone).await.expect(200);
-    user.told(&world).await;
+    user.take_events(&world).await;
     assert_eq!(after(&world, &crm, &user, TimeDelta::days(30)).await, [""; 0]);
     user.act(&won, "move", json!({"status": "open"})).await.expect(200);
-    let told = after(&world, &crm, &user, TimeDelta::zero()).await;
-    assert_eq!(told, ["deal.close_due", "deal.phase_idle"], "what is open again counts again");
+    let events = after(&world, &crm, &user, TimeDelta::zero()).await;
+    assert_eq!(events, ["deal.close_due", "deal.phase_idle"], "what is open again counts again");
 }
 
 #[tokio::test]
-async fn each_account_has_its_own_thresholds_and_hears_of_its_own_deals() {
+async fn each_account_has_its_own_thresholds_and_events_of_its_own_deals() {
     let world = World::new().await;
-    let (user, other, crm) = (world.user().await, world.user().await, world.working().await);
+    let (user, other, crm) = (world.user().await, world.user().await, world.start_worker().await);
     for user in [&user, &other] {
-        user.plain(&user.client("Mill").await, "Ovens").await;
-        user.told(&world).await;
+        user.titled_deal(&user.client("Mill").await, "Ovens").await;
+        user.take_events(&world).await;
     }
     set_threshold(&crm, user.caller(), "deal.stalled", Some(2)).await;
     world.clock.advance(TimeDelta::days(2));
     for user in [&user, &other] {
         look_through(&crm, user.caller()).await;
     }
-    let told = user.told(&world).await;
-    assert_eq!((told.len(), &told[0].0, &told[0].1["days"]), (1, &"deal.stalled".to_owned(), &json!(2)));
-    assert_eq!(other.told_names(&world).await, [""; 0]);
+    let events = user.take_events(&world).await;
+    assert_eq!(
+        (events.len(), &events[0].0, &events[0].1["days"]),
+        (1, &"deal.stalled".to_owned(), &json!(2))
+    );
+    assert_eq!(other.take_event_names(&world).await, [""; 0]);
     set_threshold(&crm, user.caller(), "deal.stalled", None).await;
-    assert_eq!(after(&world, &crm, &user, TimeDelta::days(12)).await, ["deal.phase_idle"], "told before");
+    assert_eq!(after(&world, &crm, &user, TimeDelta::days(12)).await, ["deal.phase_idle"], "emitted before");
 
     let mut client = ScanServiceClient::new(crm.channel());
     let listed = client.list_thresholds(user.request(ListThresholdsRequest {})).await.unwrap().into_inner();
@@ -128,33 +131,33 @@ async fn each_account_has_its_own_thresholds_and_hears_of_its_own_deals() {
 }
 
 #[tokio::test]
-async fn two_processes_tell_of_each_deal_once() {
+async fn two_processes_emit_one_event_of_each_deal() {
     let world = World::new().await;
-    let (user, one, other) = (world.user().await, world.working().await, world.working().await);
+    let (user, one, other) = (world.user().await, world.start_worker().await, world.start_worker().await);
     let client = user.client("Mill").await;
     for number in 0..10 {
-        user.plain(&client, &number.to_string()).await;
+        user.titled_deal(&client, &number.to_string()).await;
     }
-    user.told(&world).await;
+    user.take_events(&world).await;
     world.clock.advance(TimeDelta::days(14));
     for crm in [&one, &other, &one] {
         look_through(crm, user.caller()).await;
     }
-    let told = user.told(&world).await;
+    let events = user.take_events(&world).await;
     let of = |name: &str| {
-        let ids = told.iter().filter(|(told, _)| told == name).map(|(_, data)| data["id"].to_string());
+        let ids = events.iter().filter(|(kind, _)| kind == name).map(|(_, data)| data["id"].to_string());
         ids.collect::<std::collections::BTreeSet<_>>().len()
     };
-    assert_eq!((told.len(), of("deal.stalled"), of("deal.phase_idle")), (20, 10, 10));
+    assert_eq!((events.len(), of("deal.stalled"), of("deal.phase_idle")), (20, 10, 10));
 }
 
 #[tokio::test]
-async fn several_deals_can_be_had_by_their_ids() {
+async fn several_deals_are_read_by_their_ids() {
     let world = World::new().await;
     let (user, other) = (world.user().await, world.user().await);
     let client = user.client("Mill").await;
-    let [mine, second] = [user.plain(&client, "A").await, user.plain(&client, "B").await];
-    let theirs = other.plain(&other.client("Farm").await, "C").await;
+    let [mine, second] = [user.titled_deal(&client, "A").await, user.titled_deal(&client, "B").await];
+    let theirs = other.titled_deal(&other.client("Farm").await, "C").await;
     let ids = [id(&mine), id(&second), id(&theirs), Uuid::new_v4().to_string(), "x".to_owned()].to_vec();
     let request = user.request(BatchGetDealsRequest { ids });
     let found = DealServiceClient::new(user.channel()).batch_get_deals(request).await.unwrap().into_inner();

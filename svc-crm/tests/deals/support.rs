@@ -1,4 +1,4 @@
-//! A gateway with clients and deals behind it, an account to work in, and short words for what tests do all the time.
+//! A gateway with relations and crm behind it, an account to work in, and helpers for what many tests do.
 
 use chassis::testing::{self, Started, TestCaller, TestDatabase};
 use chassis::{Account, Clock, Service};
@@ -14,7 +14,7 @@ use svc_relations::Relations;
 use tonic::Request;
 use tonic::transport::Channel;
 
-/// A listener that is never reached, so that its events stay where they can be looked at.
+/// A listener that cannot be reached, so that events stay in the outbox, where tests look at them.
 const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["deals.read", "deals.write", "relations.read", "relations.write"];
 
@@ -40,7 +40,7 @@ impl World {
         Self { database, clock, gateway, crm, _relations: relations }
     }
 
-    /// An account of its own, with a key that may do everything here.
+    /// Creates an account, with a key that may do everything here.
     pub async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
@@ -48,14 +48,15 @@ impl World {
         User { api, account, mesh, crm: self.crm.channel() }
     }
 
-    /// Another crm with its background work, until the value is dropped.
-    pub async fn working(&self) -> Started {
+    /// Starts another crm with its background work, which runs until the value is dropped.
+    pub async fn start_worker(&self) -> Started {
         let flags = ["--listeners", LISTENER];
         testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
     }
 
-    /// From now on the service of clients cannot be reached. The user as it goes on.
-    pub async fn lose_clients(&mut self, user: &User) -> User {
+    /// Restarts crm and the gateway with an address of relations that nobody listens on. Returns the user with its
+    /// connections to them.
+    pub async fn disconnect_relations(&mut self, user: &User) -> User {
         (self.crm, self.gateway) = start(&self.database, &self.clock, "http://127.0.0.1:1").await;
         let api = self.gateway.api_with(user.api.key());
         User { api, crm: self.crm.channel(), ..user.clone() }
@@ -89,8 +90,8 @@ impl User {
         self.api.post("/v1/deals", body).await.expect(201).at("/data")
     }
 
-    /// A deal of a client, with nothing but a title.
-    pub async fn plain(&self, client: &str, title: &str) -> Value {
+    /// Creates a deal of a client with nothing but a title.
+    pub async fn titled_deal(&self, client: &str, title: &str) -> Value {
         self.deal(json!({"title": title, "client_id": client})).await
     }
 
@@ -123,7 +124,7 @@ impl User {
         listed.as_array().unwrap().iter().map(title).collect()
     }
 
-    /// As a process of the mesh.
+    /// A request of another service.
     pub fn request<T>(&self, message: T) -> Request<T> {
         self.mesh.request(message)
     }
@@ -157,16 +158,16 @@ impl User {
         created.into_inner().data.unwrap()
     }
 
-    /// The pipelines as they are shown over REST.
+    /// The pipelines as REST shows them.
     pub async fn board(&self) -> Vec<Value> {
         self.api.get("/v1/pipelines").await.expect(200).at("/data").as_array().unwrap().clone()
     }
 
-    /// The events of the account that were not looked at yet, in the order in which they happened.
-    pub async fn told(&self, world: &World) -> Vec<(String, Value)> {
+    /// Removes and returns the events of the account that were not delivered, in the order in which they happened.
+    pub async fn take_events(&self, world: &World) -> Vec<(String, Value)> {
         sqlx::query_as(
-            "with gone as (delete from crm.outbox where account_id = $1 returning *)
-             select type, data::json from gone order by occurred_at, id",
+            "with removed as (delete from crm.outbox where account_id = $1 returning *)
+             select type, data::json from removed order by occurred_at, id",
         )
         .bind(self.account.id)
         .fetch_all(&mut world.database.connect().await)
@@ -174,8 +175,8 @@ impl User {
         .unwrap()
     }
 
-    pub async fn told_names(&self, world: &World) -> Vec<String> {
-        self.told(world).await.into_iter().map(|(name, _)| name).collect()
+    pub async fn take_event_names(&self, world: &World) -> Vec<String> {
+        self.take_events(world).await.into_iter().map(|(name, _)| name).collect()
     }
 }
 
@@ -187,12 +188,12 @@ pub fn path(deal: &Value) -> String {
     format!("/v1/deals/{}", id(deal))
 }
 
-/// The id of a phase of a pipeline as it is shown over REST, counted from 0.
+/// The id of a phase of a pipeline as REST shows it; `index` counts from 0.
 pub fn phase(pipeline: &Value, index: usize) -> String {
     id(&pipeline["phases"][index])
 }
 
-/// What is expected of [`Answer::faults`].
+/// The pointers and codes that [`Answer::faults`] is compared with.
 pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }

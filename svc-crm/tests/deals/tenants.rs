@@ -11,7 +11,7 @@ async fn nothing_of_one_account_is_seen_or_used_by_another() {
     let world = World::new().await;
     let (user, other) = (world.user().await, world.user().await);
     let (mine, theirs) = (user.client("Mill").await, other.client("Farm").await);
-    let deal = user.plain(&mine, "Ovens").await;
+    let deal = user.titled_deal(&mine, "Ovens").await;
     let board = user.board().await;
     other.api.get(&path(&deal)).await.expect(404);
     other.act(&deal, "win", json!({})).await.expect(404);
@@ -34,7 +34,7 @@ async fn nothing_of_one_account_is_seen_or_used_by_another() {
 }
 
 #[tokio::test]
-async fn provisioning_again_brings_back_nothing_and_doubles_nothing() {
+async fn provisioning_again_restores_nothing_and_duplicates_nothing() {
     let world = World::new().await;
     let user = world.user().await;
     let board = user.board().await;

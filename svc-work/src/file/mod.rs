@@ -1,28 +1,27 @@
-//! Files: uploads of this service, and those that other services tell of. The bytes of all of them are in one object
-//! store, where each service has its own place; a row here refers to them by their key.
+//! Files: uploads of this service, and files of other services that announce them with an event. The bytes of all of them
+//! are in one object store, where each service has a folder of its own; a row here refers to them by their key.
 
-pub mod download;
-pub mod removal;
+pub mod operations;
 pub mod rpc;
 mod rules;
-pub mod store;
-mod upload;
+mod store;
+pub mod worker;
 
 use chassis::time::timestamp;
 use chassis::token::Tokens;
-use chassis::{AccountId, Pass, Tx};
+use chassis::{AccountId, Pass};
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::work::{File, FileMeta};
 use uuid::Uuid;
 
 pub use rules::{media_type, safe_name};
 
-/// The counter of all files.
-pub const LIST: &str = "file";
-/// What the addresses are signed for.
+/// The name of the counter of all files.
+const LIST: &str = "file";
+/// What the tokens of download links are signed for.
 const PURPOSE: &str = "work.file";
-/// How long an address is good.
-const GOOD_FOR: TimeDelta = TimeDelta::hours(1);
+/// How long a download link works.
+const LINK_LIFETIME: TimeDelta = TimeDelta::hours(1);
 
 /// A file as it is stored.
 #[derive(Clone, Debug)]
@@ -31,35 +30,55 @@ pub struct Record {
     pub name: String,
     pub content_type: String,
     pub size: i64,
-    /// Where its bytes are: `service/area/name`.
+    /// Where its bytes are in the object store: `service/area/name`.
     pub key: String,
     pub source: Source,
     pub created_at: DateTime<Utc>,
 }
 
-/// What a file came with.
+/// What a file was stored with, for example the message of a ticket.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub kind: String,
     pub id: Option<Uuid>,
-    /// Of a generated file.
+    /// Set for a generated file: a higher version of the same source replaces a lower one.
     pub version: Option<i64>,
 }
 
-/// Makes the addresses of files.
+impl Record {
+    /// The message of the file with this download link.
+    fn into_message(self, url: String) -> File {
+        let Self { id, name, content_type, size, key: _, source, created_at } = self;
+        File {
+            id: id.to_string(),
+            extension: rules::extension(&name),
+            url,
+            name,
+            created_at: Some(timestamp(created_at)),
+            meta: Some(FileMeta {
+                content_type,
+                size,
+                source_type: source.kind,
+                source_id: source.id.map(|id| id.to_string()),
+            }),
+        }
+    }
+}
+
+/// Makes and reads the download links of files.
 #[derive(Clone)]
-pub struct Addresses {
+pub struct DownloadLinks {
     tokens: Tokens,
     public_url: String,
 }
 
-impl Addresses {
+impl DownloadLinks {
     pub fn new(tokens: Tokens, public_url: &str) -> Self {
         Self { tokens, public_url: public_url.trim_end_matches('/').to_owned() }
     }
 
     fn url(&self, account: AccountId, id: Uuid, now: DateTime<Utc>) -> String {
-        let token = Pass { account, id, until: now + GOOD_FOR }.write(&self.tokens, PURPOSE);
+        let token = Pass { account, id, until: now + LINK_LIFETIME }.write(&self.tokens, PURPOSE);
         format!("{}/files/{token}", self.public_url)
     }
 
@@ -67,34 +86,9 @@ impl Addresses {
         Pass::read(token, &self.tokens, PURPOSE)
     }
 
-    /// A file as it is shown, with an address that begins to run now.
-    fn show(&self, account: AccountId, record: Record, now: DateTime<Utc>) -> File {
+    /// The message of a file, with a download link whose lifetime starts now.
+    fn message(&self, account: AccountId, record: Record, now: DateTime<Utc>) -> File {
         let url = self.url(account, record.id, now);
-        shown(record, url)
+        record.into_message(url)
     }
-}
-
-fn shown(record: Record, url: String) -> File {
-    let Record { id, name, content_type, size, key: _, source, created_at } = record;
-    File {
-        id: id.to_string(),
-        extension: rules::extension(&name),
-        url,
-        name,
-        created_at: Some(timestamp(created_at)),
-        meta: Some(FileMeta {
-            content_type,
-            size,
-            source_type: source.kind,
-            source_id: source.id.map(|id| id.to_string()),
-        }),
-    }
-}
-
-/// What the audit log calls it.
-pub const AUDITED: &str = "file";
-
-/// Keeps a file in the audit log, without an address.
-pub fn audit(tx: &mut Tx<'_>, record: &Record) {
-    tx.changed(AUDITED, record.id, &shown(record.clone(), String::new()));
 }

@@ -1,20 +1,22 @@
-//! Names and media types of files: what comes from outside is made harmless. Pure.
+//! Names and media types of files: input from outside is made harmless. Pure.
 
 use std::fmt::Write;
 
-/// Characters of a name.
-const LONGEST_NAME: usize = 255;
-/// Characters of an extension; what is longer is part of the name.
-const LONGEST_EXTENSION: usize = 16;
-const UNNAMED: &str = "file";
-const UNKNOWN_TYPE: &str = "application/octet-stream";
+/// How many characters a name has.
+const MAX_NAME_LENGTH: usize = 255;
+/// How many characters an extension has; a longer one is part of the name.
+const MAX_EXTENSION_LENGTH: usize = 16;
+/// The name of a file whose own name has nothing that can be kept.
+const DEFAULT_NAME: &str = "file";
+/// The media type of a file whose type is not known, or must not be told to a browser.
+const DEFAULT_TYPE: &str = "application/octet-stream";
 
-/// What a browser may show by itself: none of these can run anything.
-const SHOWN: [&str; 6] =
+/// Media types that a browser may show: none of them can run code.
+const INLINE_TYPES: [&str; 6] =
     ["application/pdf", "image/gif", "image/jpeg", "image/png", "image/webp", "text/plain"];
 
-/// Types by extension, for uploads that name none.
-const TYPES: [(&str, &str); 20] = [
+/// Media types by extension, for uploads that name none.
+const TYPES_BY_EXTENSION: [(&str, &str); 20] = [
     ("csv", "text/csv"),
     ("doc", "application/msword"),
     ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
@@ -37,21 +39,21 @@ const TYPES: [(&str, &str); 20] = [
     ("zip", "application/zip"),
 ];
 
-/// The name of a file as it is kept: without folders, without what cannot be seen or turns the text around, and never
-/// empty.
+/// The name that a file is stored with: without folders, without invisible characters and those that change the direction
+/// of text, and never empty.
 pub fn safe_name(given: &str) -> String {
     let last = given.rsplit(['/', '\\']).find(|part| !part.trim_matches(is_edge).is_empty());
     let visible: String = last.unwrap_or_default().chars().filter(|letter| !is_hidden(*letter)).collect();
     let name = shorten(visible.trim_matches(is_edge));
-    if name.is_empty() { UNNAMED.to_owned() } else { name }
+    if name.is_empty() { DEFAULT_NAME.to_owned() } else { name }
 }
 
-/// White space, and points that would hide a file or lead to another folder.
+/// White space, and dots that would hide a file or lead to another folder.
 fn is_edge(letter: char) -> bool {
     letter.is_whitespace() || letter == '.' || is_hidden(letter)
 }
 
-/// Control characters, and those that change the direction of text or take no room: `photo<RLO>gpj.exe` looks harmless.
+/// Control characters, and those that change the direction of text or have no width: `photo<RLO>gpj.exe` looks harmless.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -59,21 +61,21 @@ fn is_hidden(letter: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Cuts a long name, and keeps its extension.
+/// Cuts a name that is too long, and keeps its extension.
 fn shorten(name: &str) -> String {
-    if name.chars().count() <= LONGEST_NAME {
+    if name.chars().count() <= MAX_NAME_LENGTH {
         return name.to_owned();
     }
     let extension = match extension_of(name) {
         Some(extension) => format!(".{extension}"),
         None => String::new(),
     };
-    let kept = LONGEST_NAME - extension.chars().count();
+    let kept = MAX_NAME_LENGTH - extension.chars().count();
     let stem: String = name.chars().take(kept).collect();
     stem.trim_end_matches(is_edge).to_owned() + &extension
 }
 
-/// What follows the last point, in lower case; empty when there is none.
+/// The text after the last dot, in lower case; empty when there is none.
 pub fn extension(name: &str) -> String {
     extension_of(name).map(str::to_lowercase).unwrap_or_default()
 }
@@ -81,20 +83,21 @@ pub fn extension(name: &str) -> String {
 fn extension_of(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
     let usable = !stem.is_empty()
-        && (1..=LONGEST_EXTENSION).contains(&extension.chars().count())
+        && (1..=MAX_EXTENSION_LENGTH).contains(&extension.chars().count())
         && extension.chars().all(char::is_alphanumeric);
     usable.then_some(extension)
 }
 
-/// The type of a file as it is kept: `type/subtype` in lower case. What is none is found by the name.
+/// The media type that a file is stored with: `type/subtype` in lower case. It follows from the name when the given text is
+/// not a media type.
 pub fn media_type(given: &str, name: &str) -> String {
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if is_media_type(&essence) {
         return essence;
     }
     let extension = extension(name);
-    let known = TYPES.iter().find(|(ending, _)| *ending == extension);
-    known.map_or(UNKNOWN_TYPE, |(_, media_type)| media_type).to_owned()
+    let found = TYPES_BY_EXTENSION.iter().find(|(ending, _)| *ending == extension);
+    found.map_or(DEFAULT_TYPE, |(_, media_type)| media_type).to_owned()
 }
 
 fn is_media_type(text: &str) -> bool {
@@ -107,26 +110,26 @@ fn is_media_type(text: &str) -> bool {
     text.split_once('/').is_some_and(|(kind, subtype)| word(kind) && word(subtype))
 }
 
-/// How a file goes out to a browser.
+/// The headers that a file is sent to a browser with.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct DownloadHeaders {
     pub content_type: String,
     pub disposition: String,
     pub policy: &'static str,
 }
 
-/// Shows what is safe to show and offers everything else as a download. What a browser would run is not even called by
-/// its type.
-pub fn sent(name: &str, media_type: &str) -> Sent {
-    let shown = SHOWN.contains(&media_type);
+/// Lets a browser show a file of a harmless type and save every other one. The type of a file that a browser would run is
+/// not even named.
+pub fn download_headers(name: &str, media_type: &str) -> DownloadHeaders {
+    let is_inline = INLINE_TYPES.contains(&media_type);
     let content_type = match media_type {
         "text/plain" => "text/plain; charset=utf-8",
-        active if is_active(active) => UNKNOWN_TYPE,
+        active if is_active(active) => DEFAULT_TYPE,
         other => other,
     };
-    Sent {
+    DownloadHeaders {
         content_type: content_type.to_owned(),
-        disposition: disposition(if shown { "inline" } else { "attachment" }, name),
+        disposition: disposition(if is_inline { "inline" } else { "attachment" }, name),
         // Browsers refuse to show a PDF inside a sandbox.
         policy: if media_type == "application/pdf" {
             "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'; frame-ancestors 'none'"
@@ -146,7 +149,7 @@ fn is_active(media_type: &str) -> bool {
         || subtype.contains("svg")
 }
 
-/// `Content-Disposition` with the name twice (RFC 6266): in ASCII for old programs, and as it is.
+/// `Content-Disposition` with the name twice (RFC 6266): in ASCII for old programs, and in UTF-8.
 fn disposition(kind: &str, name: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || " -_.()".contains(letter);
     let ascii: String = name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();

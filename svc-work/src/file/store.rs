@@ -1,4 +1,4 @@
-//! The SQL of files, and nothing else.
+//! The SQL of files.
 
 use chassis::AccountId;
 use chassis::list::{List, Total};
@@ -19,7 +19,7 @@ macro_rules! columns {
     };
 }
 
-/// In the order of `columns!`.
+/// Reads the columns in the order of `columns!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
@@ -59,8 +59,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Stores a file. Tells whether it did: it may have been stored, and even deleted, before, or another row may have its
-/// bytes.
+/// Stores a file. `false` when it was stored before, even if it was deleted since, or when another row has its bytes.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -85,7 +84,7 @@ pub async fn insert(
     Ok(inserted.rows_affected() > 0)
 }
 
-/// The generated files of a source, for who is about to replace them: others wait.
+/// The generated files of a source. Locks them: of two transactions that replace the same files, the second waits.
 pub async fn list_generated_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -100,7 +99,7 @@ pub async fn list_generated_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(&source.kind).bind(source.id).fetch_all(connection).await?)
 }
 
-/// Deletes a file; what it was called is forgotten, where its bytes are is not. Returns the file as it was.
+/// Deletes a file: forgets its name and keeps its key, so that its bytes can be removed. Returns the file.
 pub async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
@@ -115,19 +114,28 @@ pub async fn delete(
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(now).fetch_optional(connection).await?)
 }
 
-/// Deleted files whose bytes are still there, the oldest first. With each, whether another file has the same bytes.
-pub async fn list_leaving(
+/// A deleted file whose bytes were not removed yet.
+#[derive(FromRow)]
+pub struct PendingRemoval {
+    pub id: Uuid,
+    pub key: String,
+    /// Whether a file that is not deleted has the same bytes.
+    pub is_shared: bool,
+}
+
+/// The deleted files whose bytes were not removed yet, the oldest deletion first.
+pub async fn list_pending_removals(
     connection: &mut PgConnection,
     account: AccountId,
     limit: i64,
-) -> Result<Vec<(Uuid, String, bool)>, Error> {
+) -> Result<Vec<PendingRemoval>, Error> {
     let sql = "select id, key, exists (select from work.file other where other.account_id = $1 \
-               and other.key = leaving.key and other.deleted_at is null) from work.file leaving \
+               and other.key = deleted.key and other.deleted_at is null) as is_shared from work.file deleted \
                where account_id = $1 and deleted_at is not null and removed_at is null order by deleted_at limit $2";
     Ok(sqlx::query_as(sql).bind(account).bind(limit).fetch_all(connection).await?)
 }
 
-/// Notes that the bytes of deleted files are gone.
+/// Stores that the bytes of deleted files were removed.
 pub async fn mark_removed(
     connection: &mut PgConnection,
     account: AccountId,

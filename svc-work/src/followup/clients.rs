@@ -1,4 +1,4 @@
-//! Clients, as relations knows them.
+//! Describes clients for events, by asking relations.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use proto::relations::{BatchGetClientsRequest, Relation, RelationType};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::PATIENCE;
-use crate::refer::CLIENT;
+use super::DESCRIBE_TIMEOUT;
+use crate::references::CLIENT;
 
 pub struct Clients {
     pub outgoing: Outgoing,
@@ -25,19 +25,20 @@ impl Describe for Clients {
         account: &Account,
         ids: &[Uuid],
     ) -> Result<HashMap<Uuid, Value>, chassis::Error> {
-        let asked = BatchGetClientsRequest { ids: ids.iter().map(ToString::to_string).collect() };
-        let request = self.outgoing.request(CLIENT.service, account, Instant::now() + PATIENCE, asked)?;
+        let input = BatchGetClientsRequest { ids: ids.iter().map(ToString::to_string).collect() };
+        let request =
+            self.outgoing.request(CLIENT.service, account, Instant::now() + DESCRIBE_TIMEOUT, input)?;
         let found = ClientServiceClient::new(self.outgoing.channel(CLIENT.service)?)
             .batch_get_clients(request)
             .await
             .map_err(|status| away(CLIENT.service, "Clients", &status))?;
-        let client = |client: Relation| Some((chassis::id::parse(&client.id)?, told(&client)));
+        let client = |client: Relation| Some((chassis::id::parse(&client.id)?, event_data(&client)));
         Ok(found.into_inner().data.into_iter().filter_map(client).collect())
     }
 }
 
-/// As the other events of clients tell of them.
-fn told(client: &Relation) -> Value {
+/// The data of a client in the form that the events of relations have.
+fn event_data(client: &Relation) -> Value {
     json!({
         "id": client.id,
         "type": if client.r#type() == RelationType::Company { "company" } else { "private" },

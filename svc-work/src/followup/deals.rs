@@ -1,4 +1,4 @@
-//! Deals, as crm knows them.
+//! Describes deals for events, by asking crm.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::PATIENCE;
-use crate::refer::DEAL;
+use super::DESCRIBE_TIMEOUT;
+use crate::references::DEAL;
 
 pub struct Deals {
     pub outgoing: Outgoing,
@@ -27,20 +27,21 @@ impl Describe for Deals {
         account: &Account,
         ids: &[Uuid],
     ) -> Result<HashMap<Uuid, Value>, chassis::Error> {
-        let asked = BatchGetDealsRequest { ids: ids.iter().map(ToString::to_string).collect() };
-        let request = self.outgoing.request(DEAL.service, account, Instant::now() + PATIENCE, asked)?;
+        let input = BatchGetDealsRequest { ids: ids.iter().map(ToString::to_string).collect() };
+        let request =
+            self.outgoing.request(DEAL.service, account, Instant::now() + DESCRIBE_TIMEOUT, input)?;
         let found = DealServiceClient::new(self.outgoing.channel(DEAL.service)?)
             .batch_get_deals(request)
             .await
             .map_err(|status| away(DEAL.service, "Deals", &status))?;
-        // One may have been won or lost since it was listed.
+        // A deal may have been won or lost since it was listed.
         let open = found.into_inner().data.into_iter().filter(|deal| deal.status() == DealStatus::Open);
-        Ok(open.filter_map(|deal| Some((chassis::id::parse(&deal.id)?, told(&deal)))).collect())
+        Ok(open.filter_map(|deal| Some((chassis::id::parse(&deal.id)?, event_data(&deal)))).collect())
     }
 }
 
-/// As the other events of deals tell of them.
-fn told(deal: &Deal) -> Value {
+/// The data of a deal in the form that the events of crm have.
+fn event_data(deal: &Deal) -> Value {
     let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let priority = match deal.priority() {
         DealPriority::Low => "low",

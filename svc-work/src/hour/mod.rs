@@ -1,5 +1,6 @@
-//! Time spent on projects, and its way from a draft to an approval.
+//! Hours: time spent on projects. An entry is a draft, is submitted, and is then approved or rejected.
 
+mod operations;
 pub mod rpc;
 mod rules;
 mod store;
@@ -10,7 +11,7 @@ use proto::work::{HourEntry, HourEntryMeta, HourStatus};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-/// What can be set on an entry.
+/// The fields of an entry that callers set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Values {
     date: NaiveDate,
@@ -32,7 +33,7 @@ struct Record {
     updated_at: DateTime<Utc>,
 }
 
-/// The name of a status as it is stored and shown.
+/// The name of a status, as it is stored and shown.
 fn status_name(status: HourStatus) -> &'static str {
     match status {
         HourStatus::Draft | HourStatus::Unspecified => "draft",
@@ -42,9 +43,10 @@ fn status_name(status: HourStatus) -> &'static str {
     }
 }
 
-fn status_named(name: &str) -> HourStatus {
-    let all = [HourStatus::Submitted, HourStatus::Approved, HourStatus::Rejected];
-    all.into_iter().find(|status| status_name(*status) == name).unwrap_or(HourStatus::Draft)
+/// The status with this name.
+fn status_from_name(name: &str) -> Option<HourStatus> {
+    let all = [HourStatus::Draft, HourStatus::Submitted, HourStatus::Approved, HourStatus::Rejected];
+    all.into_iter().find(|status| status_name(*status) == name)
 }
 
 impl From<Record> for HourEntry {
@@ -74,12 +76,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_is_read_as_it_was_written() {
+    fn every_status_is_read_as_it_was_written_and_no_other_text_is() {
         for number in 1..=4 {
             let status = HourStatus::try_from(number).unwrap();
-            assert_eq!(status_named(status_name(status)), status);
+            assert_eq!(status_from_name(status_name(status)), Some(status));
             let shown = format!("hour_status_{}", status_name(status));
             assert_eq!(status.as_str_name().to_lowercase(), shown, "stored as it is shown");
         }
+        assert_eq!(status_from_name("late"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What makes an entry valid, and which status can follow which. Pure.
+//! What makes an hour entry valid, and which status can follow which. Pure.
 
 use chrono::NaiveDate;
 use proto::api::Fault;
@@ -10,21 +10,26 @@ use rust_decimal::{Decimal, RoundingStrategy};
 use super::{Values, status_name};
 use crate::Error;
 
-const MINUTES_OF_AN_HOUR: Decimal = Decimal::from_parts(60, 0, 0, false, 0);
-const HOURS_OF_A_DAY: Decimal = Decimal::from_parts(24, 0, 0, false, 0);
+const MINUTES_PER_HOUR: Decimal = Decimal::from_parts(60, 0, 0, false, 0);
+const HOURS_PER_DAY: Decimal = Decimal::from_parts(24, 0, 0, false, 0);
 
-/// The values of an entry; its day is `today` unless it names one. `None` when there is no usable time in it, which is a
-/// fault then.
+/// A time in both units. Each is kept as it was sent, and the other one follows from it.
+struct TimeSpent {
+    hours: Decimal,
+    minutes: i32,
+}
+
+/// The values of an entry; its day is `today` unless it names one. `None`, with a fault, when it has no usable time.
 pub fn read(given: &HourInput, today: NaiveDate, faults: &mut Faults) -> Option<Values> {
     let at = At::ROOT.name("entry");
-    let (hours, minutes) = time(given, &at, faults)?;
+    let TimeSpent { hours, minutes } = time_spent(given, &at, faults)?;
     let date = given.date.parse().unwrap_or(today);
     Some(Values { date, hours, minutes, activity_name: given.activity_name.clone() })
 }
 
-fn time(given: &HourInput, at: &At<'_>, faults: &mut Faults) -> Option<(Decimal, i32)> {
+fn time_spent(given: &HourInput, at: &At<'_>, faults: &mut Faults) -> Option<TimeSpent> {
     let hours = match given.hours.parse::<Decimal>() {
-        Ok(hours) if hours <= Decimal::ZERO || hours > HOURS_OF_A_DAY => {
+        Ok(hours) if hours <= Decimal::ZERO || hours > HOURS_PER_DAY => {
             faults.add(&at.name("hours"), Fault::OutOfRange, "hours must be more than 0 and at most 24");
             return None;
         }
@@ -35,10 +40,11 @@ fn time(given: &HourInput, at: &At<'_>, faults: &mut Faults) -> Option<(Decimal,
             faults.add(&at.name("hours"), Fault::Required, "hours or minutes is required");
             None
         }
-        (Some(hours), None) => Some((hours, minutes_of(hours))),
-        (None, Some(minutes)) => Some((hours_of(minutes), minutes)),
+        (Some(hours), None) => Some(TimeSpent { hours, minutes: minutes_of(hours) }),
+        (None, Some(minutes)) => Some(TimeSpent { hours: hours_of(minutes), minutes }),
+        // Either rounding is accepted: what this service has shown can be sent back.
         (Some(hours), Some(minutes)) if minutes_of(hours) == minutes || hours_of(minutes) == hours => {
-            Some((hours, minutes))
+            Some(TimeSpent { hours, minutes })
         }
         (Some(hours), Some(_)) => {
             let detail = format!("minutes must mean the same as hours, which is {}", minutes_of(hours));
@@ -48,29 +54,29 @@ fn time(given: &HourInput, at: &At<'_>, faults: &mut Faults) -> Option<(Decimal,
     }
 }
 
-/// In whole minutes; at least one, since no entry is of no time.
+/// Hours in whole minutes; at least one, because an entry of no time is not valid.
 fn minutes_of(hours: Decimal) -> i32 {
-    let minutes = hours * MINUTES_OF_AN_HOUR;
+    let minutes = hours * MINUTES_PER_HOUR;
     let whole = minutes.round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
     whole.to_i32().unwrap_or_default().max(1)
 }
 
-/// With two digits behind the point.
+/// Minutes in hours with two decimals.
 fn hours_of(minutes: i32) -> Decimal {
-    let hours = Decimal::from(minutes) / MINUTES_OF_AN_HOUR;
+    let hours = Decimal::from(minutes) / MINUTES_PER_HOUR;
     hours.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero).normalize()
 }
 
-/// A step on the way of an entry.
+/// A change of the status of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Transition {
     Submit,
     Approve,
     Reject,
     Reopen,
 }
 
-impl Step {
+impl Transition {
     pub fn target(self) -> HourStatus {
         match self {
             Self::Submit => HourStatus::Submitted,
@@ -80,7 +86,7 @@ impl Step {
         }
     }
 
-    fn source(self) -> HourStatus {
+    fn origin(self) -> HourStatus {
         match self {
             Self::Submit => HourStatus::Draft,
             Self::Approve | Self::Reject => HourStatus::Submitted,
@@ -88,20 +94,22 @@ impl Step {
         }
     }
 
-    /// Whether an entry of this status changes: not when it is where the step leads. Refused from elsewhere.
+    /// Whether an entry of this status changes: `false` when it has the new status already, so that a repetition has no
+    /// effect. An error when the transition does not start from its status.
     pub fn changes(self, status: HourStatus) -> Result<bool, Error> {
         if status == self.target() {
             return Ok(false);
         }
-        if status == self.source() {
+        if status == self.origin() {
             return Ok(true);
         }
-        let (has, needed) = (status_name(status), status_name(self.source()));
-        Err(Error::WrongStatus(format!("Hours must be {needed} for this; these are {has}.")))
+        let needed = status_name(self.origin());
+        let actual = status_name(status);
+        Err(Error::WrongStatus(format!("Hours must be {needed} for this; these are {actual}.")))
     }
 }
 
-/// Whether what was logged can still be put right: not while somebody judges it, nor after its approval.
+/// Refuses to change an entry that is submitted or approved.
 pub fn check_editable(status: HourStatus) -> Result<(), Error> {
     match status {
         HourStatus::Draft | HourStatus::Rejected => Ok(()),
@@ -112,7 +120,7 @@ pub fn check_editable(status: HourStatus) -> Result<(), Error> {
     }
 }
 
-/// Whether an entry can be removed.
+/// Refuses to remove an entry that is approved.
 pub fn check_removable(status: HourStatus) -> Result<(), Error> {
     match status {
         HourStatus::Approved => Err(Error::WrongStatus("Approved hours cannot be removed.".to_owned())),
@@ -158,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_time_is_needed_within_a_day_and_without_contradiction() {
-        let at = |place: &str, fault| Err((format!("/entry/{place}"), fault));
+        let at = |field: &str, fault| Err((format!("/entry/{field}"), fault));
         assert_eq!(entry("", None), at("hours", Fault::Required));
         for wrong in ["0", "-1", "24.01"] {
             assert_eq!(entry(wrong, None), at("hours", Fault::OutOfRange), "{wrong}");
@@ -177,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn minutes_are_kept_whatever_way_they_go(minutes in 1..=1440_i32) {
+        fn minutes_are_the_same_after_a_conversion_to_hours_and_back(minutes in 1..=1440_i32) {
             prop_assert_eq!(minutes_of(hours_of(minutes)), minutes);
         }
 
@@ -192,15 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn every_step_leads_from_one_status_to_another_and_is_repeatable() {
+    fn every_transition_leads_from_one_status_to_another_and_is_repeatable() {
         let all = [HourStatus::Draft, HourStatus::Submitted, HourStatus::Approved, HourStatus::Rejected];
-        let allowed = |step: Step| {
-            let tried = all.map(|status| step.changes(status).ok());
-            tried.to_vec()
-        };
-        assert_eq!(allowed(Step::Submit), [Some(true), Some(false), None, None]);
-        assert_eq!(allowed(Step::Approve), [None, Some(true), Some(false), None]);
-        assert_eq!(allowed(Step::Reject), [None, Some(true), None, Some(false)]);
-        assert_eq!(allowed(Step::Reopen), [Some(false), None, None, Some(true)]);
+        let allowed = |transition: Transition| all.map(|status| transition.changes(status).ok()).to_vec();
+        assert_eq!(allowed(Transition::Submit), [Some(true), Some(false), None, None]);
+        assert_eq!(allowed(Transition::Approve), [None, Some(true), Some(false), None]);
+        assert_eq!(allowed(Transition::Reject), [None, Some(true), None, Some(false)]);
+        assert_eq!(allowed(Transition::Reopen), [Some(false), None, None, Some(true)]);
     }
 }

@@ -1,9 +1,10 @@
-//! The SQL of hours, and nothing else.
+//! The SQL of hours.
 
 use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
 use chassis::row::Columns;
+use chassis::stored::decode;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
 use proto::work::HourStatus;
@@ -11,8 +12,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{Record, Values, status_name, status_named};
+use super::{Record, Values, status_from_name, status_name};
 use crate::Error;
+use crate::error::undecodable;
 
 macro_rules! columns {
     () => {
@@ -20,7 +22,7 @@ macro_rules! columns {
     };
 }
 
-/// In the order of `columns!`.
+/// Reads the columns in the order of `columns!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
@@ -33,7 +35,7 @@ impl FromRow<'_, PgRow> for Record {
                 minutes: columns.take()?,
                 activity_name: columns.take()?,
             },
-            status: status_named(columns.take()?),
+            status: decode("hour.status", columns.take()?, status_from_name).map_err(undecodable)?,
             reason: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
@@ -41,8 +43,8 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// Which hours of a project are asked for.
-pub struct Wanted {
+/// Which hours of a project a list has. `None` does not restrict it.
+pub struct Filter {
     pub project: Uuid,
     pub from: Option<NaiveDate>,
     pub to: Option<NaiveDate>,
@@ -53,18 +55,19 @@ pub struct Wanted {
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    wanted: &Wanted,
+    filter: &Filter,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.hour", columns!(), Total::Matching);
-    list.equals("project_id", wanted.project);
-    list.between("date", wanted.from, wanted.to);
-    list.only("status", wanted.status.map(status_name));
+    list.equals("project_id", filter.project);
+    list.between("date", filter.from, filter.to);
+    list.only("status", filter.status.map(status_name));
     Ok(list.fetch(connection, page).await?)
 }
 
-/// Finds entries that are about to be changed, in the order of their ids; others who want to change them wait.
-pub async fn find_locked(
+/// Finds entries and locks them in the order of their ids: another transaction that wants to change one waits until this
+/// one ends.
+pub async fn list_locked(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -118,12 +121,19 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
+/// A status, and the reason of a rejection.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusChange<'a> {
+    pub status: HourStatus,
+    pub reason: &'a str,
+}
+
 /// Gives entries a status.
 pub async fn set_status(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
-    (status, reason): (HourStatus, &str),
+    change: StatusChange<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -131,8 +141,8 @@ pub async fn set_status(
     )
     .bind(account)
     .bind(ids)
-    .bind(status_name(status))
-    .bind(reason)
+    .bind(status_name(change.status))
+    .bind(change.reason)
     .bind(now)
     .execute(connection)
     .await?;

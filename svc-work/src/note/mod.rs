@@ -1,25 +1,32 @@
-//! What is worth remembering about a client, an invoice, a project or a deal.
+//! Notes about clients, invoices, projects and deals.
 
+mod operations;
 pub mod rpc;
 mod store;
 
-pub use rpc::forget;
+pub use operations::clear_references;
 
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::work::{CreatedNote, Note, NoteMeta};
 use uuid::Uuid;
 
-/// The counter of all notes.
+/// The name of the counter of all notes.
 const LIST: &str = "note";
 
-/// What a note is about; of a list, what its notes must be about.
+/// The records that a note is about. As a filter of a list: those that its notes must be about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct About {
+struct Related {
     client: Option<Uuid>,
     invoice: Option<Uuid>,
     project: Option<Uuid>,
     deal: Option<Uuid>,
+}
+
+/// Records of other services that were deleted.
+pub struct Deleted<'a> {
+    pub deals: &'a [Uuid],
+    pub invoices: &'a [Uuid],
 }
 
 /// A note as it is stored.
@@ -27,14 +34,14 @@ struct About {
 struct Record {
     id: Uuid,
     body: String,
-    about: About,
+    related: Related,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
 
 impl From<Record> for Note {
     fn from(record: Record) -> Self {
-        let Record { id, body, about, created_at, updated_at } = record;
+        let Record { id, body, related, created_at, updated_at } = record;
         let text = |id: Option<Uuid>| id.map(|id| id.to_string());
         Self {
             id: id.to_string(),
@@ -42,10 +49,10 @@ impl From<Record> for Note {
             created_at: Some(timestamp(created_at)),
             updated_at: Some(timestamp(updated_at)),
             meta: Some(NoteMeta {
-                client_id: text(about.client),
-                invoice_id: text(about.invoice),
-                project_id: text(about.project),
-                deal_id: text(about.deal),
+                client_id: text(related.client),
+                invoice_id: text(related.invoice),
+                project_id: text(related.project),
+                deal_id: text(related.deal),
             }),
         }
     }

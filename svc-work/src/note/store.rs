@@ -1,4 +1,4 @@
-//! The SQL of notes, and nothing else.
+//! The SQL of notes.
 
 use chassis::AccountId;
 use chassis::list::{List, Total};
@@ -10,7 +10,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{About, LIST, Record};
+use super::{Deleted, LIST, Record, Related};
 use crate::Error;
 
 macro_rules! columns {
@@ -19,14 +19,14 @@ macro_rules! columns {
     };
 }
 
-/// In the order of `columns!`.
+/// Reads the columns in the order of `columns!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
         Ok(Self {
             id: columns.take()?,
             body: columns.take()?,
-            about: About {
+            related: Related {
                 client: columns.take()?,
                 invoice: columns.take()?,
                 project: columns.take()?,
@@ -38,19 +38,19 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first, of the notes about all that `about` names.
+/// A page, newest first, of the notes about every record that `related` names.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    about: About,
+    related: Related,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.note", columns!(), Total::Counted(LIST));
     for (column, id) in [
-        ("client_id", about.client),
-        ("invoice_id", about.invoice),
-        ("project_id", about.project),
-        ("deal_id", about.deal),
+        ("client_id", related.client),
+        ("invoice_id", related.invoice),
+        ("project_id", related.project),
+        ("deal_id", related.deal),
     ] {
         list.only(column, id);
     }
@@ -58,7 +58,7 @@ pub async fn list(
 }
 
 pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
-    let about = record.about;
+    let related = record.related;
     sqlx::query(
         "insert into work.note (account_id, id, body, client_id, invoice_id, project_id, deal_id, created_at, \
          updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
@@ -66,17 +66,18 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
     .bind(account)
     .bind(record.id)
     .bind(&record.body)
-    .bind(about.client)
-    .bind(about.invoice)
-    .bind(about.project)
-    .bind(about.deal)
+    .bind(related.client)
+    .bind(related.invoice)
+    .bind(related.project)
+    .bind(related.deal)
     .bind(record.created_at)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Gives a note another text, and with it a new time of change; returns it as it is then.
+/// Replaces the text of a note. The time of the change moves only when the text is another one. Returns the note as it
+/// is then.
 pub async fn update(
     connection: &mut PgConnection,
     account: AccountId,
@@ -92,11 +93,11 @@ pub async fn update(
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(body).bind(now).fetch_optional(connection).await?)
 }
 
-/// Lets notes be about none of these; returns them as they are then.
-pub async fn forget(
+/// Removes the references of notes to records that were deleted. Returns the notes that had one, as they are then.
+pub async fn clear_references(
     connection: &mut PgConnection,
     account: AccountId,
-    (deals, invoices): (&[Uuid], &[Uuid]),
+    deleted: &Deleted<'_>,
     now: DateTime<Utc>,
 ) -> Result<Vec<Record>, Error> {
     let sql = concat!(
@@ -105,11 +106,11 @@ pub async fn forget(
          where account_id = $1 and (deal_id = any($2) or invoice_id = any($3)) returning ",
         columns!()
     );
-    let query = sqlx::query_as(sql).bind(account).bind(deals).bind(invoices).bind(now);
+    let query = sqlx::query_as(sql).bind(account).bind(deleted.deals).bind(deleted.invoices).bind(now);
     Ok(query.fetch_all(connection).await?)
 }
 
-/// Removes a note; returns when it was created.
+/// Removes a note. Returns when it was created.
 pub async fn delete(
     connection: &mut PgConnection,
     account: AccountId,

@@ -1,4 +1,4 @@
-//! What the rest of the product hears of projects.
+//! The events that projects emit.
 
 use chassis::{Event, Tx};
 use proto::work::ProjectStatus;
@@ -12,7 +12,7 @@ pub fn created(tx: &mut Tx<'_>, record: &Record) {
     if record.quote.is_some() {
         emit(tx, "quote.converted_to_project", record, json!({}));
     }
-    // A project may be made when the work is done already.
+    // A project can be created when its work is done already.
     if record.values.status == ProjectStatus::Completed {
         emit(tx, "project.completed", record, json!({}));
     }
@@ -35,7 +35,8 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         "name": values.name,
         "status": status_name(values.status),
         "client_id": values.client,
-        // Amounts have 14 digits at most; those a double writes exactly as they were.
+        // A number, so that conditions of flows can compare it. Amounts have at most 14 digits, and a double holds
+        // those exactly.
         "budget": values.budget.and_then(|budget| budget.to_f64()),
         "start_date": values.start,
         "end_date": values.end,

@@ -1,14 +1,13 @@
-//! What the business works on. Knows the client by its id only.
+//! Projects. A project holds only the ids of its client and its quote, which belong to other services.
 
 mod events;
-mod from_quote;
 mod operations;
+mod quotes;
 pub mod rpc;
 mod rules;
 mod store;
 
-pub use operations::{forget_quotes, referred};
-pub use rpc::wanted;
+pub use operations::{check_reference, clear_quotes};
 pub use store::exists;
 
 use chassis::time::timestamp;
@@ -17,12 +16,12 @@ use proto::work::{Project, ProjectMeta, ProjectStatus};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-/// The counter of all projects.
+/// The name of the counter of all projects.
 const LIST: &str = "project";
-/// The counter that gives the numbers.
+/// The name of the counter that gives projects their numbers.
 const NUMBERS: &str = "project";
 
-/// What can be set on a project.
+/// The fields of a project that callers set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Values {
     name: String,
@@ -35,8 +34,14 @@ struct Values {
 
 impl Default for Values {
     fn default() -> Self {
-        let (name, status) = (String::new(), ProjectStatus::Planned);
-        Self { name, status, client: None, budget: None, start: None, end: None }
+        Self {
+            name: String::new(),
+            status: ProjectStatus::Planned,
+            client: None,
+            budget: None,
+            start: None,
+            end: None,
+        }
     }
 }
 
@@ -44,15 +49,17 @@ impl Default for Values {
 #[derive(Clone, Debug)]
 struct Record {
     id: Uuid,
+    /// Grows by one with every change.
     version: i64,
     number: String,
     values: Values,
+    /// The quote that it was created from.
     quote: Option<Uuid>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
 
-/// The name of a status as it is stored and shown.
+/// The name of a status, as it is stored and shown.
 fn status_name(status: ProjectStatus) -> &'static str {
     match status {
         ProjectStatus::Planned | ProjectStatus::Unspecified => "planned",
@@ -63,10 +70,16 @@ fn status_name(status: ProjectStatus) -> &'static str {
     }
 }
 
-fn status_named(name: &str) -> ProjectStatus {
-    let all =
-        [ProjectStatus::Active, ProjectStatus::OnHold, ProjectStatus::Completed, ProjectStatus::Cancelled];
-    all.into_iter().find(|status| status_name(*status) == name).unwrap_or(ProjectStatus::Planned)
+/// The status with this name.
+fn status_from_name(name: &str) -> Option<ProjectStatus> {
+    let all = [
+        ProjectStatus::Planned,
+        ProjectStatus::Active,
+        ProjectStatus::OnHold,
+        ProjectStatus::Completed,
+        ProjectStatus::Cancelled,
+    ];
+    all.into_iter().find(|status| status_name(*status) == name)
 }
 
 impl From<Record> for Project {
@@ -99,15 +112,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_is_read_as_it_was_written() {
+    fn every_status_is_read_as_it_was_written_and_no_other_text_is() {
         for number in 1..=5 {
             let status = ProjectStatus::try_from(number).unwrap();
-            assert_eq!(status_named(status_name(status)), status);
+            assert_eq!(status_from_name(status_name(status)), Some(status));
             assert_eq!(
                 status.as_str_name().to_lowercase(),
                 format!("project_status_{}", status_name(status)),
                 "stored as it is shown"
             );
         }
+        assert_eq!(status_from_name("done"), None);
     }
 }

@@ -1,92 +1,117 @@
-//! What can be done with a project. The rpc file only converts messages.
+//! Changes of projects.
 
 use chassis::mask::Named;
 use chassis::{Tx, id, numbering};
 use proto::api::Fault;
-use proto::work::{
-    CreateProjectRequest, CreateProjectResponse, Project, UpdateProjectRequest, UpdateProjectResponse,
-};
+use proto::billing::Document;
+use proto::work::{Project, ProjectInput};
 use proto::{At, Faults};
 use uuid::Uuid;
 
 use super::{LIST, NUMBERS, Record, Values, events, rules, store};
 use crate::Error;
 
-pub const UNKNOWN: Error = Error::NotFound("project");
+const NOT_FOUND: Error = Error::NotFound("project");
+const AUDIT_KIND: &str = "project";
 
-pub async fn create(tx: &mut Tx<'_>, input: &CreateProjectRequest) -> Result<CreateProjectResponse, Error> {
-    let given = input.project.clone().unwrap_or_default();
-    let values = rules::apply(Named::All, &given, &Values::default(), &mut tx.faults);
+pub async fn create(tx: &mut Tx<'_>, given: &ProjectInput) -> Result<Record, Error> {
+    let values = rules::apply(Named::All, given, &Values::default(), &mut tx.faults);
     tx.valid()?;
-    let record = insert(tx, values, None).await?;
-    Ok(CreateProjectResponse { data: Some(record.into()) })
+    insert(tx, values, None).await
 }
 
-/// Stores a new project and tells of it.
-pub async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<Record, Error> {
-    let (account, id, now) = (tx.account(), tx.id(), tx.now());
-    // The last wait of the transaction: the counter stays locked until it ends.
+/// Creates the project of an accepted quote, or finds the one that was created before: any number of calls leads to one
+/// project. `quote` is what billing has answered for `quote_id`.
+pub async fn create_from_quote(
+    tx: &mut Tx<'_>,
+    quote_id: &str,
+    quote: Option<&Document>,
+) -> Result<Record, Error> {
+    let found = quote.and_then(|quote| Some((quote, id::parse(&quote.id)?)));
+    if found.is_none() && !quote_id.is_empty() {
+        let detail = "quote_id must be the id of a quote of this account";
+        tx.faults.add(&At::ROOT.name("quote_id"), Fault::UnknownReference, detail);
+    }
+    tx.valid()?;
+    let (quote, quote_id) = found.ok_or(Error::NotFound("quote"))?;
+    let account = tx.account();
+    match store::find_by_quote(tx.db(), account, quote_id).await? {
+        Some(record) => Ok(record),
+        None => insert(tx, rules::from_quote(quote)?, Some(quote_id)).await,
+    }
+}
+
+/// Stores a new project with the next number, and emits its events.
+async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<Record, Error> {
+    let account = tx.account();
+    let now = tx.now();
+    let id = tx.id();
+    // The row of the counter stays locked until the transaction ends, and everyone who needs a number waits for it. So
+    // it is the last row that is waited for. A transaction that fails gives its number back.
     let number = rules::number(numbering::next(tx.db(), account, NUMBERS).await?);
     let record = Record { id, version: 1, number, values, quote, created_at: now, updated_at: now };
     if !store::insert(tx.db(), account, &record).await? {
-        // Run again, which finds the project that someone else has just made of the quote. The number is given back.
+        // Another transaction has just created the project of this quote. Running again finds it.
         return Err(chassis::Error::Raced.into());
     }
     tx.count(LIST, now, 1);
     events::created(tx, &record);
-    tx.changed("project", record.id, &Project::from(record.clone()));
+    record_change(tx, &record);
     Ok(record)
 }
 
-/// Changes what the mask names; without a mask, everything. A change of nothing leaves no trace. `missing` are the
-/// references to what is not there, which matter only when the project itself is.
+/// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace. `missing` are
+/// the faults of references to other services, which count only when the project itself exists.
 pub async fn update(
     tx: &mut Tx<'_>,
-    (input, missing): &(UpdateProjectRequest, Faults),
-) -> Result<UpdateProjectResponse, Error> {
+    id: &str,
+    given: &ProjectInput,
+    named: Named<'_>,
+    missing: &Faults,
+) -> Result<Record, Error> {
     id::forgive(&mut tx.faults);
-    let named = Named::from(input.update_mask.as_ref());
-    let given = input.project.clone().unwrap_or_default();
     let account = tx.account();
-    let found = match id::parse(&input.id) {
+    let found = match id::parse(id) {
         Some(id) => store::find_locked(tx.db(), account, id).await?,
         None => None,
     };
     let current = found.as_ref().map(|record| record.values.clone()).unwrap_or_default();
-    let values = rules::apply(named, &given, &current, &mut tx.faults);
+    let values = rules::apply(named, given, &current, &mut tx.faults);
     if found.is_some() {
         tx.faults.extend(missing.clone());
     }
-    // The faults of the body come before an unknown id.
+    // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
-    let mut record = found.ok_or(UNKNOWN)?;
+    let mut record = found.ok_or(NOT_FOUND)?;
     if values != record.values {
-        let from = record.values.status;
+        let previous_status = record.values.status;
         record.values = values;
         record.version += 1;
         record.updated_at = tx.now();
         store::update(tx.db(), account, &record).await?;
-        if record.values.status != from {
-            events::status_changed(tx, &record, from);
+        if record.values.status != previous_status {
+            events::status_changed(tx, &record, previous_status);
         }
     }
-    Ok(UpdateProjectResponse { data: Some(Project::from(record)) })
+    Ok(record)
 }
 
-/// Lets projects be made of none of these quotes, which are gone.
-pub async fn forget_quotes(tx: &mut Tx<'_>, quotes: &[Uuid]) -> Result<(), Error> {
+/// Removes the references of projects to quotes that were deleted.
+pub async fn clear_quotes(tx: &mut Tx<'_>, quotes: &[Uuid]) -> Result<(), Error> {
     if quotes.is_empty() {
         return Ok(());
     }
-    let (account, now) = (tx.account(), tx.now());
-    for record in store::forget_quotes(tx.db(), account, quotes, now).await? {
-        tx.changed("project", record.id, &Project::from(record));
+    let account = tx.account();
+    let now = tx.now();
+    for record in store::clear_quotes(tx.db(), account, quotes, now).await? {
+        record_change(tx, &record);
     }
     Ok(())
 }
 
-/// The project that something else of this service names at a place of its request; a fault when there is no such one.
-pub async fn referred(tx: &mut Tx<'_>, at: &At<'_>, text: &str) -> Result<Option<Uuid>, Error> {
+/// The project that another record of this service refers to in the field `at`. `None` for an empty text; a fault when
+/// there is no such project.
+pub async fn check_reference(tx: &mut Tx<'_>, at: &At<'_>, text: &str) -> Result<Option<Uuid>, Error> {
     let account = tx.account();
     let found = match id::parse(text) {
         Some(id) if store::exists(tx.db(), account, id).await? => Some(id),
@@ -97,4 +122,9 @@ pub async fn referred(tx: &mut Tx<'_>, at: &At<'_>, text: &str) -> Result<Option
         tx.faults.add(at, Fault::UnknownReference, detail);
     }
     Ok(found)
+}
+
+/// Records in the audit log what a project is now.
+fn record_change(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed(AUDIT_KIND, record.id, &Project::from(record.clone()));
 }

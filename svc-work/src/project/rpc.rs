@@ -1,10 +1,11 @@
-//! `ProjectService`: parse, look references up, write, reply.
+//! `ProjectService`: takes requests apart, looks references up, calls the operations, answers.
 
 use chassis::mask::Named as Mask;
 use chassis::outgoing::Outgoing;
 use chassis::paging::Page;
 use chassis::references::{Named, References};
-use chassis::{Call, Db, id};
+use chassis::{Call, Db, Tx, id};
+use proto::billing::Document;
 use proto::work::project_service_server::ProjectService;
 use proto::work::{
     CreateProjectFromQuoteRequest, CreateProjectFromQuoteResponse, CreateProjectRequest,
@@ -13,11 +14,12 @@ use proto::work::{
 };
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
-use uuid::Uuid;
 
-use super::operations::{self, UNKNOWN};
-use super::{from_quote, store};
-use crate::refer::CLIENT;
+use super::{operations, quotes, store};
+use crate::references::CLIENT;
+use crate::{Error, filter};
+
+const NOT_FOUND: Error = Error::NotFound("project");
 
 pub struct Projects {
     pub db: Db,
@@ -33,7 +35,7 @@ impl ProjectService for Projects {
     ) -> Result<Response<ListProjectsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let search = input.search.trim();
-        let client = wanted(&input.client_id);
+        let client = filter::id(&input.client_id);
         let page = Page::new(input.page, input.per_page);
         let mut connection = self.db.read().await?;
         let (records, meta) =
@@ -52,20 +54,25 @@ impl ProjectService for Projects {
         let client = call.input.project.as_ref().map(|given| given.client_id.clone()).unwrap_or_default();
         let client = Named { kind: CLIENT, at: &at.name("client_id"), id: &client };
         self.references.check(&mut call, &[client]).await?;
-        self.db.write(call, operations::create).await
+        let create = async |tx: &mut Tx<'_>, input: &CreateProjectRequest| {
+            let given = input.project.clone().unwrap_or_default();
+            let record = operations::create(tx, &given).await?;
+            Ok::<_, Error>(CreateProjectResponse { data: Some(record.into()) })
+        };
+        self.db.write(call, create).await
     }
 
     async fn get_project(
         &self,
         request: Request<GetProjectRequest>,
     ) -> Result<Response<GetProjectResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
-        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let mut connection = self.db.read().await?;
         let found = store::find(&mut connection, context.account_id(), id).await?;
         connection.done();
-        let data = found.map(Project::from).ok_or(UNKNOWN)?;
+        let data = found.map(Project::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetProjectResponse { data: Some(data) }))
     }
 
@@ -74,21 +81,31 @@ impl ProjectService for Projects {
         request: Request<UpdateProjectRequest>,
     ) -> Result<Response<UpdateProjectResponse>, Status> {
         let call = Call::open(request)?;
-        let missing = self.missing(&call).await?;
-        self.db.write_with(call, missing, operations::update).await
+        let missing = self.missing_references(&call).await?;
+        self.db.write_with(call, missing, update).await
     }
 
+    /// Billing is called before the transaction and after it. A crash in between leaves a project whose quote does not
+    /// name it yet; the next call with the same quote finds that project and tells billing again.
     async fn create_project_from_quote(
         &self,
         request: Request<CreateProjectFromQuoteRequest>,
     ) -> Result<Response<CreateProjectFromQuoteResponse>, Status> {
-        from_quote::convert(self, Call::open(request)?).await
+        let call = Call::open(request)?;
+        let context = call.context.clone();
+        let quote = quotes::find(&self.outgoing, &context, &call.input.quote_id).await?;
+        let quote_id = quote.as_ref().map(|quote| quote.id.clone());
+        let response = self.db.write_with(call, quote, create_from_quote).await?;
+        if let Some((quote_id, project)) = quote_id.zip(response.get_ref().data.as_ref()) {
+            quotes::set_project(&self.outgoing, &context, &quote_id, &project.number).await?;
+        }
+        Ok(response)
     }
 }
 
 impl Projects {
-    /// What a change refers to and is not there.
-    async fn missing(&self, call: &Call<UpdateProjectRequest>) -> Result<Faults, chassis::Error> {
+    /// The faults of references in a change to records that do not exist.
+    async fn missing_references(&self, call: &Call<UpdateProjectRequest>) -> Result<Faults, chassis::Error> {
         let input = &call.input;
         let Some(given) =
             input.project.as_ref().filter(|_| Mask::from(input.update_mask.as_ref()).has("client_id"))
@@ -101,7 +118,20 @@ impl Projects {
     }
 }
 
-/// The id of a filter. One that is none matches nothing.
-pub fn wanted(text: &str) -> Option<Uuid> {
-    (!text.is_empty()).then(|| id::parse(text).unwrap_or_default())
+async fn update(
+    tx: &mut Tx<'_>,
+    (input, missing): &(UpdateProjectRequest, Faults),
+) -> Result<UpdateProjectResponse, Error> {
+    let given = input.project.clone().unwrap_or_default();
+    let named = Mask::from(input.update_mask.as_ref());
+    let record = operations::update(tx, &input.id, &given, named, missing).await?;
+    Ok(UpdateProjectResponse { data: Some(record.into()) })
+}
+
+async fn create_from_quote(
+    tx: &mut Tx<'_>,
+    (input, quote): &(CreateProjectFromQuoteRequest, Option<Document>),
+) -> Result<CreateProjectFromQuoteResponse, Error> {
+    let record = operations::create_from_quote(tx, &input.quote_id, quote.as_ref()).await?;
+    Ok(CreateProjectFromQuoteResponse { data: Some(record.into()) })
 }

@@ -2,14 +2,16 @@
 
 use chassis::mask::Named;
 use proto::api::Fault;
+use proto::billing::Document;
 use proto::work::{ProjectInput, ProjectStatus};
 use proto::{At, Faults};
 
 use super::Values;
+use crate::Error;
 
 const FIELDS: [&str; 6] = ["name", "client_id", "status", "start_date", "end_date", "budget"];
 
-/// The values that a project will have: the named ones of `given`, the others of `current`. What has no readable form is
+/// The values that a project will have: the named ones of `given`, the others of `current`. A text that cannot be read has
 /// a fault already and counts as left out.
 pub fn apply(named: Named<'_>, given: &ProjectInput, current: &Values, faults: &mut Faults) -> Values {
     let at = At::ROOT.name("project");
@@ -29,17 +31,33 @@ pub fn apply(named: Named<'_>, given: &ProjectInput, current: &Values, faults: &
     named.put("budget", &given.budget.parse().ok(), &mut values.budget);
     named.put("start_date", &given.start_date.parse().ok(), &mut values.start);
     named.put("end_date", &given.end_date.parse().ok(), &mut values.end);
-    let touched = named.has("start_date") || named.has("end_date");
-    if touched
+    let has_date = named.has("start_date") || named.has("end_date");
+    if has_date
         && let (Some(start), Some(end)) = (values.start, values.end)
         && end < start
     {
         let detail = format!("end_date must not be before start_date ({start})");
-        // The field that was sent is the one to be put right.
-        let place = if named.has("end_date") { "end_date" } else { "start_date" };
-        faults.add(&at.name(place), Fault::OutOfRange, detail);
+        // The fault belongs to the field that was sent.
+        let field = if named.has("end_date") { "end_date" } else { "start_date" };
+        faults.add(&at.name(field), Fault::OutOfRange, detail);
     }
     values
+}
+
+/// The values that a project takes from its quote, which must be accepted.
+pub fn from_quote(quote: &Document) -> Result<Values, Error> {
+    if quote.meta.as_ref().is_none_or(|meta| meta.accepted_at.is_none()) {
+        let status = &quote.payment_status;
+        return Err(Error::WrongStatus(format!(
+            "The quote is not accepted; its payment_status is {status}. Accept it first."
+        )));
+    }
+    Ok(Values {
+        name: quote.title.clone(),
+        client: chassis::id::parse(&quote.client_id),
+        budget: quote.total_excl_vat.parse().ok(),
+        ..Values::default()
+    })
 }
 
 /// `P-00001` and so on.
@@ -47,7 +65,7 @@ pub fn number(value: i64) -> String {
     format!("P-{value:05}")
 }
 
-/// What a search looks through, in lower case. The line break keeps it from matching across the two.
+/// The text that a search looks through, in lower case. The line break keeps a search from matching across the two.
 pub fn search_text(name: &str, number: &str) -> String {
     format!("{name}\n{number}").to_lowercase()
 }
@@ -101,7 +119,7 @@ mod tests {
         };
         let faults = |paths: &[&str], given: &ProjectInput| applied(paths, given).1;
         assert_eq!(faults(&["end_date"], &day("", "2026-01-01")), []);
-        let at = |place: &str| vec![(format!("/project/{place}"), Fault::OutOfRange)];
+        let at = |field: &str| vec![(format!("/project/{field}"), Fault::OutOfRange)];
         assert_eq!(faults(&["end_date"], &day("", "2025-12-31")), at("end_date"));
         assert_eq!(faults(&["start_date"], &day("2026-02-02", "")), at("start_date"));
         assert_eq!(faults(&["start_date", "end_date"], &day("2026-02-02", "")), []);

@@ -1,9 +1,10 @@
-//! The SQL of projects, and nothing else.
+//! The SQL of projects.
 
 use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
 use chassis::row::Columns;
+use chassis::stored::decode;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -11,8 +12,9 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{LIST, Record, Values, rules, status_name, status_named};
+use super::{LIST, Record, Values, rules, status_from_name, status_name};
 use crate::Error;
+use crate::error::undecodable;
 
 macro_rules! columns {
     () => {
@@ -20,7 +22,7 @@ macro_rules! columns {
     };
 }
 
-/// In the order of `columns!`.
+/// Reads the columns in the order of `columns!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
@@ -30,7 +32,7 @@ impl FromRow<'_, PgRow> for Record {
             number: columns.take()?,
             values: Values {
                 name: columns.take()?,
-                status: status_named(columns.take()?),
+                status: decode("project.status", columns.take()?, status_from_name).map_err(undecodable)?,
                 client: columns.take()?,
                 budget: columns.take()?,
                 start: columns.take()?,
@@ -43,7 +45,7 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first, of what contains `search`.
+/// A page, newest first, of the projects whose name or number contains `search`.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -65,7 +67,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds a project that is about to be changed; others who want to change it wait.
+/// Finds a project and locks it: another transaction that wants to change it waits until this one ends.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -76,7 +78,7 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// The project that was made of a quote.
+/// The project that was created from a quote.
 pub async fn find_by_quote(
     connection: &mut PgConnection,
     account: AccountId,
@@ -91,7 +93,7 @@ pub async fn exists(connection: &mut PgConnection, account: AccountId, id: Uuid)
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
 }
 
-/// Stores a new project. Tells whether it could: its quote may have become another one.
+/// Stores a new project. `false` when there is a project of the same quote.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -120,8 +122,8 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-/// Lets projects be made of none of these quotes; returns them as they are then.
-pub async fn forget_quotes(
+/// Removes the references of projects to these quotes. Returns the projects that had one, as they are then.
+pub async fn clear_quotes(
     connection: &mut PgConnection,
     account: AccountId,
     quotes: &[Uuid],
@@ -135,7 +137,7 @@ pub async fn forget_quotes(
     Ok(sqlx::query_as(sql).bind(account).bind(quotes).bind(now).fetch_all(connection).await?)
 }
 
-/// Binds what insert and update have in common: $1 to $10.
+/// Binds the parameters that insert and update have in common: $1 to $10.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,

@@ -1,20 +1,21 @@
-//! What is to be done. A task is open until it is completed, and can be opened again.
+//! Tasks. A task is open until it is completed, and can be opened again.
 
+mod operations;
 pub mod rpc;
 mod rules;
 mod store;
 
-pub use rpc::forget_deals;
+pub use operations::clear_deals;
 
 use chassis::time::timestamp;
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use proto::work::{ChangedTask, CreatedTask, Task, TaskCategory, TaskItem, TaskMeta, TaskState, TaskStatus};
 use uuid::Uuid;
 
-/// The counter of all tasks.
+/// The name of the counter of all tasks.
 const LIST: &str = "task";
 
-/// By when a task is to be done.
+/// When a task is due: on a day, or at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deadline {
     Day(NaiveDate),
@@ -22,7 +23,7 @@ enum Deadline {
 }
 
 impl Deadline {
-    /// As it is shown.
+    /// The deadline in a message.
     fn text(self) -> String {
         match self {
             Self::Day(day) => day.to_string(),
@@ -31,7 +32,7 @@ impl Deadline {
     }
 }
 
-/// What can be changed of a task.
+/// The fields of a task that can be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Values {
     title: String,
@@ -41,9 +42,9 @@ struct Values {
     duration: Option<i32>,
 }
 
-/// What a task belongs to.
+/// The records that a task belongs to.
 #[derive(Clone, Copy, Debug, Default)]
-struct About {
+struct Related {
     client: Option<Uuid>,
     project: Option<Uuid>,
     deal: Option<Uuid>,
@@ -54,7 +55,7 @@ struct About {
 struct Record {
     id: Uuid,
     values: Values,
-    about: About,
+    related: Related,
     completed_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
@@ -71,14 +72,14 @@ impl Record {
 
     fn meta(&self) -> TaskMeta {
         TaskMeta {
-            deal_id: self.about.deal.map(|id| id.to_string()),
+            deal_id: self.related.deal.map(|id| id.to_string()),
             completed_at: self.completed_at.map(timestamp),
             updated_at: Some(timestamp(self.updated_at)),
         }
     }
 }
 
-/// The name of a category as it is stored and shown.
+/// The name of a category, as it is stored and shown.
 fn category_name(category: TaskCategory) -> &'static str {
     match category {
         TaskCategory::Task | TaskCategory::Unspecified => "task",
@@ -87,9 +88,10 @@ fn category_name(category: TaskCategory) -> &'static str {
     }
 }
 
-fn category_named(name: &str) -> TaskCategory {
-    let all = [TaskCategory::Call, TaskCategory::Meeting];
-    all.into_iter().find(|category| category_name(*category) == name).unwrap_or(TaskCategory::Task)
+/// The category with this name.
+fn category_from_name(name: &str) -> Option<TaskCategory> {
+    let all = [TaskCategory::Task, TaskCategory::Call, TaskCategory::Meeting];
+    all.into_iter().find(|category| category_name(*category) == name)
 }
 
 fn id_text(id: Option<Uuid>) -> String {
@@ -104,8 +106,8 @@ impl From<Record> for Task {
             status: record.status().into(),
             deadline: record.deadline(),
             duration_minutes: record.values.duration,
-            client_id: id_text(record.about.client),
-            project_id: id_text(record.about.project),
+            client_id: id_text(record.related.client),
+            project_id: id_text(record.related.project),
             created_at: Some(timestamp(record.created_at)),
             meta: Some(record.meta()),
             title: record.values.title,
@@ -121,8 +123,8 @@ impl From<Record> for TaskItem {
             category: record.values.category.into(),
             status: record.status().into(),
             deadline: record.deadline(),
-            client_id: id_text(record.about.client),
-            project_id: id_text(record.about.project),
+            client_id: id_text(record.related.client),
+            project_id: id_text(record.related.project),
             created_at: Some(timestamp(record.created_at)),
             meta: Some(record.meta()),
             title: record.values.title,
@@ -165,12 +167,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_category_is_read_as_it_was_written() {
+    fn every_category_is_read_as_it_was_written_and_no_other_text_is() {
         for number in 1..=3 {
             let category = TaskCategory::try_from(number).unwrap();
-            assert_eq!(category_named(category_name(category)), category);
+            assert_eq!(category_from_name(category_name(category)), Some(category));
             let shown = format!("task_category_{}", category_name(category));
             assert_eq!(category.as_str_name().to_lowercase(), shown, "stored as it is shown");
         }
+        assert_eq!(category_from_name("party"), None);
     }
 }

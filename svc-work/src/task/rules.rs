@@ -25,7 +25,7 @@ pub fn create(given: &TaskInput) -> Values {
     }
 }
 
-/// Puts the named values of `given` into `values`.
+/// Sets the named values of `given` in `values`.
 pub fn change(named: Named<'_>, given: &TaskPatch, values: &mut Values, faults: &mut Faults) {
     let at = At::ROOT.name("task");
     named.check(|name| FIELDS.contains(&name), "task", faults);
@@ -33,7 +33,7 @@ pub fn change(named: Named<'_>, given: &TaskPatch, values: &mut Values, faults: 
         TaskCategory::Unspecified => TaskCategory::Task,
         category => category,
     };
-    // Left out of a whole task it has its default; a mask that names it must say which.
+    // A whole task may leave the category out, and it gets its default. A mask that names it must come with a value.
     let named_empty = matches!(named, Named::Only(_)) && given.category() == TaskCategory::Unspecified;
     if named_empty && named.has("category") {
         let detail = "category must be task, call or meeting";
@@ -46,7 +46,8 @@ pub fn change(named: Named<'_>, given: &TaskPatch, values: &mut Values, faults: 
     named.put("duration_minutes", &given.duration_minutes, &mut values.duration);
 }
 
-/// `None` for an empty text; every other one has been checked before. In the precision that is shown.
+/// The deadline that a text stands for; `None` for an empty one. The general checks have refused every other text. A moment
+/// is cut to milliseconds, which is what is shown, so that sending back what was shown changes nothing.
 fn deadline(text: &str) -> Option<Deadline> {
     if let Ok(day) = text.parse() {
         return Some(Deadline::Day(day));

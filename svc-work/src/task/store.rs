@@ -1,17 +1,19 @@
-//! The SQL of tasks, and nothing else.
+//! The SQL of tasks.
 
 use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
 use chassis::row::Columns;
+use chassis::stored::decode;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{About, Deadline, LIST, Record, Values, category_name, category_named};
+use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
 use crate::Error;
+use crate::error::undecodable;
 
 macro_rules! columns {
     ($notes:literal) => {
@@ -24,10 +26,10 @@ macro_rules! columns {
     };
 }
 
-/// Lists do not show notes, which can be long.
+/// The columns of a list, which does not show notes: they can be long.
 const LISTED: &str = columns!("'' as notes");
 
-/// In the order of `columns!`.
+/// Reads the columns in the order of `columns!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
@@ -35,12 +37,13 @@ impl FromRow<'_, PgRow> for Record {
             id: columns.take()?,
             values: Values {
                 title: columns.take()?,
-                category: category_named(columns.take()?),
+                category: decode("task.category", columns.take()?, category_from_name)
+                    .map_err(undecodable)?,
                 notes: columns.take()?,
-                deadline: deadline(columns.take()?, columns.take()?),
+                deadline: DeadlineColumns { on: columns.take()?, at: columns.take()? }.into(),
                 duration: columns.take()?,
             },
-            about: About { client: columns.take()?, project: columns.take()?, deal: columns.take()? },
+            related: Related { client: columns.take()?, project: columns.take()?, deal: columns.take()? },
             completed_at: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
@@ -48,16 +51,25 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-fn deadline(day: Option<NaiveDate>, moment: Option<DateTime<Utc>>) -> Option<Deadline> {
-    day.map(Deadline::Day).or(moment.map(Deadline::Moment))
+/// The two columns of a deadline, of which at most one is set.
+struct DeadlineColumns {
+    on: Option<NaiveDate>,
+    at: Option<DateTime<Utc>>,
 }
 
-/// The two columns of a deadline.
-fn columns_of(deadline: Option<Deadline>) -> (Option<NaiveDate>, Option<DateTime<Utc>>) {
-    match deadline {
-        Some(Deadline::Day(day)) => (Some(day), None),
-        Some(Deadline::Moment(moment)) => (None, Some(moment)),
-        None => (None, None),
+impl From<DeadlineColumns> for Option<Deadline> {
+    fn from(columns: DeadlineColumns) -> Self {
+        columns.on.map(Deadline::Day).or(columns.at.map(Deadline::Moment))
+    }
+}
+
+impl From<Option<Deadline>> for DeadlineColumns {
+    fn from(deadline: Option<Deadline>) -> Self {
+        match deadline {
+            Some(Deadline::Day(day)) => Self { on: Some(day), at: None },
+            Some(Deadline::Moment(moment)) => Self { on: None, at: Some(moment) },
+            None => Self { on: None, at: None },
+        }
     }
 }
 
@@ -80,7 +92,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds a task that is about to be changed; others who want to change it wait.
+/// Finds a task and locks it: another transaction that wants to change it waits until this one ends.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -92,8 +104,9 @@ pub async fn find_locked(
 }
 
 pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
-    let (values, about) = (&record.values, record.about);
-    let (day, moment) = columns_of(values.deadline);
+    let values = &record.values;
+    let related = record.related;
+    let deadline = DeadlineColumns::from(values.deadline);
     sqlx::query(
         "insert into work.task (account_id, id, title, category, notes, deadline_on, deadline_at, duration_minutes, \
          client_id, project_id, deal_id, completed_at, created_at, updated_at) \
@@ -104,12 +117,12 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
     .bind(&values.title)
     .bind(category_name(values.category))
     .bind(&values.notes)
-    .bind(day)
-    .bind(moment)
+    .bind(deadline.on)
+    .bind(deadline.at)
     .bind(values.duration)
-    .bind(about.client)
-    .bind(about.project)
-    .bind(about.deal)
+    .bind(related.client)
+    .bind(related.project)
+    .bind(related.deal)
     .bind(record.created_at)
     .execute(connection)
     .await?;
@@ -118,7 +131,7 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
 
 pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let values = &record.values;
-    let (day, moment) = columns_of(values.deadline);
+    let deadline = DeadlineColumns::from(values.deadline);
     sqlx::query(
         "update work.task set title = $3, category = $4, notes = $5, deadline_on = $6, deadline_at = $7, \
          duration_minutes = $8, updated_at = $9 where account_id = $1 and id = $2",
@@ -128,8 +141,8 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     .bind(&values.title)
     .bind(category_name(values.category))
     .bind(&values.notes)
-    .bind(day)
-    .bind(moment)
+    .bind(deadline.on)
+    .bind(deadline.at)
     .bind(values.duration)
     .bind(record.updated_at)
     .execute(connection)
@@ -137,8 +150,8 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-/// Lets tasks belong to none of these deals; returns them as they are then.
-pub async fn forget_deals(
+/// Removes the references of tasks to these deals. Returns the tasks that had one, as they are then.
+pub async fn clear_deals(
     connection: &mut PgConnection,
     account: AccountId,
     deals: &[Uuid],
@@ -151,7 +164,7 @@ pub async fn forget_deals(
     Ok(sqlx::query_as(sql).bind(account).bind(deals).bind(now).fetch_all(connection).await?)
 }
 
-/// Completes a task or opens it again; one that is so already keeps its times. Returns it as it is then.
+/// Completes a task or opens it again. One that has that state already keeps its times. Returns the task as it is then.
 pub async fn set_completed(
     connection: &mut PgConnection,
     account: AccountId,
@@ -174,7 +187,7 @@ pub async fn set_completed(
         .await?)
 }
 
-/// Removes a task; returns when it was created.
+/// Removes a task. Returns when it was created.
 pub async fn delete(
     connection: &mut PgConnection,
     account: AccountId,

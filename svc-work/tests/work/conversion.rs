@@ -2,7 +2,8 @@ use proto::work::{CreateProjectFromQuoteRequest, Project, ProjectStatus};
 use serde_json::{Value, json};
 use tonic::Status;
 
-use crate::support::{User, World, faults, id, places, problem};
+use crate::support::{User, faults, id, places, problem};
+use crate::world::World;
 
 async fn convert(user: &User, quote: &str) -> Result<Project, Status> {
     let request = user.request(CreateProjectFromQuoteRequest { quote_id: quote.to_owned() });
@@ -16,8 +17,8 @@ async fn quote(user: &User, client: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_accepted_quote_becomes_one_project_that_it_names() {
-    let world = World::new().await;
+async fn an_accepted_quote_becomes_one_project_and_names_it() {
+    let world = World::start().with_billing().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let quote = id(&quote(&user, &client).await);
@@ -43,7 +44,7 @@ async fn an_accepted_quote_becomes_one_project_that_it_names() {
     assert_eq!(user.total("/v1/projects").await, 1);
     let named = user.get(&path).await;
     assert_eq!(named["data"]["project_number"], "P-00001");
-    let told: Vec<(String, String)> = sqlx::query_as(
+    let events: Vec<(String, String)> = sqlx::query_as(
         "select type, data::json ->> 'quote_id' from work.outbox where account_id = $1 order by sequence",
     )
     .bind(user.account.id)
@@ -51,13 +52,13 @@ async fn an_accepted_quote_becomes_one_project_that_it_names() {
     .await
     .unwrap();
     let event = |kind: &str| (kind.to_owned(), quote.clone());
-    assert_eq!(told, [event("project.created"), event("quote.converted_to_project")]);
+    assert_eq!(events, [event("project.created"), event("quote.converted_to_project")]);
     assert_eq!(user.project("Next").await["number"], "P-00002", "no number was lost");
 }
 
 #[tokio::test]
-async fn a_quote_that_is_not_there_becomes_nothing() {
-    let world = World::new().await;
+async fn an_unknown_quote_is_refused() {
+    let world = World::start().with_billing().await;
     let (user, stranger) = (world.user().await, world.user().await);
     let theirs = id(&quote(&stranger, &stranger.client("C").await).await);
     for quote in ["nonsense", &world.clock.id().to_string(), &theirs] {
@@ -68,12 +69,8 @@ async fn a_quote_that_is_not_there_becomes_nothing() {
 }
 
 #[tokio::test]
-async fn without_billing_nothing_is_made() {
-    let world = World::with(&[
-        "--peers",
-        "relations=http://127.0.0.1:1,billing=http://127.0.0.1:1,crm=http://127.0.0.1:1",
-    ])
-    .await;
+async fn without_billing_no_project_is_created() {
+    let world = World::start().with_unreachable_peers().await;
     let user = world.user().await;
     let refused = convert(&user, &world.clock.id().to_string()).await.unwrap_err();
     assert_eq!((refused.code(), problem(&refused)), (tonic::Code::Unavailable, "unavailable".to_owned()));

@@ -1,4 +1,4 @@
-//! Records of other services that are deleted: nothing here is about them any longer.
+//! Records of other services that are deleted: nothing here refers to them any longer.
 
 use chassis::testing::eventually;
 use proto::crm::deal_service_client::DealServiceClient;
@@ -6,13 +6,14 @@ use proto::crm::{CreateDealRequest, DealInput, DeleteDealRequest};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::support::{World, id};
+use crate::support::id;
+use crate::world::World;
 
 #[tokio::test]
-async fn tasks_and_notes_of_a_deleted_deal_belong_to_none() {
-    let world = World::new().await;
+async fn tasks_and_notes_of_a_deleted_deal_lose_their_reference() {
+    let world = World::start().with_crm().await;
     let user = world.user().await;
-    let crm = world.telling_crm().await;
+    let crm = world.start_crm_worker().await;
     let mut deals = DealServiceClient::new(crm.channel());
     let (client_id, mut made) = (user.client("C").await, Vec::new());
     for title in ["Gone", "Kept"] {
@@ -38,9 +39,9 @@ async fn tasks_and_notes_of_a_deleted_deal_belong_to_none() {
 }
 
 #[tokio::test]
-async fn notes_of_a_deleted_draft_are_about_none() {
-    let mut world = World::new().await;
-    world.telling_billing().await;
+async fn notes_of_a_deleted_draft_lose_their_reference() {
+    let mut world = World::start().with_billing().await;
+    world.start_billing_worker().await;
     let user = world.user().await;
     let draft = id(&user.create("invoices", json!({"title": "Draft", "total_excl_vat": 1})).await);
     user.create("notes", json!({"body": "Called", "invoice_id": draft})).await;
@@ -52,9 +53,9 @@ async fn notes_of_a_deleted_draft_are_about_none() {
 }
 
 #[tokio::test]
-async fn a_project_of_a_deleted_quote_is_made_of_none() {
-    let mut world = World::new().await;
-    world.telling_billing().await;
+async fn a_project_of_a_deleted_quote_loses_its_reference() {
+    let mut world = World::start().with_billing().await;
+    world.start_billing_worker().await;
     let user = world.user().await;
     let mut made = Vec::new();
     for title in ["Gone", "Kept"] {

@@ -1,11 +1,12 @@
 use chrono::TimeDelta;
 use http::Method;
 
-use crate::support::{World, path_of};
+use crate::support::path_of;
+use crate::world::World;
 
 #[tokio::test]
-async fn a_link_is_good_for_an_hour_and_then_says_so() {
-    let world = World::new().await;
+async fn a_link_works_for_an_hour_and_then_answers_that_it_has_expired() {
+    let world = World::start().await;
     let user = world.user().await;
     let path = path_of(&user.upload("a.txt", "", b"x").await.url);
     let nobody = world.gateway.api_with("");
@@ -21,41 +22,41 @@ async fn a_link_is_good_for_an_hour_and_then_says_so() {
 
 #[tokio::test]
 async fn a_link_that_was_changed_is_unknown() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let path = path_of(&user.upload("a.txt", "", b"x").await.url);
     let nobody = world.gateway.api_with("");
     let (_, token) = path.rsplit_once('/').unwrap();
-    let mut told = Vec::new();
-    for place in [0, 21, 43, 50, 60, 79] {
+    let mut details = Vec::new();
+    for index in [0, 21, 43, 50, 60, 79] {
         let mut changed = token.to_owned().into_bytes();
-        changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
+        changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(changed).unwrap();
-        told.push(nobody.get(&format!("/files/{changed}")).await.expect(404).at("/detail"));
+        details.push(nobody.get(&format!("/files/{changed}")).await.expect(404).at("/detail"));
     }
     for wrong in [&token[..79], "x", "%00", &format!("{token}A")] {
-        told.push(nobody.get(&format!("/files/{wrong}")).await.expect(404).at("/detail"));
+        details.push(nobody.get(&format!("/files/{wrong}")).await.expect(404).at("/detail"));
     }
-    told.dedup();
-    assert_eq!(told.len(), 1, "why a link is unknown is not told");
+    details.dedup();
+    assert_eq!(details.len(), 1, "the answer does not say why a link is unknown");
 }
 
 #[tokio::test]
 async fn a_link_leads_into_its_own_account_only() {
-    let world = World::new().await;
+    let world = World::start().await;
     let (user, stranger) = (world.user().await, world.user().await);
     let path = path_of(&user.upload("a.txt", "", b"x").await.url);
-    // A key makes no difference: whoever has the link may download.
+    // A key makes no difference: everyone who has the link may download.
     stranger.api.get(&path).await.expect(200);
     user.api.get(&path).await.expect(200);
-    // Over gRPC the token of another account does.
+    // Over gRPC the context token must be of the same account.
     let token = path.rsplit_once('/').unwrap().1.to_owned();
     let mut client =
         proto::work::file_download_service_client::FileDownloadServiceClient::new(world.work.channel());
     let request = proto::work::DownloadFileRequest { token };
     let refused = client.download_file(stranger.request(request.clone())).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::NotFound);
-    // Whoever does not say that they take a stream gets all of it in one message.
+    // A caller that does not ask for a stream gets the whole file in one message.
     let mut whole = client.download_file(user.request(request.clone())).await.unwrap().into_inner();
     let message = whole.message().await.unwrap().unwrap();
     assert_eq!((&message.data[..], message.length), (&b"x"[..], 1));
@@ -73,8 +74,8 @@ async fn a_link_leads_into_its_own_account_only() {
 }
 
 #[tokio::test]
-async fn a_file_goes_out_so_that_it_can_do_no_harm() {
-    let world = World::new().await;
+async fn a_file_is_sent_with_headers_that_keep_it_harmless() {
+    let world = World::start().await;
     let user = world.user().await;
     let nobody = world.gateway.api_with("");
     for (name, claimed, content_type, disposition) in [

@@ -1,17 +1,18 @@
 use serde_json::{Value, json};
 
-use crate::support::{User, World, id};
+use crate::support::{User, id};
+use crate::world::World;
 
 #[derive(Debug, sqlx::FromRow)]
-struct Stored {
+struct EventRow {
     r#type: String,
     entity_type: String,
     entity_id: String,
     data: Value,
 }
 
-/// What was told, in order.
-async fn told(world: &World, user: &User) -> Vec<Stored> {
+/// The events of the account, in the order of each record.
+async fn events(world: &World, user: &User) -> Vec<EventRow> {
     sqlx::query_as(
         "select type, entity_type, entity_id::text, data::json as data from work.outbox where account_id = $1
          order by entity_id, sequence",
@@ -23,8 +24,8 @@ async fn told(world: &World, user: &User) -> Vec<Stored> {
 }
 
 #[tokio::test]
-async fn a_projects_life_is_told_in_order_and_once() {
-    let world = World::new().await;
+async fn a_project_emits_each_event_once_and_in_order() {
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let project = user.create("projects", json!({"name": "A", "client_id": client, "budget": 5})).await;
@@ -38,7 +39,7 @@ async fn a_projects_life_is_told_in_order_and_once() {
     ] {
         user.api.patch(&path, body).await;
     }
-    let events = told(&world, &user).await;
+    let events = events(&world, &user).await;
     let names: Vec<&str> = events.iter().map(|event| event.r#type.as_str()).collect();
     let expected =
         ["project.created", "project.status_changed", "project.status_changed", "project.completed"];
@@ -57,10 +58,10 @@ async fn a_projects_life_is_told_in_order_and_once() {
 }
 
 #[tokio::test]
-async fn a_project_that_is_made_completed_is_told_as_completed() {
-    let world = World::new().await;
+async fn a_project_that_is_created_completed_emits_that_too() {
+    let world = World::start().await;
     let user = world.user().await;
     user.create("projects", json!({"name": "A", "status": "completed"})).await;
-    let names: Vec<String> = told(&world, &user).await.into_iter().map(|event| event.r#type).collect();
+    let names: Vec<String> = events(&world, &user).await.into_iter().map(|event| event.r#type).collect();
     assert_eq!(names, ["project.created", "project.completed"]);
 }

@@ -1,11 +1,12 @@
 use chassis::testing::eventually;
 use serde_json::json;
 
-use crate::support::{World, path_of};
+use crate::support::path_of;
+use crate::world::World;
 
 #[tokio::test]
 async fn a_file_is_listed_with_its_shape() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let file = user.upload("Photo.JPG", "", b"x").await;
     let time = "2026-11-15T11:00:00.123Z";
@@ -20,7 +21,7 @@ async fn a_file_is_listed_with_its_shape() {
 
 #[tokio::test]
 async fn a_list_without_pages_has_all_files_and_with_pages_some() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     for index in 0..30 {
         user.upload(&format!("{index:02}.txt"), "", b"x").await;
@@ -40,14 +41,14 @@ async fn a_list_without_pages_has_all_files_and_with_pages_some() {
 
 #[tokio::test]
 async fn deleting_a_file_removes_its_bytes() {
-    let world = World::new().await;
+    let world = World::start().await;
     let (user, stranger) = (world.user().await, world.user().await);
     let (file, other) = (user.upload("a", "", b"x").await, user.upload("b", "", b"x").await);
     let path = format!("/v1/files/{}", file.id);
     stranger.delete(&path).await.expect(404);
-    assert_eq!(world.stored(), 2);
+    assert_eq!(world.stored_files(), 2);
     assert!(user.delete(&path).await.expect(204).body.is_empty());
-    assert_eq!(world.stored(), 1);
+    assert_eq!(world.stored_files(), 1);
     user.delete(&path).await.expect(404);
     user.api.get(&path).await.expect(404);
     let gone = world.gateway.api_with("").get(&path_of(&file.url)).await.expect(404);
@@ -57,19 +58,19 @@ async fn deleting_a_file_removes_its_bytes() {
 }
 
 #[tokio::test]
-async fn bytes_that_could_not_be_removed_at_once_are_removed_later() {
-    let world = World::new().await;
+async fn bytes_that_the_request_did_not_remove_are_removed_by_the_worker() {
+    let world = World::start().await;
     let user = world.user().await;
     let file = user.upload("a", "", b"x").await;
-    // As a process leaves it that ends after its commit.
+    // What a process leaves that ends after its commit.
     sqlx::query("update work.file set deleted_at = $2 where account_id = $1")
         .bind(user.account.id)
         .bind(world.clock.now())
         .execute(&mut world.database.connect().await)
         .await
         .unwrap();
-    assert_eq!(world.stored(), 1);
-    let _working = world.working().await;
-    eventually("the bytes are removed", async || world.stored() == 0).await;
+    assert_eq!(world.stored_files(), 1);
+    let _worker = world.start_worker().await;
+    eventually("the bytes are removed", async || world.stored_files() == 0).await;
     user.api.get(&format!("/v1/files/{}", file.id)).await.expect(404);
 }

@@ -1,10 +1,11 @@
-//! What is told of clients and deals that nobody looks after.
+//! The events about clients and deals without a follow-up.
 
 use chassis::testing::{Started, look_through, set_threshold};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{User, World, id};
+use crate::support::{User, id};
+use crate::world::World;
 
 const MOMENT: TimeDelta = TimeDelta::milliseconds(1);
 const CLIENT: &str = "customer.no_followup";
@@ -14,11 +15,11 @@ fn days(days: i64) -> TimeDelta {
     TimeDelta::days(days)
 }
 
-/// What the account was told and has not looked at yet.
-async fn told(world: &World, user: &User) -> Vec<(String, Value)> {
+/// Removes and returns the events of the account that were not delivered, in the order in which they happened.
+async fn take_events(world: &World, user: &User) -> Vec<(String, Value)> {
     sqlx::query_as(
-        "with gone as (delete from work.outbox where account_id = $1 returning *)
-         select type, data::json from gone order by occurred_at, id",
+        "with removed as (delete from work.outbox where account_id = $1 returning *)
+         select type, data::json from removed order by occurred_at, id",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)
@@ -26,17 +27,17 @@ async fn told(world: &World, user: &User) -> Vec<(String, Value)> {
     .unwrap()
 }
 
-/// Lets time pass, and tells what the account hears then.
+/// Advances the clock, runs the scans, and returns the names of the events they emitted.
 async fn after(world: &World, work: &Started, user: &User, time: TimeDelta) -> Vec<String> {
     world.clock.advance(time);
     look_through(work, &user.token).await;
-    told(world, user).await.into_iter().map(|(name, _)| name).collect()
+    take_events(world, user).await.into_iter().map(|(name, _)| name).collect()
 }
 
 #[tokio::test]
-async fn a_client_that_nobody_looks_after_is_told_of_once_for_each_silence() {
-    let world = World::new().await;
-    let (user, work) = (world.user().await, world.scanning().await);
+async fn a_client_without_a_follow_up_emits_one_event_for_each_time_without_one() {
+    let world = World::start().with_crm().await;
+    let (user, work) = (world.user().await, world.start_scans().await);
     let client = user.client("Mill").await;
     let after = async |time| after(&world, &work, &user, time).await;
 
@@ -47,12 +48,12 @@ async fn a_client_that_nobody_looks_after_is_told_of_once_for_each_silence() {
         "id": client, "type": "company", "company_name": "Mill", "firstname": "", "lastname": "", "email": "",
         "external_id": null, "debtor_number": "D-00001", "days": 90,
     });
-    assert_eq!(told(&world, &user).await, [(CLIENT.to_owned(), expected)]);
+    assert_eq!(take_events(&world, &user).await, [(CLIENT.to_owned(), expected)]);
     assert_eq!(after(days(90)).await, [""; 0], "once");
 
     user.create("notes", json!({"body": "Called", "client_id": client})).await;
     assert_eq!(after(days(90) - MOMENT).await, [""; 0]);
-    assert_eq!(after(MOMENT).await, [CLIENT], "another silence");
+    assert_eq!(after(MOMENT).await, [CLIENT], "another time without a follow-up");
     let task = user.create("tasks", json!({"title": "Call", "client_id": client})).await;
     assert_eq!(after(days(200)).await, [""; 0], "there is something to do");
     user.api.post(&format!("/v1/tasks/{}/complete", id(&task)), json!({})).await.expect(200);
@@ -61,9 +62,9 @@ async fn a_client_that_nobody_looks_after_is_told_of_once_for_each_silence() {
 }
 
 #[tokio::test]
-async fn an_open_deal_without_an_open_task_is_told_of_once_for_each_time_without_one() {
-    let world = World::new().await;
-    let (user, work) = (world.user().await, world.scanning().await);
+async fn an_open_deal_without_an_open_task_emits_one_event_for_each_time_without_one() {
+    let world = World::start().with_crm().await;
+    let (user, work) = (world.user().await, world.start_scans().await);
     let client = user.client("Mill").await;
     let body = json!({"title": "Ovens", "client_id": client, "amount": "12.50", "expected_close_date": "2026-12-01"});
     let deal = user.create("deals", body).await;
@@ -77,7 +78,7 @@ async fn an_open_deal_without_an_open_task_is_told_of_once_for_each_time_without
         "pipeline_id": deal["pipeline_id"], "phase_id": deal["phase_id"], "client_id": client,
         "expected_close_date": "2026-12-01", "source": null, "days": 7,
     });
-    assert_eq!(told(&world, &user).await, [(DEAL.to_owned(), expected)]);
+    assert_eq!(take_events(&world, &user).await, [(DEAL.to_owned(), expected)]);
     assert_eq!(after(days(7)).await, [""; 0], "once");
 
     let task = user.create("tasks", json!({"title": "Call", "deal_id": deal["id"]})).await;
@@ -95,16 +96,16 @@ async fn an_open_deal_without_an_open_task_is_told_of_once_for_each_time_without
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_deals_that_are_won_or_gone_and_what_was_told_of_them_is_forgotten() {
-    let world = World::new().await;
-    let (user, work) = (world.user().await, world.scanning().await);
+async fn deals_that_are_won_or_deleted_emit_nothing_and_their_causes_are_removed() {
+    let world = World::start().with_crm().await;
+    let (user, work) = (world.user().await, world.start_scans().await);
     let client = user.client("Mill").await;
     let deal = async |title: &str| user.create("deals", json!({"title": title, "client_id": client})).await;
     let [before, won, gone] = [deal("Before").await, deal("Won").await, deal("Gone").await];
     let win = async |deal: &Value| {
         user.api.post(&format!("/v1/deals/{}/win", id(deal)), json!({})).await.expect(200)
     };
-    let remembered = async || -> i64 {
+    let stored_causes = async || -> i64 {
         sqlx::query_scalar("select count(*) from work.scan_told where account_id = $1")
             .bind(user.account.id)
             .fetch_one(&mut world.database.connect().await)
@@ -113,30 +114,30 @@ async fn nothing_is_told_of_deals_that_are_won_or_gone_and_what_was_told_of_them
     };
     win(&before).await;
     assert_eq!(after(&world, &work, &user, days(7)).await, [DEAL, DEAL]);
-    assert_eq!(remembered().await, 2);
+    assert_eq!(stored_causes().await, 2);
     win(&won).await;
     user.delete(&format!("/v1/deals/{}", id(&gone))).await.expect(200);
     assert_eq!(after(&world, &work, &user, days(7)).await, [""; 0]);
-    assert_eq!(remembered().await, 0);
+    assert_eq!(stored_causes().await, 0);
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_holds_up_only_what_it_is_asked_for() {
-    let world = World::new().await;
+async fn a_service_that_cannot_be_reached_delays_only_its_own_scan() {
+    let world = World::start().with_crm().await;
     let user = world.user().await;
     let client = user.client("Mill").await;
     user.create("deals", json!({"title": "Ovens", "client_id": client})).await;
-    let mut alone = world.scanning_with("http://127.0.0.1:1").await;
-    assert_eq!(after(&world, &alone, &user, days(90)).await, [CLIENT]);
-    alone.stop_working().await;
-    let work = world.scanning().await;
+    let mut without_crm = world.start_scans_with("http://127.0.0.1:1").await;
+    assert_eq!(after(&world, &without_crm, &user, days(90)).await, [CLIENT]);
+    without_crm.stop_working().await;
+    let work = world.start_scans().await;
     assert_eq!(after(&world, &work, &user, TimeDelta::minutes(5)).await, [DEAL]);
 }
 
 #[tokio::test]
-async fn each_account_has_its_own_thresholds_and_hears_of_its_own_clients() {
-    let world = World::new().await;
-    let (user, other, work) = (world.user().await, world.user().await, world.scanning().await);
+async fn each_account_has_its_own_thresholds_and_events_of_its_own_clients() {
+    let world = World::start().with_crm().await;
+    let (user, other, work) = (world.user().await, world.user().await, world.start_scans().await);
     for user in [&user, &other] {
         user.client("Mill").await;
     }
@@ -145,15 +146,15 @@ async fn each_account_has_its_own_thresholds_and_hears_of_its_own_clients() {
     assert_eq!(after(&world, &work, &other, days(59)).await, [""; 0]);
     assert_eq!(after(&world, &work, &other, days(1)).await, [CLIENT]);
     set_threshold(&work, &user.token, CLIENT, None).await;
-    assert_eq!(after(&world, &work, &user, days(90)).await, [""; 0], "told before");
+    assert_eq!(after(&world, &work, &user, days(90)).await, [""; 0], "emitted before");
 }
 
 #[tokio::test]
-async fn all_clients_are_gone_through_however_many_there_are() {
-    let world = World::new().await;
-    let (user, work) = (world.user().await, world.scanning().await);
+async fn all_clients_are_scanned_when_there_are_more_than_one_page() {
+    let world = World::start().with_crm().await;
+    let (user, work) = (world.user().await, world.start_scans().await);
     let client = user.client("Mill").await;
-    // More than one answer of the other service has. Made in the database: one by one they would take long.
+    // More than one page of relations. Inserted by SQL, because one request for each takes long.
     sqlx::query(
         "insert into relations.relation
          select (jsonb_populate_record(relation, jsonb_build_object('id', gen_random_uuid()))).*
@@ -166,7 +167,7 @@ async fn all_clients_are_gone_through_however_many_there_are() {
     .unwrap();
     world.clock.advance(days(90));
     look_through(&work, &user.token).await;
-    let events = told(&world, &user).await;
+    let events = take_events(&world, &user).await;
     let ids: std::collections::BTreeSet<String> =
         events.iter().map(|(_, data)| data["id"].to_string()).collect();
     assert_eq!((events.len(), ids.len()), (1101, 1101));

@@ -5,7 +5,8 @@ use proto::work::{
 use serde_json::json;
 use tonic::Status;
 
-use crate::support::{User, World, faults, id, places, problem};
+use crate::support::{User, faults, id, places, problem};
+use crate::world::World;
 
 fn entry(date: &str, hours: &str) -> HourInput {
     let activity_name = "Carpentry".to_owned();
@@ -37,8 +38,8 @@ async fn reject(user: &User, ids: &[&str]) -> Result<Vec<String>, Status> {
 }
 
 #[tokio::test]
-async fn hours_of_a_project_are_listed_with_what_narrows_them() {
-    let world = World::new().await;
+async fn hours_of_a_project_are_listed_and_filtered() {
+    let world = World::start().await;
     let user = world.user().await;
     let (project, other) = (id(&user.project("A").await), id(&user.project("B").await));
     let first = log(&user, &project, entry("2026-11-01", "1.5")).await.unwrap();
@@ -78,7 +79,7 @@ async fn hours_of_a_project_are_listed_with_what_narrows_them() {
 
 #[tokio::test]
 async fn hours_go_from_a_draft_to_an_approval_and_back_from_a_rejection() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let project = id(&user.project("A").await);
     let one = log(&user, &project, entry("", "1")).await.unwrap().id;
@@ -106,8 +107,8 @@ async fn hours_go_from_a_draft_to_an_approval_and_back_from_a_rejection() {
 }
 
 #[tokio::test]
-async fn only_what_is_not_judged_yet_can_be_changed_and_what_is_approved_stays() {
-    let world = World::new().await;
+async fn only_drafts_and_rejected_hours_can_be_changed_and_approved_ones_stay() {
+    let world = World::start().await;
     let user = world.user().await;
     let project = id(&user.project("A").await);
     let one = log(&user, &project, entry("", "1")).await.unwrap().id;
@@ -136,7 +137,7 @@ async fn only_what_is_not_judged_yet_can_be_changed_and_what_is_approved_stays()
 
 #[tokio::test]
 async fn hours_need_a_time_and_a_project_of_the_account() {
-    let world = World::new().await;
+    let world = World::start().await;
     let (user, stranger) = (world.user().await, world.user().await);
     let theirs = id(&stranger.project("Theirs").await);
     let refused = log(&user, &theirs, entry("2026-02-30", "25")).await.unwrap_err();

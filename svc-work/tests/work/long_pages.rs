@@ -1,20 +1,25 @@
-//! Pages whose entries are long end sooner, and reading goes on where they end.
+//! Pages with long entries are cut, and say where the next page begins.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{User, World, id};
+use crate::support::{User, id};
+use crate::world::World;
+
+/// More pages than any list here has.
+const MAX_PAGES: usize = 1000;
 
 /// The longest note there can be, in characters of four bytes.
 fn longest() -> String {
     "\u{1f600}".repeat(65_535)
 }
 
-/// Reads the list from a page on, as its answers say; the ids in the order in which they were seen.
+/// Reads the whole list, following what each answer says about the next page. Returns the ids in the order of the pages,
+/// and how many pages were cut.
 async fn read(user: &User, list: &str, per_page: i64) -> (Vec<String>, usize) {
     let (mut seen, mut cuts, mut page, mut per_page) = (Vec::new(), 0, 1, per_page);
-    loop {
+    for _ in 0..MAX_PAGES {
         let answer = user.get(&format!("/v1/{list}?page={page}&per_page={per_page}")).await;
         let (data, meta) = (answer["data"].as_array().unwrap(), &answer["meta"]);
         seen.extend(data.iter().map(id));
@@ -32,11 +37,12 @@ async fn read(user: &User, list: &str, per_page: i64) -> (Vec<String>, usize) {
             return (seen, cuts);
         }
     }
+    panic!("{MAX_PAGES} pages did not end the list of {list}: {} entries", seen.len());
 }
 
 #[tokio::test]
 async fn a_page_of_maximal_notes_is_cut_and_reading_on_shows_each_once() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let text = longest();
     let mut made = Vec::new();
@@ -61,7 +67,7 @@ async fn a_page_of_maximal_notes_is_cut_and_reading_on_shows_each_once() {
 
 #[tokio::test]
 async fn many_long_pages_at_once_are_whole_or_refused_and_later_there_is_room_again() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let text = longest();
     for _ in 0..3 {

@@ -1,10 +1,11 @@
 use serde_json::{Value, json};
 
-use crate::support::{World, id, places};
+use crate::support::{id, places};
+use crate::world::World;
 
 #[tokio::test]
 async fn a_note_is_created_changed_and_deleted() {
-    let world = World::new().await;
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let created = user.create("notes", json!({"body": " keep white space ", "client_id": client})).await;
@@ -14,7 +15,7 @@ async fn a_note_is_created_changed_and_deleted() {
     world.clock.advance(chrono::TimeDelta::seconds(1));
     let meta = json!({"client_id": client, "invoice_id": null, "project_id": null, "deal_id": null});
     let same = user.api.patch(&path, json!({"body": " keep white space "})).await.expect(200);
-    assert_eq!(same.at("/data/updated_at"), time, "a change of nothing is none");
+    assert_eq!(same.at("/data/updated_at"), time, "the same text changes nothing");
     let changed = user.api.patch(&path, json!({"body": "new"})).await.expect(200);
     let expected = json!({
         "id": note, "body": "new", "created_at": time, "updated_at": "2026-11-15T11:00:01.123Z", "meta": meta,
@@ -32,8 +33,8 @@ async fn a_note_is_created_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_list_is_narrowed_by_what_its_notes_are_about() {
-    let world = World::new().await;
+async fn a_list_is_filtered_by_what_its_notes_are_about() {
+    let world = World::start().with_billing().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let project = id(&user.project("P").await);
@@ -64,8 +65,8 @@ async fn a_list_is_narrowed_by_what_its_notes_are_about() {
 }
 
 #[tokio::test]
-async fn a_note_can_be_long_but_not_without_end() {
-    let world = World::new().await;
+async fn a_note_has_a_maximum_length() {
+    let world = World::start().await;
     let user = world.user().await;
     user.create("notes", json!({"body": "é".repeat(65_535)})).await;
     let refused = user.api.post("/v1/notes", json!({"body": "é".repeat(65_536)})).await.expect(422);

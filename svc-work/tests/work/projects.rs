@@ -2,13 +2,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{World, id, places};
+use crate::support::{id, places};
+use crate::world::World;
 
 const UNKNOWN: &str = "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05";
 
 #[tokio::test]
 async fn a_project_has_its_shape_and_its_defaults() {
-    let world = World::new().await;
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let created = user.api.post("/v1/projects", json!({"name": " Kitchen "})).await.expect(201);
     let project = created.at("/data");
@@ -36,8 +37,8 @@ async fn a_project_has_its_shape_and_its_defaults() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_project_is_told_at_once() {
-    let world = World::new().await;
+async fn all_faults_of_a_project_are_reported_together() {
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let body = json!({
         "name": " ", "client_id": UNKNOWN, "status": "done", "start_date": "2026-02-30", "budget": 1.005,
@@ -61,7 +62,7 @@ async fn what_is_wrong_with_a_project_is_told_at_once() {
 
 #[tokio::test]
 async fn a_change_leaves_alone_what_it_does_not_name() {
-    let world = World::new().await;
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let body = json!({"name": "A", "client_id": client, "budget": 10, "end_date": "2026-03-01"});
@@ -76,7 +77,7 @@ async fn a_change_leaves_alone_what_it_does_not_name() {
     expected["client_id"] = json!("");
     expected["meta"]["updated_at"] = json!("2026-11-15T11:00:01.123Z");
     assert_eq!(changed.at("/data"), expected);
-    for (body, place, code) in [
+    for (body, pointer, code) in [
         (json!({"name": null}), "/name", "required"),
         (json!({"status": null}), "/status", "not_nullable"),
         (json!({"start_date": "2026-03-02"}), "/start_date", "out_of_range"),
@@ -84,16 +85,16 @@ async fn a_change_leaves_alone_what_it_does_not_name() {
         (json!({"client_id": "x"}), "/client_id", "unknown_reference"),
     ] {
         let refused = user.api.patch(&path, body.clone()).await.expect(422);
-        assert_eq!(refused.faults(), places(&[(place, code)]), "{body}");
+        assert_eq!(refused.faults(), places(&[(pointer, code)]), "{body}");
     }
     assert_eq!(user.get(&path).await["data"], expected);
-    let nowhere = user.api.patch(&format!("/v1/projects/{UNKNOWN}"), json!({"client_id": UNKNOWN})).await;
-    assert_eq!(nowhere.expect(404).at("/code"), "not_found");
+    let unknown = user.api.patch(&format!("/v1/projects/{UNKNOWN}"), json!({"client_id": UNKNOWN})).await;
+    assert_eq!(unknown.expect(404).at("/code"), "not_found");
 }
 
 #[tokio::test]
 async fn a_list_is_searched_and_narrowed_by_its_client() {
-    let world = World::new().await;
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let (one, other) = (user.client("One").await, user.client("Other").await);
     for (name, client) in [("Kitchen", &one), ("Bathroom", &one), ("New kitchen", &other)] {
@@ -117,8 +118,8 @@ async fn a_list_is_searched_and_narrowed_by_its_client() {
 }
 
 #[tokio::test]
-async fn concurrent_creates_get_numbers_without_gaps_or_doubles() {
-    let world = World::new().await;
+async fn concurrent_creates_get_numbers_without_gaps_or_duplicates() {
+    let world = World::start().await;
     let user = world.user().await;
     let tasks = (0..40).map(|index| {
         let user = user.clone();
@@ -138,8 +139,8 @@ async fn concurrent_creates_get_numbers_without_gaps_or_doubles() {
 }
 
 #[tokio::test]
-async fn a_repeated_create_makes_one_project() {
-    let world = World::new().await;
+async fn a_repeated_create_creates_one_project() {
+    let world = World::start().await;
     let user = world.user().await;
     let body = json!({"name": "A"});
     let first = user.api.post_keyed("/v1/projects", "k", body.clone()).await.expect(201);

@@ -1,10 +1,11 @@
 use serde_json::json;
 
-use crate::support::{World, id, places};
+use crate::support::{id, places};
+use crate::world::World;
 
 #[tokio::test]
 async fn what_belongs_to_another_account_cannot_be_referred_to() {
-    let world = World::new().await;
+    let world = World::start().with_billing().await;
     let (user, stranger) = (world.user().await, world.user().await);
     let client = stranger.client("Theirs").await;
     let project = id(&stranger.project("Theirs").await);
@@ -19,7 +20,7 @@ async fn what_belongs_to_another_account_cannot_be_referred_to() {
     let expected = [("/client_id", unknown), ("/invoice_id", unknown), ("/project_id", unknown)];
     assert_eq!(faults, places(&expected));
     let refused = user.api.post("/v1/notes", json!({"body": "N", "invoice_id": quote})).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/invoice_id", unknown)]), "a quote is no invoice");
+    assert_eq!(refused.faults(), places(&[("/invoice_id", unknown)]), "a quote is not an invoice");
     let mut task = about;
     task["title"] = json!("T");
     let faults = user.api.post("/v1/tasks", task).await.expect(422).faults();
@@ -28,12 +29,8 @@ async fn what_belongs_to_another_account_cannot_be_referred_to() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_leaves_no_dangling_reference() {
-    let world = World::with(&[
-        "--peers",
-        "relations=http://127.0.0.1:1,billing=http://127.0.0.1:1,crm=http://127.0.0.1:1",
-    ])
-    .await;
+async fn a_service_that_cannot_be_reached_leaves_no_dangling_reference() {
+    let world = World::start().with_relations().with_unreachable_peers().await;
     let user = world.user().await;
     let client = user.client("C").await;
     for (list, body) in [

@@ -1,10 +1,11 @@
 use serde_json::json;
 
-use crate::support::{World, id, places};
+use crate::support::{id, places};
+use crate::world::World;
 
 #[tokio::test]
 async fn each_operation_shows_of_a_task_what_the_contract_says() {
-    let world = World::new().await;
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let project = id(&user.project("P").await);
@@ -42,7 +43,7 @@ async fn each_operation_shows_of_a_task_what_the_contract_says() {
 
 #[tokio::test]
 async fn completing_and_reopening_can_be_repeated() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let task = id(&user.create("tasks", json!({"title": "T"})).await);
     let path = format!("/v1/tasks/{task}");
@@ -62,8 +63,8 @@ async fn completing_and_reopening_can_be_repeated() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_task_is_told_at_once() {
-    let world = World::new().await;
+async fn all_faults_of_a_task_are_reported_together() {
+    let world = World::start().with_relations().await;
     let user = world.user().await;
     let unknown = world.clock.id().to_string();
     let body = json!({
@@ -93,7 +94,7 @@ async fn what_is_wrong_with_a_task_is_told_at_once() {
 
 #[tokio::test]
 async fn a_deleted_task_is_gone_and_no_longer_counted() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let task = id(&user.create("tasks", json!({"title": "T"})).await);
     user.create("tasks", json!({"title": "Other"})).await;

@@ -6,7 +6,8 @@ use futures::stream;
 use proto::work::{FileInput, UploadFileRequest};
 use serde_json::json;
 
-use crate::support::{World, faults, path_of, places, problem};
+use crate::support::{faults, path_of, places, problem};
+use crate::world::World;
 
 fn first(name: &str, data: &[u8]) -> UploadFileRequest {
     let file = FileInput { name: name.to_owned(), content_type: String::new() };
@@ -19,7 +20,7 @@ fn next(data: &[u8]) -> UploadFileRequest {
 
 #[tokio::test]
 async fn a_file_that_comes_in_parts_goes_out_as_a_whole() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let parts = vec![first("../notes.TXT", b"Hel"), next(b""), next(b"lo"), next(&[b'!'; 100_000])];
     let file = user.upload_parts(parts).await.unwrap();
@@ -37,8 +38,8 @@ async fn a_file_that_comes_in_parts_goes_out_as_a_whole() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_has_no_name_leaves_nothing_behind() {
-    let world = World::with(&["--files-max-bytes", "1000"]).await;
+async fn an_upload_that_is_too_large_or_has_no_name_leaves_no_bytes() {
+    let world = World::start().with_flags(&["--files-max-bytes", "1000"]).await;
     let user = world.user().await;
     user.upload_parts(vec![first("a", &[0; 500]), next(&[0; 500])]).await.unwrap();
     let refused = user.upload_parts(vec![first("a", &[0; 500]), next(&[0; 501])]).await.unwrap_err();
@@ -53,12 +54,12 @@ async fn what_is_too_large_or_has_no_name_leaves_nothing_behind() {
         let refused = user.upload_parts(parts).await.unwrap_err();
         assert_eq!(faults(&refused), places(&[expected]));
     }
-    assert_eq!((world.stored(), user.total("/v1/files").await), (1, json!(1)));
+    assert_eq!((world.stored_files(), user.total("/v1/files").await), (1, json!(1)));
 }
 
 #[tokio::test]
 async fn a_repeated_upload_is_kept_once() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let upload = async |parts: Vec<UploadFileRequest>| {
         let request = user.token.keyed("k", stream::iter(parts));
@@ -69,12 +70,12 @@ async fn a_repeated_upload_is_kept_once() {
     assert_eq!(one, two);
     let other = upload(vec![first("a", b"other")]).await.unwrap_err();
     assert_eq!(problem(&other), "idempotency_key_reused");
-    assert_eq!((world.stored(), user.total("/v1/files").await), (1, json!(1)));
+    assert_eq!((world.stored_files(), user.total("/v1/files").await), (1, json!(1)));
 }
 
 #[tokio::test]
-async fn only_the_mesh_may_upload() {
-    let world = World::new().await;
+async fn only_services_may_upload() {
+    let world = World::start().await;
     let user = world.user().await;
     let mut key = user.token.clone();
     key.scopes = vec!["files.write".to_owned()];
@@ -84,11 +85,11 @@ async fn only_the_mesh_may_upload() {
 }
 
 #[tokio::test]
-async fn a_store_that_takes_nothing_refuses_uploads_and_nothing_is_listed() {
-    let world = World::new().await;
+async fn an_upload_that_cannot_be_stored_is_refused_and_not_listed() {
+    let world = World::start().await;
     let user = world.user().await;
     let file = user.upload("before", "", b"x").await;
-    // As a full or broken disk does, and also for root: there is a file where a folder should be.
+    // A file in place of the folder makes writing fail as a full or broken disk does, even for root.
     let (folder, aside) = (world.files().join("work"), world.files().join("aside"));
     std::fs::rename(&folder, &aside).unwrap();
     std::fs::write(&folder, "in the way").unwrap();
@@ -100,12 +101,12 @@ async fn a_store_that_takes_nothing_refuses_uploads_and_nothing_is_listed() {
     std::fs::rename(&aside, &folder).unwrap();
     world.gateway.api_with("").get(&path_of(&file.url)).await.expect(200);
     user.upload("after", "", b"x").await;
-    assert_eq!((world.stored(), user.total("/v1/files").await), (2, json!(2)));
+    assert_eq!((world.stored_files(), user.total("/v1/files").await), (2, json!(2)));
 }
 
 #[tokio::test]
 async fn bytes_that_were_never_listed_are_removed_after_a_day() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let runtime = &world.work.runtime;
     let (db, files) = (&runtime.db, &runtime.files);
@@ -115,10 +116,10 @@ async fn bytes_that_were_never_listed_are_removed_after_a_day() {
     for key in &keys[..2] {
         files.put(key, "never listed").await.unwrap();
     }
-    assert_eq!(world.stored(), 3);
+    assert_eq!(world.stored_files(), 3);
     world.clock.advance(TimeDelta::hours(25));
-    let _working = world.working().await;
-    eventually("they are gone", async || world.stored() == 1).await;
+    let _worker = world.start_worker().await;
+    eventually("they are gone", async || world.stored_files() == 1).await;
     let names = vec![files.reference(&keys[0])];
     let late = db
         .note(&user.account, &names, async |tx: &mut Tx<'_>, names: &Vec<String>| tx.list_files(names).await);

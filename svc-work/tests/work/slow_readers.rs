@@ -1,4 +1,4 @@
-//! Downloads that nobody reads, over real sockets: they hold a bounded part of the gateway, and nobody else up.
+//! Answers that nobody reads, over real sockets: they hold a bounded part of the gateway's memory and delay nobody else.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -9,26 +9,29 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::support::{User, World, path_of};
+use crate::support::{User, path_of};
+use crate::world::World;
 
 const SIZE: usize = 8 << 20;
 /// Three quarters of it are for downloads, which take 256 KiB each.
 const BYTES_OUT: usize = 4 << 20;
 const MAX_DOWNLOADS: usize = 12;
+/// Far more than the head of any answer has.
+const MAX_HEAD: usize = 64 << 10;
 
-/// A request whose answer has begun and is not read on.
-struct Begun {
+/// An answer whose head was read and whose body was not.
+struct Unread {
     status: u16,
     head: String,
     rest: TcpStream,
 }
 
-async fn begin(gateway: SocketAddr, from: u8, path: &str) -> Begun {
+async fn begin(gateway: SocketAddr, from: u8, path: &str) -> Unread {
     begin_with(gateway, from, path, "").await
 }
 
 /// The same with more headers.
-async fn begin_with(gateway: SocketAddr, from: u8, path: &str, headers: &str) -> Begun {
+async fn begin_with(gateway: SocketAddr, from: u8, path: &str, headers: &str) -> Unread {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 << 10).unwrap();
     socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, from), 0))).unwrap();
@@ -37,15 +40,16 @@ async fn begin_with(gateway: SocketAddr, from: u8, path: &str, headers: &str) ->
     rest.write_all(request.as_bytes()).await.unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
+        assert!(head.len() < MAX_HEAD, "{}", String::from_utf8_lossy(&head));
         head.push(rest.read_u8().await.unwrap());
     }
     let head = String::from_utf8(head).unwrap().to_lowercase();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Begun { status, head, rest }
+    Unread { status, head, rest }
 }
 
 fn content() -> Vec<u8> {
-    (0..SIZE).map(|place| u8::try_from(place / 1000 % 251).unwrap()).collect()
+    (0..SIZE).map(|index| u8::try_from(index / 1000 % 251).unwrap()).collect()
 }
 
 /// The path of a large file.
@@ -59,7 +63,7 @@ async fn upload(user: &User) -> String {
 
 #[tokio::test]
 async fn downloads_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let path = upload(&user).await;
     let peers = [format!("work={}", world.work.url())];
@@ -68,7 +72,7 @@ async fn downloads_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
     let downloads = &gateway.app.budgets.downloads;
     // Several addresses, of which each asks for more than its share.
     let all = (2..8).flat_map(|from| [from; 5]).map(|from| begin(gateway.address, from, &path));
-    let (mut begun, refused): (Vec<Begun>, Vec<Begun>) =
+    let (mut begun, refused): (Vec<Unread>, Vec<Unread>) =
         futures::future::join_all(all).await.into_iter().partition(|begun| begun.status == 200);
     assert_eq!(begun.len(), MAX_DOWNLOADS);
     assert!(downloads.held() <= BYTES_OUT / 4 * 3, "{}", downloads.held());
@@ -82,7 +86,7 @@ async fn downloads_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
         other.get("/v1/files").await.expect(200);
     }
     // One that is read on comes as a whole.
-    let Begun { head, mut rest, .. } = begun.pop().unwrap();
+    let Unread { head, mut rest, .. } = begun.pop().unwrap();
     assert!(head.contains(&format!("content-length: {SIZE}\r\n")), "{head}");
     let mut read = vec![0; SIZE];
     rest.read_exact(&mut read).await.unwrap();
@@ -95,7 +99,7 @@ async fn downloads_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
 
 #[tokio::test]
 async fn lists_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     // A page of about 4 MiB, more than a socket takes by itself.
     for _ in 0..15 {
@@ -130,8 +134,8 @@ async fn lists_that_nobody_reads_hold_a_bounded_part_of_the_gateway() {
 }
 
 #[tokio::test]
-async fn a_file_that_disappears_while_it_is_read_is_cut_off_and_not_short() {
-    let world = World::new().await;
+async fn a_download_whose_file_disappears_is_aborted_and_not_ended() {
+    let world = World::start().await;
     let user = world.user().await;
     let path = upload(&user).await;
     let mut begun = begin(world.gateway.address, 2, &path).await;
@@ -144,8 +148,8 @@ async fn a_file_that_disappears_while_it_is_read_is_cut_off_and_not_short() {
 }
 
 #[tokio::test]
-async fn what_nobody_reads_is_not_read_from_the_store_either() {
-    let world = World::new().await;
+async fn a_download_that_nobody_reads_is_not_read_from_the_store() {
+    let world = World::start().await;
     let user = world.user().await;
     let path = upload(&user).await;
     let mut unread = begin(world.gateway.address, 2, &path).await;
@@ -160,7 +164,7 @@ async fn what_nobody_reads_is_not_read_from_the_store_either() {
 
 #[tokio::test]
 async fn an_empty_file_is_an_empty_answer() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let empty = world.gateway.api_with("").get(&path_of(&user.upload("empty.txt", "", b"").await.url)).await;
     let empty = empty.expect(200);

@@ -1,4 +1,4 @@
-//! `FileDownloadService`: the content of a file for whoever has its address, as long as that is good.
+//! `FileDownloadService`: the content of a file for everyone who has its link, until the link expires.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use proto::work::file_download_service_server::FileDownloadService;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
-use super::rpc::too_busy;
-use super::{Addresses, rules, store};
+use super::too_many_files;
+use crate::file::{DownloadLinks, rules, store};
 
 pub struct Downloads {
     pub db: Db,
     pub files: Files,
-    pub addresses: Addresses,
-    /// See [`FilesRpc`](super::rpc::FilesRpc).
-    pub room: Arc<Semaphore>,
+    pub links: DownloadLinks,
+    /// Shared with [`FilesRpc`](super::FilesRpc).
+    pub slots: Arc<Semaphore>,
 }
 
 #[tonic::async_trait]
@@ -33,37 +33,38 @@ impl FileDownloadService for Downloads {
     ) -> Result<Response<HttpBodies>, Status> {
         let streamed = takes_stream(request.metadata());
         let call = Call::open(request)?;
-        let pass = self.addresses.read(&call.input.token).ok_or_else(unknown_link)?;
+        let pass = self.links.read(&call.input.token).ok_or_else(unknown_link)?;
         let context = self.db.admit(call, pass.account).await?.context;
-        // Only whoever was given the address can learn that it was one.
+        // Said only for a link with a valid signature: nobody can find out otherwise which links there were.
         if context.clock.now() > pass.until {
-            return Err(over().into());
+            return Err(expired().into());
         }
         let account = context.account_id();
         let mut connection = self.db.read().await?;
         let found = store::find(&mut connection, account, pass.id).await?;
         connection.done();
-        let record = found.ok_or_else(gone)?;
-        let key = Key::parse(account, &record.key).ok_or_else(gone)?;
-        let reading = self.files.open_file(&key).await?.ok_or_else(gone)?;
-        let sent = rules::sent(&record.name, &record.content_type);
+        let record = found.ok_or_else(deleted)?;
+        let key = Key::parse(account, &record.key).ok_or_else(deleted)?;
+        let reading = self.files.open_file(&key).await?.ok_or_else(deleted)?;
+        let headers = rules::download_headers(&record.name, &record.content_type);
         let head = HttpBody {
-            content_type: sent.content_type,
-            disposition: sent.disposition,
+            content_type: headers.content_type,
+            disposition: headers.disposition,
             cache_control: "private, no-store".to_owned(),
-            content_security_policy: sent.policy.to_owned(),
+            content_security_policy: headers.policy.to_owned(),
             ..HttpBody::default()
         };
-        // What goes out in one message is in memory as a whole.
-        let _place = if streamed { None } else { Some(self.room.try_acquire().map_err(|_| too_busy())?) };
+        // A file that is sent in one message is in memory as a whole.
+        let _slot =
+            if streamed { None } else { Some(self.slots.try_acquire().map_err(|_| too_many_files())?) };
         reading.answer(head, streamed).await
     }
 }
 
-fn over() -> Error {
+fn expired() -> Error {
     Error::problem(Problem::NotFound, "This link has expired. Retrieve the file again for a new one.")
 }
 
-fn gone() -> Error {
+fn deleted() -> Error {
     Error::problem(Problem::NotFound, "This file has been deleted.")
 }

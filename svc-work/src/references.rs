@@ -1,4 +1,4 @@
-//! The records of other services that those of this one refer to.
+//! The kinds of records of other services that records of this one refer to.
 
 use chassis::references::Kind;
 

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::support::{User, World, faults, id, path_of, places};
+use crate::support::{User, faults, id, path_of, places};
+use crate::world::World;
 
-/// A file as its event tells of it.
-fn stored(world: &World, place: &str) -> Value {
-    let (service, rest) = place.split_once('/').unwrap();
+/// The data of the event of a file.
+fn stored(world: &World, key: &str) -> Value {
+    let (service, rest) = key.split_once('/').unwrap();
     let (area, key) = rest.split_once('/').unwrap();
     json!({
         "id": world.clock.id(), "name": "a/photo.jpg", "content_type": "image/jpeg", "size": 7,
@@ -38,18 +39,18 @@ async fn deliver(world: &World, user: &User, events: Vec<Event>) -> Result<(), S
     client.deliver_events(user.request(DeliverEventsRequest { events })).await.map(drop)
 }
 
-async fn tell(world: &World, user: &User, data: &Value) {
+async fn deliver_one(world: &World, user: &User, data: &Value) {
     deliver(world, user, vec![event(world, user, data)]).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_file_of_another_service_is_listed_once_however_often_it_is_told() {
-    let world = World::new().await;
+async fn a_file_of_another_service_is_listed_once_however_often_its_event_comes() {
+    let world = World::start().await;
     let user = world.user().await;
     let file = stored(&world, "support/attachments/0a");
-    tell(&world, &user, &file).await;
-    tell(&world, &user, &file).await;
-    tell(&world, &user, &stored(&world, "support/attachments/0a")).await;
+    deliver_one(&world, &user, &file).await;
+    deliver_one(&world, &user, &file).await;
+    deliver_one(&world, &user, &stored(&world, "support/attachments/0a")).await;
     let list = user.get("/v1/files").await;
     assert_eq!(list["meta"], json!({"total": 1}));
     let shown = &list["data"][0];
@@ -64,15 +65,15 @@ async fn a_file_of_another_service_is_listed_once_however_often_it_is_told() {
     let gone = world.gateway.api_with("").get(&path_of(shown["url"].as_str().unwrap())).await.expect(404);
     assert_eq!(gone.at("/detail"), "This file has been deleted.", "its bytes are not there");
     user.delete(&format!("/v1/files/{}", id(shown))).await.expect(204);
-    tell(&world, &user, &file).await;
+    deliver_one(&world, &user, &file).await;
     assert_eq!(user.total("/v1/files").await, 0, "an event that comes late brings nothing back");
-    tell(&world, &user, &stored(&world, "support/attachments/0a")).await;
+    deliver_one(&world, &user, &stored(&world, "support/attachments/0a")).await;
     assert_eq!(user.total("/v1/files").await, 1, "a file that was stored again is listed again");
 }
 
 #[tokio::test]
 async fn only_the_newest_version_of_a_generated_file_stays() {
-    let world = World::new().await;
+    let world = World::start().await;
     let user = world.user().await;
     let versions = |version: i64, key: &str| {
         let mut file = stored(&world, key);
@@ -86,25 +87,25 @@ async fn only_the_newest_version_of_a_generated_file_stays() {
         (3, "billing/d/3", "v3.pdf"),
         (2, "billing/d/2", "v3.pdf"),
     ] {
-        tell(&world, &user, &versions(version, key)).await;
+        deliver_one(&world, &user, &versions(version, key)).await;
         let list = user.get("/v1/files").await;
         assert_eq!((&list["meta"]["total"], &list["data"][0]["name"]), (&json!(1), &json!(expected)));
     }
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_right_is_refused_and_others_are_ignored() {
-    let world = World::new().await;
+async fn malformed_events_are_refused_and_other_kinds_are_ignored() {
+    let world = World::start().await;
     let (user, stranger) = (world.user().await, world.user().await);
     let good = stored(&world, "support/attachments/0b");
     let mut foreign = event(&world, &stranger, &good);
     foreign.r#type = "other.event".into();
     let refused = deliver(&world, &user, vec![foreign]).await.unwrap_err();
     assert_eq!(faults(&refused), places(&[("/events/0/account_id", "not_allowed")]));
-    for (key, place) in [("support/../billing/x", "/events/1/data/key"), ("//", "/events/1/data/key")] {
+    for (key, pointer) in [("support/../billing/x", "/events/1/data/key"), ("//", "/events/1/data/key")] {
         let events = vec![event(&world, &user, &good), event(&world, &user, &stored(&world, key))];
         let refused = deliver(&world, &user, events).await.unwrap_err();
-        assert_eq!(faults(&refused), places(&[(place, "bad_format")]));
+        assert_eq!(faults(&refused), places(&[(pointer, "bad_format")]));
     }
     let mut nonsense = event(&world, &user, &good);
     nonsense.data = "{}".into();
@@ -116,16 +117,16 @@ async fn an_event_that_cannot_be_right_is_refused_and_others_are_ignored() {
 }
 
 #[tokio::test]
-async fn the_pdf_of_an_invoice_is_among_the_files_and_is_made_again_after_it_was_deleted() {
-    let mut world = World::new().await;
-    world.telling_billing().await;
+async fn the_pdf_of_an_invoice_is_listed_and_rendered_again_after_it_was_deleted() {
+    let mut world = World::start().with_billing().await;
+    world.start_billing_worker().await;
     let user = world.user().await;
     let client = user.client("C").await;
     let rows = json!([{"name": "Bread", "unit_price": 5}]);
     let body = json!({"title": "I", "client_id": client, "rows": rows, "generation_mode": "final"});
     let invoice = user.create("invoices", body).await;
     let listed = async || user.total("/v1/files").await;
-    eventually("work hears of the PDF", async || listed().await == 1).await;
+    eventually("the PDF is listed", async || listed().await == 1).await;
     let file = user.get("/v1/files").await["data"][0].clone();
     let name = format!("{}.pdf", invoice["number"].as_str().unwrap());
     assert_eq!((&file["name"], &file["meta"]["source_id"]), (&json!(name), &invoice["id"]));
@@ -134,8 +135,8 @@ async fn the_pdf_of_an_invoice_is_among_the_files_and_is_made_again_after_it_was
     let asked = path_of(invoice["pdf_url"].as_str().unwrap());
     assert_eq!(pdf.body, nobody.get(&asked).await.expect(200).body);
     user.delete(&format!("/v1/files/{}", id(&file))).await.expect(204);
-    assert_eq!((listed().await, world.stored()), (json!(0), 0));
-    assert_eq!(nobody.get(&asked).await.expect(200).body, pdf.body, "made again when it is asked for");
+    assert_eq!((listed().await, world.stored_files()), (json!(0), 0));
+    assert_eq!(nobody.get(&asked).await.expect(200).body, pdf.body, "rendered again when it is requested");
     eventually("it is listed again", async || listed().await == 1).await;
     let again = user.get("/v1/files").await["data"][0].clone();
     assert_eq!(nobody.get(&path_of(again["url"].as_str().unwrap())).await.expect(200).body, pdf.body);

@@ -1,0 +1,36 @@
+//! The events of other services that crm listens to: a client accepted a quote, which the client's deal records.
+
+use chassis::{Call, Db, Tx, heard};
+use proto::api::event_listener_service_server::EventListenerService;
+use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
+use tonic::{Request, Response, Status};
+
+use crate::Error;
+use crate::deal::{AcceptedQuote, operations};
+
+const QUOTE_ACCEPTED: &str = "quote.accepted";
+
+pub struct EventListener {
+    pub db: Db,
+}
+
+#[tonic::async_trait]
+impl EventListenerService for EventListener {
+    async fn deliver_events(
+        &self,
+        request: Request<DeliverEventsRequest>,
+    ) -> Result<Response<DeliverEventsResponse>, Status> {
+        self.db.write(Call::open(request)?, deliver).await
+    }
+}
+
+/// Handles the whole batch in one transaction or refuses it. The sender repeats a batch whose answer it did not get, so
+/// an event that was handled before has no effect.
+async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
+    let accepted = heard::read::<AcceptedQuote>(tx, input, QUOTE_ACCEPTED, "a quote");
+    tx.valid()?;
+    for event in &accepted {
+        operations::accept_quote(tx, &event.data).await?;
+    }
+    Ok(DeliverEventsResponse {})
+}

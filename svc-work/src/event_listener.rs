@@ -1,0 +1,122 @@
+//! The events of other services that work listens to: a file was stored, and is listed here from then on; a record was
+//! deleted, and nothing here refers to it any longer.
+
+use chassis::files::Key;
+use chassis::heard::Told;
+use chassis::{AccountId, Call, Db, Tx, heard, id};
+use proto::api::event_listener_service_server::EventListenerService;
+use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Fault};
+use proto::{At, Faults};
+use serde::Deserialize;
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use crate::Error;
+use crate::file::{self, Record, Source};
+use crate::{note, project, task};
+
+const FILE_STORED: &str = "file.stored";
+const DEAL_DELETED: &str = "deal.deleted";
+const INVOICE_DELETED: &str = "invoice.deleted";
+const QUOTE_DELETED: &str = "quote.deleted";
+
+pub struct EventListener {
+    pub db: Db,
+}
+
+/// The data of `file.stored`.
+#[derive(Deserialize)]
+struct StoredFile {
+    id: Uuid,
+    name: String,
+    #[serde(default)]
+    content_type: String,
+    size: i64,
+    /// Where the bytes are in the object store: whose they are, in which area, under which name.
+    service: String,
+    area: String,
+    key: String,
+    source: SourceData,
+    /// Set for a generated file.
+    #[serde(default)]
+    version: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct SourceData {
+    r#type: String,
+    id: Uuid,
+}
+
+#[tonic::async_trait]
+impl EventListenerService for EventListener {
+    async fn deliver_events(
+        &self,
+        request: Request<DeliverEventsRequest>,
+    ) -> Result<Response<DeliverEventsResponse>, Status> {
+        self.db.write(Call::open(request)?, deliver).await
+    }
+}
+
+/// Handles the whole batch in one transaction or refuses it. The sender repeats a batch whose answer it did not get, so
+/// an event that was handled before has no effect.
+async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
+    let account = tx.account();
+    let at = At::ROOT.name("events");
+    let events = heard::read::<StoredFile>(tx, input, FILE_STORED, "a file");
+    let stored: Vec<Record> = events
+        .into_iter()
+        .filter_map(|event| {
+            let at = at.index(event.index);
+            read_file(event, account, &at.name("data"), &mut tx.faults)
+        })
+        .collect();
+    let deals = deleted_ids(input, DEAL_DELETED);
+    let invoices = deleted_ids(input, INVOICE_DELETED);
+    let quotes = deleted_ids(input, QUOTE_DELETED);
+    tx.valid()?;
+    // Always files, tasks, notes, projects: two batches lock rows of these tables in the same order.
+    for file in &stored {
+        file::operations::create_external(tx, file).await?;
+    }
+    task::clear_deals(tx, &deals).await?;
+    note::clear_references(tx, &note::Deleted { deals: &deals, invoices: &invoices }).await?;
+    project::clear_quotes(tx, &quotes).await?;
+    Ok(DeliverEventsResponse {})
+}
+
+/// The ids of the records that events of this kind are about.
+fn deleted_ids(input: &DeliverEventsRequest, kind: &str) -> Vec<Uuid> {
+    let events = input.events.iter().filter(|event| event.r#type == kind);
+    events.filter_map(|event| id::parse(&event.entity_id)).collect()
+}
+
+/// The row of a file that another service has stored. Its key and name come from outside this service and are checked
+/// like those of an upload.
+fn read_file(
+    event: Told<'_, StoredFile>,
+    account: AccountId,
+    at: &At<'_>,
+    faults: &mut Faults,
+) -> Option<Record> {
+    let Told { event, data: stored, .. } = event;
+    let key = [stored.service.as_str(), &stored.area, &stored.key].join("/");
+    if Key::parse(account, &key).is_none() {
+        let detail = "service, area and key must be lower-case letters, digits, hyphens and underscores";
+        faults.add(&at.name("key"), Fault::BadFormat, detail);
+    }
+    let Some(created_at) = event.occurred_at.as_ref().and_then(chassis::time::from_timestamp) else {
+        faults.add(at, Fault::NotATime, "occurred_at must be a time");
+        return None;
+    };
+    let StoredFile { id, name, content_type, size, source, version, .. } = stored;
+    Some(Record {
+        id,
+        content_type: file::media_type(&content_type, &name),
+        name: file::safe_name(&name),
+        size,
+        key,
+        source: Source { kind: source.r#type, id: Some(source.id), version },
+        created_at,
+    })
+}

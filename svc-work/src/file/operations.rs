@@ -1,0 +1,101 @@
+//! Changes of files. Bytes are stored before the row that refers to them and removed after it is deleted, so that a row
+//! never refers to bytes that are not there. A crash in between leaves bytes that no row refers to: those of an upload
+//! are removed by chassis after a day, those of a deleted file by the worker.
+
+use chassis::files::Key;
+use chassis::{Account, AccountId, Db, Files, Tx, id};
+use uuid::Uuid;
+
+use super::{LIST, Record, store};
+use crate::Error;
+
+const NOT_FOUND: Error = Error::NotFound("file");
+const AUDIT_KIND: &str = "file";
+
+/// Creates the row of an upload whose bytes are stored.
+pub async fn create(tx: &mut Tx<'_>, record: &Record) -> Result<Record, Error> {
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let record = Record { created_at: now, ..record.clone() };
+    // From here on chassis no longer removes the bytes as those of an upload that was given up.
+    tx.list_files(std::slice::from_ref(&record.key)).await?;
+    insert(tx, account, &record).await?;
+    Ok(record)
+}
+
+/// Creates the row of a file that another service has stored. Repeating it has no effect: the file keeps its id, and
+/// bytes have one row. Of a generated file only the newest version stays, because the events of different versions can
+/// come in any order.
+pub async fn create_external(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
+    let account = tx.account();
+    let now = tx.now();
+    if record.source.version.is_some() {
+        let others = store::list_generated_locked(tx.db(), account, &record.source).await?;
+        if others.iter().any(|other| other.source.version > record.source.version) {
+            return Ok(());
+        }
+        for old in others.iter().filter(|other| other.source.version < record.source.version) {
+            if store::delete(tx.db(), account, old.id, now).await?.is_some() {
+                record_deletion(tx, old);
+            }
+        }
+    }
+    insert(tx, account, record).await
+}
+
+async fn insert(tx: &mut Tx<'_>, account: AccountId, record: &Record) -> Result<(), Error> {
+    if store::insert(tx.db(), account, record).await? {
+        tx.count(LIST, record.created_at, 1);
+        // Without a download link, which would be a secret in the audit log.
+        tx.changed(AUDIT_KIND, record.id, &record.clone().into_message(String::new()));
+    }
+    Ok(())
+}
+
+/// Deletes the row of a file. Its bytes are removed after the commit, by [`remove_bytes_now`] or by the worker.
+pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let record = store::delete(tx.db(), account, id, now).await?.ok_or(NOT_FOUND)?;
+    record_deletion(tx, &record);
+    Ok(())
+}
+
+fn record_deletion(tx: &mut Tx<'_>, record: &Record) {
+    tx.count(LIST, record.created_at, -1);
+    tx.removed(AUDIT_KIND, record.id);
+}
+
+/// Removes the bytes of a file that was just deleted. An error is only logged: the worker tries again.
+pub async fn remove_bytes_now(db: &Db, files: &Files, account: &Account, record: &Record) {
+    let removed = match remove_bytes(files, account.id, &record.key).await {
+        Ok(()) => db.note(account, &RemovedFiles(vec![record.id]), mark_removed).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = removed {
+        tracing::warn!(%error, file = %record.id, "removal of the bytes of a file deferred");
+    }
+}
+
+/// Removes bytes from the object store. No error when they are not there.
+pub async fn remove_bytes(files: &Files, account: AccountId, key: &str) -> Result<(), chassis::Error> {
+    match Key::parse(account, key) {
+        Some(key) => files.delete(&key).await,
+        None => Err(chassis::Error::Internal(format!("file.key is {key:?}, which is not a key"))),
+    }
+}
+
+/// The ids of deleted files whose bytes were removed.
+pub struct RemovedFiles(pub Vec<Uuid>);
+
+/// Stores that the bytes of deleted files were removed.
+pub async fn mark_removed(tx: &mut Tx<'_>, RemovedFiles(ids): &RemovedFiles) -> Result<(), Error> {
+    let account = tx.account();
+    let now = tx.now();
+    tx.unaudited("the deletion of the file is in the log already; now its bytes are removed");
+    store::mark_removed(tx.db(), account, ids, now).await
+}

@@ -1,0 +1,104 @@
+//! `FileService`: takes requests apart, calls the operations, answers. A folder, because uploads and downloads stream.
+
+pub mod download;
+mod upload;
+
+use std::sync::Arc;
+
+use chassis::paging::Page;
+use chassis::{Call, Db, Files, Tx, error, id};
+use proto::api::WholeListMeta;
+use proto::work::file_service_server::FileService;
+use proto::work::{
+    DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest,
+    ListFilesResponse, UploadFileRequest, UploadFileResponse,
+};
+use tokio::sync::Semaphore;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{DownloadLinks, operations, store};
+use crate::Error;
+
+const NOT_FOUND: Error = Error::NotFound("file");
+/// How many files an answer lists when the request asks for no page.
+const MAX_LISTED: i64 = 10_000;
+
+pub struct FilesRpc {
+    pub db: Db,
+    pub files: Files,
+    pub links: DownloadLinks,
+    /// Limits how many files are in memory: an upload always is, and a download that is sent in one message.
+    pub slots: Arc<Semaphore>,
+}
+
+#[tonic::async_trait]
+impl FileService for FilesRpc {
+    async fn list_files(
+        &self,
+        request: Request<ListFilesRequest>,
+    ) -> Result<Response<ListFilesResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let account = context.account_id();
+        let now = context.clock.now();
+        let page = match (input.page, input.per_page) {
+            (None, None) => Page::whole(MAX_LISTED),
+            (page, per_page) => Page::new(page, per_page),
+        };
+        let mut connection = self.db.read().await?;
+        let (records, meta) = store::list(&mut connection, account, page).await?;
+        connection.done();
+        let data = records.into_iter().map(|record| self.links.message(account, record, now)).collect();
+        Ok(Response::new(ListFilesResponse {
+            data,
+            meta: Some(WholeListMeta { total: meta.total, cut: meta.cut }),
+        }))
+    }
+
+    async fn get_file(&self, request: Request<GetFileRequest>) -> Result<Response<GetFileResponse>, Status> {
+        // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
+        let Call { context, input, .. } = Call::open(request)?;
+        let account = context.account_id();
+        let now = context.clock.now();
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
+        let mut connection = self.db.read().await?;
+        let found = store::find(&mut connection, account, id).await?;
+        connection.done();
+        let data = self.links.message(account, found.ok_or(NOT_FOUND)?, now);
+        Ok(Response::new(GetFileResponse { data: Some(data) }))
+    }
+
+    async fn delete_file(
+        &self,
+        request: Request<DeleteFileRequest>,
+    ) -> Result<Response<DeleteFileResponse>, Status> {
+        let call = Call::open(request)?;
+        let account = call.context.account().clone();
+        let mut connection = self.db.read().await?;
+        let found = match id::parse(&call.input.id) {
+            Some(id) => store::find(&mut connection, account.id, id).await?,
+            None => None,
+        };
+        connection.done();
+        let delete = async |tx: &mut Tx<'_>, input: &DeleteFileRequest| {
+            operations::delete(tx, &input.id).await?;
+            Ok::<_, Error>(DeleteFileResponse {})
+        };
+        let answer = self.db.write(call, delete).await?;
+        if let Some(record) = found {
+            operations::remove_bytes_now(&self.db, &self.files, &account, &record).await;
+        }
+        Ok(answer)
+    }
+
+    async fn upload_file(
+        &self,
+        request: Request<Streaming<UploadFileRequest>>,
+    ) -> Result<Response<UploadFileResponse>, Status> {
+        let _slot = self.slots.try_acquire().map_err(|_| too_many_files())?;
+        upload::receive(&self.db, &self.files, &self.links, request).await
+    }
+}
+
+fn too_many_files() -> Status {
+    error::unavailable("Too many files are on their way. Repeat the request in a moment.")
+}

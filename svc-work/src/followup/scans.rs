@@ -1,0 +1,125 @@
+//! The scans for clients and deals without a follow-up. This service has the tasks and notes; it lists clients and open
+//! deals from the services that have them, page by page.
+
+use std::sync::Arc;
+
+use chassis::outbox::next_version;
+use chassis::scan::{Ask, Findings, Scan, Telling, Threshold};
+use chassis::{Event, Runtime, Tx};
+use serde_json::Value;
+
+use super::clients::Clients;
+use super::deals::Deals;
+use crate::references::{CLIENT, OPEN_DEAL};
+
+/// When the last task of `listed`, a record of another service, was completed. The column is the one with its id.
+macro_rules! last_task {
+    ($column:literal) => {
+        concat!(
+            "(select max(task.completed_at) from work.task where task.account_id = $1 and task.",
+            $column,
+            " = listed.id)"
+        )
+    };
+}
+
+/// The listed records without an open task that had no follow-up since a time; that time is the cause.
+macro_rules! idle {
+    ($column:literal, $since:expr) => {
+        concat!(
+            "select idle.id as entity_id, (extract(epoch from idle.since) * 1000)::bigint::text as cause from (\
+             select listed.id, ",
+            $since,
+            " as since from unnest($5::uuid[], $6::timestamptz[]) as listed (id, created_at) \
+             where not exists (select from work.task where task.account_id = $1 and task.",
+            $column,
+            " = listed.id and task.completed_at is null)) idle where idle.since <= $2"
+        )
+    };
+}
+
+/// Whether no task of the record of a remembered cause was completed after the time that is the cause, and a further
+/// condition holds.
+macro_rules! still {
+    ($column:literal, $more:literal) => {
+        concat!(
+            "not exists (select from work.task where task.account_id = $1 and task.",
+            $column,
+            " = told.entity_id and (extract(epoch from task.completed_at) * 1000)::bigint > told.cause::bigint)",
+            $more
+        )
+    };
+}
+
+/// All scans of this service.
+pub fn all(runtime: &Runtime) -> Vec<Scan> {
+    let references = runtime.references();
+    let outgoing = runtime.outgoing();
+    let clients = Arc::new(Clients { outgoing: outgoing.clone() });
+    let deals = Arc::new(Deals { outgoing });
+    vec![
+        // Once for each time without a follow-up. A note or a completed task starts a new one.
+        Scan {
+            event: "customer.no_followup",
+            threshold: Threshold::Days(90),
+            causes: idle!(
+                "client_id",
+                concat!(
+                    "greatest(listed.created_at, ",
+                    last_task!("client_id"),
+                    ", (select max(note.created_at) from work.note \
+                     where note.account_id = $1 and note.client_id = listed.id))"
+                )
+            ),
+            lock: "",
+            kept: still!(
+                "client_id",
+                " and not exists (select from work.note where note.account_id = $1 \
+                 and note.client_id = told.entity_id and (extract(epoch from note.created_at) * 1000)::bigint > told.cause::bigint)"
+            ),
+            ask: Some(Ask { references: references.clone(), kind: CLIENT, describe: clients }),
+            tell: emit_for_clients,
+        },
+        // Once for each time without a task. A completed task starts a new one.
+        Scan {
+            event: "deal.no_followup",
+            threshold: Threshold::Days(7),
+            causes: idle!("deal_id", concat!("greatest(listed.created_at, ", last_task!("deal_id"), ")")),
+            lock: "",
+            kept: still!("deal_id", ""),
+            ask: Some(Ask { references, kind: OPEN_DEAL, describe: deals }),
+            tell: emit_for_deals,
+        },
+    ]
+}
+
+fn emit_for_clients<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+    Box::pin(emit_all(tx, "client", findings))
+}
+
+fn emit_for_deals<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+    Box::pin(emit_all(tx, "deal", findings))
+}
+
+async fn emit_all(
+    tx: &mut Tx<'_>,
+    entity_type: &'static str,
+    findings: &Findings,
+) -> Result<(), chassis::Error> {
+    for cause in &findings.causes {
+        // Without a description the record was deleted, or closed, since it was listed.
+        let Some(mut data) = findings.about(cause.entity_id).cloned() else { continue };
+        if let (Value::Object(data), Value::Object(threshold)) = (&mut data, findings.waited()) {
+            data.extend(threshold);
+        }
+        let version = next_version(tx, entity_type, cause.entity_id).await?;
+        tx.emit(&Event {
+            kind: findings.event,
+            entity_type,
+            entity_id: cause.entity_id,
+            version,
+            data: data.to_string(),
+        });
+    }
+    Ok(())
+}

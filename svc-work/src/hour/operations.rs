@@ -1,0 +1,124 @@
+//! Changes of hour entries.
+
+use std::collections::HashMap;
+
+use chassis::{Tx, id};
+use proto::At;
+use proto::api::Fault;
+use proto::work::{HourInput, HourStatus};
+use uuid::Uuid;
+
+use super::rules::{self, Transition};
+use super::store::{self, StatusChange};
+use super::{Record, Values};
+use crate::{Error, project};
+
+const NOT_FOUND: Error = Error::NotFound("hour entry");
+const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
+const AUDIT_KIND: &str = "hour_entry";
+
+/// Logs hours on a project, as a draft.
+pub async fn create(tx: &mut Tx<'_>, project_id: &str, given: Option<&HourInput>) -> Result<Record, Error> {
+    let account = tx.account();
+    let now = tx.now();
+    let values = read(tx, given);
+    let project = project::check_reference(tx, &At::ROOT.name("project_id"), project_id).await?;
+    tx.valid()?;
+    let (values, project) = values.zip(project).ok_or(PROJECT_NOT_FOUND)?;
+    let record = Record {
+        id: tx.id(),
+        project,
+        values,
+        status: HourStatus::Draft,
+        reason: String::new(),
+        created_at: now,
+        updated_at: now,
+    };
+    store::insert(tx.db(), account, &record).await?;
+    Ok(record)
+}
+
+/// Replaces an entry. One that was rejected becomes a draft again.
+pub async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>) -> Result<Record, Error> {
+    id::forgive(&mut tx.faults);
+    let account = tx.account();
+    let values = read(tx, given);
+    let found = find_locked(tx, id).await?;
+    // Faults of the body are reported before an id that does not exist.
+    tx.valid()?;
+    let (mut record, values) = found.zip(values).ok_or(NOT_FOUND)?;
+    rules::check_editable(record.status)?;
+    if values != record.values || record.status != HourStatus::Draft {
+        record = Record {
+            values,
+            status: HourStatus::Draft,
+            reason: String::new(),
+            updated_at: tx.now(),
+            ..record
+        };
+        store::update(tx.db(), account, &record).await?;
+    }
+    Ok(record)
+}
+
+pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let record = find_locked(tx, id).await?.ok_or(NOT_FOUND)?;
+    rules::check_removable(record.status)?;
+    store::delete(tx.db(), account, record.id).await?;
+    tx.removed(AUDIT_KIND, record.id);
+    Ok(())
+}
+
+/// Gives all these entries the status that the transition leads to, or none of them. `reason` is that of a rejection.
+/// Returns the entries in the order of `ids`.
+pub async fn change_status(
+    tx: &mut Tx<'_>,
+    transition: Transition,
+    ids: &[String],
+    reason: &str,
+) -> Result<Vec<Record>, Error> {
+    let account = tx.account();
+    let now = tx.now();
+    let requested: Vec<Uuid> = ids.iter().filter_map(|id| id::parse(id)).collect();
+    // Locked in the order of their ids: two requests with the same entries in different orders cannot block each other.
+    let found = store::list_locked(tx.db(), account, &requested).await?;
+    let mut found: HashMap<Uuid, Record> = found.into_iter().map(|record| (record.id, record)).collect();
+    let at = At::ROOT.name("ids");
+    for (index, text) in ids.iter().enumerate() {
+        if !id::parse(text).is_some_and(|id| found.contains_key(&id)) {
+            let detail = "ids must be those of hours of this account";
+            tx.faults.add(&at.index(index), Fault::UnknownReference, detail);
+        }
+    }
+    tx.valid()?;
+    let mut changed = Vec::new();
+    for record in found.values_mut() {
+        if transition.changes(record.status)? {
+            record.status = transition.target();
+            reason.clone_into(&mut record.reason);
+            record.updated_at = now;
+            changed.push(record.id);
+        }
+    }
+    if !changed.is_empty() {
+        let change = StatusChange { status: transition.target(), reason };
+        store::set_status(tx.db(), account, &changed, change, now).await?;
+    }
+    Ok(requested.iter().filter_map(|id| found.get(id).cloned()).collect())
+}
+
+fn read(tx: &mut Tx<'_>, given: Option<&HourInput>) -> Option<Values> {
+    let today = tx.today();
+    given.and_then(|given| rules::read(given, today, &mut tx.faults))
+}
+
+async fn find_locked(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error> {
+    let account = tx.account();
+    match id::parse(id) {
+        Some(id) => Ok(store::list_locked(tx.db(), account, &[id]).await?.pop()),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,71 @@
+//! Changes of notes.
+
+use chassis::mask::Named;
+use chassis::{Tx, id};
+use proto::At;
+use proto::api::Fault;
+use proto::work::{Note, NoteInput};
+
+use super::{Deleted, LIST, Record, Related, store};
+use crate::{Error, project};
+
+const NOT_FOUND: Error = Error::NotFound("note");
+const AUDIT_KIND: &str = "note";
+
+/// Creates a note. The references to other services were looked up before the transaction.
+pub async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record, Error> {
+    let at = At::ROOT.name("note");
+    let related = Related {
+        client: id::parse(&given.client_id),
+        invoice: id::parse(&given.invoice_id),
+        project: project::check_reference(tx, &at.name("project_id"), &given.project_id).await?,
+        deal: id::parse(&given.deal_id),
+    };
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let record = Record { id: tx.id(), body: given.body.clone(), related, created_at: now, updated_at: now };
+    store::insert(tx.db(), account, &record).await?;
+    tx.count(LIST, now, 1);
+    tx.changed(AUDIT_KIND, record.id, &Note::from(record.clone()));
+    Ok(record)
+}
+
+/// Replaces the text. Nothing else of a note can be changed.
+pub async fn update(tx: &mut Tx<'_>, id: &str, body: &str, named: Named<'_>) -> Result<Record, Error> {
+    id::forgive(&mut tx.faults);
+    named.check(|name| name == "body", "note", &mut tx.faults);
+    if !named.has("body") {
+        let at = At::ROOT.name("note");
+        tx.faults.add(&at.name("body"), Fault::Required, "body is required");
+    }
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    store::update(tx.db(), account, id, body, now).await?.ok_or(NOT_FOUND)
+}
+
+pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    tx.count(LIST, created_at, -1);
+    tx.removed(AUDIT_KIND, id);
+    Ok(())
+}
+
+/// Removes the references of notes to records that were deleted.
+pub async fn clear_references(tx: &mut Tx<'_>, deleted: &Deleted<'_>) -> Result<(), Error> {
+    if deleted.deals.is_empty() && deleted.invoices.is_empty() {
+        return Ok(());
+    }
+    let account = tx.account();
+    let now = tx.now();
+    for record in store::clear_references(tx.db(), account, deleted, now).await? {
+        tx.changed(AUDIT_KIND, record.id, &Note::from(record));
+    }
+    Ok(())
+}

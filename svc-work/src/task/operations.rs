@@ -1,0 +1,97 @@
+//! Changes of tasks.
+
+use chassis::mask::Named;
+use chassis::{Tx, id};
+use proto::At;
+use proto::work::{Task, TaskInput, TaskPatch};
+use uuid::Uuid;
+
+use super::{LIST, Record, Related, rules, store};
+use crate::{Error, project};
+
+const NOT_FOUND: Error = Error::NotFound("task");
+const AUDIT_KIND: &str = "task";
+
+/// Creates a task. The references to other services were looked up before the transaction.
+pub async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record, Error> {
+    let at = At::ROOT.name("task");
+    let values = rules::create(given);
+    let related = Related {
+        client: id::parse(&given.client_id),
+        project: project::check_reference(tx, &at.name("project_id"), &given.project_id).await?,
+        deal: id::parse(&given.deal_id),
+    };
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let record =
+        Record { id: tx.id(), values, related, completed_at: None, created_at: now, updated_at: now };
+    store::insert(tx.db(), account, &record).await?;
+    tx.count(LIST, now, 1);
+    record_change(tx, &record);
+    Ok(record)
+}
+
+/// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace.
+pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TaskPatch, named: Named<'_>) -> Result<Record, Error> {
+    id::forgive(&mut tx.faults);
+    let account = tx.account();
+    let found = match id::parse(id) {
+        Some(id) => store::find_locked(tx.db(), account, id).await?,
+        None => None,
+    };
+    let current = found.as_ref().map(|record| record.values.clone());
+    let mut values = current.unwrap_or_else(|| rules::create(&TaskInput::default()));
+    rules::change(named, given, &mut values, &mut tx.faults);
+    // Faults of the body are reported before an id that does not exist.
+    tx.valid()?;
+    let mut record = found.ok_or(NOT_FOUND)?;
+    if values != record.values {
+        record.values = values;
+        record.updated_at = tx.now();
+        store::update(tx.db(), account, &record).await?;
+        record_change(tx, &record);
+    }
+    Ok(record)
+}
+
+pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    tx.count(LIST, created_at, -1);
+    tx.removed(AUDIT_KIND, id);
+    Ok(())
+}
+
+/// Completes a task or opens it again. A repetition keeps the times of the first.
+pub async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let record = store::set_completed(tx.db(), account, id, completed, now).await?.ok_or(NOT_FOUND)?;
+    record_change(tx, &record);
+    Ok(record)
+}
+
+/// Removes the references of tasks to deals that were deleted.
+pub async fn clear_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), Error> {
+    if deals.is_empty() {
+        return Ok(());
+    }
+    let account = tx.account();
+    let now = tx.now();
+    for record in store::clear_deals(tx.db(), account, deals, now).await? {
+        record_change(tx, &record);
+    }
+    Ok(())
+}
+
+/// Records in the audit log what a task is now.
+fn record_change(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed(AUDIT_KIND, record.id, &Task::from(record.clone()));
+}
