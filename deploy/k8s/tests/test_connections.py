@@ -54,9 +54,9 @@ def test_a_database_with_its_defaults_has_connections_for_the_dump_too(tmp_path)
 
 
 def said(words):
-    text = (ROOT / "deploy/README.md").read_text()
+    text = (ROOT / "docs/kubernetes.md").read_text()
     found = re.search(words, re.sub(r"\s+", " ", text))
-    assert found, f"deploy/README.md does not say {words}"
+    assert found, f"docs/kubernetes.md does not say {words}"
     return tuple(map(int, found.groups()))
 
 
@@ -64,7 +64,8 @@ def test_the_document_says_how_many_connections_production_makes(builds):
     production = builds["production"]
     assert said(r"production with its fewest replicas makes at most (\d+) connections") == (at_least(production),)
     most, enough = said(
-        r"with its most replicas at most (\d+): set `max_connections` to (\d+) before you let it grow")
+        r"production with its most replicas makes at most (\d+) connections: "
+        r"set `max_connections` to (\d+) before you let it grow")
     assert most == at_most(production) and at_most(production) <= enough - 3
 
 

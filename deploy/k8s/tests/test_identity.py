@@ -1,4 +1,4 @@
-"""What the README says about opening the bucket without an access key fits the overlays."""
+"""What the documents say about opening the bucket without an access key fits the overlays."""
 
 import re
 import textwrap
@@ -7,7 +7,7 @@ import pytest
 
 from conftest import K8S, REAL, ROOT, SERVICES, kustomize
 
-SECTION = "### The bucket without an access key\n"
+SECTION = "## The bucket without an access key\n"
 
 
 def keep_files():
@@ -19,7 +19,7 @@ def keep_files():
 @pytest.fixture(scope="module")
 def examples():
     """The YAML of the section."""
-    section = (ROOT / "deploy/README.md").read_text().split(SECTION)[1].split("\n### ")[0]
+    section = (ROOT / "docs/kubernetes.md").read_text().split(SECTION)[1].split("\n## ")[0]
     blocks = re.findall(r"^  ```yaml\n(.*?)^  ```$", section, re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(block) for block in blocks]
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 import yaml
-from conftest import K8S, PROGRAMS, ROOT
+from conftest import K8S, PROGRAMS, ROOT, members
 
 MONITORING = K8S / "components/monitoring"
 RUNBOOKS = ROOT / "deploy/runbooks"
@@ -267,3 +267,18 @@ def test_prometheus_accepts_the_dashboards_expressions(tmp_path):
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
     checked = promtool("check", "rules", file)
     assert checked.returncode == 0 and f"{len(rules)} rules found" in checked.stdout, checked.stdout + checked.stderr
+
+
+def log_texts(page):
+    """What a page says to look for in a log: the words of a grep, and words in backticks that are no command."""
+    text = page.read_text()
+    phrases = re.findall(r"`([a-z]+(?: [a-z]+){2,})`", text)
+    return set(re.findall(r"grep '([\w ]+)'", text)) | {words for words in phrases if not words.startswith("kubectl ")}
+
+
+def test_what_pages_say_to_look_for_in_a_log_is_logged():
+    files = [file for member in members() for file in (ROOT / member / "src").rglob("*.rs")]
+    sources = re.sub(r"\s+", " ", " ".join(file.read_text() for file in files))
+    texts = {(page.stem, text) for page in RUNBOOKS.glob("*.md") for text in log_texts(page)}
+    assert len(texts) >= 5, "the pages were read"
+    assert not {(page, text) for page, text in texts if text not in sources}

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from conftest import NO_SETTING, PROGRAMS, ROOT, SECRETS, SERVICES, area, migration, settings_of
+from conftest import NO_SETTING, PROGRAMS, ROOT, SECRETS, SERVICES, area, members, migration, settings_of
 
 # A default that fits one machine only.
 ONE_MACHINE = re.compile(r"127\.0\.0\.1|localhost|\.local|development|pretty")
@@ -128,3 +128,19 @@ def test_events_go_where_they_go_on_one_machine(build):
     for program in SERVICES:
         here = {(service, what) for service, *_, what in build.calls(program) if what != "call"}
         assert here == listeners_on_one_machine(program), program
+
+
+def documented():
+    """The settings that docs/settings.md describes: the first cell of each row."""
+    rows = re.findall(r"^\| (`[A-Z][^|]*) \|", (ROOT / "docs/settings.md").read_text(), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([A-Z][A-Z0-9_]+)`", row)]
+    assert len(names) == len(set(names)), "a setting is described twice"
+    return set(names)
+
+
+def test_the_document_describes_every_setting_and_no_other():
+    of_product = [member for member in members() if not member.startswith("deploy/")]
+    files = [file for member in of_product for file in (ROOT / member / "src").rglob("*.rs")]
+    # In an attribute, or by a call.
+    found = [re.findall(r'\benv(?:\s*=\s*|\()"([A-Z][A-Z0-9_]+)"', file.read_text()) for file in files]
+    assert documented() == {name for names in found for name in names}

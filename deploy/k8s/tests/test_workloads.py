@@ -260,7 +260,7 @@ def test_the_autoscaler_measures_by_what_a_replica_uses_under_load(builds):
 
 
 def test_memory_has_room_above_what_attacks_leave_in_use(build):
-    table = re.search(r"<!-- faults -->(.*?)<!-- /faults -->", (ROOT / "deploy/README.md").read_text(), re.DOTALL)[1]
+    table = re.search(r"<!-- faults -->(.*?)<!-- /faults -->", (ROOT / "docs/measuring.md").read_text(), re.DOTALL)[1]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "| ok" in
             re.sub(r"\s+", " ", line)]
     assert {row[0] for row in rows} == {program.removeprefix("svc-") for program in PROGRAMS}
@@ -268,6 +268,6 @@ def test_memory_has_room_above_what_attacks_leave_in_use(build):
         program = name if name == "gateway" else f"svc-{name}"
         _, container = build.pod("Deployment", program)
         mine = mebibytes(container["resources"]["limits"]["memory"])
-        assert mine == int(limit), f"{program}: deploy/README.md says {limit}"
+        assert mine == int(limit), f"{program}: docs/measuring.md says {limit}"
         assert mine >= 1.5 * max(map(int, figures)), program
         assert mebibytes(container["resources"]["requests"]["memory"]) >= int(figures[0]), program

@@ -1,7 +1,7 @@
 //! The official rules (UBL schema, EN 16931, Peppol) as a judge from outside.
 //!
-//! The folder of the validator is `EINVOICE_VALIDATOR`, by default `../shared/einvoice-validator` beside the workspace.
-//! Where it does not exist the tests that need it say so and end. Its Python tools are those of `deploy/requirements.txt`.
+//! `EINVOICE_VALIDATOR` names the folder of the validator; a relative path starts at the root of the workspace.
+//! Without it the tests that need it say so and end. Its Python tools are those of `deploy/requirements.txt`.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -50,8 +50,7 @@ fn workspace() -> PathBuf {
 }
 
 fn folder() -> Option<PathBuf> {
-    let named = std::env::var_os("EINVOICE_VALIDATOR").filter(|path| !path.is_empty());
-    let path = named.map_or_else(|| PathBuf::from("../shared/einvoice-validator"), PathBuf::from);
+    let path = std::env::var_os("EINVOICE_VALIDATOR").filter(|path| !path.is_empty())?;
     let folder = workspace().join(path);
     folder.is_dir().then_some(folder)
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The CronJob `backup`: a dump of all schemas in one snapshot, as deploy/backup makes it. How to put one back:
-# "Backup and restore" in deploy/README.md.
+# "Backup and restore" in docs/operating.md.
 #
 # DATABASE_URL_FILE: the file with the address of a role that may read everything (pg_read_all_data)
 # BACKUP_DIR: the volume, default /backup; BACKUP_KEEP: how many are kept, default 14
