@@ -1,6 +1,6 @@
 //! The errors of this service, and the one table from them to the errors that callers see.
 
-use chassis::error::violated_constraint;
+use chassis_base::error::database::violated_constraint;
 use proto::api::Problem;
 use tonic::Status;
 
@@ -16,7 +16,7 @@ pub enum Error {
     #[error("the {0} is the last one")]
     IsLast(&'static str),
     #[error(transparent)]
-    Chassis(#[from] chassis::Error),
+    Chassis(#[from] chassis_base::Error),
 }
 
 impl From<sqlx::Error> for Error {
@@ -24,18 +24,18 @@ impl From<sqlx::Error> for Error {
         match violated_constraint(&error) {
             // A phase was removed while a deal moved into it. The transaction runs again, and finds either that the
             // phase is gone or that it has a deal.
-            Some("deal_phase") => Self::Chassis(chassis::Error::Raced),
+            Some("deal_phase") => Self::Chassis(chassis_base::Error::Raced),
             _ => Self::Chassis(error.into()),
         }
     }
 }
 
-/// The error of a stored text that `chassis::stored::decode` does not know, inside `FromRow`.
-pub fn undecodable(error: chassis::Error) -> sqlx::Error {
+/// The error of a stored text that `chassis_base::stored::decode` does not know, inside `FromRow`.
+pub fn undecodable(error: chassis_base::Error) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }
 
-impl From<Error> for chassis::Error {
+impl From<Error> for chassis_base::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::NotFound(what) => Self::not_found(what),
@@ -53,6 +53,6 @@ impl From<Error> for chassis::Error {
 
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
-        chassis::Error::from(error).into()
+        chassis_base::Error::from(error).into()
     }
 }

@@ -1,6 +1,8 @@
 //! The events of other services that crm listens to: a client accepted a quote, which the client's deal records.
 
-use chassis::{Call, Db, Tx, heard};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_work::event_listener;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
 use tonic::{Request, Response, Status};
@@ -27,7 +29,7 @@ impl EventListenerService for EventListener {
 /// Handles the whole batch in one transaction or refuses it. The sender repeats a batch whose answer it did not get, so
 /// an event that was handled before has no effect.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
-    let accepted = heard::read::<AcceptedQuote>(tx, input, QUOTE_ACCEPTED, "a quote");
+    let accepted = event_listener::read::<AcceptedQuote>(tx, input, QUOTE_ACCEPTED, "a quote");
     tx.valid()?;
     for event in &accepted {
         operations::accept_quote(tx, &event.data).await?;

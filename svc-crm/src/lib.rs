@@ -9,9 +9,13 @@ mod pipeline;
 mod setup;
 mod source;
 
-use chassis::references::Referable;
-use chassis::scan::Scan;
-use chassis::{Runtime, Service, Tx};
+use std::sync::Arc;
+
+use chassis_data::references::Referable;
+use chassis_data::{Db, Tx};
+use chassis_rpc::references::References;
+use chassis_service::{Runtime, Service};
+use chassis_work::scan::Scan;
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::crm::deal_service_server::DealServiceServer;
 use proto::crm::deal_source_service_server::DealSourceServiceServer;
@@ -21,21 +25,28 @@ use tonic::service::RoutesBuilder;
 
 pub use error::Error;
 
-pub struct Crm;
+pub struct Crm {
+    db: Db,
+    references: References,
+}
 
 #[tonic::async_trait]
 impl Service for Crm {
     const NAME: &'static str = "crm";
     const ABOUT: &'static str = "Deals, pipelines, phases and sources";
 
+    async fn new(runtime: &Runtime) -> Result<Self, String> {
+        Ok(Self { db: runtime.db.clone(), references: runtime.references() })
+    }
+
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
         &MIGRATIONS
     }
 
-    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
-        let db = || runtime.db.clone();
-        let deals = deal::rpc::Deals { db: db(), references: runtime.references() };
+    fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
+        let db = || self.db.clone();
+        let deals = deal::rpc::Deals { db: db(), references: self.references.clone() };
         routes
             .add_service(EventListenerServiceServer::new(event_listener::EventListener { db: db() }))
             .add_service(DealServiceServer::new(deals))
@@ -43,7 +54,7 @@ impl Service for Crm {
             .add_service(DealSourceServiceServer::new(source::rpc::Sources { db: db() }));
     }
 
-    fn scans(_runtime: &Runtime) -> Vec<Scan> {
+    fn scans(self: &Arc<Self>) -> Vec<Scan> {
         deal::scans::all()
     }
 
@@ -55,7 +66,7 @@ impl Service for Crm {
         ]
     }
 
-    async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
+    async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {
         setup::operations::ensure_defaults(tx).await?;
         Ok(())
     }

@@ -14,7 +14,7 @@ pub enum Error {
     #[error("the file has more than {0} bytes")]
     TooLarge(usize),
     #[error(transparent)]
-    Chassis(#[from] chassis::Error),
+    Chassis(#[from] chassis_base::Error),
 }
 
 impl From<sqlx::Error> for Error {
@@ -23,12 +23,12 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// The error of a stored text that `chassis::stored::decode` does not know, inside `FromRow`.
-pub fn undecodable(error: chassis::Error) -> sqlx::Error {
+/// The error of a stored text that `chassis_base::stored::decode` does not know, inside `FromRow`.
+pub fn undecodable(error: chassis_base::Error) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }
 
-impl From<Error> for chassis::Error {
+impl From<Error> for chassis_base::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::NotFound(what) => Self::not_found(what),
@@ -43,6 +43,6 @@ impl From<Error> for chassis::Error {
 
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
-        chassis::Error::from(error).into()
+        chassis_base::Error::from(error).into()
     }
 }

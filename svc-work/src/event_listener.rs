@@ -1,9 +1,11 @@
 //! The events of other services that work listens to: a file was stored, and is listed here from then on; a record was
 //! deleted, and nothing here refers to it any longer.
 
-use chassis::files::Key;
-use chassis::heard::Told;
-use chassis::{AccountId, Call, Db, Tx, heard, id};
+use chassis_base::{AccountId, id};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_work::event_listener::{self, Received};
+use chassis_work::files::Key;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Fault};
 use proto::{At, Faults};
@@ -11,9 +13,8 @@ use serde::Deserialize;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::file::{self, Record, Source};
-use crate::{note, project, task};
+use crate::{Error, note, project, task};
 
 const FILE_STORED: &str = "file.stored";
 const DEAL_DELETED: &str = "deal.deleted";
@@ -63,7 +64,7 @@ impl EventListenerService for EventListener {
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
     let account = tx.account();
     let at = At::ROOT.name("events");
-    let events = heard::read::<StoredFile>(tx, input, FILE_STORED, "a file");
+    let events = event_listener::read::<StoredFile>(tx, input, FILE_STORED, "a file");
     let stored: Vec<Record> = events
         .into_iter()
         .filter_map(|event| {
@@ -94,18 +95,18 @@ fn deleted_ids(input: &DeliverEventsRequest, kind: &str) -> Vec<Uuid> {
 /// The row of a file that another service has stored. Its key and name come from outside this service and are checked
 /// like those of an upload.
 fn read_file(
-    event: Told<'_, StoredFile>,
+    event: Received<'_, StoredFile>,
     account: AccountId,
     at: &At<'_>,
     faults: &mut Faults,
 ) -> Option<Record> {
-    let Told { event, data: stored, .. } = event;
+    let Received { event, data: stored, .. } = event;
     let key = [stored.service.as_str(), &stored.area, &stored.key].join("/");
     if Key::parse(account, &key).is_none() {
         let detail = "service, area and key must be lower-case letters, digits, hyphens and underscores";
         faults.add(&at.name("key"), Fault::BadFormat, detail);
     }
-    let Some(created_at) = event.occurred_at.as_ref().and_then(chassis::time::from_timestamp) else {
+    let Some(created_at) = event.occurred_at.as_ref().and_then(chassis_base::time::from_timestamp) else {
         faults.add(at, Fault::NotATime, "occurred_at must be a time");
         return None;
     };

@@ -13,9 +13,13 @@ mod task;
 
 use std::sync::Arc;
 
-use chassis::references::Referable;
-use chassis::scan::Scan;
-use chassis::{Runtime, Service, Worker};
+use chassis_data::Db;
+use chassis_data::references::Referable;
+use chassis_rpc::outgoing::Outgoing;
+use chassis_rpc::references::References;
+use chassis_service::{Runtime, Service};
+use chassis_work::{Files, Worker};
+use chassis_work::scan::Scan;
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::work::file_download_service_server::FileDownloadServiceServer;
 use proto::work::file_service_server::FileServiceServer;
@@ -34,7 +38,15 @@ pub use error::Error;
 /// How many files are in memory at the same time, each up to 16 MiB.
 const MAX_FILES_IN_MEMORY: usize = 32;
 
-pub struct Work;
+pub struct Work {
+    db: Db,
+    files: Files,
+    links: DownloadLinks,
+    /// One limit for uploads and downloads together.
+    slots: Arc<Semaphore>,
+    references: References,
+    outgoing: Outgoing,
+}
 
 #[tonic::async_trait]
 impl Service for Work {
@@ -42,44 +54,55 @@ impl Service for Work {
     const ABOUT: &'static str = "Projects, hours, tasks, notes and files";
     const KEEPS_FILES: bool = true;
 
+    async fn new(runtime: &Runtime) -> Result<Self, String> {
+        Ok(Self {
+            db: runtime.db.clone(),
+            files: runtime.files.clone(),
+            links: DownloadLinks::new(runtime.tokens.clone(), &runtime.public_url),
+            slots: Arc::new(Semaphore::new(MAX_FILES_IN_MEMORY)),
+            references: runtime.references(),
+            outgoing: runtime.outgoing(),
+        })
+    }
+
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
         &MIGRATIONS
     }
 
-    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
-        let db = || runtime.db.clone();
-        let references = runtime.references();
-        let links = DownloadLinks::new(runtime.tokens.clone(), &runtime.public_url);
-        // One limit for uploads and downloads together.
-        let slots = Arc::new(Semaphore::new(MAX_FILES_IN_MEMORY));
+    fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
+        let db = || self.db.clone();
+        let references = || self.references.clone();
         let projects =
-            project::rpc::Projects { db: db(), references: references.clone(), outgoing: runtime.outgoing() };
+            project::rpc::Projects { db: db(), references: references(), outgoing: self.outgoing.clone() };
         let files = file::rpc::FilesRpc {
             db: db(),
-            files: runtime.files.clone(),
-            links: links.clone(),
-            slots: Arc::clone(&slots),
+            files: self.files.clone(),
+            links: self.links.clone(),
+            slots: Arc::clone(&self.slots),
         };
-        let downloads =
-            file::rpc::download::Downloads { db: db(), files: runtime.files.clone(), links, slots };
-        let tasks = task::rpc::Tasks { db: db(), references: references.clone() };
+        let downloads = file::rpc::download::Downloads {
+            db: db(),
+            files: self.files.clone(),
+            links: self.links.clone(),
+            slots: Arc::clone(&self.slots),
+        };
         routes
             .add_service(EventListenerServiceServer::new(event_listener::EventListener { db: db() }))
             .add_service(ProjectServiceServer::new(projects))
             .add_service(HourServiceServer::new(hour::rpc::Hours { db: db() }))
-            .add_service(TaskServiceServer::new(tasks))
-            .add_service(NoteServiceServer::new(note::rpc::Notes { db: db(), references }))
+            .add_service(TaskServiceServer::new(task::rpc::Tasks { db: db(), references: references() }))
+            .add_service(NoteServiceServer::new(note::rpc::Notes { db: db(), references: references() }))
             .add_service(FileServiceServer::new(files))
             .add_service(FileDownloadServiceServer::new(downloads));
     }
 
-    fn workers(runtime: &Runtime) -> Vec<Worker> {
-        vec![file::worker::worker(runtime.files.clone())]
+    fn workers(self: &Arc<Self>) -> Vec<Worker> {
+        vec![file::worker::worker(self.files.clone())]
     }
 
-    fn scans(runtime: &Runtime) -> Vec<Scan> {
-        followup::scans::all(runtime)
+    fn scans(self: &Arc<Self>) -> Vec<Scan> {
+        followup::scans::all(&self.references, &self.outgoing)
     }
 
     fn referables() -> &'static [Referable] {

@@ -1,6 +1,6 @@
 //! The kinds of records of other services that records of this one refer to.
 
-use chassis::references::Kind;
+use chassis_rpc::references::Kind;
 
 pub const CLIENT: Kind = Kind { service: "relations", name: "client" };
 pub const INVOICE: Kind = Kind { service: "billing", name: "invoice" };

@@ -1,6 +1,6 @@
 //! The events that deals emit.
 
-use chassis::{Event, Tx};
+use chassis_data::{Event, Tx};
 use proto::crm::DealStatus;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};

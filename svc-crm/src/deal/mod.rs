@@ -8,7 +8,7 @@ mod rules;
 pub mod scans;
 mod store;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::crm::{Deal, DealDetail, DealDetailMeta, DealMeta, DealPriority, DealStatus, DealStep};
 use rust_decimal::Decimal;

@@ -1,28 +1,29 @@
 //! Changes of deals: load, decide by the rules, store, then record the change in events and in the audit log.
 
-use chassis::mask::Named;
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use proto::api::Fault;
 use proto::crm::{Deal, DealInput, DealMoveInput, DealStatus};
 use proto::{At, Faults};
 
-use super::rules::{self, RequestedPhase};
-use super::{AcceptedQuote, LIST, Record, Values, events, status_list, store};
 use crate::pipeline::{self, Pipeline};
 use crate::{Error, kind, setup, source};
+use super::rules::{self, RequestedPhase};
+use super::{AcceptedQuote, LIST, Record, Values, events, status_list, store};
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 
 pub async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
     let at = At::ROOT.name("deal");
-    rules::check_fields(Named::All, given, &at, &mut tx.faults);
+    rules::check_fields(UpdateMask::All, given, &at, &mut tx.faults);
     let pipelines = list_pipelines(tx).await?;
-    let requested = RequestedPhase::new(Named::All, given);
+    let requested = RequestedPhase::new(UpdateMask::All, given);
     let phase = rules::resolve_phase(&pipelines, requested, None, &at, &mut tx.faults);
     check_source(tx, &given.source, "", &at).await?;
     tx.valid()?;
     // There is a fault when there is no phase, and then `valid` has returned.
-    let phase = phase.ok_or_else(|| chassis::Error::Internal("a deal without a phase".into()))?;
+    let phase = phase.ok_or_else(|| chassis_base::Error::Internal("a deal without a phase".into()))?;
 
     let now = tx.now();
     let values = rules::create(given, phase);
@@ -51,10 +52,10 @@ pub async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &DealInput,
-    named: Named<'_>,
+    named: UpdateMask<'_>,
     missing: &Faults,
 ) -> Result<Deal, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     let at = At::ROOT.name("deal");
     rules::check_fields(named, given, &at, &mut tx.faults);
     let Some(record) = find_locked(tx, id).await? else {
@@ -81,7 +82,7 @@ pub async fn update(
 
 /// Moves a deal to another phase of its pipeline, to another status, or both.
 pub async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Result<Deal, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     let at = At::ROOT.name("move");
     let phase = given.phase_id.as_str();
     let status = given.status();
@@ -108,7 +109,7 @@ pub async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Resu
 
 /// Wins or loses a deal. A repetition changes nothing and emits no event.
 pub async fn close(tx: &mut Tx<'_>, id: &str, status: DealStatus) -> Result<Deal, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let record = find_locked(tx, id).await?.ok_or(NOT_FOUND)?;
     let values = Values { status, ..record.values.clone() };
@@ -116,7 +117,7 @@ pub async fn close(tx: &mut Tx<'_>, id: &str, status: DealStatus) -> Result<Deal
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;

@@ -1,23 +1,20 @@
 //! `DealService`: takes requests apart, looks references up, calls the operations, answers.
 
-use chassis::mask::Named;
-use chassis::paging::Page;
-use chassis::references::{self, Kind, References};
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_rpc::references::{self, Kind, References};
 use proto::crm::deal_service_server::DealService;
-use proto::crm::{
-    BatchGetDealsRequest, BatchGetDealsResponse, CreateDealRequest, CreateDealResponse, Deal, DealStatus,
-    DeleteDealRequest, DeleteDealResponse, GetDealRequest, GetDealResponse, ListDealsRequest,
-    ListDealsResponse, LoseDealRequest, LoseDealResponse, MoveDealRequest, MoveDealResponse,
-    UpdateDealRequest, UpdateDealResponse, WinDealRequest, WinDealResponse,
-};
+use proto::crm::{BatchGetDealsRequest, BatchGetDealsResponse, CreateDealRequest, CreateDealResponse, Deal, DealStatus, DeleteDealRequest, DeleteDealResponse, GetDealRequest, GetDealResponse, ListDealsRequest, ListDealsResponse, LoseDealRequest, LoseDealResponse, MoveDealRequest, MoveDealResponse, UpdateDealRequest, UpdateDealResponse, WinDealRequest, WinDealResponse};
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
+use crate::Error;
 use super::store::{self, Filter};
 use super::{RecordWithHistory, operations};
-use crate::Error;
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 const CLIENT: Kind = Kind { service: "relations", name: "client" };
@@ -46,9 +43,7 @@ impl DealService for Deals {
             order: &input.order,
         };
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (records, meta) = store::list(&mut connection, context.account_id(), &filter, page).await?;
-        connection.done();
+        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), &filter, page).await).await?;
         let data = records.into_iter().map(Deal::from).collect();
         Ok(Response::new(ListDealsResponse { data, meta: Some(meta) }))
     }
@@ -60,7 +55,7 @@ impl DealService for Deals {
         let mut call = Call::open(request)?;
         let client = call.input.deal.as_ref().map(|deal| deal.client_id.clone()).unwrap_or_default();
         let at = At::ROOT.name("deal");
-        let client = references::Named { kind: CLIENT, at: &at.name("client_id"), id: &client };
+        let client = references::Lookup { kind: CLIENT, at: &at.name("client_id"), id: &client };
         self.references.check(&mut call, &[client]).await?;
         self.db.write(call, create).await
     }
@@ -69,13 +64,14 @@ impl DealService for Deals {
         // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let mut connection = self.db.read().await?;
-        let record = store::find(&mut connection, context.account_id(), id).await?;
-        let history = match record {
-            Some(_) => store::list_steps(&mut connection, context.account_id(), id).await?,
-            None => Vec::new(),
-        };
-        connection.done();
+        let (record, history) = self.db.read(async |connection| {
+            let record = store::find(connection, context.account_id(), id).await?;
+            let history = match record {
+                Some(_) => store::list_steps(connection, context.account_id(), id).await?,
+                None => Vec::new(),
+            };
+            Ok::<_, Error>((record, history))
+        }).await?;
         let deal = RecordWithHistory { record: record.ok_or(NOT_FOUND)?, history };
         Ok(Response::new(GetDealResponse { data: Some(deal.into()) }))
     }
@@ -85,11 +81,11 @@ impl DealService for Deals {
         request: Request<UpdateDealRequest>,
     ) -> Result<Response<UpdateDealResponse>, Status> {
         let call = Call::open(request)?;
-        let named = Named::from(call.input.update_mask.as_ref());
+        let named = UpdateMask::from(call.input.update_mask.as_ref());
         let client = call.input.deal.as_ref().map(|deal| deal.client_id.as_str()).unwrap_or_default();
         let client = if named.has("client_id") { client } else { "" };
         let at = At::ROOT.name("deal");
-        let client = references::Named { kind: CLIENT, at: &at.name("client_id"), id: client };
+        let client = references::Lookup { kind: CLIENT, at: &at.name("client_id"), id: client };
         let missing = self.references.missing(&call.context, &[client]).await?;
         self.db.write_with(call, missing, update).await
     }
@@ -125,9 +121,7 @@ impl DealService for Deals {
     ) -> Result<Response<BatchGetDealsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let ids: Vec<Uuid> = input.ids.iter().filter_map(|id| id::parse(id)).collect();
-        let mut connection = self.db.read().await?;
-        let found = store::list_by_ids(&mut connection, context.account_id(), &ids).await?;
-        connection.done();
+        let found = self.db.read(async |connection| store::list_by_ids(connection, context.account_id(), &ids).await).await?;
         let data = found.into_iter().map(Deal::from).collect();
         Ok(Response::new(BatchGetDealsResponse { data }))
     }
@@ -143,7 +137,7 @@ async fn update(
     (input, missing): &(UpdateDealRequest, Faults),
 ) -> Result<UpdateDealResponse, Error> {
     let given = input.deal.clone().unwrap_or_default();
-    let named = Named::from(input.update_mask.as_ref());
+    let named = UpdateMask::from(input.update_mask.as_ref());
     let data = operations::update(tx, &input.id, &given, named, missing).await?;
     Ok(UpdateDealResponse { data: Some(data) })
 }

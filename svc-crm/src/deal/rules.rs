@@ -1,14 +1,14 @@
 //! What makes a deal valid, which phase it can be in, and what follows from a change. Pure.
 
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
 use chrono::{DateTime, Utc};
 use proto::api::Fault;
 use proto::crm::{DealInput, DealPriority, DealStatus};
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use super::{PhaseRef, Record, Values};
 use crate::pipeline::Pipeline;
+use super::{PhaseRef, Record, Values};
 
 const FIELDS: [&str; 9] = [
     "title",
@@ -23,7 +23,7 @@ const FIELDS: [&str; 9] = [
 ];
 
 /// Refuses a field mask with other names than those of fields, and fields that are sent empty but cannot be.
-pub fn check_fields(named: Named<'_>, given: &DealInput, at: &At<'_>, faults: &mut Faults) {
+pub fn check_fields(named: UpdateMask<'_>, given: &DealInput, at: &At<'_>, faults: &mut Faults) {
     named.check(|name| FIELDS.contains(&name), "deal", faults);
     for (name, is_empty) in [("title", given.title.is_empty()), ("client_id", given.client_id.is_empty())] {
         if is_empty && named.has(name) {
@@ -31,7 +31,7 @@ pub fn check_fields(named: Named<'_>, given: &DealInput, at: &At<'_>, faults: &m
         }
     }
     // A whole deal may leave these out, and they get their defaults. A mask that names one must come with a value.
-    let Named::Only(_) = named else { return };
+    let UpdateMask::Only(_) = named else { return };
     for (name, is_empty) in [
         ("pipeline_id", given.pipeline_id.is_empty()),
         ("phase_id", given.phase_id.is_empty()),
@@ -52,7 +52,7 @@ pub struct RequestedPhase<'a> {
 }
 
 impl<'a> RequestedPhase<'a> {
-    pub fn new(named: Named<'_>, given: &'a DealInput) -> Self {
+    pub fn new(named: UpdateMask<'_>, given: &'a DealInput) -> Self {
         let text = |name: &str, value: &'a String| if named.has(name) { value.as_str() } else { "" };
         Self { pipeline: text("pipeline_id", &given.pipeline_id), phase: text("phase_id", &given.phase_id) }
     }
@@ -75,7 +75,7 @@ pub fn resolve_phase(
     }
     let by_id = |id: Option<Uuid>| pipelines.iter().find(|pipeline| Some(pipeline.id) == id);
     let pipeline = match current {
-        _ if !requested.pipeline.is_empty() => by_id(chassis::id::parse(requested.pipeline)),
+        _ if !requested.pipeline.is_empty() => by_id(chassis_base::id::parse(requested.pipeline)),
         Some(phase) => by_id(Some(phase.pipeline_id)),
         None => pipelines.iter().find(|pipeline| pipeline.active),
     };
@@ -105,7 +105,7 @@ fn find_phase(
     at: &At<'_>,
     faults: &mut Faults,
 ) -> Option<Uuid> {
-    let id = chassis::id::parse(requested);
+    let id = chassis_base::id::parse(requested);
     let has = |pipeline: &Pipeline| pipeline.phases.iter().any(|phase| Some(phase.id) == id);
     if has(pipeline) {
         return id;
@@ -132,16 +132,16 @@ pub fn create(given: &DealInput, phase: PhaseRef) -> Values {
         expected_close_date: None,
         source: String::new(),
     };
-    apply(Named::All, given, phase, empty)
+    apply(UpdateMask::All, given, phase, empty)
 }
 
 /// The named values of `given`, and the others of `current`. The checks have refused what cannot be empty, so an empty
 /// value here means the default.
-pub fn apply(named: Named<'_>, given: &DealInput, phase: PhaseRef, current: Values) -> Values {
+pub fn apply(named: UpdateMask<'_>, given: &DealInput, phase: PhaseRef, current: Values) -> Values {
     let mut values = Values { phase, ..current };
     // The form of all of these was checked, so `ok` and `unwrap_or_default` only turn an empty text into no value.
     named.put("title", &given.title, &mut values.title);
-    named.put("client_id", &chassis::id::parse(&given.client_id).unwrap_or_default(), &mut values.client_id);
+    named.put("client_id", &chassis_base::id::parse(&given.client_id).unwrap_or_default(), &mut values.client_id);
     named.put("amount", &given.amount.parse().ok(), &mut values.amount);
     named.put(
         "expected_close_date",

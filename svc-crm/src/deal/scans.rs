@@ -1,11 +1,11 @@
 //! The events that deals emit because time passes. Owns the conditions; chassis runs the scans. The scan for deals
 //! without an open task belongs to the service that has the tasks.
 
-use chassis::Tx;
-use chassis::scan::{Findings, Scan, Telling, Threshold};
+use chassis_data::Tx;
+use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 
-use super::{events, store};
 use crate::Error;
+use super::{events, store};
 
 const LOCK: &str = "select 1 from crm.deal \
                     where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update";

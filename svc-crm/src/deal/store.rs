@@ -1,10 +1,10 @@
 //! The SQL of deals and their history.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
-use chassis::stored::decode;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_base::stored::decode;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::Faults;
 use proto::api::PageMeta;
@@ -14,12 +14,9 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{
-    LIST, PhaseRef, Record, Step, Values, priority_from_name, priority_name, rules, status_from_name,
-    status_list, status_name,
-};
 use crate::Error;
 use crate::error::undecodable;
+use super::{LIST, PhaseRef, Record, Step, Values, priority_from_name, priority_name, rules, status_from_name, status_list, status_name};
 
 const TABLE: &str = "crm.deal";
 
@@ -102,7 +99,7 @@ pub async fn list(
     let mut faults = Faults::default();
     list.sort(&SORTS, filter.sort, filter.order, &mut faults);
     if !faults.is_empty() {
-        return Err(chassis::Error::from(faults).into());
+        return Err(chassis_base::Error::from(faults).into());
     }
     Ok(list.fetch(connection, page).await?)
 }

@@ -1,14 +1,15 @@
 //! Changes of pipelines and phases. Each locks the account's setup first, so that what was read is still true when the
 //! change is written.
 
-use chassis::mask::Named;
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use proto::At;
 use proto::crm::PipelineInput;
 use uuid::Uuid;
 
-use super::{FoundPhase, MAX_PHASES, MAX_PIPELINES, Phase, Pipeline, rules, store};
 use crate::{Error, kind, ordering, setup};
+use super::{FoundPhase, MAX_PHASES, MAX_PIPELINES, Phase, Pipeline, rules, store};
 
 /// All pipelines, after locking them.
 async fn list_locked(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {
@@ -50,9 +51,9 @@ pub async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &PipelineInput,
-    named: Named<'_>,
+    named: UpdateMask<'_>,
 ) -> Result<Pipeline, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     rules::check_change(named, given, &mut tx.faults);
     tx.valid()?;
     let mut pipeline = rules::find(list_locked(tx).await?, id)?;
@@ -65,7 +66,7 @@ pub async fn update(
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let pipelines = list_locked(tx).await?;
     let is_last = pipelines.len() == 1;
@@ -114,7 +115,7 @@ pub async fn create_phase(tx: &mut Tx<'_>, pipeline_id: &str, name: &str) -> Res
 
 /// Renames a phase. Returns it with the pipeline as it was before.
 pub async fn rename_phase(tx: &mut Tx<'_>, id: &str, name: &str) -> Result<FoundPhase, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let FoundPhase { pipeline, mut phase } = rules::find_phase(list_locked(tx).await?, id)?;
     let account = tx.account();
@@ -126,7 +127,7 @@ pub async fn rename_phase(tx: &mut Tx<'_>, id: &str, name: &str) -> Result<Found
 }
 
 pub async fn delete_phase(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let FoundPhase { pipeline, phase } = rules::find_phase(list_locked(tx).await?, id)?;
     if pipeline.phases.len() == 1 {

@@ -1,20 +1,16 @@
 //! `PipelineService`: takes requests apart, calls the operations, answers.
 
-use chassis::mask::Named;
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::api::ListMeta;
 use proto::crm::pipeline_service_server::PipelineService;
-use proto::crm::{
-    CreatePhaseRequest, CreatePhaseResponse, CreatePipelineRequest, CreatePipelineResponse,
-    DeletePhaseRequest, DeletePhaseResponse, DeletePipelineRequest, DeletePipelineResponse,
-    ListPhasesRequest, ListPhasesResponse, ListPipelinesRequest, ListPipelinesResponse, ReorderPhasesRequest,
-    ReorderPhasesResponse, ReorderPipelinesRequest, ReorderPipelinesResponse, UpdatePhaseRequest,
-    UpdatePhaseResponse, UpdatePipelineRequest, UpdatePipelineResponse,
-};
+use proto::crm::{CreatePhaseRequest, CreatePhaseResponse, CreatePipelineRequest, CreatePipelineResponse, DeletePhaseRequest, DeletePhaseResponse, DeletePipelineRequest, DeletePipelineResponse, ListPhasesRequest, ListPhasesResponse, ListPipelinesRequest, ListPipelinesResponse, ReorderPhasesRequest, ReorderPhasesResponse, ReorderPipelinesRequest, ReorderPipelinesResponse, UpdatePhaseRequest, UpdatePhaseResponse, UpdatePipelineRequest, UpdatePipelineResponse};
 use tonic::{Request, Response, Status};
 
-use super::{Pipeline, operations, store};
 use crate::Error;
+use super::{Pipeline, operations, store};
 
 pub struct Pipelines {
     pub db: Db,
@@ -27,9 +23,7 @@ impl PipelineService for Pipelines {
         request: Request<ListPipelinesRequest>,
     ) -> Result<Response<ListPipelinesResponse>, Status> {
         let (context, _) = Call::open(request)?.valid()?;
-        let mut connection = self.db.read().await?;
-        let pipelines = store::list(&mut connection, context.account_id()).await?;
-        connection.done();
+        let pipelines = self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
         let data: Vec<_> = pipelines.into_iter().map(Into::into).collect();
         let meta = Some(list_meta(data.len()));
         Ok(Response::new(ListPipelinesResponse { data, meta }))
@@ -40,9 +34,7 @@ impl PipelineService for Pipelines {
         request: Request<ListPhasesRequest>,
     ) -> Result<Response<ListPhasesResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let mut connection = self.db.read().await?;
-        let pipelines = store::list(&mut connection, context.account_id()).await?;
-        connection.done();
+        let pipelines = self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
         // A text that is not an id matches nothing.
         let filter = (!input.pipeline_id.is_empty()).then(|| id::parse(&input.pipeline_id));
         let is_listed = |pipeline: &Pipeline| filter.is_none_or(|id| id == Some(pipeline.id));
@@ -70,7 +62,7 @@ impl PipelineService for Pipelines {
     ) -> Result<Response<UpdatePipelineResponse>, Status> {
         let update = async |tx: &mut Tx<'_>, input: &UpdatePipelineRequest| {
             let given = input.pipeline.clone().unwrap_or_default();
-            let named = Named::from(input.update_mask.as_ref());
+            let named = UpdateMask::from(input.update_mask.as_ref());
             let pipeline = operations::update(tx, &input.id, &given, named).await?;
             Ok::<_, Error>(UpdatePipelineResponse { data: Some(pipeline.into()) })
         };

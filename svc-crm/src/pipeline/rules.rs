@@ -1,14 +1,14 @@
 //! What makes a pipeline valid, and finding one in the list of all. Pure.
 
-use chassis::id;
-use chassis::mask::Named;
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::crm::PipelineInput;
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use super::{FoundPhase, Pipeline};
 use crate::{Error, kind, ordering};
+use super::{FoundPhase, Pipeline};
 
 pub fn find(pipelines: Vec<Pipeline>, id: &str) -> Result<Pipeline, Error> {
     let id = id::parse(id);
@@ -33,16 +33,16 @@ pub fn check_phase_names(names: &[String], faults: &mut Faults) {
 }
 
 /// Checks the mask of a change, and that a mask with `active` comes with a value.
-pub fn check_change(named: Named<'_>, given: &PipelineInput, faults: &mut Faults) {
+pub fn check_change(named: UpdateMask<'_>, given: &PipelineInput, faults: &mut Faults) {
     named.check(|name| ["name", "active"].contains(&name), kind::PIPELINE, faults);
-    if matches!(named, Named::Only(_)) && named.has("active") && given.active.is_none() {
+    if matches!(named, UpdateMask::Only(_)) && named.has("active") && given.active.is_none() {
         let at = At::ROOT.name("pipeline");
         faults.add(&at.name("active"), Fault::NotNullable, "active must be true or false");
     }
 }
 
 /// Gives a pipeline the named values of `given`. A whole pipeline that does not say whether it is active is.
-pub fn apply(named: Named<'_>, given: &PipelineInput, pipeline: &mut Pipeline) {
+pub fn apply(named: UpdateMask<'_>, given: &PipelineInput, pipeline: &mut Pipeline) {
     named.put("name", &given.name, &mut pipeline.name);
     named.put("active", &given.active.unwrap_or(true), &mut pipeline.active);
 }
@@ -64,7 +64,7 @@ mod tests {
         Pipeline { id: Uuid::from_u128(1), name: "Sales".into(), active: false, phases: vec![phase] }
     }
 
-    fn changed(named: Named<'_>, given: &PipelineInput) -> (String, bool, usize) {
+    fn changed(named: UpdateMask<'_>, given: &PipelineInput) -> (String, bool, usize) {
         let mut faults = Faults::default();
         check_change(named, given, &mut faults);
         let mut pipeline = sales();
@@ -76,16 +76,16 @@ mod tests {
     fn only_what_the_mask_names_changes() {
         let given = PipelineInput { name: "Rent".into(), active: Some(true) };
         let paths = |paths: &[&str]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(changed(Named::Only(&paths(&["name"])), &given), ("Rent".into(), false, 0));
-        assert_eq!(changed(Named::Only(&paths(&["active"])), &given), ("Sales".into(), true, 0));
-        assert_eq!(changed(Named::Only(&paths(&["phases"])), &given), ("Sales".into(), false, 1));
+        assert_eq!(changed(UpdateMask::Only(&paths(&["name"])), &given), ("Rent".into(), false, 0));
+        assert_eq!(changed(UpdateMask::Only(&paths(&["active"])), &given), ("Sales".into(), true, 0));
+        assert_eq!(changed(UpdateMask::Only(&paths(&["phases"])), &given), ("Sales".into(), false, 1));
     }
 
     #[test]
     fn a_whole_pipeline_is_active_unless_it_says_otherwise_and_a_mask_must_say_it() {
         let given = PipelineInput { name: "Rent".into(), active: None };
-        assert_eq!(changed(Named::All, &given), ("Rent".into(), true, 0));
-        let (_, _, faults) = changed(Named::Only(&["active".to_owned()]), &given);
+        assert_eq!(changed(UpdateMask::All, &given), ("Rent".into(), true, 0));
+        let (_, _, faults) = changed(UpdateMask::Only(&["active".to_owned()]), &given);
         assert_eq!(faults, 1);
     }
 

@@ -1,13 +1,13 @@
 //! The SQL of pipelines and phases. Whoever writes holds the lock of the setup: positions are counted from the rows that
 //! are there.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Phase, Pipeline};
 use crate::Error;
+use super::{Phase, Pipeline};
 
 /// A phase with its pipeline.
 #[derive(sqlx::FromRow)]

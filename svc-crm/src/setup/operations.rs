@@ -1,10 +1,10 @@
 //! Gives an account its defaults, and locks the setup of an account.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::crm::{DealSource, Pipeline};
 
-use super::{Defaults, Initial, store};
 use crate::{Error, kind};
+use super::{Defaults, Initial, store};
 
 /// Creates the defaults of an account that has none. `false` when it has had them before: what was changed or removed
 /// since then stays so.

@@ -1,11 +1,11 @@
 //! The SQL of the setup of accounts, and of the rows that every account starts with.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use super::Initial;
 use crate::Error;
+use super::Initial;
 
 /// Stores that an account has its defaults. `false` when that was stored before.
 pub async fn insert(

@@ -1,11 +1,11 @@
 //! Changes of deal sources. Each locks the account's setup first, so that names stay unique and positions without gaps.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::At;
 use proto::crm::DealSource;
 
-use super::{MAX_SOURCES, Record, rules, store};
 use crate::{Error, kind, ordering, setup};
+use super::{MAX_SOURCES, Record, rules, store};
 
 const NOT_FOUND: Error = Error::NotFound("deal source");
 

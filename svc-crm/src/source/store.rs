@@ -1,11 +1,11 @@
 //! The SQL of deal sources.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use super::Record;
 use crate::Error;
+use super::Record;
 
 /// All sources, in their order.
 pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {

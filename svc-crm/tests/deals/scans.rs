@@ -1,6 +1,6 @@
 //! The events that deals emit because time passes.
 
-use chassis::testing::{Started, look_through, set_threshold};
+use chassis_testing::{Started, look_through, set_threshold};
 use chrono::TimeDelta;
 use proto::crm::BatchGetDealsRequest;
 use proto::crm::deal_service_client::DealServiceClient;

@@ -1,7 +1,8 @@
 //! A gateway with relations and crm behind it, an account to work in, and helpers for what many tests do.
 
-use chassis::testing::{self, Started, TestCaller, TestDatabase};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_testing::{Started, TestCaller, TestDatabase};
 use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
 use proto::api::event_listener_service_client::EventListenerServiceClient;
@@ -34,8 +35,8 @@ impl World {
             ("crm", Crm::migrations()),
         ])
         .await;
-        let clock = testing::clock();
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let clock = chassis_testing::clock();
+        let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
         let (crm, gateway) = start(&database, &clock, &relations.url()).await;
         Self { database, clock, gateway, crm, _relations: relations }
     }
@@ -51,7 +52,7 @@ impl World {
     /// Starts another crm with its background work, which runs until the value is dropped.
     pub async fn start_worker(&self) -> Started {
         let flags = ["--listeners", LISTENER];
-        testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
+        chassis_testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
     }
 
     /// Restarts crm and the gateway with an address of relations that nobody listens on. Returns the user with its
@@ -66,7 +67,7 @@ impl World {
 async fn start(database: &TestDatabase, clock: &Clock, relations: &str) -> (Started, TestGateway) {
     let peer = format!("relations={relations}");
     let flags = ["--peers", &peer, "--listeners", LISTENER];
-    let crm = testing::start_with::<Crm>(database.url(), clock, &flags).await;
+    let crm = chassis_testing::start_with::<Crm>(database.url(), clock, &flags).await;
     let peers = [peer, format!("crm={}", crm.url())];
     let gateway = TestGateway::start(database, clock, &peers, &["--rate-per-minute", "0"]).await;
     (crm, gateway)

@@ -52,9 +52,9 @@ async fn a_key_cannot_manage_pipelines() {
     let user = world.user().await;
     let board = user.board().await;
     let mut keyed = user.request(DeletePhaseRequest { id: phase(&board[0], 3) });
-    let tokens = chassis::token::Tokens::new(chassis::testing::secret());
+    let tokens = chassis_rpc::token::Tokens::new(chassis_testing::secret());
     let scopes = ["deals.read".to_owned(), "deals.write".to_owned()];
     let token = tokens.to_self().mint(&user.account, "key", "Key", &scopes, world.clock.now());
-    keyed.metadata_mut().insert(chassis::token::HEADER, token.parse().unwrap());
+    keyed.metadata_mut().insert(chassis_rpc::token::HEADER, token.parse().unwrap());
     assert_eq!(user.pipelines().delete_phase(keyed).await.unwrap_err().code(), Code::PermissionDenied);
 }

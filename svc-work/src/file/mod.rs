@@ -7,9 +7,10 @@ mod rules;
 mod store;
 pub mod worker;
 
-use chassis::time::timestamp;
-use chassis::token::Tokens;
-use chassis::{AccountId, Pass};
+use chassis_base::AccountId;
+use chassis_base::time::timestamp;
+use chassis_rpc::Pass;
+use chassis_rpc::token::Tokens;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::work::{File, FileMeta};
 use uuid::Uuid;

@@ -2,12 +2,14 @@
 //! never refers to bytes that are not there. A crash in between leaves bytes that no row refers to: those of an upload
 //! are removed by chassis after a day, those of a deleted file by the worker.
 
-use chassis::files::Key;
-use chassis::{Account, AccountId, Db, Files, Tx, id};
+use chassis_base::{Account, AccountId, id};
+use chassis_data::{Db, Tx};
+use chassis_work::Files;
+use chassis_work::files::Key;
 use uuid::Uuid;
 
-use super::{LIST, Record, store};
 use crate::Error;
+use super::{LIST, Record, store};
 
 const NOT_FOUND: Error = Error::NotFound("file");
 const AUDIT_KIND: &str = "file";
@@ -19,7 +21,7 @@ pub async fn create(tx: &mut Tx<'_>, record: &Record) -> Result<Record, Error> {
     let now = tx.now();
     let record = Record { created_at: now, ..record.clone() };
     // From here on chassis no longer removes the bytes as those of an upload that was given up.
-    tx.list_files(std::slice::from_ref(&record.key)).await?;
+    files::list(tx, std::slice::from_ref(&record.key)).await?;
     insert(tx, account, &record).await?;
     Ok(record)
 }
@@ -55,7 +57,7 @@ async fn insert(tx: &mut Tx<'_>, account: AccountId, record: &Record) -> Result<
 
 /// Deletes the row of a file. Its bytes are removed after the commit, by [`remove_bytes_now`] or by the worker.
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
@@ -73,7 +75,7 @@ fn record_deletion(tx: &mut Tx<'_>, record: &Record) {
 /// Removes the bytes of a file that was just deleted. An error is only logged: the worker tries again.
 pub async fn remove_bytes_now(db: &Db, files: &Files, account: &Account, record: &Record) {
     let removed = match remove_bytes(files, account.id, &record.key).await {
-        Ok(()) => db.note(account, &RemovedFiles(vec![record.id]), mark_removed).await,
+        Ok(()) => db.record(account, &RemovedFiles(vec![record.id]), mark_removed).await,
         Err(error) => Err(error),
     };
     if let Err(error) = removed {
@@ -82,10 +84,10 @@ pub async fn remove_bytes_now(db: &Db, files: &Files, account: &Account, record:
 }
 
 /// Removes bytes from the object store. No error when they are not there.
-pub async fn remove_bytes(files: &Files, account: AccountId, key: &str) -> Result<(), chassis::Error> {
+pub async fn remove_bytes(files: &Files, account: AccountId, key: &str) -> Result<(), chassis_base::Error> {
     match Key::parse(account, key) {
         Some(key) => files.delete(&key).await,
-        None => Err(chassis::Error::Internal(format!("file.key is {key:?}, which is not a key"))),
+        None => Err(chassis_base::Error::Internal(format!("file.key is {key:?}, which is not a key"))),
     }
 }
 

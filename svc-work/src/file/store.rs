@@ -1,17 +1,17 @@
 //! The SQL of files.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{LIST, Record, Source};
 use crate::Error;
+use super::{LIST, Record, Source};
 
 macro_rules! columns {
     () => {

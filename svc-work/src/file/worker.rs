@@ -1,8 +1,8 @@
 //! Removes the bytes of deleted files. Whoever deletes a file removes its bytes at the end of the request; this worker
 //! removes those that stayed, because the object store could not be reached or the process ended.
 
-use chassis::Files;
-use chassis::worker::{AT_ONCE, Due, Job, Next, Worker};
+use chassis_work::worker::{Due, IMMEDIATELY, Job, Next};
+use chassis_work::{Files, Worker};
 
 use super::operations::{self, RemovedFiles};
 use super::store;
@@ -11,17 +11,15 @@ use super::store;
 const BATCH: i64 = 100;
 
 pub fn worker(files: Files) -> Worker {
-    let due = Due::new("work.file work", "work.deleted_at is not null and work.removed_at is null", AT_ONCE);
+    let due = Due::new("work.file work", "work.deleted_at is not null and work.removed_at is null", IMMEDIATELY);
     Worker::new("file-removal", due, move |job: Job| {
         let files = files.clone();
         async move { run(&files, &job).await }
     })
 }
 
-async fn run(files: &Files, job: &Job) -> Result<Next, chassis::Error> {
-    let mut connection = job.db().read().await?;
-    let pending = store::list_pending_removals(&mut connection, job.account_id(), BATCH).await?;
-    connection.done();
+async fn run(files: &Files, job: &Job) -> Result<Next, chassis_base::Error> {
+    let pending = job.db().read(async |connection| store::list_pending_removals(connection, job.account_id(), BATCH).await).await?;
     let is_full = i64::try_from(pending.len()).is_ok_and(|count| count >= BATCH);
     let mut removed = Vec::new();
     for file in pending {

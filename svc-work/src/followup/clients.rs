@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use chassis::Account;
-use chassis::outgoing::{Outgoing, away};
-use chassis::scan::Describe;
+use chassis_base::Account;
+use chassis_rpc::outgoing::{Outgoing, lookup_failed};
+use chassis_work::scan::Describe;
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{BatchGetClientsRequest, Relation, RelationType};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::DESCRIBE_TIMEOUT;
 use crate::references::CLIENT;
+use super::DESCRIBE_TIMEOUT;
 
 pub struct Clients {
     pub outgoing: Outgoing,
@@ -24,15 +24,15 @@ impl Describe for Clients {
         &self,
         account: &Account,
         ids: &[Uuid],
-    ) -> Result<HashMap<Uuid, Value>, chassis::Error> {
+    ) -> Result<HashMap<Uuid, Value>, chassis_base::Error> {
         let input = BatchGetClientsRequest { ids: ids.iter().map(ToString::to_string).collect() };
         let request =
             self.outgoing.request(CLIENT.service, account, Instant::now() + DESCRIBE_TIMEOUT, input)?;
         let found = ClientServiceClient::new(self.outgoing.channel(CLIENT.service)?)
             .batch_get_clients(request)
             .await
-            .map_err(|status| away(CLIENT.service, "Clients", &status))?;
-        let client = |client: Relation| Some((chassis::id::parse(&client.id)?, event_data(&client)));
+            .map_err(|status| lookup_failed(CLIENT.service, "Clients", &status))?;
+        let client = |client: Relation| Some((chassis_base::id::parse(&client.id)?, event_data(&client)));
         Ok(found.into_inner().data.into_iter().filter_map(client).collect())
     }
 }

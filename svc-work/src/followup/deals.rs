@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use chassis::Account;
-use chassis::outgoing::{Outgoing, away};
-use chassis::scan::Describe;
+use chassis_base::Account;
+use chassis_rpc::outgoing::{Outgoing, lookup_failed};
+use chassis_work::scan::Describe;
 use proto::crm::deal_service_client::DealServiceClient;
 use proto::crm::{BatchGetDealsRequest, Deal, DealPriority, DealStatus};
 use rust_decimal::Decimal;
@@ -13,8 +13,8 @@ use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::DESCRIBE_TIMEOUT;
 use crate::references::DEAL;
+use super::DESCRIBE_TIMEOUT;
 
 pub struct Deals {
     pub outgoing: Outgoing,
@@ -26,17 +26,17 @@ impl Describe for Deals {
         &self,
         account: &Account,
         ids: &[Uuid],
-    ) -> Result<HashMap<Uuid, Value>, chassis::Error> {
+    ) -> Result<HashMap<Uuid, Value>, chassis_base::Error> {
         let input = BatchGetDealsRequest { ids: ids.iter().map(ToString::to_string).collect() };
         let request =
             self.outgoing.request(DEAL.service, account, Instant::now() + DESCRIBE_TIMEOUT, input)?;
         let found = DealServiceClient::new(self.outgoing.channel(DEAL.service)?)
             .batch_get_deals(request)
             .await
-            .map_err(|status| away(DEAL.service, "Deals", &status))?;
+            .map_err(|status| lookup_failed(DEAL.service, "Deals", &status))?;
         // A deal may have been won or lost since it was listed.
         let open = found.into_inner().data.into_iter().filter(|deal| deal.status() == DealStatus::Open);
-        Ok(open.filter_map(|deal| Some((chassis::id::parse(&deal.id)?, event_data(&deal)))).collect())
+        Ok(open.filter_map(|deal| Some((chassis_base::id::parse(&deal.id)?, event_data(&deal)))).collect())
     }
 }
 

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use chassis::outbox::next_version;
-use chassis::scan::{Ask, Findings, Scan, Telling, Threshold};
-use chassis::{Event, Runtime, Tx};
+use chassis_data::{Event, Tx};
+use chassis_rpc::outgoing::Outgoing;
+use chassis_rpc::references::References;
+use chassis_work::scan::{Ask, Findings, Scan, Telling, Threshold};
 use serde_json::Value;
 
+use crate::references::{CLIENT, OPEN_DEAL};
 use super::clients::Clients;
 use super::deals::Deals;
-use crate::references::{CLIENT, OPEN_DEAL};
 
 /// When the last task of `listed`, a record of another service, was completed. The column is the one with its id.
 macro_rules! last_task {
@@ -52,11 +53,9 @@ macro_rules! still {
 }
 
 /// All scans of this service.
-pub fn all(runtime: &Runtime) -> Vec<Scan> {
-    let references = runtime.references();
-    let outgoing = runtime.outgoing();
+pub fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
     let clients = Arc::new(Clients { outgoing: outgoing.clone() });
-    let deals = Arc::new(Deals { outgoing });
+    let deals = Arc::new(Deals { outgoing: outgoing.clone() });
     vec![
         // Once for each time without a follow-up. A note or a completed task starts a new one.
         Scan {
@@ -87,7 +86,7 @@ pub fn all(runtime: &Runtime) -> Vec<Scan> {
             causes: idle!("deal_id", concat!("greatest(listed.created_at, ", last_task!("deal_id"), ")")),
             lock: "",
             kept: still!("deal_id", ""),
-            ask: Some(Ask { references, kind: OPEN_DEAL, describe: deals }),
+            ask: Some(Ask { references: references.clone(), kind: OPEN_DEAL, describe: deals }),
             tell: emit_for_deals,
         },
     ]
@@ -105,14 +104,14 @@ async fn emit_all(
     tx: &mut Tx<'_>,
     entity_type: &'static str,
     findings: &Findings,
-) -> Result<(), chassis::Error> {
+) -> Result<(), chassis_base::Error> {
     for cause in &findings.causes {
         // Without a description the record was deleted, or closed, since it was listed.
         let Some(mut data) = findings.about(cause.entity_id).cloned() else { continue };
         if let (Value::Object(data), Value::Object(threshold)) = (&mut data, findings.waited()) {
             data.extend(threshold);
         }
-        let version = next_version(tx, entity_type, cause.entity_id).await?;
+        let version = tx.next_version(entity_type, cause.entity_id).await?;
         tx.emit(&Event {
             kind: findings.event,
             entity_type,

@@ -5,7 +5,7 @@ pub mod rpc;
 mod rules;
 mod store;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::work::{HourEntry, HourEntryMeta, HourStatus};
 use rust_decimal::Decimal;

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::work::{HourInput, HourStatus};
 use uuid::Uuid;
 
+use crate::{Error, project};
 use super::rules::{self, Transition};
 use super::store::{self, StatusChange};
 use super::{Record, Values};
-use crate::{Error, project};
 
 const NOT_FOUND: Error = Error::NotFound("hour entry");
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
@@ -40,7 +41,7 @@ pub async fn create(tx: &mut Tx<'_>, project_id: &str, given: Option<&HourInput>
 
 /// Replaces an entry. One that was rejected becomes a draft again.
 pub async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
     let values = read(tx, given);
     let found = find_locked(tx, id).await?;
@@ -62,7 +63,7 @@ pub async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>) -> Res
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let record = find_locked(tx, id).await?.ok_or(NOT_FOUND)?;

@@ -1,10 +1,10 @@
 //! The SQL of hours.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
-use chassis::stored::decode;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_base::stored::decode;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
 use proto::work::HourStatus;
@@ -12,9 +12,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{Record, Values, status_from_name, status_name};
 use crate::Error;
 use crate::error::undecodable;
+use super::{Record, Values, status_from_name, status_name};
 
 macro_rules! columns {
     () => {

@@ -6,7 +6,7 @@ mod store;
 
 pub use operations::clear_references;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::work::{CreatedNote, Note, NoteMeta};
 use uuid::Uuid;

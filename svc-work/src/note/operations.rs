@@ -1,13 +1,14 @@
 //! Changes of notes.
 
-use chassis::mask::Named;
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::work::{Note, NoteInput};
 
-use super::{Deleted, LIST, Record, Related, store};
 use crate::{Error, project};
+use super::{Deleted, LIST, Record, Related, store};
 
 const NOT_FOUND: Error = Error::NotFound("note");
 const AUDIT_KIND: &str = "note";
@@ -32,8 +33,8 @@ pub async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record, Error>
 }
 
 /// Replaces the text. Nothing else of a note can be changed.
-pub async fn update(tx: &mut Tx<'_>, id: &str, body: &str, named: Named<'_>) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+pub async fn update(tx: &mut Tx<'_>, id: &str, body: &str, named: UpdateMask<'_>) -> Result<Record, Error> {
+    id::ignore_malformed(&mut tx.faults);
     named.check(|name| name == "body", "note", &mut tx.faults);
     if !named.has("body") {
         let at = At::ROOT.name("note");
@@ -47,7 +48,7 @@ pub async fn update(tx: &mut Tx<'_>, id: &str, body: &str, named: Named<'_>) -> 
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;

@@ -1,20 +1,18 @@
 //! `NoteService`: takes requests apart, looks references up, calls the operations, answers.
 
-use chassis::mask::Named as Mask;
-use chassis::paging::Page;
-use chassis::references::{Named, References};
-use chassis::{Call, Db, Tx};
+use chassis_base::paging::Page;
+use chassis_base::update_mask::UpdateMask as Mask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_rpc::references::{Lookup, References};
 use proto::At;
 use proto::work::note_service_server::NoteService;
-use proto::work::{
-    CreateNoteRequest, CreateNoteResponse, DeleteNoteRequest, DeleteNoteResponse, ListNotesRequest,
-    ListNotesResponse, Note, UpdateNoteRequest, UpdateNoteResponse,
-};
+use proto::work::{CreateNoteRequest, CreateNoteResponse, DeleteNoteRequest, DeleteNoteResponse, ListNotesRequest, ListNotesResponse, Note, UpdateNoteRequest, UpdateNoteResponse};
 use tonic::{Request, Response, Status};
 
-use super::{Related, operations, store};
 use crate::references::{CLIENT, DEAL, INVOICE};
 use crate::{Error, filter};
+use super::{Related, operations, store};
 
 pub struct Notes {
     pub db: Db,
@@ -35,9 +33,7 @@ impl NoteService for Notes {
             deal: filter::id(&input.deal_id),
         };
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (records, meta) = store::list(&mut connection, context.account_id(), related, page).await?;
-        connection.done();
+        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), related, page).await).await?;
         let data = records.into_iter().map(Note::from).collect();
         Ok(Response::new(ListNotesResponse { data, meta: Some(meta) }))
     }
@@ -50,9 +46,9 @@ impl NoteService for Notes {
         let given = call.input.note.clone().unwrap_or_default();
         let at = At::ROOT.name("note");
         let named = [
-            Named { kind: CLIENT, at: &at.name("client_id"), id: &given.client_id },
-            Named { kind: INVOICE, at: &at.name("invoice_id"), id: &given.invoice_id },
-            Named { kind: DEAL, at: &at.name("deal_id"), id: &given.deal_id },
+            Lookup { kind: CLIENT, at: &at.name("client_id"), id: &given.client_id },
+            Lookup { kind: INVOICE, at: &at.name("invoice_id"), id: &given.invoice_id },
+            Lookup { kind: DEAL, at: &at.name("deal_id"), id: &given.deal_id },
         ];
         self.references.check(&mut call, &named).await?;
         let create = async |tx: &mut Tx<'_>, input: &CreateNoteRequest| {

@@ -1,6 +1,6 @@
 //! The events that projects emit.
 
-use chassis::{Event, Tx};
+use chassis_data::{Event, Tx};
 use proto::work::ProjectStatus;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};

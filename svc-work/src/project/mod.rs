@@ -10,7 +10,7 @@ mod store;
 pub use operations::{check_reference, clear_quotes};
 pub use store::exists;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::work::{Project, ProjectMeta, ProjectStatus};
 use rust_decimal::Decimal;

@@ -1,21 +1,22 @@
 //! Changes of projects.
 
-use chassis::mask::Named;
-use chassis::{Tx, id, numbering};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Tx, numbering};
 use proto::api::Fault;
 use proto::billing::Document;
 use proto::work::{Project, ProjectInput};
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use super::{LIST, NUMBERS, Record, Values, events, rules, store};
 use crate::Error;
+use super::{LIST, NUMBERS, Record, Values, events, rules, store};
 
 const NOT_FOUND: Error = Error::NotFound("project");
 const AUDIT_KIND: &str = "project";
 
 pub async fn create(tx: &mut Tx<'_>, given: &ProjectInput) -> Result<Record, Error> {
-    let values = rules::apply(Named::All, given, &Values::default(), &mut tx.faults);
+    let values = rules::apply(UpdateMask::All, given, &Values::default(), &mut tx.faults);
     tx.valid()?;
     insert(tx, values, None).await
 }
@@ -52,7 +53,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
     let record = Record { id, version: 1, number, values, quote, created_at: now, updated_at: now };
     if !store::insert(tx.db(), account, &record).await? {
         // Another transaction has just created the project of this quote. Running again finds it.
-        return Err(chassis::Error::Raced.into());
+        return Err(chassis_base::Error::Raced.into());
     }
     tx.count(LIST, now, 1);
     events::created(tx, &record);
@@ -66,10 +67,10 @@ pub async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &ProjectInput,
-    named: Named<'_>,
+    named: UpdateMask<'_>,
     missing: &Faults,
 ) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
     let found = match id::parse(id) {
         Some(id) => store::find_locked(tx.db(), account, id).await?,

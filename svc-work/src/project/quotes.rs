@@ -1,8 +1,9 @@
 //! Quotes, which belong to billing: the calls that the conversion of a quote into a project makes. Not in `operations`,
 //! because a call to another service is never made inside a transaction.
 
-use chassis::outgoing::{Outgoing, away};
-use chassis::{Context, id};
+use chassis_base::id;
+use chassis_rpc::Context;
+use chassis_rpc::outgoing::{Outgoing, lookup_failed};
 use proto::billing::quote_service_client::QuoteServiceClient;
 use proto::billing::{Document, GetDocumentRequest, SetQuoteProjectRequest};
 use tonic::Code;
@@ -19,7 +20,7 @@ pub async fn find(outgoing: &Outgoing, context: &Context, id: &str) -> Result<Op
     match QuoteServiceClient::new(outgoing.channel(SERVICE)?).get_quote(request).await {
         Ok(found) => Ok(found.into_inner().data),
         Err(status) if status.code() == Code::NotFound => Ok(None),
-        Err(status) => Err(away(SERVICE, "Quotes", &status).into()),
+        Err(status) => Err(lookup_failed(SERVICE, "Quotes", &status).into()),
     }
 }
 
@@ -36,8 +37,8 @@ pub async fn set_project(
         Ok(_) => Ok(()),
         // The quote was deleted or names another project. The caller gets the answer of billing; the project stays.
         Err(status) if matches!(status.code(), Code::FailedPrecondition | Code::NotFound) => {
-            Err(chassis::Error::Peer(Box::new(status)).into())
+            Err(chassis_base::Error::Peer(Box::new(status)).into())
         }
-        Err(status) => Err(away(SERVICE, "Quotes", &status).into()),
+        Err(status) => Err(lookup_failed(SERVICE, "Quotes", &status).into()),
     }
 }

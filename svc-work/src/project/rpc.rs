@@ -1,23 +1,21 @@
 //! `ProjectService`: takes requests apart, looks references up, calls the operations, answers.
 
-use chassis::mask::Named as Mask;
-use chassis::outgoing::Outgoing;
-use chassis::paging::Page;
-use chassis::references::{Named, References};
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_base::update_mask::UpdateMask as Mask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_rpc::outgoing::Outgoing;
+use chassis_rpc::references::{Lookup, References};
 use proto::billing::Document;
 use proto::work::project_service_server::ProjectService;
-use proto::work::{
-    CreateProjectFromQuoteRequest, CreateProjectFromQuoteResponse, CreateProjectRequest,
-    CreateProjectResponse, GetProjectRequest, GetProjectResponse, ListProjectsRequest, ListProjectsResponse,
-    Project, UpdateProjectRequest, UpdateProjectResponse,
-};
+use proto::work::{CreateProjectFromQuoteRequest, CreateProjectFromQuoteResponse, CreateProjectRequest, CreateProjectResponse, GetProjectRequest, GetProjectResponse, ListProjectsRequest, ListProjectsResponse, Project, UpdateProjectRequest, UpdateProjectResponse};
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
-use super::{operations, quotes, store};
 use crate::references::CLIENT;
 use crate::{Error, filter};
+use super::{operations, quotes, store};
 
 const NOT_FOUND: Error = Error::NotFound("project");
 
@@ -37,10 +35,7 @@ impl ProjectService for Projects {
         let search = input.search.trim();
         let client = filter::id(&input.client_id);
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (records, meta) =
-            store::list(&mut connection, context.account_id(), search, client, page).await?;
-        connection.done();
+        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), search, client, page).await).await?;
         let data = records.into_iter().map(Project::from).collect();
         Ok(Response::new(ListProjectsResponse { data, meta: Some(meta) }))
     }
@@ -52,7 +47,7 @@ impl ProjectService for Projects {
         let mut call = Call::open(request)?;
         let at = At::ROOT.name("project");
         let client = call.input.project.as_ref().map(|given| given.client_id.clone()).unwrap_or_default();
-        let client = Named { kind: CLIENT, at: &at.name("client_id"), id: &client };
+        let client = Lookup { kind: CLIENT, at: &at.name("client_id"), id: &client };
         self.references.check(&mut call, &[client]).await?;
         let create = async |tx: &mut Tx<'_>, input: &CreateProjectRequest| {
             let given = input.project.clone().unwrap_or_default();
@@ -69,9 +64,7 @@ impl ProjectService for Projects {
         // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found = self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         let data = found.map(Project::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetProjectResponse { data: Some(data) }))
     }
@@ -105,7 +98,7 @@ impl ProjectService for Projects {
 
 impl Projects {
     /// The faults of references in a change to records that do not exist.
-    async fn missing_references(&self, call: &Call<UpdateProjectRequest>) -> Result<Faults, chassis::Error> {
+    async fn missing_references(&self, call: &Call<UpdateProjectRequest>) -> Result<Faults, chassis_base::Error> {
         let input = &call.input;
         let Some(given) =
             input.project.as_ref().filter(|_| Mask::from(input.update_mask.as_ref()).has("client_id"))
@@ -113,7 +106,7 @@ impl Projects {
             return Ok(Faults::default());
         };
         let at = At::ROOT.name("project");
-        let client = Named { kind: CLIENT, at: &at.name("client_id"), id: &given.client_id };
+        let client = Lookup { kind: CLIENT, at: &at.name("client_id"), id: &given.client_id };
         self.references.missing(&call.context, &[client]).await
     }
 }

@@ -1,22 +1,22 @@
 //! What makes a project valid. Pure.
 
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::billing::Document;
 use proto::work::{ProjectInput, ProjectStatus};
 use proto::{At, Faults};
 
-use super::Values;
 use crate::Error;
+use super::Values;
 
 const FIELDS: [&str; 6] = ["name", "client_id", "status", "start_date", "end_date", "budget"];
 
 /// The values that a project will have: the named ones of `given`, the others of `current`. A text that cannot be read has
 /// a fault already and counts as left out.
-pub fn apply(named: Named<'_>, given: &ProjectInput, current: &Values, faults: &mut Faults) -> Values {
+pub fn apply(named: UpdateMask<'_>, given: &ProjectInput, current: &Values, faults: &mut Faults) -> Values {
     let at = At::ROOT.name("project");
     named.check(|name| FIELDS.contains(&name), "project", faults);
-    if matches!(named, Named::Only(_)) && named.has("status") && given.status() == ProjectStatus::Unspecified
+    if matches!(named, UpdateMask::Only(_)) && named.has("status") && given.status() == ProjectStatus::Unspecified
     {
         faults.add(&at.name("status"), Fault::NotNullable, "status must be one of the statuses of a project");
     }
@@ -27,7 +27,7 @@ pub fn apply(named: Named<'_>, given: &ProjectInput, current: &Values, faults: &
     let mut values = current.clone();
     named.put("name", &given.name, &mut values.name);
     named.put("status", &status, &mut values.status);
-    named.put("client_id", &chassis::id::parse(&given.client_id), &mut values.client);
+    named.put("client_id", &chassis_base::id::parse(&given.client_id), &mut values.client);
     named.put("budget", &given.budget.parse().ok(), &mut values.budget);
     named.put("start_date", &given.start_date.parse().ok(), &mut values.start);
     named.put("end_date", &given.end_date.parse().ok(), &mut values.end);
@@ -54,7 +54,7 @@ pub fn from_quote(quote: &Document) -> Result<Values, Error> {
     }
     Ok(Values {
         name: quote.title.clone(),
-        client: chassis::id::parse(&quote.client_id),
+        client: chassis_base::id::parse(&quote.client_id),
         budget: quote.total_excl_vat.parse().ok(),
         ..Values::default()
     })
@@ -88,7 +88,7 @@ mod tests {
     fn applied(paths: &[&str], given: &ProjectInput) -> (Values, Vec<(String, Fault)>) {
         let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
         let mut faults = Faults::default();
-        let values = apply(Named::Only(&paths), given, &kitchen(), &mut faults);
+        let values = apply(UpdateMask::Only(&paths), given, &kitchen(), &mut faults);
         (values, faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect())
     }
 

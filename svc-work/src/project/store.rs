@@ -1,10 +1,10 @@
 //! The SQL of projects.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
-use chassis::stored::decode;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_base::stored::decode;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -12,9 +12,9 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{LIST, Record, Values, rules, status_from_name, status_name};
 use crate::Error;
 use crate::error::undecodable;
+use super::{LIST, Record, Values, rules, status_from_name, status_name};
 
 macro_rules! columns {
     () => {

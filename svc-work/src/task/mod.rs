@@ -7,7 +7,7 @@ mod store;
 
 pub use operations::clear_deals;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use proto::work::{ChangedTask, CreatedTask, Task, TaskCategory, TaskItem, TaskMeta, TaskState, TaskStatus};
 use uuid::Uuid;

@@ -1,13 +1,14 @@
 //! Changes of tasks.
 
-use chassis::mask::Named;
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use proto::At;
 use proto::work::{Task, TaskInput, TaskPatch};
 use uuid::Uuid;
 
-use super::{LIST, Record, Related, rules, store};
 use crate::{Error, project};
+use super::{LIST, Record, Related, rules, store};
 
 const NOT_FOUND: Error = Error::NotFound("task");
 const AUDIT_KIND: &str = "task";
@@ -33,8 +34,8 @@ pub async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record, Error>
 }
 
 /// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace.
-pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TaskPatch, named: Named<'_>) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TaskPatch, named: UpdateMask<'_>) -> Result<Record, Error> {
+    id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
     let found = match id::parse(id) {
         Some(id) => store::find_locked(tx.db(), account, id).await?,
@@ -56,7 +57,7 @@ pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TaskPatch, named: Named<'
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
@@ -68,7 +69,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 
 /// Completes a task or opens it again. A repetition keeps the times of the first.
 pub async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();

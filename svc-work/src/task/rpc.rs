@@ -1,21 +1,19 @@
 //! `TaskService`: takes requests apart, looks references up, calls the operations, answers.
 
-use chassis::mask::Named as Mask;
-use chassis::paging::Page;
-use chassis::references::{Named, References};
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_base::update_mask::UpdateMask as Mask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_rpc::references::{Lookup, References};
 use proto::At;
 use proto::work::task_service_server::TaskService;
-use proto::work::{
-    CompleteTaskRequest, CompleteTaskResponse, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest,
-    DeleteTaskResponse, GetTaskRequest, GetTaskResponse, ListTasksRequest, ListTasksResponse,
-    ReopenTaskRequest, ReopenTaskResponse, Task, TaskItem, UpdateTaskRequest, UpdateTaskResponse,
-};
+use proto::work::{CompleteTaskRequest, CompleteTaskResponse, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse, GetTaskRequest, GetTaskResponse, ListTasksRequest, ListTasksResponse, ReopenTaskRequest, ReopenTaskResponse, Task, TaskItem, UpdateTaskRequest, UpdateTaskResponse};
 use tonic::{Request, Response, Status};
 
-use super::{operations, store};
 use crate::Error;
 use crate::references::{CLIENT, DEAL};
+use super::{operations, store};
 
 const NOT_FOUND: Error = Error::NotFound("task");
 
@@ -32,9 +30,7 @@ impl TaskService for Tasks {
     ) -> Result<Response<ListTasksResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (records, meta) = store::list(&mut connection, context.account_id(), page).await?;
-        connection.done();
+        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), page).await).await?;
         let data = records.into_iter().map(TaskItem::from).collect();
         Ok(Response::new(ListTasksResponse { data, meta: Some(meta) }))
     }
@@ -47,8 +43,8 @@ impl TaskService for Tasks {
         let given = call.input.task.clone().unwrap_or_default();
         let at = At::ROOT.name("task");
         let named = [
-            Named { kind: CLIENT, at: &at.name("client_id"), id: &given.client_id },
-            Named { kind: DEAL, at: &at.name("deal_id"), id: &given.deal_id },
+            Lookup { kind: CLIENT, at: &at.name("client_id"), id: &given.client_id },
+            Lookup { kind: DEAL, at: &at.name("deal_id"), id: &given.deal_id },
         ];
         self.references.check(&mut call, &named).await?;
         let create = async |tx: &mut Tx<'_>, input: &CreateTaskRequest| {
@@ -63,9 +59,7 @@ impl TaskService for Tasks {
         // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found = self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         let data = found.map(Task::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetTaskResponse { data: Some(data) }))
     }

@@ -1,6 +1,6 @@
 //! What makes a task valid. Pure.
 
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
 use chrono::{DateTime, SubsecRound, Utc};
 use proto::api::Fault;
 use proto::work::{TaskCategory, TaskInput, TaskPatch};
@@ -26,7 +26,7 @@ pub fn create(given: &TaskInput) -> Values {
 }
 
 /// Sets the named values of `given` in `values`.
-pub fn change(named: Named<'_>, given: &TaskPatch, values: &mut Values, faults: &mut Faults) {
+pub fn change(named: UpdateMask<'_>, given: &TaskPatch, values: &mut Values, faults: &mut Faults) {
     let at = At::ROOT.name("task");
     named.check(|name| FIELDS.contains(&name), "task", faults);
     let category = match given.category() {
@@ -34,7 +34,7 @@ pub fn change(named: Named<'_>, given: &TaskPatch, values: &mut Values, faults: 
         category => category,
     };
     // A whole task may leave the category out, and it gets its default. A mask that names it must come with a value.
-    let named_empty = matches!(named, Named::Only(_)) && given.category() == TaskCategory::Unspecified;
+    let named_empty = matches!(named, UpdateMask::Only(_)) && given.category() == TaskCategory::Unspecified;
     if named_empty && named.has("category") {
         let detail = "category must be task, call or meeting";
         faults.add(&at.name("category"), Fault::NotNullable, detail);
@@ -73,7 +73,7 @@ mod tests {
     fn changed(paths: &[&str], given: &TaskPatch) -> (Values, Vec<(String, Fault)>) {
         let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
         let (mut values, mut faults) = (call(), Faults::default());
-        change(Named::Only(&paths), given, &mut values, &mut faults);
+        change(UpdateMask::Only(&paths), given, &mut values, &mut faults);
         (values, faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect())
     }
 

@@ -1,19 +1,19 @@
 //! The SQL of tasks.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
-use chassis::stored::decode;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_base::stored::decode;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
 use crate::Error;
 use crate::error::undecodable;
+use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
 
 macro_rules! columns {
     ($notes:literal) => {

@@ -1,6 +1,6 @@
 //! Records of other services that are deleted: nothing here refers to them any longer.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use proto::crm::deal_service_client::DealServiceClient;
 use proto::crm::{CreateDealRequest, DealInput, DeleteDealRequest};
 use serde_json::json;

@@ -62,7 +62,7 @@ async fn a_link_leads_into_its_own_account_only() {
     assert_eq!((&message.data[..], message.length), (&b"x"[..], 1));
     assert_eq!(whole.message().await.unwrap(), None);
     let mut streaming = user.request(request);
-    streaming.metadata_mut().insert(chassis::call::BODY_STREAM, "true".parse().unwrap());
+    streaming.metadata_mut().insert(chassis_rpc::call::BODY_STREAM, "true".parse().unwrap());
     let mut parts = client.download_file(streaming).await.unwrap().into_inner();
     let head = parts.message().await.unwrap().unwrap();
     assert_eq!(

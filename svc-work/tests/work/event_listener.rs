@@ -1,5 +1,5 @@
-use chassis::testing::eventually;
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
+use chassis_testing::eventually;
 use proto::api::event_listener_service_client::EventListenerServiceClient;
 use proto::api::{DeliverEventsRequest, Event};
 use serde_json::{Value, json};

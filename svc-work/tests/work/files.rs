@@ -1,4 +1,4 @@
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use serde_json::json;
 
 use crate::support::path_of;

@@ -1,6 +1,6 @@
 //! The events about clients and deals without a follow-up.
 
-use chassis::testing::{Started, look_through, set_threshold};
+use chassis_testing::{Started, look_through, set_threshold};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use gateway::testing::TestGateway;
 use proto::work::{FileInput, UploadFileRequest};
 use serde_json::json;

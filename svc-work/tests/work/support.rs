@@ -1,7 +1,7 @@
 //! A user, who works in one account, and helpers for what many tests do.
 
-use chassis::Account;
-use chassis::testing::TestCaller;
+use chassis_base::Account;
+use chassis_testing::TestCaller;
 use futures::stream;
 use gateway::testing::{Answer, Api};
 use http::Method;

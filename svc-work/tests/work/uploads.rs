@@ -1,6 +1,6 @@
-use chassis::Tx;
-use chassis::files::Key;
-use chassis::testing::eventually;
+use chassis_data::Tx;
+use chassis_testing::eventually;
+use chassis_work::files::Key;
 use chrono::TimeDelta;
 use futures::stream;
 use proto::work::{FileInput, UploadFileRequest};
@@ -122,7 +122,7 @@ async fn bytes_that_were_never_listed_are_removed_after_a_day() {
     eventually("they are gone", async || world.stored_files() == 1).await;
     let names = vec![files.reference(&keys[0])];
     let late = db
-        .note(&user.account, &names, async |tx: &mut Tx<'_>, names: &Vec<String>| tx.list_files(names).await);
+        .note(&user.account, &names, async |tx: &mut Tx<'_>, names: &Vec<String>| files::list(tx, names).await);
     assert!(late.await.is_err(), "what is removed is not listed");
     let mut connection = world.database.connect().await;
     eventually("nothing is expected any more", async || {

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::pin::Pin;
 
-use chassis::testing::{self, Started, TestCaller, TestDatabase};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Started, TestCaller, TestDatabase};
 use gateway::testing::TestGateway;
 use svc_billing::Billing;
 use svc_crm::Crm;
@@ -94,14 +95,14 @@ impl WorldBuilder {
         schemas.extend(self.crm.then(|| ("crm", Crm::migrations())));
         schemas.extend(self.billing.then(|| ("billing", Billing::migrations())));
         let database = TestDatabase::new(&schemas).await;
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
         let files_flags = ["--files-dir", files.path().to_str().unwrap(), DEADLINE[0], DEADLINE[1]];
 
         let mut peers = Vec::new();
         let mut relations = None;
         if self.relations {
-            let started = testing::start::<Relations>(database.url(), &clock).await;
+            let started = chassis_testing::start::<Relations>(database.url(), &clock).await;
             peers.push(peer("relations", &started));
             relations = Some(started);
         }
@@ -110,14 +111,14 @@ impl WorldBuilder {
         let mut crm = None;
         if self.crm {
             let flags = ["--peers", &relations_peer];
-            let started = testing::start_with::<Crm>(database.url(), &clock, &flags).await;
+            let started = chassis_testing::start_with::<Crm>(database.url(), &clock, &flags).await;
             peers.push(peer("crm", &started));
             crm = Some(started);
         }
         let mut others = Vec::new();
         if self.billing {
             let flags = [&["--peers", &relations_peer][..], &files_flags, &LISTENER].concat();
-            let started = testing::start_with::<Billing>(database.url(), &clock, &flags).await;
+            let started = chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await;
             peers.push(peer("billing", &started));
             others.push(started);
         }
@@ -127,7 +128,7 @@ impl WorldBuilder {
         if !work_peers.is_empty() {
             flags.extend(["--peers", &work_peers]);
         }
-        let work = testing::start_with::<Work>(database.url(), &clock, &flags).await;
+        let work = chassis_testing::start_with::<Work>(database.url(), &clock, &flags).await;
         peers.push(peer("work", &work));
         let gateway = start_gateway(&database, &clock, &peers).await;
         World { database, clock, work, gateway, files, relations, crm, others }
@@ -170,7 +171,7 @@ impl World {
     /// Starts the background work of work, which runs until the value is dropped.
     pub async fn start_worker(&self) -> Started {
         let flags = ["--files-dir", self.files().to_str().unwrap()];
-        testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
+        chassis_testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
     }
 
     /// Starts another work with its background work and the peers of its scans, which runs until the value is dropped.
@@ -183,7 +184,7 @@ impl World {
         let peers = format!("{},crm={crm}", self.relations_peer());
         let flags = ["--files-dir", self.files().to_str().unwrap(), "--peers", &peers];
         let flags = [&flags[..], &LISTENER].concat();
-        testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
+        chassis_testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
     }
 
     /// Starts another billing with its background work, which delivers its events to work. The gateway uses it from now
@@ -194,7 +195,7 @@ impl World {
         let folder = self.files().to_str().unwrap().to_owned();
         let flags = ["--peers", &relations, "--files-dir", &folder, "--listeners", &listener];
         let flags = [&flags[..], &DEADLINE].concat();
-        let billing = testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
+        let billing = chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
         let peers = [relations, peer("billing", &billing), peer("work", &self.work)];
         self.gateway = start_gateway(&self.database, &self.clock, &peers).await;
         // The other one stays: work asks it for invoices and quotes.
@@ -206,7 +207,7 @@ impl World {
         let relations = self.relations_peer();
         let listener = format!("work={};deal.deleted", self.work.url());
         let flags = ["--peers", &relations, "--listeners", &listener];
-        testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
+        chassis_testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
     }
 
     /// Creates an account, with a key that may do everything here.

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use chassis::call::takes_stream;
-use chassis::files::{HttpBodies, Key};
-use chassis::link::unknown_link;
-use chassis::{Call, Db, Error, Files};
+use chassis_base::Error;
+use chassis_data::Db;
+use chassis_rpc::Call;
+use chassis_rpc::call::takes_stream;
+use chassis_rpc::link::unknown_link;
+use chassis_work::Files;
+use chassis_work::files::{HttpBodies, Key};
 use proto::api::{HttpBody, Problem};
 use proto::work::DownloadFileRequest;
 use proto::work::file_download_service_server::FileDownloadService;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
-use super::too_many_files;
 use crate::file::{DownloadLinks, rules, store};
+use super::too_many_files;
 
 pub struct Downloads {
     pub db: Db,
@@ -40,9 +43,7 @@ impl FileDownloadService for Downloads {
             return Err(expired().into());
         }
         let account = context.account_id();
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, account, pass.id).await?;
-        connection.done();
+        let found = self.db.read(async |connection| store::find(connection, account, pass.id).await).await?;
         let record = found.ok_or_else(deleted)?;
         let key = Key::parse(account, &record.key).ok_or_else(deleted)?;
         let reading = self.files.open_file(&key).await?.ok_or_else(deleted)?;

@@ -5,19 +5,19 @@ mod upload;
 
 use std::sync::Arc;
 
-use chassis::paging::Page;
-use chassis::{Call, Db, Files, Tx, error, id};
+use chassis_base::paging::Page;
+use chassis_base::{error, id};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_work::Files;
 use proto::api::WholeListMeta;
 use proto::work::file_service_server::FileService;
-use proto::work::{
-    DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest,
-    ListFilesResponse, UploadFileRequest, UploadFileResponse,
-};
+use proto::work::{DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest, ListFilesResponse, UploadFileRequest, UploadFileResponse};
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{DownloadLinks, operations, store};
 use crate::Error;
+use super::{DownloadLinks, operations, store};
 
 const NOT_FOUND: Error = Error::NotFound("file");
 /// How many files an answer lists when the request asks for no page.
@@ -44,9 +44,7 @@ impl FileService for FilesRpc {
             (None, None) => Page::whole(MAX_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
-        let mut connection = self.db.read().await?;
-        let (records, meta) = store::list(&mut connection, account, page).await?;
-        connection.done();
+        let (records, meta) = self.db.read(async |connection| store::list(connection, account, page).await).await?;
         let data = records.into_iter().map(|record| self.links.message(account, record, now)).collect();
         Ok(Response::new(ListFilesResponse {
             data,
@@ -60,9 +58,7 @@ impl FileService for FilesRpc {
         let account = context.account_id();
         let now = context.clock.now();
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, account, id).await?;
-        connection.done();
+        let found = self.db.read(async |connection| store::find(connection, account, id).await).await?;
         let data = self.links.message(account, found.ok_or(NOT_FOUND)?, now);
         Ok(Response::new(GetFileResponse { data: Some(data) }))
     }
@@ -73,12 +69,13 @@ impl FileService for FilesRpc {
     ) -> Result<Response<DeleteFileResponse>, Status> {
         let call = Call::open(request)?;
         let account = call.context.account().clone();
-        let mut connection = self.db.read().await?;
-        let found = match id::parse(&call.input.id) {
-            Some(id) => store::find(&mut connection, account.id, id).await?,
-            None => None,
-        };
-        connection.done();
+        let found = self.db.read(async |connection| {
+            let found = match id::parse(&call.input.id) {
+                Some(id) => store::find(connection, account.id, id).await?,
+                None => None,
+            };
+            Ok::<_, Error>(found)
+        }).await?;
         let delete = async |tx: &mut Tx<'_>, input: &DeleteFileRequest| {
             operations::delete(tx, &input.id).await?;
             Ok::<_, Error>(DeleteFileResponse {})

@@ -1,8 +1,10 @@
 //! Receives an upload: collects its parts up to the limit, stores the bytes, then writes the row. Apart from the other
 //! methods because the request is a stream.
 
-use chassis::files::Key;
-use chassis::{Call, Context, Db, Files, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::{Call, Context};
+use chassis_work::Files;
+use chassis_work::files::Key;
 use proto::api::Fault;
 use proto::work::{FileInput, UploadFileRequest, UploadFileResponse};
 use proto::{At, Check, Faults};
@@ -42,7 +44,7 @@ pub async fn receive(
     };
     if faults.is_empty() {
         // Announced before they are stored: bytes that no row refers to after a day are removed by chassis.
-        db.expect_files(files, context.account(), std::slice::from_ref(&key)).await?;
+        files.expect(db, context.account(), std::slice::from_ref(&key)).await?;
         files.put(&key, bytes).await?;
     }
     let uploaded = Uploaded { record: record.clone(), links: links.clone() };
