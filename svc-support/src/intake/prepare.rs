@@ -1,98 +1,92 @@
-//! `MailIntakeService`: reads a mail and stores its files, then hands it over to the transaction. The bytes of the mail
-//! end when it has been read, those of its files as they are stored.
+//! What happens to a mail before its transaction: it is parsed, its files are stored and its sender is looked up. A file
+//! of its own because none of this may run while the transaction holds locks.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chassis::AccountId;
 use chassis::call::Context;
 use chassis::files::Key;
-use chassis::{AccountId, Call, Db, Files, Tx};
-use proto::At;
-use proto::api::Fault;
-use proto::support::mail_intake_service_server::MailIntakeService;
-use proto::support::{IntakeOutcome, ReceiveMailRequest, ReceiveMailResponse};
-use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
-use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::bounded::Held;
 use super::mail::{self, Attached, Mail};
-use super::max_bytes;
-use super::memory::Memory;
-use super::operations::{self, Prepared};
+use super::{FILE_AREA, Intake, Prepared};
 use crate::Error;
-use crate::address::OwnDomain;
-use crate::clients::Clients;
 use crate::message::{self, Attachment};
 
-/// What kind of files attachments are.
-pub const AREA: &str = "attachments";
-/// How many mails are read at once: while that lasts, the files of a mail are there twice, as they came and as they are.
-const MAX_READING: usize = 2;
-
-#[derive(Clone)]
-pub struct Intake {
-    pub db: Db,
-    pub files: Files,
-    pub own: OwnDomain,
-    pub clients: Clients,
-    pub memory: Arc<Memory>,
-    reading: Arc<Semaphore>,
+/// A mail as it was handed over.
+pub struct RawMail<'a> {
+    pub bytes: Bytes,
+    /// The sender of the envelope, as the request gives it.
+    pub sender: &'a str,
 }
 
 impl Intake {
-    pub fn new(db: Db, files: Files, own: OwnDomain, clients: Clients, memory: Arc<Memory>) -> Self {
-        Self { db, files, own, clients, memory, reading: Arc::new(Semaphore::new(MAX_READING)) }
-    }
-
-    /// Reads a mail, stores its files, and looks who wrote it.
-    async fn prepare(
+    /// Parses a mail, stores its files and looks up its sender. `None` when the bytes are not a mail.
+    pub(super) async fn prepare(
         &self,
         context: &Context,
-        (raw, sender): (Bytes, &str),
+        raw: RawMail<'_>,
     ) -> Result<Option<Prepared>, Error> {
         let account = context.account_id();
-        let Some(mut mail) = self.read(raw, envelope_sender(sender)).await? else { return Ok(None) };
-        let (files, max) = (std::mem::take(&mut mail.attachments), self.files.max_bytes());
+        let Some(mut mail) = self.parse(raw.bytes, envelope_sender(raw.sender)).await? else {
+            return Ok(None);
+        };
+        let files = std::mem::take(&mut mail.attachments);
+        let max = self.files.max_bytes();
         if let Some(file) = files.iter().find(|file| file.bytes.len() > max) {
             return Err(Error::AttachmentTooLarge { name: file.name.clone(), max });
         }
-        let (mut attachments, mut client) = (Vec::new(), None);
-        if self.is_wanted(account, &mail).await? {
+        let mut attachments = Vec::new();
+        let mut client = None;
+        if self.is_new(account, &mail).await? {
             attachments = self.store(context, files).await?;
-            client = self.clients.with_address(context, &mail.from_email).await;
+            client = self.clients.find_by_email(context, &mail.from_email).await;
         }
         let files = self.names(account, &attachments);
         Ok(Some(Prepared { mail, attachments, files, client, own: self.own.clone() }))
     }
 
-    async fn read(&self, raw: Bytes, sender: Option<String>) -> Result<Option<Mail>, Error> {
-        let turn = Arc::clone(&self.reading).acquire_owned().await;
-        let read = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            mail::read(&raw, sender.as_deref())
-        });
-        let read = read.await;
-        Ok(read.map_err(|error| chassis::Error::Internal(format!("a mail was not read: {error}")))?)
+    /// Stands for the prepared mail in a request that has faults: its transaction only reports them.
+    pub(super) fn empty(&self) -> Prepared {
+        Prepared {
+            mail: Mail::default(),
+            attachments: Vec::new(),
+            files: Vec::new(),
+            client: None,
+            own: self.own.clone(),
+        }
     }
 
-    /// Whether it will be kept, as far as that can be said before the transaction.
-    async fn is_wanted(&self, account: AccountId, mail: &Mail) -> Result<bool, Error> {
+    /// Parsing takes CPU time and memory, so it runs on a thread of its own, a few mails at a time.
+    async fn parse(&self, raw: Bytes, sender: Option<String>) -> Result<Option<Mail>, Error> {
+        let permit = Arc::clone(&self.parsing).acquire_owned().await;
+        let parsing = tokio::task::spawn_blocking(move || {
+            // Held until parsing ends, even if the call is cancelled before.
+            let _permit = permit;
+            mail::parse(&raw, sender.as_deref())
+        });
+        let parsed = parsing.await;
+        Ok(parsed.map_err(|error| chassis::Error::Internal(format!("parsing a mail failed: {error}")))?)
+    }
+
+    /// Whether the mail will be stored, as far as that can be said before the transaction, which decides.
+    async fn is_new(&self, account: AccountId, mail: &Mail) -> Result<bool, Error> {
         if mail.from_email.is_empty() {
             return Ok(false);
         }
         let mut connection = self.db.read().await?;
-        let known = message::store::find_by_message_id(&mut connection, account, &mail.message_id).await?;
+        let stored = message::store::find_by_message_id(&mut connection, account, &mail.message_id).await?;
         connection.done();
-        Ok(known.is_none())
+        Ok(stored.is_none())
     }
 
-    /// Keeps the bytes of files, which the transaction lists. Each has a new id: a mail that comes again finds its files
-    /// listed already, and what it brought is removed.
+    /// Stores the bytes of files under new ids. They are announced first and listed by the transaction; what was
+    /// announced and never listed, because of a crash or because the same mail came twice, is removed later.
     async fn store(&self, context: &Context, files: Vec<Attached>) -> Result<Vec<Attachment>, Error> {
-        let (account, ids) = (context.account(), files.iter().map(|_| context.clock.id()));
-        let keys: Vec<(Uuid, Key)> = ids.map(|id| (id, Key::new(account.id, AREA, id))).collect();
+        let account = context.account();
+        let ids = files.iter().map(|_| context.clock.id());
+        let keys: Vec<(Uuid, Key)> = ids.map(|id| (id, Key::new(account.id, FILE_AREA, id))).collect();
         let new: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
         self.db.expect_files(&self.files, account, &new).await?;
         let mut stored = Vec::with_capacity(files.len());
@@ -104,81 +98,18 @@ impl Intake {
         Ok(stored)
     }
 
-    /// What the files of attachments are called.
+    /// The names of attachments in the file store.
     fn names(&self, account: AccountId, attachments: &[Attachment]) -> Vec<String> {
-        let name = |file: &Attachment| self.files.reference(&Key::new(account, AREA, file.id));
+        let name = |file: &Attachment| self.files.reference(&Key::new(account, FILE_AREA, file.id));
         attachments.iter().map(name).collect()
     }
 }
 
-/// `None` when it is not known, `""` when there is none.
+/// `None` when the sender is not known, `""` when the envelope has none, as that of a bounce.
 fn envelope_sender(text: &str) -> Option<String> {
     match text.trim() {
         "" => None,
         "<>" => Some(String::new()),
         sender => Some(sender.to_owned()),
     }
-}
-
-#[tonic::async_trait]
-impl MailIntakeService for Intake {
-    async fn receive_mail(
-        &self,
-        request: Request<ReceiveMailRequest>,
-    ) -> Result<Response<ReceiveMailResponse>, Status> {
-        let held = request.extensions().get::<Held>().cloned();
-        let mut call = Call::open(request)?;
-        let raw = std::mem::take(&mut call.input.message);
-        if let Some(held) = &held {
-            held.shrink_to(raw.len());
-        }
-        // What makes two calls the same is what they bring.
-        if call.context.idempotency_key.is_some() {
-            call.input.message = Sha256::digest(&raw).to_vec().into();
-        }
-        let (at, max) = (At::ROOT, max_bytes(&self.memory));
-        if raw.is_empty() {
-            call.faults.add(&at.name("message"), Fault::Required, "message is required");
-        } else if raw.len() > max {
-            let detail = format!("message must have at most {max} bytes");
-            call.faults.add(&at.name("message"), Fault::TooLong, detail);
-        }
-        let prepared = if call.faults.is_empty() {
-            self.prepare(&call.context, (raw, &call.input.sender)).await?
-        } else {
-            None
-        };
-        if prepared.is_none() && call.faults.is_empty() {
-            let detail = "message must be a mail as RFC 5322 describes it, with fewer parts";
-            call.faults.add(&at.name("message"), Fault::BadFormat, detail);
-        }
-        let prepared = prepared.unwrap_or_else(|| Prepared {
-            mail: Mail::default(),
-            attachments: Vec::new(),
-            files: Vec::new(),
-            client: None,
-            own: self.own.clone(),
-        });
-        let answer = self.db.write_with(call, prepared, receive).await?;
-        note(answer.get_ref());
-        Ok(answer)
-    }
-}
-
-async fn receive(
-    tx: &mut Tx<'_>,
-    with: &(ReceiveMailRequest, Prepared),
-) -> Result<ReceiveMailResponse, Error> {
-    operations::receive(tx, with).await
-}
-
-fn note(answer: &ReceiveMailResponse) {
-    let outcome = match answer.outcome() {
-        IntakeOutcome::Opened => "opened",
-        IntakeOutcome::Added => "added",
-        IntakeOutcome::Duplicate => "duplicate",
-        IntakeOutcome::Ignored | IntakeOutcome::Unspecified => "ignored",
-    };
-    metrics::counter!("mails_in_total", "outcome" => outcome).increment(1);
-    tracing::info!(outcome, ticket = answer.ticket_id, reason = answer.reason, "mail taken in");
 }

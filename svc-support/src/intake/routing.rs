@@ -1,24 +1,26 @@
-//! Which ticket a mail belongs to, and which channel it came through.
+//! Which ticket a mail belongs to, and which channel it came through. A file of its own because it reads the stores of
+//! tickets and messages and writes nothing.
 
 use chassis::{AccountId, Tx};
 use uuid::Uuid;
 
 use super::mail::Mail;
-use crate::address::{OwnDomain, Place};
+use crate::address::{OwnDomain, Target, without_subaddress};
 use crate::{Error, channel, message, ticket};
 
-/// The ticket that a mail belongs to. What only we can have told comes first: the address of a reply, then the mails it
-/// refers to; then the number in its subject, which anyone can write, from those who have part in that ticket.
-pub async fn ticket(
+/// The ticket that a mail belongs to. The reply address comes first and the mails that it refers to second: both prove
+/// that the sender has received a mail of that ticket. Anyone can write a ticket number into a subject, so that counts
+/// only from an address that participates in the ticket.
+pub async fn find_ticket(
     tx: &mut Tx<'_>,
     own: &OwnDomain,
     mail: &Mail,
     recipients: &[String],
 ) -> Result<Option<Uuid>, Error> {
     let account = tx.account();
-    for secret in places(own, account, recipients).filter_map(|place| match place {
-        Place::Ticket(secret) => Some(secret),
-        Place::Channel(_) => None,
+    for secret in targets(own, account, recipients).filter_map(|target| match target {
+        Target::Ticket(secret) => Some(secret),
+        Target::Channel(_) => None,
     }) {
         if let Some(found) = ticket::store::find_by_reply_secret(tx.db(), account, &secret).await? {
             return Ok(Some(found));
@@ -36,37 +38,30 @@ pub async fn ticket(
     ticket::store::find_by_number(tx.db(), account, &numbers, &mail.from_email).await
 }
 
-/// The channel that a mail came through, if one of its recipients is one's address.
-pub fn channel<'a>(
+/// The channel that one of the recipients is an address of.
+pub fn find_channel<'a>(
     own: &OwnDomain,
     account: AccountId,
     channels: &'a [channel::Record],
     recipients: &[String],
 ) -> Option<&'a channel::Record> {
-    let by_key = places(own, account, recipients).find_map(|place| match place {
-        Place::Channel(key) => channels.iter().find(|channel| channel.inbound_key == key),
-        Place::Ticket(_) => None,
+    let by_key = targets(own, account, recipients).find_map(|target| match target {
+        Target::Channel(key) => channels.iter().find(|channel| channel.inbound_key == key),
+        Target::Ticket(_) => None,
     });
     let by_address = || {
-        let plain = recipients.iter().map(|recipient| without_detail(recipient));
+        let plain = recipients.iter().map(|recipient| without_subaddress(recipient));
         plain.into_iter().find_map(|address| channels.iter().find(|channel| channel.has_address(&address)))
     };
     by_key.or_else(by_address)
 }
 
-/// Where those of the recipients lead that are addresses of ours, in this account.
-fn places<'a>(
+/// The tickets and channels of this account whose addresses are among the recipients.
+fn targets<'a>(
     own: &'a OwnDomain,
     account: AccountId,
     recipients: &'a [String],
-) -> impl Iterator<Item = Place> + 'a {
-    let ours = recipients.iter().filter_map(|recipient| own.parse(recipient));
-    ours.filter(move |(of, _)| *of == account).map(|(_, place)| place)
-}
-
-/// An address without what may follow a `+` in it.
-pub fn without_detail(address: &str) -> String {
-    let Some((local, domain)) = address.rsplit_once('@') else { return address.to_lowercase() };
-    let local = local.split('+').next().unwrap_or_default();
-    format!("{local}@{domain}").to_lowercase()
+) -> impl Iterator<Item = Target> + 'a {
+    let destinations = recipients.iter().filter_map(|recipient| own.parse(recipient));
+    destinations.filter(move |destination| destination.account == account).map(|found| found.target)
 }

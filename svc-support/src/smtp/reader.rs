@@ -1,25 +1,26 @@
-//! Reading what a client sends: lines, and the text of a mail. Bounded in length and time.
+//! Reads what a client sends: command lines, and the data of a mail. Limited in length and time.
 
 use std::io::{Error, ErrorKind};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-use crate::intake::memory::Hold;
+use crate::intake::memory::Reservation;
 
-/// Bytes of a command.
-const MOST_LINE: u64 = 2048;
-/// Bytes that are read at once of a mail; a line may be longer.
+/// The length of a command line in bytes.
+const MAX_LINE: u64 = 2048;
+/// The number of bytes of a mail that are read at a time; a line may be longer.
 const CHUNK: u64 = 8192;
-/// Bytes by which the memory of a mail grows at least.
-pub const STEP: usize = 64 << 10;
+/// The number of bytes by which the memory of a mail grows at least.
+pub const MIN_GROWTH: usize = 64 << 10;
 
-/// How long a client may be silent.
+/// How long a client may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     pub command: Duration,
-    /// For a piece of a mail, and for a whole one.
-    pub piece: Duration,
+    /// For a chunk of a mail.
+    pub chunk: Duration,
+    /// For a whole mail.
     pub mail: Duration,
 }
 
@@ -27,7 +28,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             command: Duration::from_mins(1),
-            piece: Duration::from_secs(30),
+            chunk: Duration::from_secs(30),
             mail: Duration::from_mins(10),
         }
     }
@@ -41,13 +42,13 @@ pub enum Line {
     End,
 }
 
-/// The next line, without its end.
-pub async fn line<S: AsyncRead + Unpin>(
+/// Reads the next line, without its end.
+pub async fn read_line<S: AsyncRead + Unpin>(
     stream: &mut BufReader<S>,
     timeouts: Timeouts,
 ) -> Result<Line, Error> {
     let mut bytes = Vec::new();
-    within(timeouts.command, (&mut *stream).take(MOST_LINE).read_until(b'\n', &mut bytes)).await?;
+    with_timeout(timeouts.command, (&mut *stream).take(MAX_LINE).read_until(b'\n', &mut bytes)).await?;
     if bytes.is_empty() {
         return Ok(Line::End);
     }
@@ -58,76 +59,79 @@ pub async fn line<S: AsyncRead + Unpin>(
     Ok(String::from_utf8(bytes).map_or(Line::NotText, Line::Text))
 }
 
-/// The text of a mail, or why there is none.
+/// The data of a mail, or why it was not kept.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Data {
     Mail(Vec<u8>),
     TooLarge,
-    /// Other mails have the memory.
+    /// Other mails hold the memory.
     NoMemory,
 }
 
-/// The text of a mail, dots taken out, up to the line that ends it. It has at most `most` bytes, and never more memory
-/// than is held for it. What is not kept is read to its end all the same: only then can an answer be heard.
+/// Reads the data of a mail up to the line that ends it, and removes the dots that the client has added to lines. A mail
+/// has at most `max` bytes, and never more memory than is reserved for it. A mail that is not kept is read to its end all
+/// the same, because the client reads the reply only then.
 ///
-/// Only CR LF is an end of line here: a bare one of them is part of the text, so that what ends a mail for the server in
-/// front, and only that, ends it here too.
-pub async fn data<S: AsyncRead + Unpin>(
+/// Only CR LF ends a line. A bare CR or LF is part of the text: if it ended a line here and not in the mail server in
+/// front, one mail could smuggle in another (SMTP smuggling).
+pub async fn read_data<S: AsyncRead + Unpin>(
     stream: &mut BufReader<S>,
-    most: usize,
+    max: usize,
     timeouts: Timeouts,
-    hold: &mut Hold,
+    reservation: &mut Reservation,
 ) -> Result<Data, Error> {
-    within(timeouts.mail, read_data(stream, most, timeouts, hold)).await
+    with_timeout(timeouts.mail, read_chunks(stream, max, timeouts, reservation)).await
 }
 
-async fn read_data<S: AsyncRead + Unpin>(
+async fn read_chunks<S: AsyncRead + Unpin>(
     stream: &mut BufReader<S>,
-    most: usize,
+    max: usize,
     timeouts: Timeouts,
-    hold: &mut Hold,
+    reservation: &mut Reservation,
 ) -> Result<Data, Error> {
-    let (mut data, mut read) = (Data::Mail(Vec::new()), 0_usize);
+    let mut data = Data::Mail(Vec::new());
+    let mut read = 0_usize;
     let mut chunk = Vec::new();
-    let (mut begins, mut after_return) = (true, false);
+    let mut at_line_start = true;
+    let mut after_return = false;
     loop {
         chunk.clear();
-        within(timeouts.piece, (&mut *stream).take(CHUNK).read_until(b'\n', &mut chunk)).await?;
+        with_timeout(timeouts.chunk, (&mut *stream).take(CHUNK).read_until(b'\n', &mut chunk)).await?;
         if chunk.is_empty() {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        if begins && chunk == b".\r\n" {
+        if at_line_start && chunk == b".\r\n" {
             return Ok(data);
         }
-        let text = if begins { chunk.strip_prefix(b".").unwrap_or(&chunk) } else { &chunk };
+        let text = if at_line_start { chunk.strip_prefix(b".").unwrap_or(&chunk) } else { &chunk };
         let refused = match &mut data {
-            Data::Mail(mail) => add(mail, text, most, hold),
+            Data::Mail(mail) => append(mail, text, max, reservation),
             Data::TooLarge | Data::NoMemory => None,
         };
         if let Some(refused) = refused {
             data = refused;
-            hold.shrink_to(0);
+            reservation.shrink_to(0);
         }
-        // Somebody who goes on for ever is not waited for.
+        // A client that sends without end is disconnected.
         read = read.saturating_add(chunk.len());
-        if read > most.saturating_mul(4) {
+        if read > max.saturating_mul(4) {
             return Err(ErrorKind::InvalidData.into());
         }
-        begins = chunk.ends_with(b"\r\n") || (after_return && chunk == b"\n");
+        at_line_start = chunk.ends_with(b"\r\n") || (after_return && chunk == b"\n");
         after_return = chunk.ends_with(b"\r");
     }
 }
 
-/// Adds a piece to a mail, if it is still a mail with it. The memory grows by a part of itself at a time: half of it is
-/// never empty.
-fn add(mail: &mut Vec<u8>, text: &[u8], most: usize, hold: &mut Hold) -> Option<Data> {
+/// Appends a chunk to a mail. Returns why the mail is not kept, if it exceeds a limit. The buffer grows by an eighth of
+/// its size instead of doubling, so that little of the reserved memory is unused.
+fn append(mail: &mut Vec<u8>, text: &[u8], max: usize, reservation: &mut Reservation) -> Option<Data> {
     let needed = mail.len() + text.len();
-    if needed > most {
+    if needed > max {
         return Some(Data::TooLarge);
     }
     if needed > mail.capacity() {
-        let capacity = (needed + (needed / 8).max(STEP)).min(most);
-        if !hold.grow_to(capacity) {
+        let capacity = (needed + (needed / 8).max(MIN_GROWTH)).min(max);
+        if !reservation.grow_to(capacity) {
             return Some(Data::NoMemory);
         }
         mail.reserve_exact(capacity - mail.len());
@@ -136,26 +140,29 @@ fn add(mail: &mut Vec<u8>, text: &[u8], most: usize, hold: &mut Hold) -> Option<
     None
 }
 
-async fn within<T>(patience: Duration, reading: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    tokio::time::timeout(patience, reading).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+async fn with_timeout<T>(
+    timeout: Duration,
+    reading: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::time::timeout(timeout, reading).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intake::memory::Memory;
+    use crate::intake::memory::MailMemory;
     use proptest::prelude::*;
     use tokio::io::AsyncWriteExt;
 
-    async fn data_of(sent: &[u8], most: usize, memory: usize) -> Result<Data, ErrorKind> {
-        let mut hold = Memory::new(memory).hold([]);
-        data(&mut BufReader::new(sent), most, Timeouts::default(), &mut hold)
+    async fn data_of(sent: &[u8], max: usize, memory: usize) -> Result<Data, ErrorKind> {
+        let mut reservation = MailMemory::new(memory).reservation([]);
+        read_data(&mut BufReader::new(sent), max, Timeouts::default(), &mut reservation)
             .await
             .map_err(|error| error.kind())
     }
 
-    async fn mail_of(sent: &[u8], most: usize) -> Result<Option<Vec<u8>>, ErrorKind> {
-        Ok(match data_of(sent, most, usize::MAX).await? {
+    async fn mail_of(sent: &[u8], max: usize) -> Result<Option<Vec<u8>>, ErrorKind> {
+        Ok(match data_of(sent, max, usize::MAX).await? {
             Data::Mail(mail) => Some(mail),
             other => {
                 assert_eq!(other, Data::TooLarge);
@@ -167,39 +174,40 @@ mod tests {
     #[tokio::test]
     async fn a_mail_takes_little_more_memory_than_it_has_bytes() {
         let mail = [b"x".repeat(1 << 20).as_slice(), b"\r\n.\r\n"].concat();
-        let memory = Memory::new(usize::MAX);
-        let mut hold = memory.hold([]);
-        let got = data(&mut BufReader::new(mail.as_slice()), 25 << 20, Timeouts::default(), &mut hold)
-            .await
-            .unwrap();
+        let memory = MailMemory::new(usize::MAX);
+        let mut reservation = memory.reservation([]);
+        let got =
+            read_data(&mut BufReader::new(mail.as_slice()), 25 << 20, Timeouts::default(), &mut reservation)
+                .await
+                .unwrap();
         let Data::Mail(got) = got else { panic!("{got:?}") };
         assert!(got.capacity() < mail.len() * 5 / 4, "{}", got.capacity());
-        assert_eq!(hold.bytes(), got.capacity());
+        assert_eq!(reservation.bytes(), got.capacity());
     }
 
     #[tokio::test]
-    async fn a_mail_without_memory_is_read_to_its_end_and_holds_nothing() {
+    async fn a_mail_without_memory_is_read_to_its_end_and_reserves_nothing() {
         let mail = [b"x".repeat(1 << 20).as_slice(), b"\r\n.\r\nQUIT\r\n"].concat();
-        let memory = Memory::new(512 << 10);
-        let (mut hold, mut stream) = (memory.hold([]), BufReader::new(mail.as_slice()));
+        let memory = MailMemory::new(512 << 10);
+        let (mut reservation, mut stream) = (memory.reservation([]), BufReader::new(mail.as_slice()));
         assert_eq!(
-            data(&mut stream, 25 << 20, Timeouts::default(), &mut hold).await.unwrap(),
+            read_data(&mut stream, 25 << 20, Timeouts::default(), &mut reservation).await.unwrap(),
             Data::NoMemory
         );
-        assert_eq!(hold.bytes(), 0);
-        assert_eq!(line(&mut stream, Timeouts::default()).await.unwrap(), Line::Text("QUIT".into()));
+        assert_eq!(reservation.bytes(), 0);
+        assert_eq!(read_line(&mut stream, Timeouts::default()).await.unwrap(), Line::Text("QUIT".into()));
     }
 
     #[tokio::test]
-    async fn a_silent_client_is_not_waited_for() {
+    async fn a_silent_client_times_out() {
         let (mut theirs, ours) = tokio::io::duplex(1 << 10);
         let (mut stream, soon) = (BufReader::new(ours), Duration::from_millis(1));
-        let timeouts = Timeouts { command: soon, piece: soon, ..Timeouts::default() };
+        let timeouts = Timeouts { command: soon, chunk: soon, ..Timeouts::default() };
         theirs.write_all(b"NOO").await.unwrap();
-        assert_eq!(line(&mut stream, timeouts).await.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(read_line(&mut stream, timeouts).await.unwrap_err().kind(), ErrorKind::TimedOut);
         theirs.write_all(b"a\r\nb").await.unwrap();
-        let mut hold = Memory::new(usize::MAX).hold([]);
-        let error = data(&mut stream, 1 << 20, timeouts, &mut hold).await.unwrap_err();
+        let mut reservation = MailMemory::new(usize::MAX).reservation([]);
+        let error = read_data(&mut stream, 1 << 20, timeouts, &mut reservation).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
     }
 
@@ -215,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_much_is_read_to_its_end_and_endless_is_not() {
+    async fn a_mail_that_is_too_large_is_read_to_its_end_and_an_endless_one_is_not() {
         let long = [b"x".repeat(50).as_slice(), b"\r\n.\r\n"].concat();
         assert_eq!(mail_of(&long, 40).await, Ok(None));
         assert_eq!(mail_of(&b"x".repeat(100_000), 40).await, Err(ErrorKind::InvalidData));
@@ -224,13 +232,13 @@ mod tests {
     #[tokio::test]
     async fn a_line_is_text_of_bounded_length() {
         let mut stream = BufReader::new(&b"NOOP\r\nA\n\xff\r\n"[..]);
-        assert_eq!(line(&mut stream, Timeouts::default()).await.unwrap(), Line::Text("NOOP".into()));
-        assert_eq!(line(&mut stream, Timeouts::default()).await.unwrap(), Line::Text("A".into()));
-        assert_eq!(line(&mut stream, Timeouts::default()).await.unwrap(), Line::NotText);
-        assert_eq!(line(&mut stream, Timeouts::default()).await.unwrap(), Line::End);
+        assert_eq!(read_line(&mut stream, Timeouts::default()).await.unwrap(), Line::Text("NOOP".into()));
+        assert_eq!(read_line(&mut stream, Timeouts::default()).await.unwrap(), Line::Text("A".into()));
+        assert_eq!(read_line(&mut stream, Timeouts::default()).await.unwrap(), Line::NotText);
+        assert_eq!(read_line(&mut stream, Timeouts::default()).await.unwrap(), Line::End);
         let long = b"x".repeat(5000);
         assert_eq!(
-            line(&mut BufReader::new(long.as_slice()), Timeouts::default()).await.unwrap(),
+            read_line(&mut BufReader::new(long.as_slice()), Timeouts::default()).await.unwrap(),
             Line::TooLong
         );
     }
@@ -238,16 +246,16 @@ mod tests {
     /// What a client sends for a mail: dots doubled, the end added.
     fn sent(mail: &[u8]) -> Vec<u8> {
         let mut sent = Vec::new();
-        let (mut begins, mut last) = (true, 0);
+        let (mut at_line_start, mut last) = (true, 0);
         for byte in mail {
-            if begins && *byte == b'.' {
+            if at_line_start && *byte == b'.' {
                 sent.push(b'.');
             }
             sent.push(*byte);
-            begins = last == b'\r' && *byte == b'\n';
+            at_line_start = last == b'\r' && *byte == b'\n';
             last = *byte;
         }
-        if !begins {
+        if !at_line_start {
             sent.extend(b"\r\n");
         }
         sent.extend(b".\r\n");

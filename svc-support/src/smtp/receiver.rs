@@ -1,4 +1,4 @@
-//! Who is known here, and handing a mail over to those it is for.
+//! Which recipients are accepted, and the delivery of a mail to them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,108 +11,100 @@ use chassis::{Account, AccountId, Clock, Db};
 use proto::api::Problem;
 use proto::support::ReceiveMailRequest;
 use proto::support::mail_intake_service_server::MailIntakeService;
+use sqlx::PgConnection;
 use tonic::{Code, Request};
 
-use crate::Error;
-use crate::address::{OwnDomain, Place};
-use crate::intake::memory::Memory;
-use crate::intake::rpc::Intake;
-use crate::{channel, domain, intake, ticket};
+use crate::address::{Destination, OwnDomain, Target, without_subaddress};
+use crate::intake::memory::MailMemory;
+use crate::intake::{self, Intake};
+use crate::{Error, channel, domain, ticket};
 
-/// For taking a mail in.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// What the calls made here are known by.
+/// For storing one mail in one account.
+const DELIVERY_TIMEOUT: Duration = Duration::from_mins(2);
+/// The name of the rpc in the context of the calls that are made here.
 const RPC: &str = "smtp";
 
-pub struct Office {
-    pub db: Db,
-    pub tokens: Tokens,
-    pub clock: Clock,
-    pub own: OwnDomain,
-    pub intake: Arc<Intake>,
-    pub memory: Arc<Memory>,
+pub struct MailReceiver {
+    db: Db,
+    tokens: Tokens,
+    clock: Clock,
+    own: OwnDomain,
+    intake: Arc<Intake>,
 }
 
-/// Somebody who is known here.
+/// An address that mail is accepted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipient {
     pub account: AccountId,
     pub address: String,
 }
 
-/// What became of a mail, for one recipient; the worst is the greatest.
+/// What became of a mail for one recipient. Ordered: the greatest is the reply for all recipients together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    Taken,
+pub enum Disposition {
+    Accepted,
     Unreadable,
     TooLarge,
     NoMemory,
-    Later,
+    Deferred,
 }
 
-impl Office {
+impl MailReceiver {
     pub fn new(runtime: &chassis::Runtime, own: OwnDomain, intake: Arc<Intake>) -> Self {
-        let (db, tokens, clock) = (runtime.db.clone(), runtime.tokens.clone(), runtime.clock.clone());
-        let memory = Arc::clone(&intake.memory);
-        Self { db, tokens, clock, own, intake, memory }
+        Self {
+            db: runtime.db.clone(),
+            tokens: runtime.tokens.clone(),
+            clock: runtime.clock.clone(),
+            own,
+            intake,
+        }
     }
 
-    /// Bytes that a mail can have.
+    pub fn memory(&self) -> &Arc<MailMemory> {
+        self.intake.memory()
+    }
+
+    /// The largest mail in bytes.
     pub fn max_bytes(&self) -> usize {
-        intake::max_bytes(&self.memory)
+        intake::max_bytes(self.memory())
     }
 
-    /// Whom an address leads to: a ticket or an active channel, by an address of ours or of a verified domain.
+    /// The recipient with this address: a ticket or an active channel, by an address of this installation or of a
+    /// verified domain.
     pub async fn find(&self, address: &str) -> Result<Option<Recipient>, Error> {
         let mut connection = self.db.read().await?;
-        let known = match self.own.parse(address) {
-            Some((account, Place::Ticket(secret))) => {
-                let found = ticket::store::find_by_reply_secret(&mut connection, account, &secret).await?;
-                found.map(|_| account)
-            }
-            Some((account, Place::Channel(key))) => {
-                let channels = channel::store::list(&mut connection, account, true).await?;
-                channels.iter().any(|channel| channel.inbound_key == key).then_some(account)
-            }
-            None => {
-                let host = address.rsplit_once('@').map_or("", |(_, host)| host).to_lowercase();
-                match domain::store::find_route(&mut connection, &host).await? {
-                    Some(account) => {
-                        let channels = channel::store::list(&mut connection, account, true).await?;
-                        let plain = crate::intake::without_detail(address);
-                        channels.iter().any(|channel| channel.has_address(&plain)).then_some(account)
-                    }
-                    None => None,
-                }
-            }
+        let account = match self.own.parse(address) {
+            Some(destination) => confirm(&mut connection, destination).await?,
+            None => find_by_domain(&mut connection, address).await?,
         };
         connection.done();
-        Ok(known.map(|account| Recipient { account, address: address.to_owned() }))
+        Ok(account.map(|account| Recipient { account, address: address.to_owned() }))
     }
 
-    /// Takes a mail in for each account that it is for, once. The verdicts are in the order of the recipients.
-    pub async fn deliver(&self, sender: &str, recipients: &[Recipient], mail: Bytes) -> Vec<Verdict> {
+    /// Delivers a mail to each account among the recipients, once. The result has the order of the recipients.
+    pub async fn deliver(&self, sender: &str, recipients: &[Recipient], mail: Bytes) -> Vec<Disposition> {
         let mut accounts: Vec<AccountId> = Vec::new();
         for recipient in recipients {
             if !accounts.contains(&recipient.account) {
                 accounts.push(recipient.account);
             }
         }
-        let (mut done, mut mail) = (Vec::with_capacity(accounts.len()), Some(mail));
+        let mut done = Vec::with_capacity(accounts.len());
+        let mut mail = Some(mail);
         for (index, account) in accounts.iter().enumerate() {
             let theirs = recipients.iter().filter(|recipient| recipient.account == *account);
             let addresses = theirs.map(|recipient| recipient.address.clone()).collect();
-            // The last one gets the only copy, which ends when it has been read.
+            // The last delivery takes the bytes over, so that they are freed as soon as the mail has been parsed.
             let is_last = index + 1 == accounts.len();
-            let copy = if is_last { mail.take() } else { mail.clone() };
-            let verdict = self.deliver_to(*account, sender, addresses, copy.unwrap_or_default()).await;
-            done.push((*account, verdict));
+            let bytes = if is_last { mail.take() } else { mail.clone() };
+            let disposition = self.deliver_to(*account, sender, addresses, bytes.unwrap_or_default()).await;
+            done.push((*account, disposition));
         }
-        let verdict = |recipient: &Recipient| {
+        let disposition_of = |recipient: &Recipient| {
             let found = done.iter().find(|(account, _)| *account == recipient.account);
-            found.map_or(Verdict::Later, |(_, verdict)| *verdict)
+            found.map_or(Disposition::Deferred, |(_, disposition)| *disposition)
         };
-        recipients.iter().map(verdict).collect()
+        recipients.iter().map(disposition_of).collect()
     }
 
     async fn deliver_to(
@@ -121,14 +113,14 @@ impl Office {
         sender: &str,
         recipients: Vec<String>,
         mail: Bytes,
-    ) -> Verdict {
+    ) -> Disposition {
         let account = match self.db.account(account).await {
             Ok(Some(account)) => account,
-            // Provisioning tells of every account, so one that is not there will be.
-            Ok(None) => return Verdict::Later,
+            // The account exists, because the recipient was found; this service has not been provisioned for it yet.
+            Ok(None) => return Disposition::Deferred,
             Err(error) => {
-                tracing::warn!(%error, "a mail has to wait");
-                return Verdict::Later;
+                tracing::warn!(%error, "mail delivery deferred");
+                return Disposition::Deferred;
             }
         };
         let message = ReceiveMailRequest {
@@ -137,21 +129,21 @@ impl Office {
             sender: if sender.is_empty() { "<>".to_owned() } else { sender.to_owned() },
             channel_id: String::new(),
         };
-        let Some(request) = self.request(&account, message) else { return Verdict::Later };
-        let taking = tokio::time::timeout(PATIENCE, self.intake.receive_mail(request));
-        match taking.await {
-            Ok(Ok(_)) => Verdict::Taken,
-            Ok(Err(status)) if problem_of(&status) == Some(Problem::TooLarge) => Verdict::TooLarge,
-            Ok(Err(status)) if status.code() == Code::InvalidArgument => Verdict::Unreadable,
+        let Some(request) = self.request(&account, message) else { return Disposition::Deferred };
+        match tokio::time::timeout(DELIVERY_TIMEOUT, self.intake.receive_mail(request)).await {
+            Ok(Ok(_)) => Disposition::Accepted,
+            Ok(Err(status)) if problem_of(&status) == Some(Problem::TooLarge) => Disposition::TooLarge,
+            Ok(Err(status)) if status.code() == Code::InvalidArgument => Disposition::Unreadable,
             Ok(Err(status)) => {
-                tracing::warn!(code = ?status.code(), message = status.message(), "a mail has to wait");
-                Verdict::Later
+                tracing::warn!(code = ?status.code(), message = status.message(), "mail delivery deferred");
+                Disposition::Deferred
             }
-            Err(_) => Verdict::Later,
+            // The transaction may still commit. The mail comes again then, and is recognised by its message id.
+            Err(_) => Disposition::Deferred,
         }
     }
 
-    /// A call inside this process, on behalf of the account that the address named.
+    /// A call inside this process, on behalf of the account that the address belongs to.
     fn request(&self, account: &Account, message: ReceiveMailRequest) -> Option<Request<ReceiveMailRequest>> {
         let now = self.clock.now();
         let identity = self.tokens.verify(&self.tokens.to_self().mint_mesh(account, RPC, now), now)?;
@@ -162,9 +154,36 @@ impl Office {
             rpc: RPC,
             idempotency_key: None,
             carried: Arc::default(),
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + DELIVERY_TIMEOUT,
             clock: self.clock.clone(),
         });
         Some(request)
     }
+}
+
+/// The account of an address of this installation, if it has that ticket or active channel.
+async fn confirm(
+    connection: &mut PgConnection,
+    destination: Destination,
+) -> Result<Option<AccountId>, Error> {
+    let Destination { account, target } = destination;
+    let exists = match target {
+        Target::Ticket(secret) => {
+            ticket::store::find_by_reply_secret(connection, account, &secret).await?.is_some()
+        }
+        Target::Channel(key) => {
+            let channels = channel::store::list(connection, account, true).await?;
+            channels.iter().any(|channel| channel.inbound_key == key)
+        }
+    };
+    Ok(exists.then_some(account))
+}
+
+/// The account that receives the mail of the address's domain, if one of its active channels has the address.
+async fn find_by_domain(connection: &mut PgConnection, address: &str) -> Result<Option<AccountId>, Error> {
+    let host = address.rsplit_once('@').map_or("", |(_, host)| host).to_lowercase();
+    let Some(account) = domain::store::find_route(connection, &host).await? else { return Ok(None) };
+    let channels = channel::store::list(connection, account, true).await?;
+    let plain = without_subaddress(address);
+    Ok(channels.iter().any(|channel| channel.has_address(&plain)).then_some(account))
 }
