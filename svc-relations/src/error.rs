@@ -1,4 +1,4 @@
-//! What can go wrong here, and the one table from it to the errors of the mesh.
+//! The errors of this service, and the one table from them to the errors of the mesh.
 
 use chassis::error::violated_constraint;
 use proto::api::Problem;
@@ -8,7 +8,8 @@ use uuid::Uuid;
 pub enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// `holder` is the record that has it, unless that lost a race and was not looked up.
+    /// `holder` is the record that has the external id. It is `None` when the unique index refused the write: the
+    /// transaction has failed by then, and nothing can be looked up in it.
     #[error("the external id is in use")]
     ExternalIdTaken { holder: Option<Uuid> },
     #[error("the key is in use")]
@@ -44,6 +45,11 @@ impl From<Error> for chassis::Error {
             Error::Chassis(error) => error,
         }
     }
+}
+
+/// A column value that cannot be decoded, in the form in which [`sqlx::FromRow`] reports it.
+pub fn undecodable(error: chassis::Error) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(error))
 }
 
 impl From<Error> for tonic::Status {

@@ -4,6 +4,7 @@ mod custom_field;
 mod error;
 mod link;
 mod relation;
+mod relation_type;
 
 use chassis::references::Referable;
 use chassis::{Runtime, Service};
@@ -30,8 +31,8 @@ impl Service for Relations {
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
         let db = || runtime.db.clone();
         routes
-            .add_service(ClientServiceServer::new(relation::rpc_clients::Clients { db: db() }))
-            .add_service(SupplierServiceServer::new(relation::rpc_suppliers::Suppliers { db: db() }))
+            .add_service(ClientServiceServer::new(relation::rpc::clients::Clients { db: db() }))
+            .add_service(SupplierServiceServer::new(relation::rpc::suppliers::Suppliers { db: db() }))
             .add_service(CustomFieldServiceServer::new(custom_field::rpc::CustomFields { db: db() }));
     }
 

@@ -1,6 +1,6 @@
-//! The service as a real process that is killed again and again while clients are created through a real gateway.
+//! The service as a real process that is killed several times while clients are created through a real gateway.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+#![allow(clippy::unwrap_used, reason = "a test stops where its assumption is false")]
 
 use std::sync::Arc;
 
@@ -13,24 +13,39 @@ use tokio::sync::watch;
 
 const CLIENTS: usize = 120;
 const KILLS: usize = 6;
+/// Far more attempts than a service needs to start. The gateway pauses between its own attempts, which sets the pace.
+const MAX_ATTEMPTS: usize = 2_000;
 
-/// Repeats a keyed request until it is answered, as an integration does. The gateway's own pauses set the pace.
+/// Waits until the gateway reaches the service.
+async fn wait_until_ready(api: &Api) {
+    let mut last = None;
+    for _ in 0..MAX_ATTEMPTS {
+        let answer = api.get("/readyz?mesh").await;
+        if answer.status == 200 {
+            return;
+        }
+        last = Some((answer.status, String::from_utf8_lossy(&answer.body).into_owned()));
+    }
+    panic!("the gateway is not ready; its last answer: {last:?}")
+}
+
+/// Repeats a keyed request until it is answered, as an integration does.
 async fn create_until_answered(api: &Api, index: usize) -> Answer {
     let body = json!({"company_name": format!("Client {index}"), "external_id": format!("x-{index}")});
-    // Far more often than a service needs to come back.
-    for _ in 0..2_000 {
+    let mut last = None;
+    for _ in 0..MAX_ATTEMPTS {
         let answer = api.post_keyed("/v1/clients", &format!("key-{index}"), body.clone()).await;
         match answer.status.as_u16() {
             201 => return answer,
-            409 | 503 | 504 => {}
+            status @ (409 | 503 | 504) => last = Some(status),
             status => panic!("{status}: {}", String::from_utf8_lossy(&answer.body)),
         }
     }
-    panic!("the service never came back")
+    panic!("the request was not answered; the last status: {last:?}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_service_loses_nothing_and_doubles_nothing() {
+async fn a_killed_service_loses_nothing_and_duplicates_nothing() {
     let database =
         TestDatabase::new(&[(gateway::NAME, &gateway::MIGRATIONS), ("relations", Relations::migrations())])
             .await;
@@ -39,7 +54,7 @@ async fn a_killed_service_loses_nothing_and_doubles_nothing() {
     let mut process = Process::start(env!("CARGO_BIN_EXE_svc-relations"), address, &flags);
     let peers = [format!("relations=http://{address}")];
     let gateway = TestGateway::start(&database, &Clock::system(), &peers, &["--rate-per-minute", "0"]).await;
-    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
+    wait_until_ready(&gateway.api_with("")).await;
     let account = gateway.account("Bakery").await;
     let api = gateway.api(&account, &["relations.read", "relations.write"]).await;
 
@@ -58,6 +73,7 @@ async fn a_killed_service_loses_nothing_and_doubles_nothing() {
     });
     let workers: Vec<_> = workers.collect();
     for round in 1..=KILLS {
+        // The kills are spread over the run: each waits for its share of the answers.
         progress.wait_for(|count| *count >= round * CLIENTS / (KILLS + 2)).await.unwrap();
         process.kill_and_restart();
     }

@@ -1,6 +1,6 @@
-//! The addresses that mail comes in for. The part before the `@` names the account, so that a mail, which brings no
-//! other hint of it, finds its way: `reply+…` leads to a ticket, `in+…` to a channel. Letters and digits of one case
-//! only, because some systems on the way change it. Pure.
+//! The addresses of this installation that receive mail. The part before the `@` contains the account, because nothing
+//! else in a mail identifies it: `reply+…` is the address of a ticket, `in+…` that of a channel. The encoding uses one
+//! case only, because some mail systems change the case. Pure.
 
 use chassis::AccountId;
 use uuid::Uuid;
@@ -9,19 +9,26 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const REPLY: &str = "reply";
 const INBOUND: &str = "in";
 
-/// What tells a ticket's reply address from others: nobody finds one by trying.
+/// The part of a ticket's reply address that identifies the ticket. It is long enough that it cannot be guessed.
 pub type ReplySecret = [u8; 12];
-/// What tells a channel's inbound address from others.
+/// The part of a channel's inbound address that identifies the channel.
 pub type InboundKey = [u8; 8];
 
-/// Where an address of ours leads. The account is a claim until it has such a ticket or channel.
+/// What an address of this installation stands for. Anyone can write such an address, so the account is a claim until
+/// it turns out to have that ticket or channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub struct Destination {
+    pub account: AccountId,
+    pub target: Target,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
     Ticket(ReplySecret),
     Channel(InboundKey),
 }
 
-/// The domain of our addresses; may be none, and then there are none.
+/// The domain of the addresses. Without a domain there are no addresses.
 #[derive(Clone, Debug, Default)]
 pub struct OwnDomain(String);
 
@@ -35,12 +42,12 @@ impl OwnDomain {
         Some(self.0.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// The address that leads to a ticket.
+    /// The reply address of a ticket.
     pub fn reply(&self, account: AccountId, secret: &ReplySecret) -> Option<String> {
         self.address(REPLY, account, secret)
     }
 
-    /// The address that leads to a channel.
+    /// The inbound address of a channel.
     pub fn inbound(&self, account: AccountId, key: &InboundKey) -> Option<String> {
         self.address(INBOUND, account, key)
     }
@@ -50,8 +57,8 @@ impl OwnDomain {
         Some(format!("{kind}+{}@{}", encode(&bytes), self.name()?))
     }
 
-    /// Where an address leads, if it is one of ours.
-    pub fn parse(&self, address: &str) -> Option<(AccountId, Place)> {
+    /// What an address stands for, if it is one of this installation.
+    pub fn parse(&self, address: &str) -> Option<Destination> {
         let (local, domain) = address.trim().rsplit_once('@')?;
         if self.name() != Some(domain.to_ascii_lowercase().as_str()) {
             return None;
@@ -60,58 +67,70 @@ impl OwnDomain {
         let bytes = decode(token)?;
         let (account, rest) = bytes.split_first_chunk::<16>()?;
         let account = AccountId::trust(Uuid::from_bytes(*account));
-        let place = if kind.eq_ignore_ascii_case(REPLY) {
-            Place::Ticket(rest.try_into().ok()?)
+        let target = if kind.eq_ignore_ascii_case(REPLY) {
+            Target::Ticket(rest.try_into().ok()?)
         } else if kind.eq_ignore_ascii_case(INBOUND) {
-            Place::Channel(rest.try_into().ok()?)
+            Target::Channel(rest.try_into().ok()?)
         } else {
             return None;
         };
-        Some((account, place))
+        Some(Destination { account, target })
     }
 }
 
-/// Five bits a character, the first bits first.
+/// An address in lower case and without its subaddress (RFC 5233): `support+x@…` becomes `support@…`.
+pub fn without_subaddress(address: &str) -> String {
+    let Some((local, domain)) = address.rsplit_once('@') else { return address.to_lowercase() };
+    let local = local.split('+').next().unwrap_or_default();
+    format!("{local}@{domain}").to_lowercase()
+}
+
+/// Base 32: five bits per character, the most significant bits first.
 fn encode(bytes: &[u8]) -> String {
-    let (mut text, mut held, mut bits) = (String::new(), 0_u32, 0);
+    let mut text = String::new();
+    // The bits that are not written yet, and their number.
+    let mut pending = 0_u32;
+    let mut bits = 0;
     let mut push = |value: u32| {
         let letter = usize::try_from(value & 31).unwrap_or_default();
         text.push(char::from(ALPHABET[letter]));
     };
     for byte in bytes {
-        held = (held << 8) | u32::from(*byte);
+        pending = (pending << 8) | u32::from(*byte);
         bits += 8;
         while bits >= 5 {
             bits -= 5;
-            push(held >> bits);
+            push(pending >> bits);
         }
-        held &= 31;
+        pending &= 31;
     }
     if bits > 0 {
-        push(held << (5 - bits));
+        push(pending << (5 - bits));
     }
     text
 }
 
-/// `None` for what [`encode`] does not write, in whatever case.
+/// The opposite of [`encode`], in either case. `None` for any text that [`encode`] does not produce.
 fn decode(text: &str) -> Option<Vec<u8>> {
-    // Longer than any of ours.
+    // Longer than any address that is made here.
     if text.len() > 64 {
         return None;
     }
-    let (mut bytes, mut held, mut bits) = (Vec::new(), 0_u32, 0);
+    let mut bytes = Vec::new();
+    let mut pending = 0_u32;
+    let mut bits = 0;
     for letter in text.bytes().map(|letter| letter.to_ascii_lowercase()) {
-        let value = ALPHABET.iter().position(|known| *known == letter)?;
-        held = (held << 5) | u32::try_from(value).ok()?;
+        let value = ALPHABET.iter().position(|character| *character == letter)?;
+        pending = (pending << 5) | u32::try_from(value).ok()?;
         bits += 5;
         if bits >= 8 {
             bits -= 8;
-            bytes.push(u8::try_from((held >> bits) & 255).ok()?);
+            bytes.push(u8::try_from((pending >> bits) & 255).ok()?);
         }
-        held &= (1 << bits) - 1;
+        pending &= (1 << bits) - 1;
     }
-    // What is left over is padding, and less than a character.
-    (held == 0 && bits < 5).then_some(bytes)
+    // The remaining bits are padding: zero, and fewer than a character has.
+    (pending == 0 && bits < 5).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -131,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_lead_nowhere() {
+    fn other_addresses_have_no_destination() {
         let account = AccountId::trust(Uuid::from_u128(7));
         let right = own().reply(account, &[1; 12]).unwrap();
         let token =
@@ -161,15 +180,16 @@ mod tests {
             let reply = own().reply(account, &secret).unwrap();
             prop_assert!(reply.split('@').next().unwrap().len() <= 64, "{}", reply);
             prop_assert_eq!(chassis::formats::email::normalise(&reply), Some(reply.clone()));
-            let expected = Some((account, Place::Ticket(secret)));
+            let expected = Some(Destination { account, target: Target::Ticket(secret) });
             prop_assert_eq!(own().parse(&reply), expected);
             prop_assert_eq!(own().parse(&reply.to_ascii_uppercase()), expected);
             let inbound = own().inbound(account, &key).unwrap();
-            prop_assert_eq!(own().parse(&inbound), Some((account, Place::Channel(key))));
+            let expected = Some(Destination { account, target: Target::Channel(key) });
+            prop_assert_eq!(own().parse(&inbound), expected);
         }
 
         #[test]
-        fn no_text_makes_the_reader_fail(text in any::<String>()) {
+        fn any_text_can_be_parsed(text in any::<String>()) {
             let _ = own().parse(&text);
             let _ = own().parse(&format!("reply+{text}@mail.example.com"));
         }

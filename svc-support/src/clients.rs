@@ -1,4 +1,5 @@
-//! Clients, as relations knows them. Asked before a transaction begins, never inside one.
+//! Clients of the account, looked up in the relations service: before a transaction begins, never inside one, because a
+//! slow answer would keep its locks.
 
 use chassis::call::Context;
 use chassis::outgoing::{self, Outgoing};
@@ -13,16 +14,17 @@ pub struct Clients {
     pub outgoing: Outgoing,
 }
 
-/// The client that a request names.
+/// The result of looking up the client id of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Named {
+pub enum Lookup {
+    /// The request has no client id.
     #[default]
-    Nobody,
+    NotGiven,
     Found(Client),
-    Unknown,
+    NotFound,
 }
 
-/// What a ticket takes over of a client.
+/// The values that a ticket copies from a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
     pub id: Uuid,
@@ -31,44 +33,43 @@ pub struct Client {
 }
 
 impl Clients {
-    pub async fn named(&self, context: &Context, id: &str) -> Result<Named, Error> {
+    pub async fn look_up(&self, context: &Context, id: &str) -> Result<Lookup, Error> {
         let id = id.trim();
         if id.is_empty() {
-            return Ok(Named::Nobody);
+            return Ok(Lookup::NotGiven);
         }
-        let Some(id) = chassis::id::parse(id) else { return Ok(Named::Unknown) };
-        let asked = BatchGetClientsRequest { ids: vec![id.to_string()] };
-        let request = self.outgoing.request("relations", context.account(), context.deadline, asked)?;
+        let Some(id) = chassis::id::parse(id) else { return Ok(Lookup::NotFound) };
+        let query = BatchGetClientsRequest { ids: vec![id.to_string()] };
+        let request = self.outgoing.request("relations", context.account(), context.deadline, query)?;
         let found = ClientServiceClient::new(self.outgoing.channel("relations")?)
             .batch_get_clients(request)
             .await
             .map_err(|status| outgoing::away("relations", "Clients", &status))?;
         let found = found.into_inner().data.into_iter().next();
-        Ok(found.map_or(Named::Unknown, |relation| Named::Found(client(id, &relation))))
+        Ok(found.map_or(Lookup::NotFound, |relation| Lookup::Found(client(id, &relation))))
     }
-}
 
-impl Clients {
-    /// The one client with this address. Mail does not wait for relations: whoever is not found can be named later.
-    pub async fn with_address(&self, context: &Context, address: &str) -> Option<Client> {
-        match self.list_with_address(context, address).await {
+    /// The only client with this address. Mail is accepted without the relations service: a user can set the client of
+    /// the ticket later.
+    pub async fn find_by_email(&self, context: &Context, address: &str) -> Option<Client> {
+        match self.search_by_email(context, address).await {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!(%error, "the sender of a mail was not looked up");
+                tracing::warn!(%error, "client lookup for the sender of a mail failed");
                 None
             }
         }
     }
 
-    async fn list_with_address(&self, context: &Context, address: &str) -> Result<Option<Client>, Error> {
-        let asked = ListClientsRequest { search: address.to_owned(), ..ListClientsRequest::default() };
-        let request = self.outgoing.request("relations", context.account(), context.deadline, asked)?;
+    async fn search_by_email(&self, context: &Context, address: &str) -> Result<Option<Client>, Error> {
+        let query = ListClientsRequest { search: address.to_owned(), ..ListClientsRequest::default() };
+        let request = self.outgoing.request("relations", context.account(), context.deadline, query)?;
         let found = ClientServiceClient::new(self.outgoing.channel("relations")?)
             .list_clients(request)
             .await
             .map_err(|status| outgoing::away("relations", "Clients", &status))?;
         let found = found.into_inner().data;
-        // A search also finds addresses that only contain this one.
+        // The search also finds addresses that contain this one.
         let mut same = found.iter().filter(|relation| relation.email.eq_ignore_ascii_case(address));
         let (Some(only), None) = (same.next(), same.next()) else { return Ok(None) };
         Ok(chassis::id::parse(&only.id).map(|id| client(id, only)))

@@ -1,4 +1,4 @@
-//! What can go wrong here, and the one table from it to the errors of the mesh.
+//! The errors of this service, and the one table from them to the errors of the mesh.
 
 use chassis::error::violated_constraint;
 use proto::api::Problem;
@@ -7,7 +7,7 @@ use proto::api::Problem;
 pub enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// What is called so, for example `status`.
+    /// With the kind of the record that has the name, for example `status`.
     #[error("another {0} has this name")]
     NameTaken(&'static str),
     #[error("tickets have this status")]
@@ -25,7 +25,7 @@ impl From<sqlx::Error> for Error {
         match violated_constraint(&error) {
             Some("status_name") => Self::NameTaken("status"),
             Some("channel_email") => Self::NameTaken("channel"),
-            // Another transaction took the same mail in; run again, this one sees it.
+            // Another transaction stored the same mail first. When this one runs again, it finds that mail.
             Some("message_once") => Self::Chassis(chassis::Error::Raced),
             _ => Self::Chassis(error.into()),
         }
@@ -57,6 +57,11 @@ impl From<Error> for chassis::Error {
             Error::Chassis(error) => error,
         }
     }
+}
+
+/// A column value that cannot be decoded, in the form in which [`sqlx::FromRow`] reports it.
+pub fn undecodable(error: chassis::Error) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(error))
 }
 
 impl From<Error> for tonic::Status {

@@ -1,6 +1,8 @@
 //! Tickets, messages, channels, statuses and mail domains; mail in and mail out.
 
+mod active_filter;
 pub mod address;
+mod automatic;
 mod channel;
 mod clients;
 mod domain;
@@ -8,7 +10,6 @@ mod error;
 pub mod intake;
 mod message;
 mod provision;
-mod scans;
 mod settings;
 pub mod smtp;
 mod status;
@@ -33,18 +34,18 @@ use tonic::service::RoutesBuilder;
 
 use crate::address::OwnDomain;
 use crate::clients::Clients;
-use crate::domain::Inspector;
-use crate::intake::bounded::Bounded;
-use crate::intake::memory::Memory;
-use crate::intake::rpc::Intake;
-use crate::message::Desk;
+use crate::domain::{Dns, Verifier};
+use crate::intake::memory::MailMemory;
+use crate::intake::memory_layer::MemoryLimited;
+use crate::intake::{Intake, MAX_MAIL_BYTES};
+use crate::message::Mailer;
 use crate::settings::Settings;
-use crate::smtp::Office;
+use crate::smtp::MailReceiver;
 
 pub use error::Error;
 
-/// What a request around a mail may have besides the mail.
-const AROUND_A_MAIL: usize = 64 << 10;
+/// The size of a request that brings a mail, without the mail.
+const REQUEST_OVERHEAD: usize = 64 << 10;
 
 pub struct Support;
 
@@ -64,36 +65,36 @@ impl Service for Support {
     }
 
     fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
-        let (db, own) = (|| runtime.db.clone(), || own_domain(runtime));
-        let desk = Desk { post: runtime.post.clone(), own: own() };
-        let clients = clients(runtime);
-        let domains = domain::rpc::Domains { db: db(), inspector: inspector(runtime) };
-        let intake = intake(runtime);
-        let memory = Arc::clone(&intake.memory);
-        let mails = MailIntakeServiceServer::from_arc(intake);
-        let mails = mails.max_decoding_message_size(intake::MOST + AROUND_A_MAIL);
+        let db = || runtime.db.clone();
+        let shared = Components::of(runtime);
+        let tickets = ticket::rpc::Tickets { db: db(), clients: shared.clients.clone() };
+        let messages = message::rpc::Messages { db: db(), mailer: shared.mailer.clone() };
+        let channels = channel::rpc::Channels { db: db(), own: shared.own.clone() };
+        let domains = domain::rpc::Domains { db: db(), verifier: shared.verifier.clone() };
+        let intake = MailIntakeServiceServer::from_arc(Arc::clone(&shared.intake));
+        let intake = intake.max_decoding_message_size(MAX_MAIL_BYTES + REQUEST_OVERHEAD);
         routes
-            .add_service(TicketServiceServer::new(ticket::rpc::Tickets { db: db(), clients }))
-            .add_service(TicketMessageServiceServer::new(message::rpc::Messages { db: db(), desk }))
-            .add_service(TicketChannelServiceServer::new(channel::rpc::Channels { db: db(), own: own() }))
+            .add_service(TicketServiceServer::new(tickets))
+            .add_service(TicketMessageServiceServer::new(messages))
+            .add_service(TicketChannelServiceServer::new(channels))
             .add_service(TicketStatusServiceServer::new(status::rpc::Statuses { db: db() }))
             .add_service(EmailDomainServiceServer::new(domains))
-            .add_service(Bounded::new(mails, memory));
+            .add_service(MemoryLimited::new(intake, Arc::clone(shared.intake.memory())));
     }
 
     fn workers(runtime: &Runtime) -> Vec<Worker> {
-        vec![domain::worker(inspector(runtime))]
+        vec![domain::worker(Components::of(runtime).verifier.clone())]
     }
 
     fn scans(_runtime: &Runtime) -> Vec<Scan> {
-        scans::all()
+        vec![ticket::scans::stale(), message::scans::unanswered()]
     }
 
     async fn serve_besides(runtime: Runtime, stop: watch::Receiver<Stage>) -> Result<(), String> {
         let Some(address) = Settings::of(&runtime).mail_listen else { return Ok(()) };
         let listener = bind(address).await?;
-        tracing::info!(listen = %address, "taking mail in");
-        smtp::serve(listener, office(&runtime), stop).await;
+        tracing::info!(listen = %address, "receiving mail");
+        smtp::serve(listener, mail_receiver(&runtime), stop).await;
         Ok(())
     }
 
@@ -102,34 +103,42 @@ impl Service for Support {
     }
 }
 
-fn inspector(runtime: &Runtime) -> Inspector {
-    let senders = runtime.peers.iter().map(|peer| peer.name().to_owned());
-    Inspector {
-        own: own_domain(runtime),
-        dns: domain::Dns { server: Settings::of(runtime).dns_server },
-        outgoing: runtime.outgoing(),
-        senders: senders.filter(|name| name != Support::NAME).collect(),
+/// What the hooks of the service share. A process has one of each: the limits on memory and on parsing hold for mail
+/// that comes over gRPC and over SMTP together.
+struct Components {
+    own: OwnDomain,
+    clients: Clients,
+    mailer: Mailer,
+    verifier: Verifier,
+    intake: Arc<Intake>,
+}
+
+impl Components {
+    fn of(runtime: &Runtime) -> Arc<Self> {
+        runtime.shared(|| Arc::new(Self::new(runtime)))
+    }
+
+    fn new(runtime: &Runtime) -> Self {
+        let settings = Settings::of(runtime);
+        let own = OwnDomain::new(&settings.mail_domain);
+        let clients = Clients { outgoing: runtime.outgoing() };
+        let memory = MailMemory::new(settings.mail_memory_bytes);
+        let intake =
+            Intake::new(runtime.db.clone(), runtime.files.clone(), own.clone(), clients.clone(), memory);
+        let peers = runtime.peers.iter().map(|peer| peer.name().to_owned());
+        let verifier = Verifier {
+            own: own.clone(),
+            dns: Dns { server: settings.dns_server },
+            outgoing: runtime.outgoing(),
+            senders: peers.filter(|name| name != Support::NAME).collect(),
+        };
+        let mailer = Mailer { post: runtime.post.clone(), own: own.clone() };
+        Self { own, clients, mailer, verifier, intake: Arc::new(intake) }
     }
 }
 
-fn own_domain(runtime: &Runtime) -> OwnDomain {
-    OwnDomain::new(&Settings::of(runtime).mail_domain)
-}
-
-fn clients(runtime: &Runtime) -> Clients {
-    Clients { outgoing: runtime.outgoing() }
-}
-
-/// The one that this process has: what it bounds is bounded for mail that comes either way.
-fn intake(runtime: &Runtime) -> Arc<Intake> {
-    runtime.shared(|| {
-        let memory = Memory::new(Settings::of(runtime).mail_memory_bytes);
-        let (db, files) = (runtime.db.clone(), runtime.files.clone());
-        Arc::new(Intake::new(db, files, own_domain(runtime), clients(runtime), memory))
-    })
-}
-
-/// Where mail that comes in over SMTP is handed to.
-pub fn office(runtime: &Runtime) -> Office {
-    Office::new(runtime, own_domain(runtime), intake(runtime))
+/// Receives the mail that comes in over SMTP.
+pub fn mail_receiver(runtime: &Runtime) -> MailReceiver {
+    let shared = Components::of(runtime);
+    MailReceiver::new(runtime, shared.own.clone(), Arc::clone(&shared.intake))
 }

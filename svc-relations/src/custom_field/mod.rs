@@ -1,12 +1,31 @@
-//! Custom fields: what the business added to its records. Only their definitions; the values live with the records.
+//! Custom fields: fields that the business adds to its records. This folder owns their definitions only; the values
+//! are stored with the records.
 
+mod operations;
 pub mod rpc;
 mod rules;
 mod store;
 
-use proto::relations::{CustomFieldEntity, CustomFieldType};
+use proto::relations::{CustomField, CustomFieldEntity, CustomFieldType};
 
-/// How an entity is stored.
+/// A definition as it is stored. Entity and key identify it.
+#[derive(Clone, Debug)]
+struct Record {
+    entity: CustomFieldEntity,
+    key: String,
+    label: String,
+    kind: CustomFieldType,
+    options: Vec<String>,
+}
+
+impl From<Record> for CustomField {
+    fn from(record: Record) -> Self {
+        let Record { entity, key, label, kind, options } = record;
+        Self { entity: entity.into(), key, label, r#type: kind.into(), options }
+    }
+}
+
+/// The stored text of an entity.
 fn entity_name(entity: CustomFieldEntity) -> &'static str {
     match entity {
         CustomFieldEntity::Unspecified => "",
@@ -18,13 +37,13 @@ fn entity_name(entity: CustomFieldEntity) -> &'static str {
     }
 }
 
-fn entity_named(name: &str) -> CustomFieldEntity {
-    use CustomFieldEntity::{Client, Invoice, Quote, Supplier, Unspecified, Workorder};
+fn entity_from_name(name: &str) -> Option<CustomFieldEntity> {
+    use CustomFieldEntity::{Client, Invoice, Quote, Supplier, Workorder};
     let all = [Invoice, Quote, Workorder, Client, Supplier];
-    all.into_iter().find(|entity| entity_name(*entity) == name).unwrap_or(Unspecified)
+    all.into_iter().find(|entity| entity_name(*entity) == name)
 }
 
-/// How a type is stored.
+/// The stored text of a type.
 fn type_name(kind: CustomFieldType) -> &'static str {
     match kind {
         CustomFieldType::Unspecified => "",
@@ -34,7 +53,7 @@ fn type_name(kind: CustomFieldType) -> &'static str {
     }
 }
 
-fn type_named(name: &str) -> CustomFieldType {
-    use CustomFieldType::{Checkbox, Select, Text, Unspecified};
-    [Text, Checkbox, Select].into_iter().find(|kind| type_name(*kind) == name).unwrap_or(Unspecified)
+fn type_from_name(name: &str) -> Option<CustomFieldType> {
+    use CustomFieldType::{Checkbox, Select, Text};
+    [Text, Checkbox, Select].into_iter().find(|kind| type_name(*kind) == name)
 }

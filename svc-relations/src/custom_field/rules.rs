@@ -13,7 +13,7 @@ pub fn check_key(key: &str, at: &At<'_>, faults: &mut Faults) {
     }
 }
 
-/// The options, trimmed. A select has some, all different; the other types have none.
+/// The options, trimmed. A select has at least one and no duplicates; the other types have none.
 pub fn check_options(
     kind: CustomFieldType,
     given: &[String],
@@ -28,7 +28,7 @@ pub fn check_options(
         CustomFieldType::Text | CustomFieldType::Checkbox if !options.is_empty() => {
             faults.add(at, Fault::NotAllowed, "options must be empty: only a select has options");
         }
-        // A type that is missing is reported as that.
+        // A missing type is reported elsewhere.
         _ => {}
     }
     for (index, option) in options.iter().enumerate() {

@@ -1,41 +1,39 @@
 //! The SQL of custom fields, and nothing else.
 
-use chassis::AccountId;
+use chassis::{AccountId, stored};
 use chrono::{DateTime, Utc};
-use proto::relations::{CustomField, CustomFieldEntity, CustomFieldType};
-use sqlx::PgConnection;
+use proto::relations::{CustomFieldEntity, CustomFieldType};
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection, Row};
 
-use super::{entity_name, entity_named, type_name, type_named};
+use super::{Record, entity_from_name, entity_name, type_from_name, type_name};
 use crate::Error;
+use crate::error::undecodable;
 
-#[derive(sqlx::FromRow)]
-struct Row {
-    entity: String,
-    key: String,
-    label: String,
-    r#type: String,
-    options: Vec<String>,
-}
-
-impl From<Row> for CustomField {
-    fn from(row: Row) -> Self {
-        Self {
-            entity: entity_named(&row.entity).into(),
-            key: row.key,
-            label: row.label,
-            r#type: type_named(&row.r#type).into(),
-            options: row.options,
-        }
+impl FromRow<'_, PgRow> for Record {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let entity = stored::decode("custom_field.entity", row.try_get("entity")?, entity_from_name);
+        Ok(Self {
+            entity: entity.map_err(undecodable)?,
+            key: row.try_get("key")?,
+            label: row.try_get("label")?,
+            kind: decode_type(row.try_get("type")?).map_err(undecodable)?,
+            options: row.try_get("options")?,
+        })
     }
 }
 
-/// All fields, or those of one entity, in the order of entity and key.
+fn decode_type(text: &str) -> Result<CustomFieldType, chassis::Error> {
+    stored::decode("custom_field.type", text, type_from_name)
+}
+
+/// All fields, or the fields of one entity, ordered by entity and key.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     entity: Option<CustomFieldEntity>,
-) -> Result<Vec<CustomField>, Error> {
-    let rows: Vec<Row> = sqlx::query_as(
+) -> Result<Vec<Record>, Error> {
+    let records = sqlx::query_as(
         "select entity, key, label, type, options from relations.custom_field
          where account_id = $1 and ($2::text is null or entity = $2) order by entity, key",
     )
@@ -43,13 +41,13 @@ pub async fn list(
     .bind(entity.map(entity_name))
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(CustomField::from).collect())
+    Ok(records)
 }
 
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
-    field: &CustomField,
+    record: &Record,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -58,18 +56,18 @@ pub async fn insert(
          values ($1, $2, $3, $4, $5, $6, $7, $7)",
     )
     .bind(account)
-    .bind(entity_name(field.entity()))
-    .bind(&field.key)
-    .bind(&field.label)
-    .bind(type_name(field.r#type()))
-    .bind(&field.options)
+    .bind(entity_name(record.entity))
+    .bind(&record.key)
+    .bind(&record.label)
+    .bind(type_name(record.kind))
+    .bind(&record.options)
     .bind(now)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// The type of a field that is about to be changed; others who want to change it wait.
+/// Locks the row of a field and returns its type: the options are checked against it before the update.
 pub async fn find_type_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -84,13 +82,13 @@ pub async fn find_type_locked(
     .bind(key)
     .fetch_optional(connection)
     .await?;
-    Ok(kind.map(|kind| type_named(&kind)))
+    Ok(kind.as_deref().map(decode_type).transpose()?)
 }
 
 pub async fn update(
     connection: &mut PgConnection,
     account: AccountId,
-    field: &CustomField,
+    record: &Record,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -98,17 +96,17 @@ pub async fn update(
          where account_id = $1 and entity = $2 and key = $3",
     )
     .bind(account)
-    .bind(entity_name(field.entity()))
-    .bind(&field.key)
-    .bind(&field.label)
-    .bind(&field.options)
+    .bind(entity_name(record.entity))
+    .bind(&record.key)
+    .bind(&record.label)
+    .bind(&record.options)
     .bind(now)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Tells whether there was one.
+/// Returns whether there was such a field.
 pub async fn delete(
     connection: &mut PgConnection,
     account: AccountId,

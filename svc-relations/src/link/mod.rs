@@ -1,5 +1,29 @@
-//! Links: which persons work for which companies. Both ends are clients of the account.
+//! Links: which persons work for which companies. Both ends are clients of the account. The link rpcs are part of
+//! `ClientService`, so they are in `relation/rpc/clients.rs`.
 
-pub mod rpc;
+pub mod operations;
 mod rules;
-mod store;
+pub mod store;
+
+use proto::relations::ClientLink;
+use uuid::Uuid;
+
+/// A link as it is stored.
+#[derive(sqlx::FromRow)]
+pub struct Record {
+    pub company_id: Uuid,
+    pub client_id: Uuid,
+    pub function: String,
+    pub department: String,
+}
+
+impl From<Record> for ClientLink {
+    fn from(record: Record) -> Self {
+        Self {
+            company_id: record.company_id.to_string(),
+            client_id: record.client_id.to_string(),
+            function: record.function,
+            department: record.department,
+        }
+    }
+}

@@ -1,10 +1,10 @@
-//! Who can be linked. Pure.
+//! Which clients can be linked. Pure.
 
 use proto::api::Fault;
 use proto::relations::RelationType;
 use proto::{At, Faults};
 
-/// A link names its person.
+/// A link needs the id of its person.
 pub fn check_given(client_id: &str, faults: &mut Faults) {
     let link = At::ROOT.name("link");
     let at = link.name("client_id");
@@ -13,8 +13,8 @@ pub fn check_given(client_id: &str, faults: &mut Faults) {
     }
 }
 
-/// The company of a link is a company, its person exists and is a person.
-pub fn check_kinds(company: RelationType, person: Option<RelationType>, faults: &mut Faults) {
+/// The company of a link must be a company, and its person must exist and be a person.
+pub fn check_types(company: RelationType, person: Option<RelationType>, faults: &mut Faults) {
     if company != RelationType::Company {
         let detail = "persons are linked to a client of type company; this one is private";
         faults.add(&At::ROOT.name("id"), Fault::WrongKind, detail);
@@ -38,7 +38,7 @@ mod tests {
 
     fn faults(company: RelationType, person: Option<RelationType>) -> Vec<(String, Fault)> {
         let mut faults = Faults::default();
-        check_kinds(company, person, &mut faults);
+        check_types(company, person, &mut faults);
         faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
     }
 
@@ -57,7 +57,7 @@ mod tests {
         let mut faults = Faults::default();
         faults.add(&At::ROOT.name("link"), Fault::NotAnObject, "carried");
         check_given("", &mut faults);
-        check_kinds(Company, None, &mut faults);
+        check_types(Company, None, &mut faults);
         assert_eq!(faults.len(), 1);
     }
 }

@@ -3,42 +3,48 @@
 use chassis::AccountId;
 use chrono::{DateTime, Utc};
 use proto::relations::RelationType;
-use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
-use crate::Error;
-use crate::relation::type_named;
+use super::Record;
+use crate::error::undecodable;
+use crate::{Error, relation_type};
 
-/// A link as it is stored.
-#[derive(sqlx::FromRow)]
-pub struct Row {
-    pub company_id: Uuid,
-    pub client_id: Uuid,
-    pub function: String,
-    pub department: String,
+/// The type of a client.
+pub struct ClientType {
+    pub id: Uuid,
+    pub kind: RelationType,
 }
 
-/// The types of those of the ids that are clients.
-pub async fn types_of_clients(
+impl FromRow<'_, PgRow> for ClientType {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let kind = relation_type::decode(row.try_get("type")?).map_err(undecodable)?;
+        Ok(Self { id: row.try_get("id")?, kind })
+    }
+}
+
+/// The types of the clients among these ids. An id that is not the id of a client is left out.
+pub async fn list_client_types(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
-) -> Result<Vec<(Uuid, RelationType)>, Error> {
-    let rows: Vec<(Uuid, String)> = sqlx::query_as(
+) -> Result<Vec<ClientType>, Error> {
+    let clients = sqlx::query_as(
         "select id, type from relations.relation where account_id = $1 and role = 'client' and id = any($2)",
     )
     .bind(account)
     .bind(ids)
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|(id, kind)| (id, type_named(&kind).unwrap_or_default())).collect())
+    Ok(clients)
 }
 
-/// Stores a link; one between the same two is replaced.
+/// Stores a link, replacing a link between the same two clients.
 pub async fn put(
     connection: &mut PgConnection,
     account: AccountId,
-    link: &Row,
+    link: &Record,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -59,12 +65,12 @@ pub async fn put(
     Ok(())
 }
 
-/// The links that a client is an end of, oldest first.
+/// The links at whose either end the client is, oldest first.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     client: Uuid,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<Record>, Error> {
     let links = sqlx::query_as(
         "select company_id, client_id, function, department from relations.link
          where account_id = $1 and (company_id = $2 or client_id = $2)

@@ -1,9 +1,10 @@
-//! What the rest of the product hears of clients. Nobody hears of suppliers: no such event exists.
+//! The events about clients. There are no events about suppliers.
 
 use chassis::{Event, Tx};
 use serde_json::{Value, json};
 
-use super::{Record, Role, type_name};
+use super::{Record, Role};
+use crate::relation_type;
 
 pub fn created(tx: &mut Tx<'_>, role: Role, record: &Record) {
     emit(tx, role, "customer.created", record, None);
@@ -20,7 +21,7 @@ fn emit(tx: &mut Tx<'_>, role: Role, kind: &'static str, record: &Record, change
     let values = &record.values;
     let mut data = json!({
         "id": record.id,
-        "type": type_name(values.r#type()),
+        "type": relation_type::name(values.r#type()),
         "company_name": values.company_name,
         "firstname": values.firstname,
         "lastname": values.lastname,

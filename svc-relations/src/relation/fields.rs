@@ -1,10 +1,11 @@
-//! The settable fields by name: what a field mask can name, and how one value goes from a request into a record.
+//! The table of the settable fields: the names that a field mask can contain, and how one value goes from a request
+//! into a record. A file of its own because the rules and the supplier rpcs both use it.
 
 use proto::relations::{ClientInput, SupplierInput};
 
 use super::Role;
 
-/// Where a field's value is.
+/// How the value of a field is reached.
 enum Slot {
     Type,
     Text(fn(&mut ClientInput) -> &mut String),
@@ -14,12 +15,12 @@ enum Slot {
 pub struct Field {
     pub name: &'static str,
     slot: Slot,
-    /// Whether suppliers have it too.
+    /// Whether suppliers have the field too.
     shared: bool,
 }
 
 impl Field {
-    /// Moves the value of `from` into `to`; tells whether it was another one.
+    /// Moves the value of `from` into `to`. Returns whether the two differed.
     pub fn transfer(&self, from: &mut ClientInput, to: &mut ClientInput) -> bool {
         match self.slot {
             Slot::Type => put(&mut from.r#type, &mut to.r#type),
@@ -77,8 +78,8 @@ pub fn of(role: Role) -> impl Iterator<Item = &'static Field> {
     FIELDS.iter().filter(move |field| field.shared || role == Role::Client)
 }
 
-/// A supplier's values in the message that the rest of the code works with.
-pub fn of_supplier(input: &SupplierInput) -> ClientInput {
+/// The values of a supplier in the input message of clients, which the rest of the code works with.
+pub fn from_supplier(input: &SupplierInput) -> ClientInput {
     let SupplierInput { r#type, company_name, firstname, lastname, email, phone, city, country } =
         input.clone();
     let rest = ClientInput::default();

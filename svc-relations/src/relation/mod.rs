@@ -1,12 +1,12 @@
-//! Clients and suppliers: one kind of record in two lists that never mix. Which list is data (`Role`), not code.
+//! Clients and suppliers: one kind of record in two lists that never mix. Which list a record is in is a value
+//! (`Role`), so that both lists run the same code.
 
 mod events;
 mod fields;
 mod operations;
-pub mod rpc_clients;
-pub mod rpc_suppliers;
+pub mod rpc;
 mod rules;
-pub mod store;
+mod store;
 
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
@@ -28,12 +28,12 @@ impl Role {
         }
     }
 
-    /// The counter of all entries of the list.
+    /// The name of the counter of all records of the list.
     fn list(self) -> &'static str {
         self.name()
     }
 
-    /// The counter of the entries of one type.
+    /// The name of the counter of the records of one type.
     fn list_of(self, kind: RelationType) -> &'static str {
         match (self, kind) {
             (Self::Client, RelationType::Company) => "client/company",
@@ -48,26 +48,14 @@ impl Role {
 #[derive(Clone, Debug)]
 pub struct Record {
     pub id: Uuid,
-    /// Grows by one with every change.
+    /// Incremented by every change.
     pub version: i64,
-    /// What callers can set. The message of clients serves suppliers too: theirs has fewer of the same fields.
+    /// The fields that callers can set. Suppliers use the input message of clients too: they have a subset of its
+    /// fields.
     pub values: ClientInput,
     pub debtor_number: String,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-}
-
-/// How a type is stored and shown.
-pub fn type_name(kind: RelationType) -> &'static str {
-    match kind {
-        RelationType::Company => "company",
-        RelationType::Private | RelationType::Unspecified => "private",
-    }
-}
-
-/// The opposite of [`type_name`]; `None` for another text.
-pub fn type_named(name: &str) -> Option<RelationType> {
-    [RelationType::Company, RelationType::Private].into_iter().find(|kind| type_name(*kind) == name)
 }
 
 impl From<Record> for Relation {
@@ -93,7 +81,7 @@ impl From<Record> for Relation {
             bic: values.bic,
             payment_term: values.payment_term,
             quote_expiration_days: values.quote_expiration_days,
-            // Nothing sets it yet.
+            // No request can set this field yet.
             default_revenue_account: String::new(),
             email_invoices: values.email_invoices,
             email_reminders: values.email_reminders,

@@ -1,4 +1,4 @@
-//! What makes a client or supplier valid. Pure: takes values and faults, knows neither tables nor calls.
+//! What makes a client or supplier valid. Pure: knows neither tables nor calls.
 
 use chassis::formats::{Form, country};
 use chassis::mask::Named;
@@ -9,115 +9,125 @@ use proto::{At, Faults};
 use super::Role;
 use super::fields;
 
-/// What the values of a request are judged by besides themselves.
+/// What the checks need to know besides the values of the request.
 #[derive(Clone, Copy)]
-pub struct Setting<'a> {
+pub struct InputContext<'a> {
     pub role: Role,
-    pub named: Named<'a>,
-    /// The account's country, for records that name none.
-    pub country: &'a str,
-    /// Where the values are in the request.
+    pub mask: Named<'a>,
+    /// The account's country, for records that have none.
+    pub default_country: &'a str,
+    /// The position of the values in the request.
     pub at: &'a At<'a>,
 }
 
-impl Setting<'_> {
-    fn is_faulty(&self, faults: &Faults, names: &[&str]) -> bool {
+impl InputContext<'_> {
+    /// Whether one of these fields has a fault already.
+    fn has_fault(&self, faults: &Faults, names: &[&str]) -> bool {
         names.iter().any(|name| faults.cover(&self.at.name(name)))
     }
 }
 
-/// The names that a field mask may not have.
-pub fn check_mask(setting: &Setting<'_>, faults: &mut Faults) {
-    let is_field = |name: &str| fields::of(setting.role).any(|field| field.name == name);
-    setting.named.check(is_field, setting.role.name(), faults);
+/// Adds a fault for each name of the field mask that is not a field.
+pub fn check_mask(context: &InputContext<'_>, faults: &mut Faults) {
+    let is_field = |name: &str| fields::of(context.role).any(|field| field.name == name);
+    context.mask.check(is_field, context.role.name(), faults);
 }
 
-/// Puts the named values of `given` into `current`, normalised and checked; returns the names of those that changed.
+/// Puts the values of `given` that the mask names into `current`, normalised and checked. Returns the names of the
+/// fields that changed.
 pub fn apply(
-    setting: &Setting<'_>,
+    context: &InputContext<'_>,
     mut given: ClientInput,
     current: &mut ClientInput,
     faults: &mut Faults,
 ) -> Vec<&'static str> {
-    choose_type(setting, &mut given, faults);
-    choose_country(setting, &mut given, faults);
-    let country = if setting.named.has("country") { &given.country } else { &current.country }.clone();
-    for (name, value, form) in formats(&mut given) {
-        if setting.named.has(name) {
-            form.check(value, &country, &setting.at.name(name), faults);
+    choose_type(context, &mut given, faults);
+    choose_country(context, &mut given, faults);
+    let country = if context.mask.has("country") { &given.country } else { &current.country }.clone();
+    for Formatted { name, value, form } in formatted(&mut given) {
+        if context.mask.has(name) {
+            form.check(value, &country, &context.at.name(name), faults);
         }
     }
-    let named = fields::of(setting.role).filter(|field| setting.named.has(field.name));
-    named.filter(|field| field.transfer(&mut given, current)).map(|field| field.name).collect()
+    let in_mask = fields::of(context.role).filter(|field| context.mask.has(field.name));
+    in_mask.filter(|field| field.transfer(&mut given, current)).map(|field| field.name).collect()
 }
 
-/// A company needs its name, a person one of two. Judged on the record as it will be, when the request touches it.
-pub fn check_name(setting: &Setting<'_>, values: &ClientInput, faults: &mut Faults) {
-    let touched = ["type", "company_name", "firstname", "lastname"];
-    let role = setting.role.name();
-    // The fields may come in an object named like the role; one that cannot be read may have had the names in it.
-    if !touched.iter().any(|name| setting.named.has(name)) || setting.is_faulty(faults, &["type", role]) {
+/// A company needs a company name, a person a first or last name. Checks the record as it will be stored, and only when
+/// the request sets one of these fields.
+pub fn check_name(context: &InputContext<'_>, values: &ClientInput, faults: &mut Faults) {
+    let names = ["type", "company_name", "firstname", "lastname"];
+    let role = context.role.name();
+    // The fields are in an object named like the role. If that object cannot be read, the names may have been in it.
+    if !names.iter().any(|name| context.mask.has(name)) || context.has_fault(faults, &["type", role]) {
         return;
     }
     if values.r#type() == RelationType::Company {
         if values.company_name.is_empty() {
             let detail = format!("company_name is required: a {role} of type company needs one");
-            faults.add(&setting.at.name("company_name"), Fault::Required, detail);
+            faults.add(&context.at.name("company_name"), Fault::Required, detail);
         }
     } else if values.firstname.is_empty() && values.lastname.is_empty() {
-        // A name that is there but cannot be read is reported as that, not also as missing. Without a type, a
-        // company_name that cannot be read would have made it a company.
-        if !setting.is_faulty(faults, &["company_name", "firstname", "lastname"]) {
+        // A name that was sent but cannot be read has a fault already and is not reported as missing too. Without a
+        // type, a company_name that cannot be read would have made this record a company.
+        if !context.has_fault(faults, &["company_name", "firstname", "lastname"]) {
             let detail =
                 format!("firstname or lastname is required: a {role} of type private needs one of them");
-            faults.add(&setting.at.name("firstname"), Fault::Required, detail);
+            faults.add(&context.at.name("firstname"), Fault::Required, detail);
         }
     }
 }
 
-/// Without a type, a company_name decides. A mask that names the type must also say which.
-fn choose_type(setting: &Setting<'_>, given: &mut ClientInput, faults: &mut Faults) {
+/// A request without a type creates a company if it has a company name, else a person. A mask that contains the type
+/// needs a value for it.
+fn choose_type(context: &InputContext<'_>, given: &mut ClientInput, faults: &mut Faults) {
     if given.r#type() != RelationType::Unspecified {
         return;
     }
-    match setting.named {
+    match context.mask {
         Named::All if given.company_name.is_empty() => given.set_type(RelationType::Private),
         Named::All => given.set_type(RelationType::Company),
-        Named::Only(_) if setting.named.has("type") => {
-            faults.add(&setting.at.name("type"), Fault::NotNullable, "type must be company or private");
+        Named::Only(_) if context.mask.has("type") => {
+            faults.add(&context.at.name("type"), Fault::NotNullable, "type must be company or private");
         }
         Named::Only(_) => {}
     }
 }
 
-fn choose_country(setting: &Setting<'_>, given: &mut ClientInput, faults: &mut Faults) {
+fn choose_country(context: &InputContext<'_>, given: &mut ClientInput, faults: &mut Faults) {
     if given.country.is_empty() {
-        setting.country.clone_into(&mut given.country);
+        context.default_country.clone_into(&mut given.country);
     } else if let Some(code) = country::normalise(&given.country) {
         given.country = code;
-    } else if setting.named.has("country") {
+    } else if context.mask.has("country") {
         let detail = "country must be an ISO 3166 alpha-2 code, for example NL";
-        faults.add(&setting.at.name("country"), Fault::BadCountry, detail);
-        // The other values are judged as if none had been named.
-        setting.country.clone_into(&mut given.country);
+        faults.add(&context.at.name("country"), Fault::BadCountry, detail);
+        // The other values are checked as if no country had been sent.
+        context.default_country.clone_into(&mut given.country);
     }
 }
 
-/// The values that must have a certain form when they are not empty.
-fn formats(values: &mut ClientInput) -> [(&'static str, &mut String, Form); 7] {
+/// A value that must have a certain form when it is not empty.
+struct Formatted<'a> {
+    name: &'static str,
+    value: &'a mut String,
+    form: Form,
+}
+
+fn formatted(values: &mut ClientInput) -> [Formatted<'_>; 7] {
     [
-        ("email", &mut values.email, Form::Email),
-        ("vat_number", &mut values.vat_number, Form::VatNumber),
-        ("website", &mut values.website, Form::Website),
-        ("iban", &mut values.iban, Form::Iban),
-        ("bic", &mut values.bic, Form::Bic),
-        ("email_invoices", &mut values.email_invoices, Form::Emails),
-        ("email_reminders", &mut values.email_reminders, Form::Emails),
+        Formatted { name: "email", value: &mut values.email, form: Form::Email },
+        Formatted { name: "vat_number", value: &mut values.vat_number, form: Form::VatNumber },
+        Formatted { name: "website", value: &mut values.website, form: Form::Website },
+        Formatted { name: "iban", value: &mut values.iban, form: Form::Iban },
+        Formatted { name: "bic", value: &mut values.bic, form: Form::Bic },
+        Formatted { name: "email_invoices", value: &mut values.email_invoices, form: Form::Emails },
+        Formatted { name: "email_reminders", value: &mut values.email_reminders, form: Form::Emails },
     ]
 }
 
-/// What a search looks through, in lower case; the debtor number follows it in the table. Line breaks keep a search
-/// from matching across two values.
+/// The text that a search looks through, in lower case; the store appends the debtor number. Line breaks keep a search
+/// term from matching across two values.
 pub fn search_text(values: &ClientInput) -> String {
     let ClientInput { company_name, firstname, lastname, email, city, .. } = values;
     let full_name = if firstname.is_empty() || lastname.is_empty() {

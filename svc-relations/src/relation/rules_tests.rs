@@ -1,17 +1,19 @@
+//! The tests of `rules`, in a file of their own because of their length.
+
 use super::*;
 
 const AT: At<'static> = At::ROOT;
 
-fn setting(named: Named<'_>) -> Setting<'_> {
-    Setting { role: Role::Client, named, country: "NL", at: &AT }
+fn context(mask: Named<'_>) -> InputContext<'_> {
+    InputContext { role: Role::Client, mask, default_country: "NL", at: &AT }
 }
 
-fn faults_of(named: Named<'_>, given: ClientInput, current: &mut ClientInput) -> Vec<(String, Fault)> {
+fn faults_of(mask: Named<'_>, given: ClientInput, current: &mut ClientInput) -> Vec<(String, Fault)> {
     let mut faults = Faults::default();
-    let setting = setting(named);
-    check_mask(&setting, &mut faults);
-    apply(&setting, given, current, &mut faults);
-    check_name(&setting, current, &mut faults);
+    let context = context(mask);
+    check_mask(&context, &mut faults);
+    apply(&context, given, current, &mut faults);
+    check_name(&context, current, &mut faults);
     faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
 }
 
@@ -57,7 +59,7 @@ fn values_are_stored_in_their_normal_form() {
 }
 
 #[test]
-fn every_fault_is_found_at_once() {
+fn every_fault_is_reported() {
     let given = ClientInput {
         r#type: RelationType::Company.into(),
         email: "no".into(),
@@ -96,24 +98,24 @@ fn a_name_that_cannot_be_read_is_not_also_missing() {
         let mut faults = Faults::default();
         faults.add(&AT.name(name), Fault::NotAString, "carried");
         let values = ClientInput { r#type: RelationType::Private.into(), ..ClientInput::default() };
-        check_name(&setting(Named::All), &values, &mut faults);
+        check_name(&context(Named::All), &values, &mut faults);
         assert_eq!(faults.len(), 1, "{name}");
     }
 }
 
 #[test]
 fn a_body_that_cannot_be_read_has_no_other_fault() {
-    for place in [AT, AT.name("client")] {
+    for at in [AT, AT.name("client")] {
         let mut faults = Faults::default();
-        faults.add(&place, Fault::NotAnObject, "carried");
+        faults.add(&at, Fault::NotAnObject, "carried");
         let values = ClientInput { r#type: RelationType::Company.into(), ..ClientInput::default() };
-        check_name(&setting(Named::All), &values, &mut faults);
+        check_name(&context(Named::All), &values, &mut faults);
         assert_eq!(faults.len(), 1);
     }
 }
 
 #[test]
-fn a_change_is_judged_on_the_record_as_it_will_be() {
+fn an_update_is_checked_on_the_record_as_it_will_be() {
     let named = paths(&["company_name"]);
     let mut current = created(bakery());
     let emptied = faults_of(Named::Only(&named), ClientInput::default(), &mut current);
@@ -130,13 +132,13 @@ fn a_change_is_judged_on_the_record_as_it_will_be() {
 }
 
 #[test]
-fn only_what_is_named_changes() {
+fn only_fields_in_the_mask_change() {
     let named = paths(&["city", "country", "payment_term"]);
     let given = ClientInput { email: "x@y.nl".into(), city: "Gent".into(), ..bakery() };
     let mut current =
         ClientInput { payment_term: Some(14), ..created(ClientInput { country: "BE".into(), ..bakery() }) };
     let mut faults = Faults::default();
-    let changed = apply(&setting(Named::Only(&named)), given, &mut current, &mut faults);
+    let changed = apply(&context(Named::Only(&named)), given, &mut current, &mut faults);
     assert_eq!(changed, ["city", "country", "payment_term"]);
     assert_eq!(
         (current.city.as_str(), current.country.as_str()),
@@ -147,7 +149,7 @@ fn only_what_is_named_changes() {
 }
 
 #[test]
-fn a_vat_number_is_judged_by_the_country_of_the_record() {
+fn a_vat_number_is_checked_by_the_country_of_the_record() {
     let named = paths(&["vat_number"]);
     let swiss = ClientInput { vat_number: "CHE-1".into(), ..ClientInput::default() };
     let mut current = created(ClientInput { country: "CH".into(), ..bakery() });
@@ -157,14 +159,14 @@ fn a_vat_number_is_judged_by_the_country_of_the_record() {
 }
 
 #[test]
-fn a_mask_names_only_known_fields_and_a_type_cannot_be_emptied() {
+fn a_mask_contains_only_fields_and_a_type_cannot_be_emptied() {
     let named = paths(&["type", "id"]);
     let faults = faults_of(Named::Only(&named), ClientInput::default(), &mut created(bakery()));
     assert_eq!(faults, [fault("/update_mask", Fault::NotAllowed), fault("/type", Fault::NotNullable)]);
-    let supplier = Setting { role: Role::Supplier, ..setting(Named::Only(&named[..1])) };
+    let supplier = InputContext { role: Role::Supplier, ..context(Named::Only(&named[..1])) };
     let iban = paths(&["iban"]);
     let mut faults = Faults::default();
-    check_mask(&Setting { named: Named::Only(&iban), ..supplier }, &mut faults);
+    check_mask(&InputContext { mask: Named::Only(&iban), ..supplier }, &mut faults);
     assert_eq!(faults.len(), 1, "suppliers have no iban");
 }
 

@@ -12,8 +12,9 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
-use super::{Record, Role, rules, type_name, type_named};
-use crate::Error;
+use super::{Record, Role, rules};
+use crate::error::undecodable;
+use crate::{Error, relation_type};
 
 const TABLE: &str = "relations.relation";
 
@@ -33,7 +34,7 @@ impl FromRow<'_, PgRow> for Record {
             id: columns.take()?,
             version: columns.take()?,
             values: ClientInput {
-                r#type: type_named(columns.take()?).unwrap_or_default().into(),
+                r#type: relation_type::decode(columns.take()?).map_err(undecodable)?.into(),
                 company_name: columns.take()?,
                 firstname: columns.take()?,
                 lastname: columns.take()?,
@@ -77,7 +78,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(role.name()).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds a record that is about to be changed; others who want to change it wait.
+/// Finds a record and locks its row: an update reads it, decides and writes it back, so two of them must not overlap.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -92,7 +93,7 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(role.name()).bind(id).fetch_optional(connection).await?)
 }
 
-/// The records with these ids, in no order.
+/// The records with these ids, in no particular order.
 pub async fn list_by_ids(
     connection: &mut PgConnection,
     account: AccountId,
@@ -126,27 +127,39 @@ pub async fn find_by_external_id(
         .await?)
 }
 
-/// A page, newest first, of what contains `search`.
+/// Which records of a list are wanted.
+pub struct Filter<'a> {
+    search: &'a str,
+    kind: Option<RelationType>,
+}
+
+impl<'a> Filter<'a> {
+    /// A `contact_type` that is not the name of a type does not filter.
+    pub fn new(search: &'a str, contact_type: &str) -> Self {
+        Self { search: search.trim(), kind: relation_type::from_name(contact_type) }
+    }
+}
+
+/// A page of the records that the filter selects, newest first.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
-    kind: Option<RelationType>,
-    search: &str,
+    filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let counted = kind.map_or_else(|| role.list(), |kind| role.list_of(kind));
-    let mut list = List::new(account, TABLE, columns!(), Total::Counted(counted));
+    let counter = filter.kind.map_or_else(|| role.list(), |kind| role.list_of(kind));
+    let mut list = List::new(account, TABLE, columns!(), Total::Counted(counter));
     list.equals("role", role.name());
-    if let Some(kind) = kind {
-        list.equals("type", type_name(kind));
+    if let Some(kind) = filter.kind {
+        list.equals("type", relation_type::name(kind));
     }
-    list.search("search_text", search);
+    list.search("search_text", filter.search);
     Ok(list.fetch(connection, page).await?)
 }
 
-/// The insert of a record whose debtor number comes from the one row of `number`. Nothing is inserted when another
-/// record has the external id; the caller then gives up the transaction.
+/// The insert of a record whose debtor number comes from the one row of `number`. It inserts nothing when another record
+/// has the external id; the caller then rolls back, which also undoes the increment of the counter.
 macro_rules! insert {
     ($number:literal) => {
         concat!(
@@ -166,7 +179,8 @@ macro_rules! insert {
     };
 }
 
-/// The counter stays locked until the transaction ends, so this is the last thing that a create does.
+/// The counter's row stays locked until the transaction ends, so a create runs this as late as it can. That lock is what
+/// keeps the numbers free of gaps: the next create reads the counter only after this one has committed or rolled back.
 const INSERT_CLIENT: &str = insert!(
     "insert into counter (account_id, name, value) values ($1, 'debtor', 1) \
      on conflict (account_id, name) do update set value = counter.value + 1 returning value"
@@ -174,7 +188,7 @@ const INSERT_CLIENT: &str = insert!(
 
 const INSERT_SUPPLIER: &str = insert!("select null::bigint as value");
 
-/// Stores a new record and gives it its debtor number. `None` when another record has its external id.
+/// Inserts a record and returns its debtor number, or `None` when another record has its external id.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -211,7 +225,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Binds what insert and update have in common: $1 to $27.
+/// Binds the parameters that insert and update share: $1 to $27.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
@@ -224,7 +238,7 @@ fn bind<'q>(
         .bind(account)
         .bind(role.name())
         .bind(id)
-        .bind(type_name(values.r#type()))
+        .bind(relation_type::name(values.r#type()))
         .bind(&values.company_name)
         .bind(&values.firstname)
         .bind(&values.lastname)

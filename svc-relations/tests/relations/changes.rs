@@ -1,3 +1,5 @@
+//! Updates of clients.
+
 use chassis::time::timestamp;
 use chrono::TimeDelta;
 use proto::relations::{ClientInput, RelationType, UpdateClientRequest};
@@ -5,7 +7,7 @@ use proto::relations::{ClientInput, RelationType, UpdateClientRequest};
 use crate::support::{World, company, faults, person, places, problem};
 
 #[tokio::test]
-async fn a_patch_changes_what_it_names_and_nothing_else() {
+async fn a_patch_changes_the_fields_it_names_and_no_others() {
     let world = World::new().await;
     let caller = world.caller();
     let input =
@@ -23,7 +25,7 @@ async fn a_patch_changes_what_it_names_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_patch_that_changes_nothing_leaves_no_trace() {
+async fn a_patch_that_changes_nothing_stores_nothing() {
     let world = World::new().await;
     let caller = world.caller();
     let created =
@@ -98,7 +100,7 @@ async fn a_patch_cannot_take_the_external_id_of_another() {
 }
 
 #[tokio::test]
-async fn a_body_is_judged_before_its_id() {
+async fn faults_of_the_body_are_reported_before_an_id_that_does_not_exist() {
     let world = World::new().await;
     let caller = world.caller();
     let bad = ClientInput { email: "x".into(), ..ClientInput::default() };

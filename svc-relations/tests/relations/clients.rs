@@ -1,3 +1,5 @@
+//! Creating clients and finding them again.
+
 use chassis::call::REPLAY;
 use chassis::testing::moment;
 use chassis::time::timestamp;
@@ -121,7 +123,7 @@ async fn an_external_id_belongs_to_one_client() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_no_uuid_is_simply_unknown() {
+async fn an_id_that_is_not_a_uuid_is_not_found() {
     let world = World::new().await;
     let caller = world.caller();
     for id in ["", "x", &"x".repeat(300), "a\0b", "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05"] {
@@ -132,7 +134,7 @@ async fn an_id_that_is_no_uuid_is_simply_unknown() {
 }
 
 #[tokio::test]
-async fn a_batch_keeps_the_order_asked_for_and_drops_the_unknown() {
+async fn a_batch_keeps_the_order_asked_for_and_omits_ids_that_do_not_exist() {
     let world = World::new().await;
     let caller = world.caller().as_mesh();
     let a = caller.create(company("A")).await.unwrap();
@@ -159,4 +161,22 @@ async fn a_client_is_found_by_its_external_id() {
     assert_eq!(find("crm-1").await.unwrap().into_inner().data.unwrap(), created);
     assert!(is_not_found(&find("crm-2").await.unwrap_err()));
     assert_eq!(faults(&find(" ").await.unwrap_err()), places(&[("/external_id", "required")]));
+}
+
+#[tokio::test]
+async fn a_stored_type_of_a_newer_version_is_an_error_and_not_another_type() {
+    let world = World::new().await;
+    let caller = world.caller();
+    let id = caller.create(company("A")).await.unwrap().id;
+    // A newer version may store more types, and its migration would allow them.
+    sqlx::raw_sql(
+        "alter table relations.relation drop constraint relation_type_known;
+         update relations.relation set type = 'foundation'",
+    )
+    .execute(&mut world.database.connect().await)
+    .await
+    .unwrap();
+    assert_eq!(caller.get(&id).await.unwrap_err().code(), tonic::Code::Internal);
+    let status = caller.update(&id, company("B"), &["company_name"]).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Internal);
 }

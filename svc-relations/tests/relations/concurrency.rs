@@ -1,3 +1,5 @@
+//! Concurrent requests: numbers without gaps, unique external ids, exact totals.
+
 use std::collections::BTreeSet;
 
 use proto::relations::{ClientInput, CreateClientRequest, RelationType};
@@ -5,7 +7,7 @@ use tonic::Status;
 
 use crate::support::{Caller, World, company, problem};
 
-/// Runs one task for each input at once and waits for all.
+/// Runs the tasks concurrently and waits for all of them.
 async fn all<T: Send + 'static>(
     tasks: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
@@ -22,7 +24,7 @@ async fn create(caller: Caller, input: ClientInput) -> Result<String, Status> {
 }
 
 #[tokio::test]
-async fn concurrent_creates_get_numbers_without_gaps_or_doubles() {
+async fn concurrent_creates_get_numbers_without_gaps_or_duplicates() {
     let world = World::new().await;
     let caller = world.caller();
     caller.create(ClientInput { external_id: "taken".into(), ..company("first") }).await.unwrap();
@@ -41,7 +43,7 @@ async fn concurrent_creates_get_numbers_without_gaps_or_doubles() {
 }
 
 #[tokio::test]
-async fn one_of_many_gets_an_external_id_and_the_others_learn_who_has_it() {
+async fn one_of_many_gets_an_external_id_and_the_others_are_told_the_holder() {
     let world = World::new().await;
     let caller = world.caller();
     let tasks = (0..20).map(|_| {
@@ -57,7 +59,7 @@ async fn one_of_many_gets_an_external_id_and_the_others_learn_who_has_it() {
 }
 
 #[tokio::test]
-async fn twins_with_one_key_make_one_client() {
+async fn concurrent_requests_with_one_key_create_one_client() {
     let world = World::new().await;
     let caller = world.caller();
     let tasks = (0..30).map(|_| {

@@ -1,3 +1,5 @@
+//! Custom fields.
+
 use proto::relations::{
     CreateCustomFieldRequest, CustomField, CustomFieldEntity, CustomFieldInput, CustomFieldType,
     DeleteCustomFieldRequest, ListCustomFieldsRequest, UpdateCustomFieldRequest,
@@ -145,4 +147,25 @@ async fn any_key_may_list_and_only_the_mesh_may_manage() {
     assert_eq!(keys(&caller, CustomFieldEntity::Unspecified).await, Vec::<String>::new());
     let status = create(&caller, input(CustomFieldEntity::Client, "a")).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::PermissionDenied);
+}
+
+#[tokio::test]
+async fn a_stored_text_of_a_newer_version_is_an_error_and_not_another_value() {
+    let world = World::new().await;
+    let caller = world.mesh();
+    create(&caller, input(CustomFieldEntity::Client, "a")).await.unwrap();
+    let list = async || {
+        let request = caller.request(ListCustomFieldsRequest::default());
+        caller.custom_fields().list_custom_fields(request).await
+    };
+    assert_eq!(list().await.unwrap().into_inner().data.len(), 1);
+    let connection = &mut world.database.connect().await;
+    sqlx::query("update relations.custom_field set type = 'colour'").execute(&mut *connection).await.unwrap();
+    assert_eq!(list().await.unwrap_err().code(), tonic::Code::Internal);
+    assert_eq!(update(&caller, "a", &[]).await.unwrap_err().code(), tonic::Code::Internal);
+    sqlx::query("update relations.custom_field set type = 'text', entity = 'order'")
+        .execute(&mut *connection)
+        .await
+        .unwrap();
+    assert_eq!(list().await.unwrap_err().code(), tonic::Code::Internal);
 }

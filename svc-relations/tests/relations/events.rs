@@ -1,9 +1,11 @@
+//! The events of clients.
+
 use proto::relations::{ClientInput, CreateClientRequest, CreateSupplierRequest, SupplierInput};
 use serde_json::{Value, json};
 
 use crate::support::{Caller, World, company};
 
-/// A listener that is never reached, so that its events stay where they can be looked at.
+/// A listener that is never reached, so that its events stay in the outbox, where the tests read them.
 const LISTENER: [&str; 2] = ["--listeners", "x=http://127.0.0.1:1"];
 
 #[derive(Debug, PartialEq, sqlx::FromRow)]
@@ -27,7 +29,7 @@ async fn events(world: &World, caller: &Caller) -> Vec<Stored> {
 }
 
 #[tokio::test]
-async fn creating_and_changing_a_client_is_told_in_order() {
+async fn creating_and_changing_a_client_emits_events_in_order() {
     let world = World::with(&LISTENER).await;
     let caller = world.caller();
     let id = caller.create(ClientInput { email: "a@b.nl".into(), ..company("A") }).await.unwrap().id;
@@ -51,7 +53,7 @@ async fn creating_and_changing_a_client_is_told_in_order() {
 }
 
 #[tokio::test]
-async fn a_repeat_a_refusal_and_a_change_of_nothing_tell_nothing() {
+async fn a_repeat_a_refusal_and_an_update_without_changes_emit_no_event() {
     let world = World::with(&LISTENER).await;
     let caller = world.caller();
     let request = || caller.token.keyed("k", CreateClientRequest { client: Some(company("A")) });
@@ -64,7 +66,7 @@ async fn a_repeat_a_refusal_and_a_change_of_nothing_tell_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_of_suppliers() {
+async fn suppliers_have_no_events() {
     let world = World::with(&LISTENER).await;
     let caller = world.caller();
     let supplier = SupplierInput { company_name: "Molen".into(), ..SupplierInput::default() };

@@ -1,3 +1,5 @@
+//! Links between persons and companies.
+
 use proto::relations::{
     ClientLink, ClientLinkInput, CreateSupplierRequest, LinkClientRequest, ListClientLinksRequest,
     SupplierInput,
@@ -33,7 +35,7 @@ async fn the_same_pair_again_replaces_the_link() {
     assert_eq!((first.function.as_str(), first.department.as_str()), ("Baker", ""));
     let second = link(&caller, &bakery, &sanne, "Owner").await.unwrap();
     assert_eq!(links(&caller, &bakery).await.unwrap(), std::slice::from_ref(&second));
-    assert_eq!(links(&caller, &sanne).await.unwrap(), [second], "seen from the person too");
+    assert_eq!(links(&caller, &sanne).await.unwrap(), [second], "the person lists it too");
 }
 
 #[tokio::test]
@@ -63,7 +65,7 @@ async fn only_persons_are_linked_and_only_to_companies() {
         assert!(is_not_found(&links(&caller, id).await.unwrap_err()), "{id}");
     }
     let status = link(&caller, "no uuid", &sanne, &"x".repeat(256)).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/link/function", "too_long")]), "the body is judged first");
+    assert_eq!(faults(&status), places(&[("/link/function", "too_long")]), "the body is checked first");
     assert_eq!(links(&caller, &bakery).await.unwrap(), []);
 }
 

@@ -1,3 +1,5 @@
+//! Lists of clients: pages, filters, search.
+
 use proto::relations::{ClientInput, ListClientsRequest};
 
 use crate::support::{Caller, World, company, faults, person, places};
@@ -28,15 +30,15 @@ async fn pages_of_one_moment_together_are_the_list_without_repeats() {
     }
     created.reverse();
     for filter in [ListClientsRequest::default(), search("x")] {
-        let mut seen = Vec::new();
+        let mut listed = Vec::new();
         for number in 1..=4 {
             let request = ListClientsRequest { page: Some(number), per_page: Some(7), ..filter.clone() };
             let answer = caller.list(request).await;
             let meta = answer.meta.unwrap();
             assert_eq!((meta.page, meta.per_page, meta.total, meta.pages), (number, 7, 23, 4));
-            seen.extend(answer.data.into_iter().map(|client| client.id));
+            listed.extend(answer.data.into_iter().map(|client| client.id));
         }
-        assert_eq!(seen, created);
+        assert_eq!(listed, created);
     }
     let answer = caller.list(page(5, 7)).await;
     assert_eq!((answer.data.len(), answer.meta.unwrap().total), (0, 23), "past the end");
@@ -100,17 +102,17 @@ async fn a_search_follows_changes() {
 }
 
 #[tokio::test]
-async fn a_page_below_one_and_a_search_that_is_no_text_are_refused() {
+async fn a_page_below_one_and_a_search_that_is_not_text_are_refused() {
     let world = World::new().await;
     let caller = world.caller();
-    for (request, place, code) in [
+    for (request, position, code) in [
         (page(0, 25), "/page", "out_of_range"),
         (page(1, 0), "/per_page", "out_of_range"),
         (search("a\0"), "/search", "bad_text"),
         (search(&"x".repeat(256)), "/search", "too_long"),
     ] {
         let status = caller.clients().list_clients(caller.request(request)).await.unwrap_err();
-        assert_eq!(faults(&status), places(&[(place, code)]));
+        assert_eq!(faults(&status), places(&[(position, code)]));
     }
     assert_eq!(caller.list(page(i64::MAX, i64::MAX)).await.meta.unwrap().per_page, 100);
 }

@@ -1,6 +1,6 @@
 //! The service on real Postgres, called over gRPC as the gateway and other services call it.
 
-#![expect(clippy::unwrap_used, reason = "what a test takes for granted stops it when it is not so")]
+#![expect(clippy::unwrap_used, reason = "a test stops where its assumption is false")]
 
 mod changes;
 mod clients;

@@ -1,3 +1,5 @@
+//! Suppliers.
+
 use proto::relations::{
     CreateSupplierRequest, GetSupplierRequest, ListSuppliersRequest, Relation, RelationType, SupplierInput,
     UpdateSupplierRequest,

@@ -1,4 +1,4 @@
-//! A running service with its own database, callers of it, and what a refusal says.
+//! A running service with its own database, its callers, and helpers that read refusals.
 
 use chassis::testing::{self, Started, TestCaller, TestDatabase};
 use chassis::{Clock, Service};
@@ -123,7 +123,7 @@ pub fn person(name: &str) -> ClientInput {
     ClientInput { lastname: name.to_owned(), ..ClientInput::default() }
 }
 
-/// The places and codes of an answer that refuses the request itself.
+/// The positions and codes of the faults in an answer that refuses the request.
 pub fn faults(status: &Status) -> Vec<(String, String)> {
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
     let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");

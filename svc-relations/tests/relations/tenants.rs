@@ -1,4 +1,5 @@
-//! Nothing of one account is seen or changed by another. Custom fields have their own cases beside their rules.
+//! Accounts cannot read or change each other's records, and API keys cannot call internal rpcs. The cases of custom
+//! fields are in `custom_fields.rs`.
 
 use proto::relations::{
     BatchGetClientsRequest, ClientInput, ClientLinkInput, CreateSupplierRequest,
@@ -70,7 +71,7 @@ async fn suppliers_of_another_account_do_not_exist() {
 }
 
 #[tokio::test]
-async fn what_is_for_the_mesh_is_closed_to_keys() {
+async fn api_keys_cannot_call_internal_rpcs() {
     let world = World::new().await;
     let caller = world.caller();
     let denied = |status: tonic::Status| assert_eq!(status.code(), tonic::Code::PermissionDenied);

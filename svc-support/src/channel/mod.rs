@@ -1,5 +1,6 @@
-//! Channels: the ways that mail comes in and goes out.
+//! Channels: the addresses through which mail comes in and goes out.
 
+pub mod operations;
 pub mod rpc;
 mod rules;
 pub mod store;
@@ -22,7 +23,7 @@ pub struct Record {
     pub updated_at: DateTime<Utc>,
 }
 
-/// What can be set.
+/// The fields that callers can set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     pub name: String,
@@ -36,22 +37,33 @@ pub struct Values {
     pub position: i32,
 }
 
+/// Name and address of a sender; the address may be empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sender<'a> {
+    pub name: &'a str,
+    pub email: &'a str,
+}
+
+fn first_filled<'a>(first: &'a str, other: &'a str) -> &'a str {
+    if first.is_empty() { other } else { first }
+}
+
 impl Record {
-    /// The name and the address that mail through it comes from; the address may be empty.
-    pub fn sender<'a>(&'a self) -> (&'a str, &'a str) {
+    /// The sender of mail that goes out through the channel.
+    pub fn sender(&self) -> Sender<'_> {
         let Values { name, email, from_email, from_name, .. } = &self.values;
-        let or = |wanted: &'a str, other: &'a str| if wanted.is_empty() { other } else { wanted };
-        (or(from_name, name), or(from_email, email))
+        Sender { name: first_filled(from_name, name), email: first_filled(from_email, email) }
     }
 
-    /// Whether mail from this address is the channel's own.
+    /// Whether this is an address of the channel. Addresses are compared without regard to case.
     pub fn has_address(&self, address: &str) -> bool {
         let Values { email, from_email, forwarding_emails, .. } = &self.values;
-        let known = [email, from_email].into_iter().chain(forwarding_emails);
-        known.filter(|own| !own.is_empty()).any(|own| own.eq_ignore_ascii_case(address))
+        let all = [email, from_email].into_iter().chain(forwarding_emails);
+        all.filter(|own| !own.is_empty()).any(|own| own.eq_ignore_ascii_case(address))
     }
 
-    pub fn message(self, account: AccountId, own: &OwnDomain) -> TicketChannel {
+    /// The message for callers, with the inbound address that belongs to the account and the mail domain.
+    pub fn into_proto(self, account: AccountId, own: &OwnDomain) -> TicketChannel {
         let Self { id, values, inbound_key, created_at, updated_at } = self;
         let Values { name, email, from_email, from_name, forwarding_emails, active, position } = values;
         TicketChannel {

@@ -10,9 +10,10 @@ use uuid::Uuid;
 use super::{Record, Values};
 use crate::Error;
 use crate::address::InboundKey;
+use crate::error::undecodable;
 
-/// How many an account can have: they are looked through for every mail.
-pub const MOST: i64 = 100;
+/// The number of channels that an account can have. Every mail that comes in is compared with all of them.
+pub const MAX_CHANNELS: i64 = 100;
 
 macro_rules! columns {
     () => {
@@ -34,14 +35,19 @@ impl FromRow<'_, PgRow> for Record {
                 active: row.try_get("active")?,
                 position: row.try_get("position")?,
             },
-            inbound_key: InboundKey::try_from(key.as_slice()).unwrap_or_default(),
+            // A key of another length must not become one that others could guess.
+            inbound_key: InboundKey::try_from(key.as_slice()).map_err(|_| undecodable_key())?,
             created_at: row.try_get("created_at")?,
             updated_at: row.try_get("updated_at")?,
         })
     }
 }
 
-/// Those that are active, or those that are not, in their order.
+fn undecodable_key() -> sqlx::Error {
+    undecodable(chassis::Error::Internal("channel.inbound_key has the wrong length".to_owned()))
+}
+
+/// The active channels, or the others, in their order.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -55,7 +61,7 @@ pub async fn list(
     Ok(sqlx::query_as(sql).bind(account).bind(active).fetch_all(connection).await?)
 }
 
-/// The channel of a ticket: its own while it is there and active, else the first active one.
+/// The channel that mail of a ticket goes out through: its own if that is active, else the first active channel.
 pub async fn find_for(
     connection: &mut PgConnection,
     account: AccountId,
@@ -70,6 +76,7 @@ pub async fn find_for(
     Ok(sqlx::query_as(sql).bind(account).bind(own).fetch_optional(connection).await?)
 }
 
+/// Finds a channel and locks its row: an update reads it, decides and writes it back.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -104,7 +111,7 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-/// Binds what insert and update have in common: $1 to $10.
+/// Binds the parameters that insert and update share: $1 to $10.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
@@ -125,7 +132,7 @@ fn bind<'q>(
         .bind(time)
 }
 
-/// Removes a channel; tells whether it was there.
+/// Removes a channel. Returns whether there was one.
 pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<bool, Error> {
     let sql = "delete from support.channel where account_id = $1 and id = $2";
     Ok(sqlx::query(sql).bind(account).bind(id).execute(connection).await?.rows_affected() > 0)

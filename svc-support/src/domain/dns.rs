@@ -1,4 +1,5 @@
-//! Asking the DNS. Nothing is remembered: whoever has just set a record wants to see it.
+//! Queries the DNS. Answers are not cached: who has just set a record wants to see it. A file of its own because it is
+//! the only code that uses the resolver.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,32 +11,32 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{RData, RecordType};
 
-use super::rules::{MX, Wanted};
+use super::rules::{ExpectedRecord, MX};
 use crate::Error;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
-const ATTEMPTS: usize = 2;
-/// How many values of a name are looked at.
-const MOST: usize = 100;
+const MAX_ATTEMPTS: usize = 2;
+/// The number of values of a name that are compared.
+const MAX_VALUES: usize = 100;
 
 #[derive(Clone, Debug)]
 pub struct Dns {
-    /// The machine's own servers when not set.
+    /// Without a server, those of the machine's configuration.
     pub server: Option<SocketAddr>,
 }
 
 impl Dns {
-    /// The values that the DNS has where a record is wanted.
-    pub async fn values(&self, wanted: &Wanted) -> Result<Vec<String>, Error> {
-        let resolver = self.resolver().map_err(|error| away(&error))?;
-        let kind = if wanted.kind == MX { RecordType::MX } else { RecordType::TXT };
-        // The dot at the end keeps the machine's search list out of it.
-        let found = match resolver.lookup(format!("{}.", wanted.name), kind).await {
+    /// The values that the DNS has at the name of an expected record.
+    pub async fn values(&self, expected: &ExpectedRecord) -> Result<Vec<String>, Error> {
+        let resolver = self.resolver().map_err(|error| unavailable_dns(&error))?;
+        let kind = if expected.kind == MX { RecordType::MX } else { RecordType::TXT };
+        // With a dot at the end the name is complete, and the search list of the machine is not applied.
+        let found = match resolver.lookup(format!("{}.", expected.name), kind).await {
             Ok(found) => found,
             Err(error) if error.is_no_records_found() || error.is_nx_domain() => return Ok(Vec::new()),
-            Err(error) => return Err(away(&error)),
+            Err(error) => return Err(unavailable_dns(&error)),
         };
-        Ok(found.answers().iter().filter_map(|record| text(&record.data)).take(MOST).collect())
+        Ok(found.answers().iter().filter_map(|record| text(&record.data)).take(MAX_VALUES).collect())
     }
 
     fn resolver(&self) -> Result<TokioResolver, NetError> {
@@ -53,14 +54,14 @@ impl Dns {
         };
         let options = builder.options_mut();
         options.timeout = TIMEOUT;
-        options.attempts = ATTEMPTS;
+        options.attempts = MAX_ATTEMPTS;
         options.cache_size = 0;
         options.use_hosts_file = ResolveHosts::Never;
         builder.build()
     }
 }
 
-/// A value as people write it. A text of several parts is one text.
+/// A value as people write it. The parts of a text are joined.
 fn text(data: &RData) -> Option<String> {
     match data {
         RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
@@ -69,8 +70,8 @@ fn text(data: &RData) -> Option<String> {
     }
 }
 
-fn away(error: &NetError) -> Error {
-    tracing::warn!(%error, "the DNS did not answer");
+fn unavailable_dns(error: &NetError) -> Error {
+    tracing::warn!(%error, "DNS query failed");
     let answer = unavailable("The DNS does not answer right now. Repeat the request in a moment.");
     chassis::Error::Peer(Box::new(answer)).into()
 }

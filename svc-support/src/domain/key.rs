@@ -1,4 +1,5 @@
-//! Making the key that a domain's mail is signed with.
+//! Generates the key that signs the mail of a domain (DKIM). A file of its own because it is the only code that uses
+//! `rsa`.
 
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::{EncodeRsaPrivateKey, LineEnding};
@@ -6,15 +7,16 @@ use rsa::rand_core::OsRng;
 
 use crate::Error;
 
-/// RSA, because many receivers still know no other, of the length that a DNS record holds.
+/// RSA, because many receivers do not support other algorithms; the length is the longest that fits into a DNS record.
 const BITS: usize = 2048;
 
-/// A new private key as PEM. Takes a while: outside any transaction.
+/// A new private key as PEM. This can take a second, so it must not run inside a transaction.
 pub async fn generate() -> Result<String, Error> {
-    let failed =
-        |error: &dyn std::fmt::Display| chassis::Error::Internal(format!("no mail key was made: {error}"));
-    let made = tokio::task::spawn_blocking(|| RsaPrivateKey::new(&mut OsRng, BITS));
-    let key = made.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+    let failed = |error: &dyn std::fmt::Display| {
+        chassis::Error::Internal(format!("generating a mail key failed: {error}"))
+    };
+    let generated = tokio::task::spawn_blocking(|| RsaPrivateKey::new(&mut OsRng, BITS));
+    let key = generated.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
     let pem = key.to_pkcs1_pem(LineEnding::LF).map_err(|error| failed(&error))?;
     Ok(pem.to_string())
 }

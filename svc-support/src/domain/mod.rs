@@ -1,47 +1,46 @@
-//! Email domains: the names that the business sends mail from, the keys that sign it, and what its DNS should say.
+//! Email domains: the names that the business sends mail from, the keys that sign it, and the DNS records that they need.
 
 mod dns;
-mod inspect;
 mod key;
-mod recheck;
+mod operations;
 pub mod rpc;
 mod rules;
 pub mod store;
+mod verifier;
+mod worker;
 
 pub use dns::Dns;
-pub use inspect::Inspector;
-pub use recheck::worker;
+pub use verifier::Verifier;
+pub use worker::worker;
 
-use chassis::Tx;
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
+use proto::api::PutMailKeyRequest;
 use proto::support::{DnsRecord, EmailDomain, EmailDomainDetail, EmailDomainStatus, EmailDomainType};
 
 use crate::Error;
 use crate::address::OwnDomain;
 
-const UNKNOWN: Error = Error::NotFound("email domain");
-/// What the audit log calls it.
-const AUDITED: &str = "email_domain";
+const NOT_FOUND: Error = Error::NotFound("email domain");
 
 /// A domain as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Record {
-    /// What addresses end with: subdomain and domain.
+    /// Subdomain and domain: the part of an address after the `@`.
     pub host: String,
     pub domain: String,
     pub subdomain: String,
-    /// Whether its mail comes in here too.
+    /// Whether mail to the domain comes in here too.
     pub receiving: bool,
     pub verified: bool,
     pub selector: String,
     pub private_key: String,
-    /// The purposes of the records that the last look found.
+    /// The purposes of the records that the last check found.
     pub found: Vec<String>,
     pub checked_at: Option<DateTime<Utc>>,
-    /// When it is looked at next.
+    /// When the next check is due.
     pub check_at: DateTime<Utc>,
-    /// Since when a verified one lacks what it needs.
+    /// Since when a verified domain lacks a required record.
     pub missing_since: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -62,28 +61,33 @@ impl From<Record> for EmailDomain {
     }
 }
 
-/// A domain with the records that its DNS should have.
-fn detail(record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
-    let records = rules::records(&record, &chassis::mail::key_record(&record.private_key)?, own);
-    let records = records.into_iter().map(|wanted| DnsRecord {
-        r#type: wanted.kind.to_owned(),
-        found: record.found.iter().any(|purpose| purpose == wanted.purpose),
-        name: wanted.name,
-        value: wanted.value,
-        purpose: wanted.purpose.to_owned(),
-        required: wanted.required,
-    });
-    Ok(EmailDomainDetail {
-        records: records.collect(),
-        checked_at: record.checked_at.map(timestamp),
-        domain: Some(record.into()),
-    })
+impl From<&Record> for PutMailKeyRequest {
+    fn from(record: &Record) -> Self {
+        Self {
+            domain: record.host.clone(),
+            selector: record.selector.clone(),
+            private_key: record.private_key.clone(),
+        }
+    }
 }
 
-/// A domain that was made or changed, as it is answered and as the audit log keeps it.
-fn audited(tx: &mut Tx<'_>, record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
-    let host = record.host.clone();
-    let shown = detail(record, own)?;
-    tx.changed(AUDITED, host, &shown);
-    Ok(shown)
+impl Record {
+    /// The message for callers, with the records that the DNS should have. Fails when the stored key cannot be read.
+    fn into_proto_detail(self, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
+        let dkim = chassis::mail::key_record(&self.private_key)?;
+        let expected = rules::expected_records(&self, &dkim, own);
+        let records = expected.into_iter().map(|expected| DnsRecord {
+            r#type: expected.kind.to_owned(),
+            found: self.found.iter().any(|purpose| purpose == expected.purpose),
+            name: expected.name,
+            value: expected.value,
+            purpose: expected.purpose.to_owned(),
+            required: expected.required,
+        });
+        Ok(EmailDomainDetail {
+            records: records.collect(),
+            checked_at: self.checked_at.map(timestamp),
+            domain: Some(self.into()),
+        })
+    }
 }

@@ -1,7 +1,7 @@
-//! `EmailDomainService`: parse, ask the DNS, decide, write, reply.
+//! `EmailDomainService`: parse, call, answer. What asks the DNS and other services comes before the transaction.
 
 use chassis::call::Context;
-use chassis::{Call, Db, Tx, mail};
+use chassis::{Call, Db, Tx};
 use chrono::TimeDelta;
 use proto::api::{Fault, ListMeta};
 use proto::support::email_domain_service_server::EmailDomainService;
@@ -13,15 +13,14 @@ use proto::support::{
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
-use super::inspect::{Inspector, settle};
-use super::{AUDITED, Record, UNKNOWN, audited, detail, key, rules, store};
+use super::{NOT_FOUND, Record, Verifier, key, operations, rules, store};
 use crate::Error;
 use crate::address::OwnDomain;
 
 #[derive(Clone)]
 pub struct Domains {
     pub db: Db,
-    pub inspector: Inspector,
+    pub verifier: Verifier,
 }
 
 #[tonic::async_trait]
@@ -50,36 +49,34 @@ impl EmailDomainService for Domains {
     ) -> Result<Response<AddEmailDomainResponse>, Status> {
         let mut call = Call::open(request)?;
         let receiving = call.input.r#type() == EmailDomainType::Full;
-        if receiving && self.inspector.own.name().is_none() {
+        if receiving && self.verifier.own.name().is_none() {
             let detail = "type cannot be full: MAIL_DOMAIN is not set here, so no mail comes in";
             call.faults.add(&At::ROOT.name("type"), Fault::NotAllowed, detail);
         }
-        let (host, domain, subdomain) =
-            rules::host(&call.input.domain, &call.input.subdomain, &mut call.faults);
-        // A key takes a while to make, so none is made in vain.
-        let known = if call.faults.is_empty() { self.find(&call.context, &host).await? } else { None };
-        let private_key = match (known, call.faults.is_empty()) {
-            (Some(record), _) => record.private_key,
-            (None, true) => key::generate().await?,
-            (None, false) => String::new(),
+        let name = rules::host_name(&call.input.domain, &call.input.subdomain, &mut call.faults);
+        // A request with faults is not stored, so no key is generated for it.
+        let private_key = if call.faults.is_empty() {
+            self.find_or_generate_key(&call.context, &name.host).await?
+        } else {
+            String::new()
         };
         let now = self.db.clock().now();
         let record = Record {
-            host,
-            domain,
-            subdomain,
+            host: name.host,
+            domain: name.domain,
+            subdomain: name.subdomain,
             receiving,
             verified: false,
             selector: selector(),
             private_key,
             found: Vec::new(),
             checked_at: None,
-            check_at: now + rules::EVERY,
+            check_at: now + rules::CHECK_INTERVAL,
             missing_since: None,
             created_at: now,
             updated_at: now,
         };
-        self.db.write_with(call, (record, self.inspector.own.clone()), add).await
+        self.db.write_with(call, Write { record, own: self.verifier.own.clone() }, add).await
     }
 
     async fn get_email_domain(
@@ -87,9 +84,10 @@ impl EmailDomainService for Domains {
         request: Request<GetEmailDomainRequest>,
     ) -> Result<Response<GetEmailDomainResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let (host, ..) = rules::host(&input.domain, &input.subdomain, &mut Faults::default());
-        let record = self.find(&context, &host).await?.ok_or(UNKNOWN)?;
-        Ok(Response::new(GetEmailDomainResponse { data: Some(detail(record, &self.inspector.own)?) }))
+        let host = host(&input.domain, &input.subdomain);
+        let record = self.find(&context, &host).await?.ok_or(NOT_FOUND)?;
+        let detail = record.into_proto_detail(&self.verifier.own)?;
+        Ok(Response::new(GetEmailDomainResponse { data: Some(detail) }))
     }
 
     async fn verify_email_domain(
@@ -97,19 +95,20 @@ impl EmailDomainService for Domains {
         request: Request<VerifyEmailDomainRequest>,
     ) -> Result<Response<VerifyEmailDomainResponse>, Status> {
         let call = Call::open(request)?;
-        let (host, ..) = rules::host(&call.input.domain, &call.input.subdomain, &mut Faults::default());
-        let mut record = self.find(&call.context, &host).await?.ok_or(UNKNOWN)?;
-        let was = record.verified;
-        // Whoever asks wants to know what is there now.
-        self.inspector.look(&mut record, TimeDelta::zero(), self.db.clock().now()).await?;
+        let host = host(&call.input.domain, &call.input.subdomain);
+        let mut record = self.find(&call.context, &host).await?.ok_or(NOT_FOUND)?;
+        let was_verified = record.verified;
+        // No grace period: the caller wants to know what the DNS has now.
+        self.verifier.check(&mut record, TimeDelta::zero(), self.db.clock().now()).await?;
+        let account = call.context.account();
         let deadline = call.context.deadline;
-        // The others first: a domain that says it is verified can be sent from everywhere.
+        // The other services come first: a domain that is shown as verified can be sent from everywhere.
         if record.verified {
-            self.inspector.give_key(call.context.account(), deadline, &record).await?;
-        } else if was {
-            self.inspector.take_key(call.context.account(), deadline, &host).await?;
+            self.verifier.distribute_key(account, deadline, &record).await?;
+        } else if was_verified {
+            self.verifier.revoke_key(account, deadline, &host).await?;
         }
-        self.db.write_with(call, (record, self.inspector.own.clone()), verify).await
+        self.db.write_with(call, Write { record, own: self.verifier.own.clone() }, verify).await
     }
 
     async fn delete_email_domain(
@@ -117,9 +116,9 @@ impl EmailDomainService for Domains {
         request: Request<DeleteEmailDomainRequest>,
     ) -> Result<Response<DeleteEmailDomainResponse>, Status> {
         let call = Call::open(request)?;
-        let (host, ..) = rules::host(&call.input.domain, &call.input.subdomain, &mut Faults::default());
+        let host = host(&call.input.domain, &call.input.subdomain);
         if self.find(&call.context, &host).await?.is_some_and(|record| record.verified) {
-            self.inspector.take_key(call.context.account(), call.context.deadline, &host).await?;
+            self.verifier.revoke_key(call.context.account(), call.context.deadline, &host).await?;
         }
         self.db.write(call, delete).await
     }
@@ -132,62 +131,53 @@ impl Domains {
         connection.done();
         Ok(found)
     }
+
+    /// The key of a domain that the account has already, or a new one. Generating a key takes a while, so it happens
+    /// before the transaction.
+    async fn find_or_generate_key(&self, context: &Context, host: &str) -> Result<String, Error> {
+        match self.find(context, host).await? {
+            Some(record) => Ok(record.private_key),
+            None => key::generate().await,
+        }
+    }
 }
 
-/// Another for every key, so that a domain can have several at once.
+/// What a write needs besides its request.
+struct Write {
+    record: Record,
+    own: OwnDomain,
+}
+
+/// The name of a domain that should exist. A malformed name is answered as not found.
+fn host(domain: &str, subdomain: &str) -> String {
+    rules::host_name(domain, subdomain, &mut Faults::default()).host
+}
+
+/// A different selector for every key, so that a domain can have several keys at the same time.
 fn selector() -> String {
     format!("k{:08x}", rand::random::<u32>())
 }
 
 async fn add(
     tx: &mut Tx<'_>,
-    (_, (new, own)): &(AddEmailDomainRequest, (Record, OwnDomain)),
+    (_, write): &(AddEmailDomainRequest, Write),
 ) -> Result<AddEmailDomainResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
-    if store::count(tx.db(), account).await? >= store::MOST {
-        let detail = format!("an account can have {} domains; remove one first", store::MOST);
-        tx.faults.add(&At::ROOT.name("domain"), Fault::TooMany, detail);
-    }
-    tx.valid()?;
-    if store::insert(tx.db(), account, new).await? {
-        return Ok(AddEmailDomainResponse { data: Some(audited(tx, new.clone(), own)?) });
-    }
-    let mut record = store::find_locked(tx.db(), account, &new.host).await?.ok_or(UNKNOWN)?;
-    if record.receiving != new.receiving {
-        record.receiving = new.receiving;
-        record.updated_at = now;
-        if new.receiving {
-            // Where its mail goes has to be looked at first.
-            record.verified = false;
-            record.missing_since = None;
-        } else {
-            store::delete_route(tx.db(), account, &record.host).await?;
-        }
-        store::update(tx.db(), account, &record).await?;
-    }
-    Ok(AddEmailDomainResponse { data: Some(audited(tx, record, own)?) })
+    let detail = operations::add(tx, &write.record, &write.own).await?;
+    Ok(AddEmailDomainResponse { data: Some(detail) })
 }
 
 async fn verify(
     tx: &mut Tx<'_>,
-    (_, (seen, own)): &(VerifyEmailDomainRequest, (Record, OwnDomain)),
+    (_, write): &(VerifyEmailDomainRequest, Write),
 ) -> Result<VerifyEmailDomainResponse, Error> {
-    tx.valid()?;
-    let record = settle(tx, seen).await?;
-    Ok(VerifyEmailDomainResponse { data: Some(audited(tx, record, own)?) })
+    let detail = operations::apply_check(tx, &write.record, &write.own).await?;
+    Ok(VerifyEmailDomainResponse { data: Some(detail) })
 }
 
 async fn delete(
     tx: &mut Tx<'_>,
     input: &DeleteEmailDomainRequest,
 ) -> Result<DeleteEmailDomainResponse, Error> {
-    tx.valid()?;
-    let account = tx.account();
-    let (host, ..) = rules::host(&input.domain, &input.subdomain, &mut Faults::default());
-    store::find_locked(tx.db(), account, &host).await?.ok_or(UNKNOWN)?;
-    store::delete(tx.db(), account, &host).await?;
-    store::delete_route(tx.db(), account, &host).await?;
-    mail::delete_key(tx, &host).await?;
-    tx.removed(AUDITED, host);
+    operations::delete(tx, &host(&input.domain, &input.subdomain)).await?;
     Ok(DeleteEmailDomainResponse {})
 }

@@ -1,4 +1,4 @@
-//! The form of a domain, the records that its DNS should have, and whether what is there will do. Pure.
+//! The form of a domain name, the records that its DNS should have, and when a domain is verified. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::Fault;
@@ -13,12 +13,12 @@ const DKIM: &str = "dkim";
 const SPF: &str = "spf";
 const DMARC: &str = "dmarc";
 
-/// How often a domain is looked at by itself.
-pub const EVERY: TimeDelta = TimeDelta::days(1);
+/// The interval between two checks of a domain.
+pub const CHECK_INTERVAL: TimeDelta = TimeDelta::days(1);
 
 /// A record that the DNS should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ExpectedRecord {
     pub purpose: &'static str,
     pub kind: &'static str,
     pub name: String,
@@ -26,9 +26,19 @@ pub struct Wanted {
     pub required: bool,
 }
 
-/// The name that addresses end with, in lower case; faults say what is wrong with its parts.
-pub fn host(domain: &str, subdomain: &str, faults: &mut Faults) -> (String, String, String) {
-    let (domain, subdomain) = (domain.to_ascii_lowercase(), subdomain.to_ascii_lowercase());
+/// A domain name and its parts, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostName {
+    /// Subdomain and domain: the part of an address after the `@`.
+    pub host: String,
+    pub domain: String,
+    pub subdomain: String,
+}
+
+/// Checks the form of a domain name.
+pub fn host_name(domain: &str, subdomain: &str, faults: &mut Faults) -> HostName {
+    let domain = domain.to_ascii_lowercase();
+    let subdomain = subdomain.to_ascii_lowercase();
     let names = |text: &str| text.split('.').all(is_label);
     if !domain.is_empty() && (!domain.contains('.') || !names(&domain)) {
         let detail = "domain must be a domain such as example.com, international names in their xn-- form";
@@ -39,7 +49,7 @@ pub fn host(domain: &str, subdomain: &str, faults: &mut Faults) -> (String, Stri
         faults.add(&At::ROOT.name("subdomain"), Fault::BadFormat, detail);
     }
     let host = if subdomain.is_empty() { domain.clone() } else { format!("{subdomain}.{domain}") };
-    // The names of its records must fit too.
+    // The names of its records, which are longer, must fit into the 253 characters of a DNS name.
     if host.len() > 200 {
         faults.add(
             &At::ROOT.name("domain"),
@@ -47,7 +57,7 @@ pub fn host(domain: &str, subdomain: &str, faults: &mut Faults) -> (String, Stri
             "domain and subdomain must have 200 characters at most",
         );
     }
-    (host, domain, subdomain)
+    HostName { host, domain, subdomain }
 }
 
 fn is_label(label: &str) -> bool {
@@ -55,26 +65,29 @@ fn is_label(label: &str) -> bool {
     fits && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// What the DNS of a domain should have; `dkim` is the value that goes with its key.
-pub fn records(record: &Record, dkim: &str, own: &OwnDomain) -> Vec<Wanted> {
+/// The records that the DNS of a domain should have. `dkim` is the value for its key.
+pub fn expected_records(record: &Record, dkim: &str, own: &OwnDomain) -> Vec<ExpectedRecord> {
     let Record { host, selector, receiving, .. } = record;
-    let txt = |purpose, name, value: String, required| Wanted { purpose, kind: TXT, name, value, required };
+    let txt =
+        |purpose, name, value: String, required| ExpectedRecord { purpose, kind: TXT, name, value, required };
     let mut records = vec![txt(DKIM, format!("{selector}._domainkey.{host}"), dkim.to_owned(), true)];
     if let Some(own) = own.name() {
         records.push(txt(SPF, host.clone(), format!("v=spf1 include:{own} ~all"), false));
         if *receiving {
             let value = format!("10 {own}");
-            records.push(Wanted { purpose: "mx", kind: MX, name: host.clone(), value, required: true });
+            let name = host.clone();
+            records.push(ExpectedRecord { purpose: "mx", kind: MX, name, value, required: true });
         }
     }
     records.push(txt(DMARC, format!("_dmarc.{host}"), "v=DMARC1; p=none".to_owned(), false));
     records
 }
 
-/// Whether one of the values that the DNS has does what the wanted one is for.
-pub fn is_met(wanted: &Wanted, there: &[String]) -> bool {
-    let value = wanted.value.as_str();
-    there.iter().any(|found| match wanted.purpose {
+/// Whether one of the values that the DNS has serves the purpose of the expected record. The owner may have written it
+/// differently, or added to it.
+pub fn is_satisfied(expected: &ExpectedRecord, values: &[String]) -> bool {
+    let value = expected.value.as_str();
+    values.iter().any(|found| match expected.purpose {
         DKIM => tag(found, "p").is_some_and(|key| !key.is_empty() && Some(key) == tag(value, "p")),
         SPF => {
             let include = value.split(' ').nth(1).unwrap_or_default();
@@ -90,14 +103,15 @@ pub fn is_met(wanted: &Wanted, there: &[String]) -> bool {
     })
 }
 
-/// What a domain is after a look at its DNS: verified when that is `complete`, and for `grace` after it ceased to be.
-pub fn judge(record: &mut Record, complete: bool, grace: TimeDelta, now: DateTime<Utc>) {
+/// Applies the result of a DNS check: a domain is verified if its records are `complete`, and stays verified for the
+/// time `grace` after they were first missing.
+pub fn apply_check(record: &mut Record, complete: bool, grace: TimeDelta, now: DateTime<Utc>) {
     let since = record.missing_since.unwrap_or(now);
-    let is_forgiven = !complete && record.verified && now - since < grace;
-    record.verified = complete || is_forgiven;
-    record.missing_since = is_forgiven.then_some(since);
+    let in_grace = !complete && record.verified && now - since < grace;
+    record.verified = complete || in_grace;
+    record.missing_since = in_grace.then_some(since);
     record.checked_at = Some(now);
-    record.check_at = now + EVERY;
+    record.check_at = now + CHECK_INTERVAL;
 }
 
 fn is_version(text: &str, version: &str) -> bool {
@@ -139,7 +153,7 @@ mod tests {
     fn a_domain_that_receives_needs_its_mail_to_come_here() {
         let own = OwnDomain::new("in.example.com");
         let purposes = |receiving| -> Vec<(&str, bool)> {
-            let records = records(&record(receiving), "v=DKIM1; p=abc", &own);
+            let records = expected_records(&record(receiving), "v=DKIM1; p=abc", &own);
             records.iter().map(|record| (record.purpose, record.required)).collect()
         };
         assert_eq!(purposes(false), [("dkim", true), ("spf", false), ("dmarc", false)]);
@@ -147,31 +161,32 @@ mod tests {
     }
 
     #[test]
-    fn a_verified_domain_is_forgiven_for_a_while_and_a_pending_one_never() {
+    fn a_verified_domain_has_a_grace_period_and_a_pending_one_has_none() {
         let (grace, day) = (TimeDelta::days(3), |day| DateTime::UNIX_EPOCH + TimeDelta::days(day));
         let mut domain = record(false);
-        let mut look = |complete, grace, on| {
-            judge(&mut domain, complete, grace, day(on));
+        let mut check = |complete, grace, on| {
+            apply_check(&mut domain, complete, grace, day(on));
             assert_eq!((domain.checked_at, domain.check_at), (Some(day(on)), day(on + 1)));
             (domain.verified, domain.missing_since)
         };
-        assert_eq!(look(false, grace, 1), (false, None));
-        assert_eq!(look(true, grace, 2), (true, None));
-        assert_eq!(look(false, grace, 3), (true, Some(day(3))));
-        assert_eq!(look(true, grace, 4), (true, None));
-        assert_eq!(look(false, grace, 5), (true, Some(day(5))), "counted anew");
-        assert_eq!(look(false, grace, 7), (true, Some(day(5))));
-        assert_eq!(look(false, grace, 8), (false, None));
-        assert_eq!(look(true, grace, 9), (true, None));
-        assert_eq!(look(false, TimeDelta::zero(), 9), (false, None), "whoever asks is told at once");
+        assert_eq!(check(false, grace, 1), (false, None));
+        assert_eq!(check(true, grace, 2), (true, None));
+        assert_eq!(check(false, grace, 3), (true, Some(day(3))));
+        assert_eq!(check(true, grace, 4), (true, None));
+        assert_eq!(check(false, grace, 5), (true, Some(day(5))), "counted anew");
+        assert_eq!(check(false, grace, 7), (true, Some(day(5))));
+        assert_eq!(check(false, grace, 8), (false, None));
+        assert_eq!(check(true, grace, 9), (true, None));
+        assert_eq!(check(false, TimeDelta::zero(), 9), (false, None), "without a grace period");
     }
 
     #[test]
-    fn records_are_recognised_however_they_are_written() {
+    fn records_are_recognised_in_other_spellings() {
         let own = OwnDomain::new("in.example.com");
-        let wanted = records(&record(true), "v=DKIM1; k=rsa; p=abc+/=", &own);
-        let met = |purpose: &str, there: &str| {
-            is_met(wanted.iter().find(|record| record.purpose == purpose).unwrap(), &[there.to_owned()])
+        let expected = expected_records(&record(true), "v=DKIM1; k=rsa; p=abc+/=", &own);
+        let met = |purpose: &str, value: &str| {
+            let record = expected.iter().find(|record| record.purpose == purpose).unwrap();
+            is_satisfied(record, &[value.to_owned()])
         };
         assert!(
             met("dkim", "v=DKIM1;k=rsa;p=ab c+/=") && !met("dkim", "v=DKIM1; p=") && !met("dkim", "p=other")
@@ -183,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_hosts_are_domains() {
+    fn only_host_names_are_domains() {
         for (domain, subdomain, count) in [
             ("bakery.example", "", 0),
             ("Bakery.Example", "Mail.eu", 0),
@@ -193,18 +208,18 @@ mod tests {
             ("a b.example", "", 1),
         ] {
             let mut faults = Faults::default();
-            host(domain, subdomain, &mut faults);
+            host_name(domain, subdomain, &mut faults);
             assert_eq!(faults.len(), count, "{domain} {subdomain}");
         }
-        assert_eq!(host("B.example", "M", &mut Faults::default()).0, "m.b.example");
+        assert_eq!(host_name("B.example", "M", &mut Faults::default()).host, "m.b.example");
     }
 
     proptest! {
         #[test]
-        fn whatever_the_dns_has_is_read(there in any::<String>()) {
+        fn any_value_of_the_dns_can_be_compared(value in any::<String>()) {
             let own = OwnDomain::new("in.example.com");
-            for wanted in records(&record(true), "v=DKIM1; p=abc", &own) {
-                is_met(&wanted, std::slice::from_ref(&there));
+            for expected in expected_records(&record(true), "v=DKIM1; p=abc", &own) {
+                is_satisfied(&expected, std::slice::from_ref(&value));
             }
         }
     }

@@ -14,10 +14,10 @@ macro_rules! columns {
     };
 }
 
-/// How many an account can have.
-pub const MOST: i64 = 100;
+/// The number of domains that an account can have.
+pub const MAX_DOMAINS: i64 = 100;
 
-/// All of them, or those that are verified or not, by name.
+/// All domains, or only the verified or the pending ones, by name.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -32,19 +32,19 @@ pub async fn list(
     Ok(sqlx::query_as(sql).bind(account).bind(verified).fetch_all(connection).await?)
 }
 
-/// Those that are to be looked at again, the longest waiting first.
+/// The domains whose next check is due, at most `max`, the longest overdue first.
 pub async fn list_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    most: i64,
+    max: i64,
 ) -> Result<Vec<Record>, Error> {
     let sql = concat!(
         "select ",
         columns!(),
         " from support.domain where account_id = $1 and check_at <= $2 order by check_at, host limit $3"
     );
-    Ok(sqlx::query_as(sql).bind(account).bind(now).bind(most).fetch_all(connection).await?)
+    Ok(sqlx::query_as(sql).bind(account).bind(now).bind(max).fetch_all(connection).await?)
 }
 
 pub async fn find(
@@ -56,6 +56,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(host).fetch_optional(connection).await?)
 }
 
+/// Finds a domain and locks its row: a change reads it, decides and writes it back.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -71,7 +72,7 @@ pub async fn count(connection: &mut PgConnection, account: AccountId) -> Result<
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
-/// Stores a new domain; tells whether it was new.
+/// Stores a new domain. Returns false, and stores nothing, when the account has it already.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -101,7 +102,7 @@ pub async fn insert(
     Ok(inserted.rows_affected() > 0)
 }
 
-/// Stores everything of a domain that can change.
+/// Stores all columns of a domain that can change.
 pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "update support.domain set receiving = $3, verified = $4, found = $5, checked_at = $6, updated_at = $7, \
                check_at = $8, missing_since = $9 where account_id = $1 and host = $2";
@@ -120,8 +121,12 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-/// Stores what a look found that changes nothing else, and when the next one is due.
-pub async fn note(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+/// Stores the result of a check that does not change whether the domain is verified, and when the next one is due.
+pub async fn record_check(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "update support.domain set found = $3, checked_at = $4, check_at = $5, missing_since = $6 \
                where account_id = $1 and host = $2";
     sqlx::query(sql)
@@ -142,13 +147,14 @@ pub async fn delete(connection: &mut PgConnection, account: AccountId, host: &st
     Ok(())
 }
 
-/// Whose mail comes in for a host.
+/// The account that receives the mail of a host.
 pub async fn find_route(connection: &mut PgConnection, host: &str) -> Result<Option<AccountId>, Error> {
     let sql = "select account_id from support.mail_route where host = $1";
     Ok(sqlx::query_scalar(sql).bind(host).fetch_optional(connection).await?)
 }
 
-/// Lets the mail of a host come in for an account; tells whose it is now.
+/// Routes the mail of a host to an account, unless it is routed already. Returns the account that has it afterwards. The
+/// update that changes nothing is there because only then the row is returned, and locked, in both cases.
 pub async fn put_route(
     connection: &mut PgConnection,
     account: AccountId,

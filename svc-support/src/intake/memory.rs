@@ -1,6 +1,6 @@
-//! The memory that mails take while they come in: so many bytes in all, and half of them for one account and for one
-//! address that mail comes from, so that nobody keeps the others out. Taken as bytes arrive, given back when the mail is
-//! dealt with. Knows nothing of mail.
+//! The limit on the memory of mails that are coming in: one for all of them, and half of it for one account and for one
+//! peer address, so that nobody can lock the others out. Memory is reserved as bytes arrive and released when the mail has
+//! been processed. Knows nothing of mail.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use chassis::AccountId;
 use tokio::sync::Notify;
 
-/// Who holds memory.
+/// Who a reservation counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     Account(AccountId),
@@ -18,10 +18,10 @@ pub enum Holder {
 }
 
 #[derive(Debug)]
-pub struct Memory {
+pub struct MailMemory {
     max: usize,
     used: Mutex<Used>,
-    freed: Notify,
+    released: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -30,32 +30,33 @@ struct Used {
     by_holder: HashMap<Holder, usize>,
 }
 
-impl Memory {
+impl MailMemory {
     pub fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { max, used: Mutex::default(), freed: Notify::new() })
+        Arc::new(Self { max, used: Mutex::default(), released: Notify::new() })
     }
 
-    /// What one holder can have at most.
-    pub fn share(&self) -> usize {
+    /// The bytes that one holder can reserve.
+    pub fn max_share(&self) -> usize {
         self.max / 2
     }
 
-    /// Nothing yet, for these holders: each of them pays for all of it.
-    pub fn hold(self: &Arc<Self>, holders: impl IntoIterator<Item = Holder>) -> Hold {
+    /// An empty reservation for these holders. It counts in full for each of them.
+    pub fn reservation(self: &Arc<Self>, holders: impl IntoIterator<Item = Holder>) -> Reservation {
         let mut unique: Vec<Holder> = Vec::new();
         for holder in holders {
             if !unique.contains(&holder) {
                 unique.push(holder);
             }
         }
-        Hold { memory: Arc::clone(self), holders: unique, bytes: 0 }
+        Reservation { memory: Arc::clone(self), holders: unique, bytes: 0 }
     }
 
-    fn take(&self, holders: &[Holder], bytes: usize) -> bool {
+    /// Returns whether the bytes were reserved.
+    fn reserve(&self, holders: &[Holder], bytes: usize) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let theirs = |holder| used.by_holder.get(holder).copied().unwrap_or_default();
+        let share = |holder| used.by_holder.get(holder).copied().unwrap_or_default();
         let fits = used.total + bytes <= self.max
-            && holders.iter().all(|holder| theirs(holder) + bytes <= self.share());
+            && holders.iter().all(|holder| share(holder) + bytes <= self.max_share());
         if fits {
             used.total += bytes;
             for holder in holders {
@@ -66,78 +67,78 @@ impl Memory {
         fits
     }
 
-    fn give_back(&self, holders: &[Holder], bytes: usize) {
+    fn release(&self, holders: &[Holder], bytes: usize) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.total = used.total.saturating_sub(bytes);
         for holder in holders {
-            if let Some(theirs) = used.by_holder.get_mut(holder) {
-                *theirs = theirs.saturating_sub(bytes);
-                if *theirs == 0 {
+            if let Some(share) = used.by_holder.get_mut(holder) {
+                *share = share.saturating_sub(bytes);
+                if *share == 0 {
                     used.by_holder.remove(holder);
                 }
             }
         }
         metrics::gauge!("mail_memory_bytes").set(u32::try_from(used.total).unwrap_or(u32::MAX));
         drop(used);
-        self.freed.notify_waiters();
+        self.released.notify_waiters();
     }
 }
 
-/// Memory that is held for one mail, until this is dropped.
+/// Memory that is reserved for one mail, until this is dropped.
 #[derive(Debug)]
-pub struct Hold {
-    memory: Arc<Memory>,
+pub struct Reservation {
+    memory: Arc<MailMemory>,
     holders: Vec<Holder>,
     bytes: usize,
 }
 
-impl Hold {
-    /// Holds so much, if there is so much; otherwise as much as before.
+impl Reservation {
+    /// Grows the reservation to this size. Returns false, and changes nothing, when the limit does not allow it.
     #[must_use]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
-        let fits = more == 0 || self.memory.take(&self.holders, more);
+        let fits = more == 0 || self.memory.reserve(&self.holders, more);
         if fits {
             self.bytes = self.bytes.max(bytes);
         }
         fits
     }
 
-    /// The same, after a while if need be. To be used before anything is held: those who hold something and wait for
-    /// more would wait for each other.
+    /// The same, but waits for memory that others release. Only for an empty reservation: two that hold memory and wait
+    /// for more could wait for each other.
     #[must_use]
-    pub async fn wait_for(&mut self, bytes: usize, patience: Duration) -> bool {
+    pub async fn wait_to_grow(&mut self, bytes: usize, timeout: Duration) -> bool {
         let memory = Arc::clone(&self.memory);
         let growing = async {
             loop {
-                let freed = memory.freed.notified();
-                tokio::pin!(freed);
-                // Before the look, so that what is given back in between is not missed.
-                freed.as_mut().enable();
+                let released = memory.released.notified();
+                tokio::pin!(released);
+                // Registered before the attempt, so that a release between the attempt and the wait is not missed.
+                released.as_mut().enable();
                 if self.grow_to(bytes) {
                     return;
                 }
-                freed.await;
+                released.await;
             }
         };
-        tokio::time::timeout(patience, growing).await.is_ok()
+        tokio::time::timeout(timeout, growing).await.is_ok()
     }
 
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Gives back what is above this.
+    /// Releases the bytes above this size.
     pub fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         if less > 0 {
-            self.memory.give_back(&self.holders, less);
+            self.memory.release(&self.holders, less);
             self.bytes = bytes;
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.shrink_to(0);
     }
@@ -154,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_more_than_half_and_all_together_not_more_than_all() {
-        let memory = Memory::new(100);
-        let mut one = memory.hold([address(1), address(1)]);
+    fn one_holder_can_reserve_half_and_all_together_the_limit() {
+        let memory = MailMemory::new(100);
+        let mut one = memory.reservation([address(1), address(1)]);
         assert!(one.grow_to(30) && one.grow_to(50) && !one.grow_to(51));
-        let mut same = memory.hold([address(1), address(2)]);
+        let mut same = memory.reservation([address(1), address(2)]);
         assert!(!same.grow_to(1), "another mail from the same address");
-        let (mut two, mut three) = (memory.hold([address(2)]), memory.hold([address(3)]));
+        let (mut two, mut three) = (memory.reservation([address(2)]), memory.reservation([address(3)]));
         assert!(two.grow_to(40) && three.grow_to(10) && !three.grow_to(11));
         drop(one);
         assert!(three.grow_to(50) && same.grow_to(10));
@@ -171,13 +172,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_gets_what_is_given_back() {
-        let memory = Memory::new(100);
-        let mut one = memory.hold([address(1)]);
+    async fn a_waiting_reservation_gets_released_memory() {
+        let memory = MailMemory::new(100);
+        let mut one = memory.reservation([address(1)]);
         assert!(one.grow_to(50));
-        let mut waiting = memory.hold([address(1)]);
-        assert!(!waiting.wait_for(20, Duration::ZERO).await);
-        let waits = tokio::spawn(async move { waiting.wait_for(20, Duration::from_mins(1)).await });
+        let mut waiting = memory.reservation([address(1)]);
+        assert!(!waiting.wait_to_grow(20, Duration::ZERO).await);
+        let waits = tokio::spawn(async move { waiting.wait_to_grow(20, Duration::from_mins(1)).await });
         tokio::task::yield_now().await;
         drop(one);
         assert!(waits.await.unwrap());

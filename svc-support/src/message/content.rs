@@ -1,20 +1,21 @@
-//! Text and HTML of a message: each made of the other where one is missing, and HTML of others made safe. Pure.
+//! Text and HTML of a message: a missing one is made from the other, and HTML is sanitised. Pure. Apart from `rules.rs`
+//! because mail that comes in uses it too.
 
 use std::sync::LazyLock;
 
 use ammonia::{Builder, UrlRelative};
 use chassis::html::escaped;
 
-/// Characters of a text or of an HTML text that are kept.
-pub const MOST: usize = 65_535;
-/// Bytes of HTML, and tags in it, that are looked at. The time that reading takes can grow with the square of the tags.
-const MOST_HTML: usize = 1 << 20;
-const MOST_TAGS: usize = 10_000;
+/// The number of characters of a text, or of its HTML, that are stored.
+pub const MAX_CHARS: usize = 65_535;
+/// The limits of HTML that is parsed. The time of parsing can grow with the square of the number of tags.
+const MAX_HTML_BYTES: usize = 1 << 20;
+const MAX_TAGS: usize = 10_000;
 
 static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let mut builder = Builder::default();
     builder
-        // A picture from elsewhere tells its owner who reads; one that came along is among the attachments.
+        // A remote image tells its server who reads the message; images inside the mail are among the attachments.
         .rm_tags(["img", "map", "area"])
         .add_clean_content_tags(["title"])
         .url_schemes(["http", "https", "mailto", "tel"].into())
@@ -23,41 +24,50 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     builder
 });
 
-/// Both forms of a message. At most one of `body` and `html` may be empty; `plain` keeps no HTML.
-pub fn both(body: &str, html: &str, plain: bool) -> (String, String) {
+/// Both forms of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    pub text: String,
+    /// Sanitised; `""` for plain text.
+    pub html: String,
+}
+
+/// Makes the missing form of a message from the other. At most one of `body` and `html` may be empty. With `plain`, the
+/// HTML is dropped.
+pub fn complete(body: &str, html: &str, plain: bool) -> Content {
     let text = if body.trim().is_empty() { text_of(html) } else { cut(body) };
     let html = match (plain, html.trim().is_empty()) {
         (true, _) => String::new(),
         (false, true) => html_of(&text),
         (false, false) => sanitise(html),
     };
-    (text, html)
+    Content { text, html }
 }
 
-/// HTML that can do nothing but be read; `""` when there is too much of it.
+/// HTML without scripts, styles, forms or remote content; `""` when it exceeds a limit.
 pub fn sanitise(html: &str) -> String {
-    if html.len() > MOST_HTML || html.bytes().filter(|byte| *byte == b'<').count() > MOST_TAGS {
+    if html.len() > MAX_HTML_BYTES || html.bytes().filter(|byte| *byte == b'<').count() > MAX_TAGS {
         return String::new();
     }
     let clean = CLEANER.clean(html).to_string();
-    // A mark of the order of bytes is white space to readers of HTML, at the start.
+    // HTML parsers treat a byte order mark at the start as white space.
     let blank = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
-    // A carriage return that was written as a number would be read as a line feed the next time.
+    // A carriage return that was written as a character reference would be parsed as a line feed the next time.
     let clean = clean.replace('\0', "").replace("\r\n", "\n").replace('\r', "\n");
     let clean = clean.trim_matches(blank).to_owned();
-    if clean.chars().nth(MOST).is_some() { String::new() } else { clean }
+    if clean.chars().nth(MAX_CHARS).is_some() { String::new() } else { clean }
 }
 
-/// The text of an HTML text.
+/// The text of a piece of HTML.
 pub fn text_of(html: &str) -> String {
-    let mut end = html.len().min(MOST_HTML);
+    let mut end = html.len().min(MAX_HTML_BYTES);
     while !html.is_char_boundary(end) {
         end -= 1;
     }
     cut(&mail_parser::decoders::html::html_to_text(&html[..end]))
 }
 
-/// A text as HTML: a paragraph for each, line breaks inside.
+/// A text as HTML: its paragraphs, with line breaks inside.
 pub fn html_of(text: &str) -> String {
     let mut html = String::new();
     for paragraph in text.replace("\r\n", "\n").split("\n\n").map(|text| text.trim_matches('\n')) {
@@ -68,18 +78,22 @@ pub fn html_of(text: &str) -> String {
         html.push_str(&escaped(paragraph).replace('\n', "<br>"));
         html.push_str("</p>");
     }
-    if html.chars().nth(MOST).is_some() { String::new() } else { html }
+    if html.chars().nth(MAX_CHARS).is_some() { String::new() } else { html }
 }
 
-/// As much of a text as is kept, without what the database does not take.
+/// The part of a text that is stored, without NUL characters, which Postgres does not accept.
 pub fn cut(text: &str) -> String {
-    text.trim().chars().filter(|letter| *letter != '\0').take(MOST).collect()
+    text.trim().chars().filter(|letter| *letter != '\0').take(MAX_CHARS).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn content(text: &str, html: &str) -> Content {
+        Content { text: text.to_owned(), html: html.to_owned() }
+    }
 
     #[test]
     fn scripts_styles_images_and_other_schemes_are_gone() {
@@ -102,36 +116,36 @@ mod tests {
 
     #[test]
     fn each_form_is_made_of_the_other() {
-        let (text, html) = both("A <b> & c\nd\n\ne", "", false);
+        let Content { text, html } = complete("A <b> & c\nd\n\ne", "", false);
         assert_eq!(text, "A <b> & c\nd\n\ne");
         assert_eq!(html, "<p>A &lt;b&gt; &amp; c<br>d</p><p>e</p>");
-        let (text, html) = both("", "<p>Hello <b>you</b></p>", false);
+        let Content { text, html } = complete("", "<p>Hello <b>you</b></p>", false);
         assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["Hello", "you"]);
         assert_eq!(html, "<p>Hello <b>you</b></p>");
-        assert_eq!(both("a", "<p>b</p>", false), ("a".into(), "<p>b</p>".into()));
+        assert_eq!(complete("a", "<p>b</p>", false), content("a", "<p>b</p>"));
     }
 
     #[test]
     fn plain_text_stays_plain() {
-        assert_eq!(both("a", "", true), ("a".into(), String::new()));
-        assert_eq!(both("", "<p>b</p>", true), ("b".into(), String::new()));
+        assert_eq!(complete("a", "", true), content("a", ""));
+        assert_eq!(complete("", "<p>b</p>", true), content("b", ""));
     }
 
     #[test]
-    fn hostile_html_is_not_worked_on_for_long() {
+    fn hostile_html_is_processed_in_bounded_time() {
         for html in ["<div>".repeat(200_000), "<p>".repeat(9_000), "<b><i>".repeat(4_000), "<a".repeat(9_999)]
         {
             let clean = sanitise(&html);
-            assert!(clean.chars().count() <= MOST);
+            assert!(clean.chars().count() <= MAX_CHARS);
             text_of(&html);
         }
-        assert_eq!(sanitise(&"x".repeat(MOST + 1)), "");
-        assert_eq!(cut(&"é".repeat(MOST + 5)).chars().count(), MOST);
+        assert_eq!(sanitise(&"x".repeat(MAX_CHARS + 1)), "");
+        assert_eq!(cut(&"é".repeat(MAX_CHARS + 5)).chars().count(), MAX_CHARS);
     }
 
     proptest! {
         #[test]
-        fn any_html_becomes_safe_and_stays_as_it_is(html in "(<[a-z/!]{0,9}[ =\"'a-z:/]{0,20}>?|[^\0]{0,20}|&#?[a-z0-9]{0,5};?){0,20}") {
+        fn sanitised_html_is_safe_and_sanitising_it_again_changes_nothing(html in "(<[a-z/!]{0,9}[ =\"'a-z:/]{0,20}>?|[^\0]{0,20}|&#?[a-z0-9]{0,5};?){0,20}") {
             let clean = sanitise(&html);
             prop_assert!(!clean.to_lowercase().contains("<script"));
             prop_assert_eq!(sanitise(&clean), clean.clone());
@@ -144,8 +158,8 @@ mod tests {
             let html = html_of(&text);
             let tags = html.replace("<p>", "").replace("</p>", "").replace("<br>", "");
             prop_assert!(!tags.contains('<'), "{}", html);
-            both(&text, "", false);
-            both("", &text, false);
+            complete(&text, "", false);
+            complete("", &text, false);
         }
     }
 }

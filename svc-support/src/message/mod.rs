@@ -1,12 +1,15 @@
-//! The messages of tickets: what clients write by mail, what we answer, and notes for colleagues.
+//! The messages of tickets: mail of clients, our replies, and notes for colleagues.
 
 pub mod content;
-mod letter;
+mod events;
+mod mailer;
 mod operations;
 pub mod rpc;
+mod rules;
+pub mod scans;
 pub mod store;
 
-pub use letter::Desk;
+pub use mailer::Mailer;
 pub use operations::add;
 
 use std::collections::HashMap;
@@ -21,6 +24,8 @@ use proto::support::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::automatic::Automatic;
+
 /// A message as it is stored.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -28,7 +33,7 @@ pub struct Record {
     pub inbound: bool,
     pub note: bool,
     pub body: String,
-    /// Safe; `""` for plain text.
+    /// Sanitised; `""` for plain text.
     pub html: String,
     pub author_name: String,
     pub author_email: String,
@@ -45,27 +50,7 @@ pub struct Record {
     pub created_at: DateTime<Utc>,
 }
 
-/// Whether a person wrote a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum Automatic {
-    #[default]
-    #[sqlx(rename = "")]
-    No,
-    /// It came through a mailing list: a person perhaps.
-    List,
-    /// An automatic reply, a bounce, a flow.
-    Program,
-}
-
-impl Automatic {
-    /// Whether no program answers it.
-    pub fn is_automatic(self) -> bool {
-        self != Self::No
-    }
-}
-
-/// What a message tells of a file that came with it.
+/// A file that came with a message. The file store has its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     pub id: Uuid,
@@ -75,10 +60,10 @@ pub struct Attachment {
 }
 
 impl Record {
-    fn mail(&self, statuses: &HashMap<Uuid, mail::Status>) -> TicketMail {
+    fn mail_status(&self, statuses: &HashMap<Uuid, mail::Status>) -> TicketMail {
         match self.mail_id {
             _ if self.inbound || self.note => TicketMail::None,
-            // A flow wrote it, in answer to what no person wrote.
+            // It was not mailed because it is the reply of a flow to a program.
             None if self.automatic.is_automatic() && !self.to.is_empty() => TicketMail::Automatic,
             None => TicketMail::NoRecipient,
             Some(id) => match statuses.get(&id) {
@@ -89,9 +74,15 @@ impl Record {
         }
     }
 
-    /// As it is shown, with where its mail stands.
-    pub fn shown(self, statuses: &HashMap<Uuid, mail::Status>) -> TicketMessage {
-        let mail = self.mail(statuses);
+    /// The mail statuses of a message whose mail the current transaction queues.
+    fn queued_mail(&self) -> HashMap<Uuid, mail::Status> {
+        self.mail_id.map(|id| (id, mail::Status::Queued)).into_iter().collect()
+    }
+
+    /// The message for callers, with the status of its mail. A mail that is not among `statuses` has been sent and
+    /// removed from the queue.
+    pub fn into_proto(self, statuses: &HashMap<Uuid, mail::Status>) -> TicketMessage {
+        let mail = self.mail_status(statuses);
         let direction = if self.inbound { TicketMessageDirection::In } else { TicketMessageDirection::Out };
         let kind = if self.note { TicketMessageType::Note } else { TicketMessageType::Reply };
         let attachments = self.attachments.into_iter().map(TicketAttachment::from);
@@ -115,16 +106,20 @@ impl Record {
     }
 }
 
+impl From<Record> for CreatedTicketMessage {
+    /// The answer to a create: the mail of the message, if it has one, has just been queued.
+    fn from(record: Record) -> Self {
+        let via_staff_save = record.author_user_id.is_some();
+        let statuses = record.queued_mail();
+        let TicketMessage { id, direction, r#type, body, created_at, author, meta } =
+            record.into_proto(&statuses);
+        Self { id, direction, r#type, body, created_at, author, meta, via_staff_save }
+    }
+}
+
 impl From<Attachment> for TicketAttachment {
     fn from(attachment: Attachment) -> Self {
         let Attachment { id, name, content_type, size } = attachment;
         Self { id: id.to_string(), name, content_type, size }
     }
-}
-
-/// A message as creating it answers.
-fn created(message: TicketMessage) -> CreatedTicketMessage {
-    let TicketMessage { id, direction, r#type, body, created_at, author, meta } = message;
-    let via_staff_save = meta.as_ref().is_some_and(|meta| meta.author_user_id.is_some());
-    CreatedTicketMessage { id, direction, r#type, body, created_at, author, meta, via_staff_save }
 }

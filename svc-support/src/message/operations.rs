@@ -1,93 +1,86 @@
-//! Adding a message of ours to a ticket.
+//! The writes of messages: load, decide, store, record. Mail that comes in adds its messages with [`add`] too.
 
-use std::collections::HashMap;
-
-use chassis::mail::Mailbox;
 use chassis::{Tx, id, mail};
-use proto::api::Fault;
-use proto::support::{CreateTicketMessageRequest, TicketMessageInput, TicketMessageType};
-use proto::{At, Faults};
-use uuid::Uuid;
+use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
 
-use super::letter::{self, Desk};
-use super::{Automatic, Record, content, store};
-use crate::status::rules::{WAITING, after};
+use super::mailer::{Mailer, Outgoing};
+use super::rules::{self, Checked, addresses};
+use super::{Record, content, events, store};
+use crate::automatic::Automatic;
+use crate::status::rules::{WAITING, next};
 use crate::{Error, channel, status, ticket};
 
-/// Of `to` and `cc` together.
-const MOST_RECIPIENTS: usize = 20;
+const TICKET_NOT_FOUND: Error = Error::NotFound("ticket");
+/// The kind of these records in the audit log.
+const AUDIT_KIND: &str = "ticket_message";
 
-/// What a request says, taken apart.
-struct Wanted {
-    note: bool,
-    to: Vec<Mailbox>,
-    cc: Vec<Mailbox>,
-    author_email: String,
-}
-
-/// Stores a message, mails it when it is a reply, and moves its ticket on.
+/// Stores a message of ours, queues its mail when it is a reply, and gives the ticket the status that follows.
 pub async fn create(
     tx: &mut Tx<'_>,
-    (input, desk): &(CreateTicketMessageRequest, Desk),
+    input: &CreateTicketMessageRequest,
+    mailer: &Mailer,
 ) -> Result<Record, Error> {
     let given = input.message.clone().unwrap_or_default();
-    let wanted = read(&given, &mut tx.faults);
+    let checked = rules::check(&given, &mut tx.faults);
     id::forgive(&mut tx.faults);
     let account = tx.account();
+    // The ticket is locked first: its message count, status and version are written back with the message.
     let found = match id::parse(&input.id) {
         Some(id) => ticket::store::find_locked(tx.db(), account, id).await?,
         None => None,
     };
-    // The faults of the body come before an unknown id.
+    // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
-    let mut ticket = found.ok_or(Error::NotFound("ticket"))?;
+    let mut ticket = found.ok_or(TICKET_NOT_FOUND)?;
     let channel = channel::store::find_for(tx.db(), account, ticket.channel_id).await?;
-    let mut record = message(tx, &given, &wanted, channel.as_ref());
-    let Wanted { note, mut to, cc, .. } = wanted;
+    let mut record = new_record(tx, &given, &checked, channel.as_ref());
+    let Checked { note, mut to, cc, .. } = checked;
     if !note {
         if to.is_empty() {
             to.extend(mail::mailbox(&ticket.values.client_name, &ticket.values.client_email));
         }
-        (record.to, record.cc) = (addresses(&to), addresses(&cc));
-        let is_answered = is_answer_to_a_program(tx, &ticket, &record).await?;
-        // Somebody must be addressed: a mail to copies only is for nobody.
-        if !to.is_empty() && !is_answered {
-            letter::queue(tx, desk, (&ticket, channel.as_ref()), (to, cc), &mut record).await?;
+        record.to = addresses(&to);
+        record.cc = addresses(&cc);
+        let suppressed = answers_a_program(tx, &ticket, &record).await?;
+        // A mail needs a recipient in `to`; one with `cc` only is not sent.
+        if !to.is_empty() && !suppressed {
+            let outgoing = Outgoing { ticket: &ticket, channel: channel.as_ref(), to, cc };
+            mailer.queue(tx, outgoing, &mut record).await?;
         }
     }
     add(tx, &mut ticket, &record, (!note).then_some(WAITING)).await?;
     Ok(record)
 }
 
-/// Whether a flow answers what no person wrote: that is kept, and not mailed.
-async fn is_answer_to_a_program(
-    tx: &mut Tx<'_>,
-    ticket: &ticket::Record,
-    reply: &Record,
-) -> Result<bool, Error> {
+/// Whether this is the reply of a flow to a program. Such a reply is stored but not mailed: two programs would write to
+/// each other without end.
+async fn answers_a_program(tx: &mut Tx<'_>, ticket: &ticket::Record, reply: &Record) -> Result<bool, Error> {
     if !reply.automatic.is_automatic() {
         return Ok(false);
     }
     let account = tx.account();
     let latest = store::find_latest_author(tx.db(), account, ticket.id).await?;
-    let Some((author, _)) = latest.filter(|(_, automatic)| automatic.is_automatic()) else {
+    let Some(author) = latest.filter(|author| author.automatic.is_automatic()) else {
         return Ok(false);
     };
-    // A colleague may be told of it.
-    let is_theirs = |address: &String| {
-        address.eq_ignore_ascii_case(&author) || address.eq_ignore_ascii_case(&ticket.values.client_email)
+    // A reply that goes to a colleague only cannot start a loop.
+    let goes_back = |address: &String| {
+        address.eq_ignore_ascii_case(&author.email)
+            || address.eq_ignore_ascii_case(&ticket.values.client_email)
     };
-    Ok(reply.to.iter().chain(&reply.cc).any(is_theirs))
+    Ok(reply.to.iter().chain(&reply.cc).any(goes_back))
 }
 
-/// Stores a message of a ticket, moves the ticket to the status that follows from it, and tells of both.
+/// Stores a message, updates its ticket and emits the events of both. `wanted` is the status that the message leads to;
+/// without it, the status stays. The caller has locked the ticket.
 pub async fn add(
     tx: &mut Tx<'_>,
     ticket: &mut ticket::Record,
     message: &Record,
     wanted: Option<&str>,
 ) -> Result<(), Error> {
-    let (account, now) = (tx.account(), tx.now());
+    let account = tx.account();
+    let now = tx.now();
     store::insert(tx.db(), account, ticket.id, message).await?;
     ticket.version += 1;
     ticket.updated_at = now;
@@ -96,78 +89,51 @@ pub async fn add(
     let status = match wanted {
         Some(wanted) => {
             let active = status::store::list_active_names(tx.db(), account).await?;
-            after(wanted, &ticket.status, &active).to_owned()
+            next(wanted, &ticket.status, &active).to_owned()
         }
         None => ticket.status.clone(),
     };
-    let from = ticket::move_to(ticket, status);
+    let from = ticket::set_status(ticket, status);
     ticket::store::update(tx.db(), account, ticket).await?;
-    ticket::events::message(tx, ticket, message);
+    events::added(tx, ticket, message);
     ticket::events::status_changed(tx, ticket, &from, message.automatic);
-    ticket::audit(tx, ticket);
-    audit(tx, message);
+    ticket::record_change(tx, ticket);
+    record_addition(tx, message);
     Ok(())
 }
 
-/// Keeps in the audit log that a message was added, without what it says: a message never changes.
-fn audit(tx: &mut Tx<'_>, message: &Record) {
-    let silent = Record { body: String::new(), html: String::new(), ..message.clone() };
-    tx.changed("ticket_message", message.id, &silent.shown(&queued(message)));
+/// Records a new message in the audit log, without its text: a message never changes, so the text stays in the message.
+fn record_addition(tx: &mut Tx<'_>, message: &Record) {
+    let without_text = Record { body: String::new(), html: String::new(), ..message.clone() };
+    tx.changed(AUDIT_KIND, message.id, &without_text.into_proto(&message.queued_mail()));
 }
 
-fn read(given: &TicketMessageInput, faults: &mut Faults) -> Wanted {
-    let root = At::ROOT;
-    let at = root.name("message");
-    let is_covered = ["body", "html"].iter().any(|field| faults.cover(&at.name(field)));
-    if given.body.trim().is_empty() && given.html.trim().is_empty() && !is_covered {
-        faults.add(&at.name("body"), Fault::Required, "body or html is required");
-    }
-    let mut author_email = given.author_email.clone();
-    chassis::formats::Form::Email.check(&mut author_email, "", &at.name("author_email"), faults);
-    let to = mail::read_addresses(&given.to, &at.name("to"), faults);
-    let cc = mail::read_addresses(&given.cc, &at.name("cc"), faults);
-    if to.len() + cc.len() > MOST_RECIPIENTS {
-        let detail = format!("to and cc can have {MOST_RECIPIENTS} addresses together");
-        faults.add(&at.name(if to.len() > MOST_RECIPIENTS { "to" } else { "cc" }), Fault::TooMany, detail);
-    }
-    Wanted { note: given.r#type() == TicketMessageType::Note, to, cc, author_email }
-}
-
-fn message(
+fn new_record(
     tx: &Tx<'_>,
     given: &TicketMessageInput,
-    wanted: &Wanted,
+    checked: &Checked,
     channel: Option<&channel::Record>,
 ) -> Record {
-    let (body, html) = content::both(&given.body, &given.html, given.plain_text_body.unwrap_or_default());
+    let content = content::complete(&given.body, &given.html, given.plain_text_body.unwrap_or_default());
     let caller = tx.caller().map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
     let or = |given: &str, other: &str| if given.is_empty() { other.to_owned() } else { given.to_owned() };
-    let channel_email = channel.map_or("", |channel| channel.sender().1);
+    let channel_email = channel.map_or("", |channel| channel.sender().email);
     Record {
         id: tx.id(),
         inbound: false,
-        note: wanted.note,
-        body,
-        html,
+        note: checked.note,
+        body: content.text,
+        html: content.html,
         author_name: or(&given.author_name, &caller),
-        author_email: or(&wanted.author_email, channel_email),
+        author_email: or(&checked.author_email, channel_email),
         author_user_id: given.author_user_id,
-        to: addresses(&wanted.to),
-        cc: addresses(&wanted.cc),
+        to: addresses(&checked.to),
+        cc: addresses(&checked.cc),
         message_id: String::new(),
         mail_id: None,
         attachments: Vec::new(),
+        // A call that an event caused comes from a flow, not from a person.
         automatic: if tx.depth() > 0 { Automatic::Program } else { Automatic::No },
         created_at: tx.now(),
     }
-}
-
-/// In lower case, as they are looked for.
-fn addresses(mailboxes: &[Mailbox]) -> Vec<String> {
-    mailboxes.iter().map(|mailbox| mailbox.email.to_string().to_lowercase()).collect()
-}
-
-/// Where the mail of a message stands that was put into the queue just now.
-pub fn queued(record: &Record) -> HashMap<Uuid, mail::Status> {
-    record.mail_id.map(|id| (id, mail::Status::Queued)).into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! `TicketMessageService`: takes requests apart and puts answers together.
+//! `TicketMessageService`: parse, call, answer.
 
 use chassis::{Call, Db, Tx, id, mail};
 use proto::api::ListMeta;
@@ -10,13 +10,13 @@ use proto::support::{
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::letter::Desk;
-use super::{created, operations, store};
+use super::mailer::Mailer;
+use super::{operations, store};
 use crate::{Error, ticket};
 
 pub struct Messages {
     pub db: Db,
-    pub desk: Desk,
+    pub mailer: Mailer,
 }
 
 #[tonic::async_trait]
@@ -25,17 +25,19 @@ impl TicketMessageService for Messages {
         &self,
         request: Request<ListTicketMessagesRequest>,
     ) -> Result<Response<ListTicketMessagesResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
-        let (account, unknown) = (context.account_id(), || Error::NotFound("ticket"));
-        let id = id::parse(&input.id).ok_or_else(unknown)?;
+        let account = context.account_id();
+        let not_found = || Error::NotFound("ticket");
+        let id = id::parse(&input.id).ok_or_else(not_found)?;
         let mut connection = self.db.read().await?;
-        let ticket = ticket::store::find(&mut connection, account, id).await?.ok_or_else(unknown)?;
+        let ticket = ticket::store::find(&mut connection, account, id).await?.ok_or_else(not_found)?;
         let records = store::list(&mut connection, account, ticket.id).await?;
         let mails: Vec<Uuid> = records.iter().filter_map(|record| record.mail_id).collect();
         let statuses = mail::statuses(&mut connection, account, &mails).await?;
         connection.done();
-        let data: Vec<TicketMessage> = records.into_iter().map(|record| record.shown(&statuses)).collect();
+        let data: Vec<TicketMessage> =
+            records.into_iter().map(|record| record.into_proto(&statuses)).collect();
         let meta = Some(ListMeta { total: ticket.message_count });
         Ok(Response::new(ListTicketMessagesResponse { data, meta }))
     }
@@ -44,7 +46,7 @@ impl TicketMessageService for Messages {
         &self,
         request: Request<CreateTicketMessageRequest>,
     ) -> Result<Response<CreateTicketMessageResponse>, Status> {
-        self.db.write_with(Call::open(request)?, self.desk.clone(), create).await
+        self.db.write_with(Call::open(request)?, self.mailer.clone(), create).await
     }
 
     async fn get_ticket_message(
@@ -52,23 +54,23 @@ impl TicketMessageService for Messages {
         request: Request<GetTicketMessageRequest>,
     ) -> Result<Response<GetTicketMessageResponse>, Status> {
         let Call { context, input, .. } = Call::open(request)?;
-        let (account, unknown) = (context.account_id(), || Error::NotFound("ticket message"));
+        let account = context.account_id();
+        let not_found = || Error::NotFound("ticket message");
         let ids = id::parse(&input.id).zip(id::parse(&input.message_id));
-        let (ticket, id) = ids.ok_or_else(unknown)?;
+        let (ticket, id) = ids.ok_or_else(not_found)?;
         let mut connection = self.db.read().await?;
-        let record = store::find(&mut connection, account, ticket, id).await?.ok_or_else(unknown)?;
+        let record = store::find(&mut connection, account, ticket, id).await?.ok_or_else(not_found)?;
         let mails: Vec<Uuid> = record.mail_id.into_iter().collect();
         let statuses = mail::statuses(&mut connection, account, &mails).await?;
         connection.done();
-        Ok(Response::new(GetTicketMessageResponse { data: Some(record.shown(&statuses)) }))
+        Ok(Response::new(GetTicketMessageResponse { data: Some(record.into_proto(&statuses)) }))
     }
 }
 
 async fn create(
     tx: &mut Tx<'_>,
-    with: &(CreateTicketMessageRequest, Desk),
+    (input, mailer): &(CreateTicketMessageRequest, Mailer),
 ) -> Result<CreateTicketMessageResponse, Error> {
-    let record = operations::create(tx, with).await?;
-    let statuses = operations::queued(&record);
-    Ok(CreateTicketMessageResponse { data: Some(created(record.shown(&statuses))) })
+    let record = operations::create(tx, input, mailer).await?;
+    Ok(CreateTicketMessageResponse { data: Some(record.into()) })
 }

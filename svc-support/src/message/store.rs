@@ -1,18 +1,20 @@
 //! The SQL of messages, and nothing else.
 
-use chassis::{AccountId, PageBytes};
+use chassis::{AccountId, PageBytes, stored};
 use futures::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
-use super::{Automatic, Record};
+use super::Record;
 use crate::Error;
+use crate::automatic::Automatic;
+use crate::error::undecodable;
 
-/// How much a list shows of a very long thread: messages, and bytes of text.
-const MOST_LISTED: i64 = 1000;
-const MOST_BYTES: i64 = 6 << 20;
+/// The number of messages, and of bytes of their text, that a list of a very long thread contains.
+const MAX_LISTED: i64 = 1000;
+const MAX_BYTES: i64 = 6 << 20;
 
 macro_rules! columns {
     () => {
@@ -37,13 +39,18 @@ impl FromRow<'_, PgRow> for Record {
             message_id: row.try_get("message_id")?,
             mail_id: row.try_get("mail_id")?,
             attachments: row.try_get::<Json<_>, _>("attachments")?.0,
-            automatic: row.try_get("automatic")?,
+            automatic: decode_automatic(row)?,
             created_at: row.try_get("created_at")?,
         })
     }
 }
 
-/// The messages of a ticket, oldest first; of a very long thread the latest.
+fn decode_automatic(row: &PgRow) -> Result<Automatic, sqlx::Error> {
+    let text = row.try_get("automatic")?;
+    stored::decode("message.automatic", text, Automatic::from_name).map_err(undecodable)
+}
+
+/// The messages of a ticket, oldest first. Of a very long thread, the latest messages.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -58,8 +65,11 @@ pub async fn list(
          where account_id = $1 and ticket_id = $2 order by created_at desc, id desc limit $3) latest \
          where through <= $4 order by created_at, id"
     );
-    let listed = sqlx::query(sql).bind(account).bind(ticket).bind(MOST_LISTED).bind(MOST_BYTES);
-    let (mut rows, mut bytes, mut messages) = (listed.fetch(connection), PageBytes::new(account), Vec::new());
+    let listed = sqlx::query(sql).bind(account).bind(ticket).bind(MAX_LISTED).bind(MAX_BYTES);
+    let mut rows = listed.fetch(connection);
+    // Counted row by row, so that a list that the process has no memory for ends before it is in memory.
+    let mut bytes = PageBytes::new(account);
+    let mut messages = Vec::new();
     while let Some(row) = rows.try_next().await? {
         bytes.add(&row)?;
         messages.push(Record::from_row(&row)?);
@@ -81,50 +91,62 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(ticket).bind(id).fetch_optional(connection).await?)
 }
 
-/// The mails of a ticket's thread, oldest first: the latest few of them.
+/// The message ids of the latest mails of a ticket, `max` at most, oldest first.
 pub async fn list_thread(
     connection: &mut PgConnection,
     account: AccountId,
     ticket: Uuid,
-    most: i64,
+    max: i64,
 ) -> Result<Vec<String>, Error> {
     let sql = "select message_id from (select message_id, created_at, id from support.message \
                    where account_id = $1 and ticket_id = $2 and message_id <> '' \
                    order by created_at desc, id desc limit $3) latest order by created_at, id";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(ticket).bind(most).fetch_all(connection).await?)
+    Ok(sqlx::query_scalar(sql).bind(account).bind(ticket).bind(max).fetch_all(connection).await?)
 }
 
-/// Who wrote the latest message of a ticket that came in, and whether a person did.
+/// The author of a message that came in.
+pub struct Author {
+    pub email: String,
+    pub automatic: Automatic,
+}
+
+impl FromRow<'_, PgRow> for Author {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self { email: row.try_get("author_email")?, automatic: decode_automatic(row)? })
+    }
+}
+
+/// The author of the latest message of a ticket that came in.
 pub async fn find_latest_author(
     connection: &mut PgConnection,
     account: AccountId,
     ticket: Uuid,
-) -> Result<Option<(String, Automatic)>, Error> {
+) -> Result<Option<Author>, Error> {
     let sql = "select author_email, automatic from support.message \
                where account_id = $1 and ticket_id = $2 and inbound order by created_at desc, id desc limit 1";
     Ok(sqlx::query_as(sql).bind(account).bind(ticket).fetch_optional(connection).await?)
 }
 
-/// A mail that is known.
+/// A message that is stored, and its ticket.
 #[derive(Clone, Copy, Debug, sqlx::FromRow)]
-pub struct Known {
+pub struct MessageRef {
     pub ticket_id: Uuid,
     pub id: Uuid,
     pub inbound: bool,
 }
 
-/// The message that a mail was taken in, or sent, as.
+/// The message that a mail was stored as when it came in, or was sent as. An empty id finds nothing.
 pub async fn find_by_message_id(
     connection: &mut PgConnection,
     account: AccountId,
     message_id: &str,
-) -> Result<Option<Known>, Error> {
+) -> Result<Option<MessageRef>, Error> {
     let sql = "select ticket_id, id, inbound from support.message \
                where account_id = $1 and message_id = $2 and message_id <> ''";
     Ok(sqlx::query_as(sql).bind(account).bind(message_id).fetch_optional(connection).await?)
 }
 
-/// The ticket of the first of these mails that one has.
+/// The ticket of the first of these mails that belongs to a ticket.
 pub async fn find_ticket_of(
     connection: &mut PgConnection,
     account: AccountId,
@@ -163,7 +185,7 @@ pub async fn insert(
         .bind(Json(&record.attachments))
         .bind(i32::try_from(record.body.len() + record.html.len()).unwrap_or(i32::MAX))
         .bind(record.created_at)
-        .bind(record.automatic)
+        .bind(record.automatic.name())
         .execute(connection)
         .await?;
     Ok(())

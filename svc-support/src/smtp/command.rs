@@ -1,6 +1,6 @@
-//! What a client says, taken apart. Pure.
+//! Parses the commands of a client. Pure.
 
-/// A command of the conversation.
+/// A command of SMTP or LMTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `HELO`, `EHLO` or `LHLO`.
@@ -8,7 +8,7 @@ pub enum Command {
         extended: bool,
         local: bool,
     },
-    /// The sender, `""` for a bounce, and how large the mail will be when that was said.
+    /// The sender, `""` for a bounce, and the size of the mail if the client has declared it.
     Mail {
         from: String,
         size: Option<u64>,
@@ -16,16 +16,16 @@ pub enum Command {
     Recipient(String),
     Data,
     Reset,
-    Nothing,
+    Noop,
     Verify,
     Quit,
-    /// A known command that cannot be understood.
+    /// A command with wrong arguments, and what is wrong with them.
     Malformed(&'static str),
-    Unknown,
+    Unrecognised,
 }
 
-/// Most characters of an address, angle brackets not counted.
-const MOST_ADDRESS: usize = 254;
+/// The number of characters of an address, without the angle brackets.
+const MAX_ADDRESS: usize = 254;
 
 pub fn parse(line: &str) -> Command {
     let line = line.trim_end();
@@ -38,21 +38,21 @@ pub fn parse(line: &str) -> Command {
         "MAIL" => mail(rest),
         "RCPT" => match path(rest, "TO:") {
             Some((address, _)) if !address.is_empty() => Command::Recipient(address),
-            _ => Command::Malformed("say RCPT TO:<address>"),
+            _ => Command::Malformed("expected RCPT TO:<address>"),
         },
         "DATA" if rest.is_empty() => Command::Data,
-        "DATA" => Command::Malformed("say DATA alone"),
+        "DATA" => Command::Malformed("DATA has no parameters"),
         "RSET" => Command::Reset,
-        "NOOP" | "HELP" => Command::Nothing,
+        "NOOP" | "HELP" => Command::Noop,
         "VRFY" | "EXPN" => Command::Verify,
         "QUIT" => Command::Quit,
-        _ => Command::Unknown,
+        _ => Command::Unrecognised,
     }
 }
 
 fn mail(rest: &str) -> Command {
     let Some((from, parameters)) = path(rest, "FROM:") else {
-        return Command::Malformed("say MAIL FROM:<address>");
+        return Command::Malformed("expected MAIL FROM:<address>");
     };
     let mut size = None;
     for parameter in parameters.split_whitespace() {
@@ -63,23 +63,23 @@ fn mail(rest: &str) -> Command {
                 Err(_) => return Command::Malformed("SIZE must be a number"),
             },
             "BODY" | "SMTPUTF8" | "RET" | "ENVID" | "AUTH" => {}
-            _ => return Command::Malformed("there is a parameter that is not known here"),
+            _ => return Command::Malformed("unsupported parameter"),
         }
     }
     Command::Mail { from, size }
 }
 
-/// The address after a keyword, and what follows it.
+/// The address after a keyword, and the text after the address.
 fn path<'a>(text: &'a str, keyword: &str) -> Option<(String, &'a str)> {
     let rest = text
         .get(..keyword.len())
         .filter(|start| start.eq_ignore_ascii_case(keyword))
         .map(|_| &text[keyword.len()..])?;
     let (inside, after) = rest.trim_start().strip_prefix('<')?.split_once('>')?;
-    // A route in front of the address has had no meaning for decades.
+    // A source route in front of the address is ignored, as RFC 5321 says.
     let address = inside.rsplit_once(':').map_or(inside, |(_, address)| address).trim();
     let is_plain =
-        address.len() <= MOST_ADDRESS && !address.contains(|c: char| c.is_control() || c.is_whitespace());
+        address.len() <= MAX_ADDRESS && !address.contains(|c: char| c.is_control() || c.is_whitespace());
     is_plain.then(|| (address.to_owned(), after))
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn usual_commands_are_understood() {
+    fn usual_commands_are_parsed() {
         assert_eq!(parse("ehlo a.example\r"), Command::Hello { extended: true, local: false });
         assert_eq!(parse("LHLO a"), Command::Hello { extended: true, local: true });
         let mail = |from: &str, size| Command::Mail { from: from.into(), size };
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused() {
+    fn other_lines_are_malformed_or_unrecognised() {
         for line in
             ["MAIL", "MAIL TO:<a@b.nl>", "MAIL FROM:a@b.nl", "RCPT TO:<>", "RCPT TO:<a b@c.nl>", "DATA x"]
         {
@@ -109,7 +109,7 @@ mod tests {
         assert!(matches!(parse("MAIL FROM:<a@b.nl> SIZE=x"), Command::Malformed(_)));
         assert!(matches!(parse(&format!("RCPT TO:<{}@b.nl>", "a".repeat(300))), Command::Malformed(_)));
         for line in ["", "GET / HTTP/1.1", "é", "STARTTLS"] {
-            assert_eq!(parse(line), Command::Unknown, "{line}");
+            assert_eq!(parse(line), Command::Unrecognised, "{line}");
         }
     }
 

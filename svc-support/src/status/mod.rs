@@ -1,5 +1,6 @@
-//! Where tickets can stand: the statuses of an account, and which one a ticket gets by itself.
+//! The statuses that tickets of an account can have, and which status a ticket gets automatically.
 
+pub mod operations;
 pub mod rpc;
 pub mod rules;
 pub mod store;
@@ -7,9 +8,11 @@ pub mod store;
 use proto::support::TicketStatus;
 use uuid::Uuid;
 
-/// Those that every account starts with, in their order. What happens to tickets leads to these.
+/// The statuses that every account starts with, in their order. Tickets get these automatically, so they cannot be
+/// removed.
 pub const BUILT_IN: [&str; 5] = [rules::NEW, rules::OPEN, rules::WAITING, "solved", rules::CLOSED];
 
+/// A status as it is stored. Tickets refer to it by its name, which never changes.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Record {
     pub id: Uuid,

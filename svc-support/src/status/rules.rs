@@ -1,20 +1,21 @@
-//! Which status a ticket gets by what happens to it. Pure.
+//! Which status a ticket gets when something happens to it. Pure.
 
 pub const NEW: &str = "new";
 pub const OPEN: &str = "open";
 pub const WAITING: &str = "waiting";
 pub const CLOSED: &str = "closed";
 
-/// The status of a new ticket: `new`, or the first active one when the account does not use that.
+/// The status of a new ticket: `new`, or the first active status when the account has deactivated `new`.
 pub fn of_a_new_ticket(active: &[String]) -> &str {
     let first = || active.first().map_or(NEW, String::as_str);
     active.iter().map(String::as_str).find(|name| *name == NEW).unwrap_or_else(first)
 }
 
-/// The status that a ticket moves on to. One that the account does not use leaves the ticket where it is, unless it is
-/// closed: then it has to be seen again, in the first active status.
-pub fn after<'a>(wanted: &'a str, current: &'a str, active: &'a [String]) -> &'a str {
-    let is_active = |name: &str| active.iter().any(|known| known == name);
+/// The status that a ticket gets when something asks for the status `wanted`. If the account has deactivated that one,
+/// the ticket keeps its status. The exception is a closed ticket that should be open: people must notice it, so it gets
+/// the status of a new ticket.
+pub fn next<'a>(wanted: &'a str, current: &'a str, active: &'a [String]) -> &'a str {
+    let is_active = |name: &str| active.iter().any(|other| other == name);
     if is_active(wanted) {
         wanted
     } else if current == CLOSED && wanted == OPEN {
@@ -40,12 +41,12 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_moves_only_to_what_the_account_uses() {
+    fn a_ticket_gets_only_active_statuses() {
         let all = names(&["new", "open", "waiting", "solved", "closed"]);
-        assert_eq!(after(WAITING, "new", &all), "waiting");
-        assert_eq!(after(OPEN, "closed", &all), "open");
+        assert_eq!(next(WAITING, "new", &all), "waiting");
+        assert_eq!(next(OPEN, "closed", &all), "open");
         let few = names(&["new", "closed"]);
-        assert_eq!(after(WAITING, "new", &few), "new");
-        assert_eq!(after(OPEN, "closed", &few), "new", "a closed ticket with a new message is seen again");
+        assert_eq!(next(WAITING, "new", &few), "new");
+        assert_eq!(next(OPEN, "closed", &few), "new", "a closed ticket with a new message is reopened");
     }
 }

@@ -8,10 +8,10 @@ use uuid::Uuid;
 use super::Record;
 use crate::Error;
 
-/// How many an account can have; nobody tells more apart.
-pub const MOST: i64 = 100;
+/// The number of statuses that an account can have.
+pub const MAX_STATUSES: i64 = 100;
 
-/// Those that are active, or those that are not, in their order.
+/// The active statuses, or the others, in their order.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -22,7 +22,7 @@ pub async fn list(
     Ok(sqlx::query_as(sql).bind(account).bind(active).fetch_all(connection).await?)
 }
 
-/// The names of the active ones, in their order.
+/// The names of the active statuses, in their order.
 pub async fn list_active_names(
     connection: &mut PgConnection,
     account: AccountId,
@@ -56,12 +56,19 @@ pub async fn insert(
     Ok(())
 }
 
-/// Changes a status; `None` when there is no such one.
+/// The values of a status that can change.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    pub active: bool,
+    pub position: i32,
+}
+
+/// Changes a status. `None` when the account has no such status.
 pub async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-    (active, position): (bool, i32),
+    change: Change,
     now: DateTime<Utc>,
 ) -> Result<Option<Record>, Error> {
     let sql = "update support.status set active = $3, position = $4, updated_at = $5 \
@@ -69,21 +76,28 @@ pub async fn update(
     Ok(sqlx::query_as(sql)
         .bind(account)
         .bind(id)
-        .bind(active)
-        .bind(position)
+        .bind(change.active)
+        .bind(change.position)
         .bind(now)
         .fetch_optional(connection)
         .await?)
 }
 
-/// The name of a status that is about to be removed, and whether a ticket has it.
-pub async fn find_use(
+/// The name of a status, and whether a ticket has it.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Usage {
+    pub name: String,
+    pub in_use: bool,
+}
+
+/// Locks the row of a status that is about to be removed, and looks whether a ticket has it.
+pub async fn find_usage_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-) -> Result<Option<(String, bool)>, Error> {
+) -> Result<Option<Usage>, Error> {
     let sql = "select name, exists (select from support.ticket \
-                   where ticket.account_id = $1 and ticket.status = status.name) \
+                   where ticket.account_id = $1 and ticket.status = status.name) as in_use \
                from support.status where account_id = $1 and id = $2 for update";
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }

@@ -1,31 +1,26 @@
-//! What the rest of the product hears of tickets.
+//! The events about tickets. Those about their messages are in `message/events.rs`.
 
 use chassis::{Event, Tx};
 use proto::support::TicketPriority;
 use serde_json::{Value, json};
 
 use super::Record;
-use crate::message::{self, Automatic};
+use crate::automatic::Automatic;
 use crate::status::rules::CLOSED;
 
-/// Characters of a message that an event tells.
-const EXCERPT: usize = 2000;
+/// A field that an event has besides those of every ticket event.
+pub type Field<'a> = (&'a str, Value);
 
 pub fn created(tx: &mut Tx<'_>, ticket: &Record, automatic: Automatic) {
-    emit(tx, "ticket.created", ticket, &[of_a_program(automatic)]);
+    emit(tx, "ticket.created", ticket, &[automatic_field(automatic)]);
 }
 
-/// Whether no person wrote what an event tells of: whoever answers by itself should not answer that.
-fn of_a_program(automatic: Automatic) -> (&'static str, Value) {
-    ("automatic", json!(automatic.is_automatic()))
-}
-
-/// Tells of a status that is another than before.
+/// Emits nothing when the status is the same as before.
 pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str, automatic: Automatic) {
     if ticket.status == from {
         return;
     }
-    let automatic = of_a_program(automatic);
+    let automatic = automatic_field(automatic);
     let more = [("from", json!(from)), ("to", json!(ticket.status)), automatic.clone()];
     emit(tx, "ticket.status_changed", ticket, &more);
     if ticket.status == CLOSED {
@@ -33,46 +28,21 @@ pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str, automatic: A
     }
 }
 
-pub fn message(tx: &mut Tx<'_>, ticket: &Record, message: &message::Record) {
-    let more = [("message", told(message)), of_a_program(message.automatic)];
-    if message.inbound {
-        emit(tx, "ticket.inbound_message", ticket, &more);
-    }
-    emit(tx, "ticket.message", ticket, &more);
-}
-
-/// Tells what came about by itself: of the ticket, or of one of its messages. `waited` says after how long.
-pub fn time_passed(
-    tx: &mut Tx<'_>,
-    kind: &'static str,
-    ticket: &Record,
-    message: Option<&message::Record>,
-    waited: &Value,
-) {
-    let mut more: Vec<(&str, Value)> =
-        message.map(|message| ("message", told(message))).into_iter().collect();
+/// What a scan found about a ticket. `waited` is the threshold of the scan.
+pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[Field<'_>], waited: &Value) {
+    let mut fields = more.to_vec();
     if let Value::Object(waited) = waited {
-        more.extend(waited.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        fields.extend(waited.iter().map(|(name, value)| (name.as_str(), value.clone())));
     }
-    emit(tx, kind, ticket, &more);
+    emit(tx, kind, ticket, &fields);
 }
 
-/// What events tell of a message. Of a note, which is for colleagues only, that there is one.
-fn told(message: &message::Record) -> Value {
-    if message.note {
-        return json!({"id": message.id, "direction": "out", "type": "note"});
-    }
-    json!({
-        "id": message.id,
-        "direction": if message.inbound { "in" } else { "out" },
-        "type": "reply",
-        "author": {"name": message.author_name, "email": message.author_email},
-        "excerpt": message.body.chars().take(EXCERPT).collect::<String>(),
-        "attachments": message.attachments.len(),
-    })
+/// Says whether a program caused the event: listeners that answer on their own must not answer that.
+pub fn automatic_field(automatic: Automatic) -> Field<'static> {
+    ("automatic", json!(automatic.is_automatic()))
 }
 
-fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[(&str, Value)]) {
+pub fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[Field<'_>]) {
     let mut data = json!({
         "id": ticket.id,
         "number": ticket.number,

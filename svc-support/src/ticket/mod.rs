@@ -1,12 +1,14 @@
-//! Tickets: questions and complaints of clients. Their messages are in `message`.
+//! Tickets: questions and complaints of clients. Their messages are in `message`, which uses this folder; nothing here
+//! uses `message`.
 
 pub mod events;
 mod operations;
 pub mod rpc;
 pub mod rules;
+pub mod scans;
 pub mod store;
 
-pub use operations::{audit, insert, move_to};
+pub use operations::{NewTicket, insert, record_change, set_status};
 
 use chassis::time::timestamp;
 use chrono::{DateTime, Utc};
@@ -15,10 +17,10 @@ use uuid::Uuid;
 
 use crate::address::ReplySecret;
 
-/// The counter of all tickets, and the one of their numbers.
+/// The name of the counter of all tickets, and of the counter of their numbers.
 const LIST: &str = "ticket";
 
-/// Where a ticket came from.
+/// How a ticket was created. Stored as text in `ticket.source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Api,
@@ -33,8 +35,8 @@ impl Source {
         }
     }
 
-    fn named(name: &str) -> Self {
-        if name == Self::Email.name() { Self::Email } else { Self::Api }
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Api, Self::Email].into_iter().find(|source| source.name() == name)
     }
 }
 
@@ -42,7 +44,7 @@ impl Source {
 #[derive(Clone, Debug)]
 pub struct Record {
     pub id: Uuid,
-    /// Grows by one with every change.
+    /// Incremented by every change.
     pub version: i64,
     pub number: String,
     pub values: Values,
@@ -57,7 +59,7 @@ pub struct Record {
     pub closed_at: Option<DateTime<Utc>>,
 }
 
-/// What callers can set, besides the status.
+/// The fields that callers can set, besides the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     pub subject: String,
@@ -89,7 +91,7 @@ impl From<Record> for Ticket {
             client_name: record.values.client_name,
             client_email: record.values.client_email,
             client_id: record.values.client_id.map(|id| id.to_string()),
-            // No ticket belongs to a project yet.
+            // Tickets cannot belong to projects yet.
             project_id: None,
             created_at: Some(timestamp(record.created_at)),
             meta: Some(meta),

@@ -1,4 +1,4 @@
-//! What can be done with a ticket. The rpc file only converts messages; mail that comes in uses the same.
+//! The writes of tickets: load, decide, store, record. Requests and mail that comes in share them.
 
 use chassis::mask::Named;
 use chassis::{Tx, id, numbering};
@@ -6,34 +6,43 @@ use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
 
 use super::{LIST, Record, Source, Values, events, rules, store};
-use crate::Error;
-use crate::clients;
-use crate::message::Automatic;
+use crate::automatic::Automatic;
+use crate::clients::Lookup;
 use crate::status::rules::{CLOSED, of_a_new_ticket};
-use crate::{channel, status};
+use crate::{Error, channel, status};
 
-pub const UNKNOWN: Error = Error::NotFound("ticket");
+pub const NOT_FOUND: Error = Error::NotFound("ticket");
+/// The kind of these records in the audit log.
+const AUDIT_KIND: &str = "ticket";
 
-pub async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &clients::Named) -> Result<Record, Error> {
+pub async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &Lookup) -> Result<Record, Error> {
     let values = rules::create(given, client, &mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let channel = channel::store::find_for(tx.db(), account, None).await?;
-    let source = (Source::Api, Automatic::No);
-    insert(tx, values, source, channel.map(|channel| channel.id)).await
+    let channel_id = channel.map(|channel| channel.id);
+    insert(tx, NewTicket { values, source: Source::Api, automatic: Automatic::No, channel_id }).await
 }
 
-/// Stores a new ticket and tells of it: where it comes from, and whether a person wrote what it begins with.
-pub async fn insert(
-    tx: &mut Tx<'_>,
-    values: Values,
-    (source, automatic): (Source, Automatic),
-    channel_id: Option<Uuid>,
-) -> Result<Record, Error> {
-    let (account, id, now) = (tx.account(), tx.id(), tx.now());
+/// A ticket that is not stored yet.
+pub struct NewTicket {
+    pub values: Values,
+    pub source: Source,
+    /// Whether a program wrote the message that the ticket is created for.
+    pub automatic: Automatic,
+    pub channel_id: Option<Uuid>,
+}
+
+/// Stores a new ticket and emits its event.
+pub async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Error> {
+    let NewTicket { values, source, automatic, channel_id } = new;
+    let account = tx.account();
+    let id = tx.id();
+    let now = tx.now();
     let active = status::store::list_active_names(tx.db(), account).await?;
     let status = of_a_new_ticket(&active).to_owned();
-    // The counter stays locked until the transaction ends, so it comes late.
+    // The counter of the numbers stays locked until the transaction ends: that keeps the numbers free of gaps, and makes
+    // other new tickets of the account wait. So it comes after all other reads.
     let number = rules::number(numbering::next(tx.db(), account, LIST).await?);
     let record = Record {
         id,
@@ -53,34 +62,35 @@ pub async fn insert(
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
     events::created(tx, &record, automatic);
-    audit(tx, &record);
+    record_change(tx, &record);
     Ok(record)
 }
 
-/// Changes what the mask names; without a mask, everything. A change of nothing leaves no trace.
+/// Changes the fields that the mask names; without a mask, all fields. An update that changes no value stores nothing and
+/// emits no event.
 pub async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &TicketPatch,
-    named: Named<'_>,
-    client: &clients::Named,
+    mask: Named<'_>,
+    client: &Lookup,
 ) -> Result<Record, Error> {
     id::forgive(&mut tx.faults);
-    rules::check_mask(named, &mut tx.faults);
-    let (account, now) = (tx.account(), tx.now());
+    rules::check_mask(mask, &mut tx.faults);
+    let account = tx.account();
     let found = match id::parse(id) {
         Some(id) => store::find_locked(tx.db(), account, id).await?,
         None => None,
     };
     let Some(mut record) = found else {
-        // The faults of the body come before an unknown id, those that need other records after it.
-        let nobody = clients::Named::Nobody;
-        rules::patch(named, given, &Values::default(), &nobody, &mut tx.faults);
+        // Faults of the body itself are reported before an id that does not exist; the client and the status are
+        // checked only for a ticket that does.
+        rules::patch(mask, given, &Values::default(), &Lookup::NotGiven, &mut tx.faults);
         tx.valid()?;
-        return Err(UNKNOWN);
+        return Err(NOT_FOUND);
     };
-    let values = rules::patch(named, given, &record.values, client, &mut tx.faults);
-    let status = if named.has("status") && given.status != record.status {
+    let values = rules::patch(mask, given, &record.values, client, &mut tx.faults);
+    let status = if mask.has("status") && given.status != record.status {
         let active = status::store::list_active_names(tx.db(), account).await?;
         rules::check_status(&given.status, &active, &mut tx.faults);
         given.status.clone()
@@ -93,21 +103,21 @@ pub async fn update(
     }
     record.values = values;
     record.version += 1;
-    record.updated_at = now;
-    let from = move_to(&mut record, status);
+    record.updated_at = tx.now();
+    let from = set_status(&mut record, status);
     store::update(tx.db(), account, &record).await?;
     events::status_changed(tx, &record, &from, Automatic::No);
-    audit(tx, &record);
+    record_change(tx, &record);
     Ok(record)
 }
 
-/// Keeps a ticket in the audit log as it is now.
-pub fn audit(tx: &mut Tx<'_>, record: &Record) {
-    tx.changed("ticket", record.id, &Ticket::from(record.clone()));
+/// Records a ticket in the audit log as it is now.
+pub fn record_change(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed(AUDIT_KIND, record.id, &Ticket::from(record.clone()));
 }
 
-/// Gives a ticket another status, and tells which it had. `updated_at` is the time of the change.
-pub fn move_to(record: &mut Record, status: String) -> String {
+/// Gives a ticket a status and returns the one it had. The caller has set `updated_at` to the time of the change.
+pub fn set_status(record: &mut Record, status: String) -> String {
     record.closed_at = (status == CLOSED).then(|| record.closed_at.unwrap_or(record.updated_at));
     std::mem::replace(&mut record.status, status)
 }

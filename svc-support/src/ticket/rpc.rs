@@ -1,4 +1,4 @@
-//! `TicketService`: takes requests apart and puts answers together.
+//! `TicketService`: parse, call, answer.
 
 use chassis::mask::Named;
 use chassis::paging::Page;
@@ -10,10 +10,10 @@ use proto::support::{
 };
 use tonic::{Request, Response, Status};
 
-use super::operations::{self, UNKNOWN};
+use super::operations::{self, NOT_FOUND};
 use super::store;
 use crate::Error;
-use crate::clients::{self, Clients};
+use crate::clients::{Clients, Lookup};
 
 pub struct Tickets {
     pub db: Db,
@@ -42,7 +42,7 @@ impl TicketService for Tickets {
     ) -> Result<Response<CreateTicketResponse>, Status> {
         let call = Call::open(request)?;
         let given = call.input.ticket.as_ref().map_or("", |ticket| &ticket.client_id);
-        let client = self.clients.named(&call.context, given).await?;
+        let client = self.clients.look_up(&call.context, given).await?;
         self.db.write_with(call, client, create).await
     }
 
@@ -50,13 +50,13 @@ impl TicketService for Tickets {
         &self,
         request: Request<GetTicketRequest>,
     ) -> Result<Response<GetTicketResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
-        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let mut connection = self.db.read().await?;
         let found = store::find(&mut connection, context.account_id(), id).await?;
         connection.done();
-        Ok(Response::new(GetTicketResponse { data: Some(found.ok_or(UNKNOWN)?.into()) }))
+        Ok(Response::new(GetTicketResponse { data: Some(found.ok_or(NOT_FOUND)?.into()) }))
     }
 
     async fn update_ticket(
@@ -64,16 +64,16 @@ impl TicketService for Tickets {
         request: Request<UpdateTicketRequest>,
     ) -> Result<Response<UpdateTicketResponse>, Status> {
         let call = Call::open(request)?;
-        let named = Named::from(call.input.update_mask.as_ref()).has("client_id");
-        let given = call.input.ticket.as_ref().filter(|_| named).map_or("", |ticket| &ticket.client_id);
-        let client = self.clients.named(&call.context, given).await?;
+        let in_mask = Named::from(call.input.update_mask.as_ref()).has("client_id");
+        let given = call.input.ticket.as_ref().filter(|_| in_mask).map_or("", |ticket| &ticket.client_id);
+        let client = self.clients.look_up(&call.context, given).await?;
         self.db.write_with(call, client, update).await
     }
 }
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, client): &(CreateTicketRequest, clients::Named),
+    (input, client): &(CreateTicketRequest, Lookup),
 ) -> Result<CreateTicketResponse, Error> {
     let given = input.ticket.clone().unwrap_or_default();
     Ok(CreateTicketResponse { data: Some(operations::create(tx, &given, client).await?.into()) })
@@ -81,10 +81,10 @@ async fn create(
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, client): &(UpdateTicketRequest, clients::Named),
+    (input, client): &(UpdateTicketRequest, Lookup),
 ) -> Result<UpdateTicketResponse, Error> {
     let given = input.ticket.clone().unwrap_or_default();
-    let named = Named::from(input.update_mask.as_ref());
-    let record = operations::update(tx, &input.id, &given, named, client).await?;
+    let mask = Named::from(input.update_mask.as_ref());
+    let record = operations::update(tx, &input.id, &given, mask, client).await?;
     Ok(UpdateTicketResponse { data: Some(record.into()) })
 }

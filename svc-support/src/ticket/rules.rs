@@ -1,4 +1,4 @@
-//! What makes a ticket valid, how it is called, and what finds it. Pure.
+//! What makes a ticket valid, its number, and its search text. Pure.
 
 use chassis::formats::Form;
 use chassis::mask::Named;
@@ -7,11 +7,11 @@ use proto::support::{TicketInput, TicketPatch, TicketPriority};
 use proto::{At, Faults};
 
 use super::Values;
-use crate::clients::{self, Client};
+use crate::clients::{Client, Lookup};
 
 const FIELDS: [&str; 6] = ["subject", "priority", "client_name", "client_email", "client_id", "status"];
 
-/// What is not known is normal.
+/// Any other text is normal priority.
 pub fn priority(text: &str) -> TicketPriority {
     match text.trim().to_ascii_lowercase().as_str() {
         "low" => TicketPriority::Low,
@@ -21,19 +21,19 @@ pub fn priority(text: &str) -> TicketPriority {
     }
 }
 
-/// The values of a new ticket. Name and address of its client are taken over where none are given.
-pub fn create(given: &TicketInput, client: &clients::Named, faults: &mut Faults) -> Values {
+/// The values of a new ticket. A name or address that is not given is copied from the client.
+pub fn create(given: &TicketInput, client: &Lookup, faults: &mut Faults) -> Values {
     let root = At::ROOT;
     let at = root.name("ticket");
-    // Also when the whole ticket is missing, which the general checks let pass.
+    // The general checks accept a request without a ticket, so the subject is checked here.
     if given.subject.is_empty() {
         faults.add(&at.name("subject"), Fault::Required, "subject is required");
     }
     let mut client_email = given.client_email.clone();
     Form::Email.check(&mut client_email, "", &at.name("client_email"), faults);
     let client = found(client, &at, faults);
-    let or = |given: String, known: Option<&String>| {
-        if given.is_empty() { known.cloned().unwrap_or_default() } else { given }
+    let or = |given: String, copied: Option<&String>| {
+        if given.is_empty() { copied.cloned().unwrap_or_default() } else { given }
     };
     Values {
         subject: given.subject.clone(),
@@ -44,55 +44,56 @@ pub fn create(given: &TicketInput, client: &clients::Named, faults: &mut Faults)
     }
 }
 
-/// The values that a changed ticket will have: the named ones of `given`, the others of `current`.
+/// The values of a changed ticket: those of `given` that the mask names, and the others of `current`.
 pub fn patch(
-    named: Named<'_>,
+    mask: Named<'_>,
     given: &TicketPatch,
     current: &Values,
-    client: &clients::Named,
+    client: &Lookup,
     faults: &mut Faults,
 ) -> Values {
     let root = At::ROOT;
     let at = root.name("ticket");
     let mut values = current.clone();
     let mut client_email = given.client_email.clone();
-    if named.has("client_email") {
+    if mask.has("client_email") {
         Form::Email.check(&mut client_email, "", &at.name("client_email"), faults);
     }
-    named.put("subject", &given.subject, &mut values.subject);
-    named.put("priority", &priority(&given.priority), &mut values.priority);
-    let mut is_another = false;
-    if named.has("client_id") {
+    mask.put("subject", &given.subject, &mut values.subject);
+    mask.put("priority", &priority(&given.priority), &mut values.priority);
+    let mut client_changed = false;
+    if mask.has("client_id") {
         let client = found(client, &at, faults);
-        // Another client is written to under its own name and address.
+        // Mail to another client goes to its own name and address.
         if let Some(client) = client.filter(|client| current.client_id != Some(client.id)) {
-            is_another = true;
+            client_changed = true;
             values.client_name.clone_from(&client.name);
             values.client_email.clone_from(&client.email);
         }
         values.client_id = client.map(|client| client.id);
     }
-    // Without a mask, nothing is not a name.
-    let is_meant = |text: &str| !(is_another && text.is_empty() && matches!(named, Named::All));
-    if is_meant(&given.client_name) {
-        named.put("client_name", &given.client_name, &mut values.client_name);
+    // Without a mask, an empty text can mean that the caller left the field out. It does not erase what was just copied
+    // from another client.
+    let is_given = |text: &str| !(client_changed && text.is_empty() && matches!(mask, Named::All));
+    if is_given(&given.client_name) {
+        mask.put("client_name", &given.client_name, &mut values.client_name);
     }
-    if is_meant(&client_email) {
-        named.put("client_email", &client_email, &mut values.client_email);
+    if is_given(&client_email) {
+        mask.put("client_email", &client_email, &mut values.client_email);
     }
     values
 }
 
-/// What does not depend on the ticket that is changed.
-pub fn check_mask(named: Named<'_>, faults: &mut Faults) {
-    named.check(|name| FIELDS.contains(&name), "ticket", faults);
+/// Adds a fault for each name of the mask that is not a field.
+pub fn check_mask(mask: Named<'_>, faults: &mut Faults) {
+    mask.check(|name| FIELDS.contains(&name), "ticket", faults);
 }
 
-fn found<'a>(client: &'a clients::Named, at: &At<'_>, faults: &mut Faults) -> Option<&'a Client> {
+fn found<'a>(client: &'a Lookup, at: &At<'_>, faults: &mut Faults) -> Option<&'a Client> {
     match client {
-        clients::Named::Found(client) => Some(client),
-        clients::Named::Nobody => None,
-        clients::Named::Unknown => {
+        Lookup::Found(client) => Some(client),
+        Lookup::NotGiven => None,
+        Lookup::NotFound => {
             let detail = "client_id must be the id of a client of this account";
             faults.add(&at.name("client_id"), Fault::UnknownReference, detail);
             None
@@ -100,7 +101,7 @@ fn found<'a>(client: &'a clients::Named, at: &At<'_>, faults: &mut Faults) -> Op
     }
 }
 
-/// A status that a caller sets must be one that the account uses.
+/// A status that a caller sets must be active.
 pub fn check_status(status: &str, active: &[String], faults: &mut Faults) {
     if !active.iter().any(|name| name == status) {
         let detail = format!("status must be one of: {}", active.join(", "));
@@ -108,27 +109,27 @@ pub fn check_status(status: &str, active: &[String], faults: &mut Faults) {
     }
 }
 
-/// How the n-th ticket is called.
+/// The number of the n-th ticket.
 pub fn number(count: i64) -> String {
     format!("T-{count:05}")
 }
 
-/// The ticket numbers that a text mentions, each once, at most a few.
+/// The ticket numbers in a text, without duplicates, the first few only.
 pub fn numbers_in(text: &str) -> Vec<String> {
-    const MOST: usize = 5;
+    const MAX_NUMBERS: usize = 5;
     let mut found: Vec<String> = Vec::new();
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     for word in words.filter_map(|word| word.strip_prefix("T-").or_else(|| word.strip_prefix("t-"))) {
         let is_number = (5..=18).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit());
         let number = format!("T-{word}");
-        if is_number && !found.contains(&number) && found.len() < MOST {
+        if is_number && !found.contains(&number) && found.len() < MAX_NUMBERS {
             found.push(number);
         }
     }
     found
 }
 
-/// What a search looks through, in lower case. The line breaks keep it from matching across fields.
+/// The text that a search looks through, in lower case. Line breaks keep a search term from matching across two fields.
 pub fn search_text(number: &str, values: &Values) -> String {
     let Values { subject, client_name, client_email, .. } = values;
     format!("{number}\n{subject}\n{client_name}\n{client_email}").to_lowercase()
@@ -139,12 +140,12 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn ann() -> clients::Named {
-        clients::Named::Found(Client { id: Uuid::from_u128(1), name: "Ann".into(), email: "ann@b.nl".into() })
+    fn ann() -> Lookup {
+        Lookup::Found(Client { id: Uuid::from_u128(1), name: "Ann".into(), email: "ann@b.nl".into() })
     }
 
     #[test]
-    fn an_unknown_priority_is_normal() {
+    fn any_other_priority_is_normal() {
         assert_eq!(priority("URGENT"), TicketPriority::Urgent);
         for text in ["", "normal", "critical", "é"] {
             assert_eq!(priority(text), TicketPriority::Normal, "{text}");
@@ -162,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_at_once() {
+    fn every_fault_is_reported() {
         let mut faults = Faults::default();
         let given = TicketInput { client_email: "no".into(), ..TicketInput::default() };
-        create(&given, &clients::Named::Unknown, &mut faults);
-        let places: Vec<_> = faults.entries().iter().map(|entry| entry.pointer.as_str()).collect();
-        assert_eq!(places, ["/ticket/subject", "/ticket/client_email", "/ticket/client_id"]);
+        create(&given, &Lookup::NotFound, &mut faults);
+        let positions: Vec<_> = faults.entries().iter().map(|entry| entry.pointer.as_str()).collect();
+        assert_eq!(positions, ["/ticket/subject", "/ticket/client_email", "/ticket/client_id"]);
     }
 
     #[test]
-    fn only_what_is_named_changes() {
+    fn only_fields_in_the_mask_change() {
         let current = create(
             &TicketInput { subject: "A".into(), ..TicketInput::default() },
             &ann(),
@@ -180,11 +181,11 @@ mod tests {
         let given = TicketPatch { subject: "B".into(), client_email: "no".into(), ..TicketPatch::default() };
         let mut faults = Faults::default();
         let paths = ["subject".to_owned()];
-        let values = patch(Named::Only(&paths), &given, &current, &clients::Named::Nobody, &mut faults);
+        let values = patch(Named::Only(&paths), &given, &current, &Lookup::NotGiven, &mut faults);
         assert!(faults.is_empty());
         assert_eq!(values, Values { subject: "B".into(), ..current.clone() });
         let paths = ["client_id".to_owned()];
-        let values = patch(Named::Only(&paths), &given, &current, &clients::Named::Nobody, &mut faults);
+        let values = patch(Named::Only(&paths), &given, &current, &Lookup::NotGiven, &mut faults);
         assert_eq!(values, Values { client_id: None, ..current });
     }
 
@@ -192,7 +193,7 @@ mod tests {
     fn another_client_brings_its_own_name_and_address() {
         let ticket = TicketInput { subject: "A".into(), client_name: "Bob".into(), ..TicketInput::default() };
         let ticket = TicketInput { client_email: "bob@b.nl".into(), ..ticket };
-        let current = create(&ticket, &clients::Named::Nobody, &mut Faults::default());
+        let current = create(&ticket, &Lookup::NotGiven, &mut Faults::default());
         let changed = |paths: &[&str], given: &TicketPatch| {
             let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
             let values = patch(Named::Only(&paths), given, &current, &ann(), &mut Faults::default());
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_where_they_stand_alone() {
+    fn numbers_are_found_as_whole_words() {
         assert_eq!(numbers_in("Re: [T-00042] Bread (t-00043), T-00042"), ["T-00042", "T-00043"]);
         for text in ["T-42", "XT-00042", "T-00042x", "T-0004é2", "INV-2026-00001", ""] {
             assert_eq!(numbers_in(text), [""; 0], "{text}");

@@ -1,9 +1,9 @@
 //! The SQL of tickets, and nothing else.
 
-use chassis::AccountId;
 use chassis::list::{List, Total};
 use chassis::paging::Page;
 use chassis::row::Columns;
+use chassis::{AccountId, stored};
 use proto::api::PageMeta;
 use proto::support::TicketPriority;
 use sqlx::postgres::PgRow;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::{LIST, Record, Source, Values, rules};
 use crate::Error;
 use crate::address::ReplySecret;
+use crate::error::undecodable;
 
 macro_rules! columns {
     () => {
@@ -31,13 +32,14 @@ macro_rules! select {
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
-        let (id, version, number, subject) =
-            (columns.take()?, columns.take()?, columns.take()?, columns.take()?);
+        let id = columns.take()?;
+        let version = columns.take()?;
+        let number = columns.take()?;
+        let subject = columns.take()?;
         let status = columns.take()?;
-        let priority = i32::from(columns.take::<i16>()?);
         let values = Values {
             subject,
-            priority: TicketPriority::try_from(priority).unwrap_or(TicketPriority::Normal),
+            priority: decode_priority(columns.take()?).map_err(undecodable)?,
             client_name: columns.take()?,
             client_email: columns.take()?,
             client_id: columns.take()?,
@@ -48,9 +50,12 @@ impl FromRow<'_, PgRow> for Record {
             number,
             values,
             status,
-            source: Source::named(columns.take()?),
+            source: stored::decode("ticket.source", columns.take()?, Source::from_name)
+                .map_err(undecodable)?,
             channel_id: columns.take()?,
-            reply_secret: ReplySecret::try_from(columns.take::<&[u8]>()?).unwrap_or_default(),
+            // A secret of another length must not become one that others could guess.
+            reply_secret: ReplySecret::try_from(columns.take::<&[u8]>()?)
+                .map_err(|_| undecodable_secret())?,
             message_count: columns.take()?,
             last_message_at: columns.take()?,
             created_at: columns.take()?,
@@ -60,7 +65,19 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first, of what contains `search`.
+/// The numbers are those of the enum in the contract.
+fn decode_priority(number: i16) -> Result<TicketPriority, chassis::Error> {
+    match TicketPriority::try_from(i32::from(number)) {
+        Ok(priority) if priority != TicketPriority::Unspecified => Ok(priority),
+        _ => stored::decode("ticket.priority", &number.to_string(), |_| None),
+    }
+}
+
+fn undecodable_secret() -> sqlx::Error {
+    undecodable(chassis::Error::Internal("ticket.reply_secret has the wrong length".to_owned()))
+}
+
+/// A page of the tickets that contain `search`, newest first.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -81,7 +98,8 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds a ticket that is about to be changed; others who want to change it wait.
+/// Finds a ticket and locks its row. Changes of a ticket and new messages read it, decide and write it back, so two of
+/// them must not overlap.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -91,7 +109,7 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// The id of the ticket that a reply address leads to.
+/// The id of the ticket with this reply address.
 pub async fn find_by_reply_secret(
     connection: &mut PgConnection,
     account: AccountId,
@@ -101,8 +119,8 @@ pub async fn find_by_reply_secret(
     Ok(sqlx::query_scalar(sql).bind(account).bind(secret.as_slice()).fetch_optional(connection).await?)
 }
 
-/// The id of the first ticket of these numbers that somebody has part in: as its client, or as sender or recipient of
-/// one of its messages. The address is in lower case.
+/// The id of the first of these tickets that an address participates in: as its client, or as sender or recipient of one
+/// of its messages. The address is in lower case.
 pub async fn find_by_number(
     connection: &mut PgConnection,
     account: AccountId,
@@ -152,7 +170,7 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-/// Stores everything of a ticket that can change.
+/// Stores all columns of a ticket that can change.
 pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "update support.ticket set version = $3, subject = $4, status = $5, priority = $6, client_name = $7, \
                client_email = $8, client_id = $9, message_count = $10, last_message_at = $11, search_text = $12, \
@@ -177,8 +195,8 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-/// Gives tickets the next version, so that an event can tell of them while nothing else of them changes. Returns them as
-/// they are then, in no order.
+/// Increments the versions of tickets that do not change otherwise, because every event needs a version of its own.
+/// Returns the tickets with their new versions, in no particular order.
 pub async fn raise_versions(
     connection: &mut PgConnection,
     account: AccountId,

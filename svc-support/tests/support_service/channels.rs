@@ -36,7 +36,7 @@ async fn an_account_starts_with_a_channel_that_has_an_address() {
 }
 
 #[tokio::test]
-async fn a_channel_can_be_added_changed_switched_off_and_removed() {
+async fn a_channel_can_be_added_changed_deactivated_and_removed() {
     let world = World::new().await;
     let user = world.user().await;
     let made = user.add_channel(support()).await.unwrap();

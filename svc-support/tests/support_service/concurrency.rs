@@ -1,4 +1,4 @@
-//! Many at once: no number twice, no gap, no mail twice, no message lost.
+//! Concurrent requests: no duplicate number, no gap, no duplicate mail, no lost message.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ async fn concurrent_tickets_get_numbers_without_gaps() {
 }
 
 #[tokio::test]
-async fn a_mail_that_comes_many_times_at_once_is_taken_in_once() {
+async fn a_mail_that_comes_many_times_concurrently_is_stored_once() {
     let world = World::new().await;
     let user = world.user().await;
     let message = mail("1@x", "", "A", "Hello");
@@ -33,7 +33,7 @@ async fn a_mail_that_comes_many_times_at_once_is_taken_in_once() {
 }
 
 #[tokio::test]
-async fn concurrent_messages_of_a_ticket_are_all_kept() {
+async fn concurrent_messages_of_a_ticket_are_all_stored() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");

@@ -1,4 +1,4 @@
-//! What becomes of email domains by themselves: they are looked at again each day.
+//! The daily check of email domains.
 
 use chassis::testing::eventually;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,11 +16,11 @@ async fn get(user: &User) -> EmailDomainDetail {
     domains(user).get_email_domain(user.mesh.request(request)).await.unwrap().into_inner().data.unwrap()
 }
 
-/// The domain after the look of the next day.
+/// The domain after the check of the next day.
 async fn next_day(world: &mut World, user: &User) -> EmailDomainDetail {
     let before = get(user).await.checked_at;
     world.resume_after(DAY).await;
-    eventually("it was looked at", async || get(user).await.checked_at != before).await;
+    eventually("the domain was checked", async || get(user).await.checked_at != before).await;
     get(user).await
 }
 
@@ -35,7 +35,7 @@ async fn signs(world: &World, user: &User) -> bool {
 }
 
 #[tokio::test]
-async fn a_domain_whose_records_were_set_is_verified_by_itself() {
+async fn a_domain_whose_records_were_set_is_verified_without_a_request() {
     let dns = Dns::start().await;
     let mut world = world(&dns).await;
     let user = world.user().await;
@@ -57,12 +57,12 @@ async fn a_verified_domain_has_three_days_to_get_its_records_back() {
     dns.forget(&added.records[0].name);
     let missed = next_day(&mut world, &user).await;
     assert!(is_verified(&missed));
-    assert_eq!(found(&missed), [""; 0], "what is missing can be seen");
+    assert_eq!(found(&missed), [""; 0], "the missing records are reported");
     set(&dns, &added);
     assert!(is_verified(&next_day(&mut world, &user).await));
     dns.forget(&added.records[0].name);
     for _ in 0..3 {
-        assert!(is_verified(&next_day(&mut world, &user).await), "the days are counted anew");
+        assert!(is_verified(&next_day(&mut world, &user).await), "the grace period starts again");
         assert!(signs(&world, &user).await);
     }
     assert!(!is_verified(&next_day(&mut world, &user).await));
@@ -70,7 +70,7 @@ async fn a_verified_domain_has_three_days_to_get_its_records_back() {
 }
 
 #[tokio::test]
-async fn a_dns_that_is_away_says_nothing_of_a_domain() {
+async fn a_dns_that_does_not_answer_leaves_a_domain_as_it_is() {
     let dns = Dns::start().await;
     let mut world = world(&dns).await;
     let user = world.user().await;
@@ -79,7 +79,7 @@ async fn a_dns_that_is_away_says_nothing_of_a_domain() {
     let verified = verify(&user, HOST).await.unwrap();
     drop(dns);
     world.resume_after(TimeDelta::days(10)).await;
-    eventually("it was tried", async || due_at(&world, &user).await > world.clock.now()).await;
+    eventually("the check was tried", async || due_at(&world, &user).await > world.clock.now()).await;
     assert_eq!(due_at(&world, &user).await, world.clock.now() + TimeDelta::hours(1));
     assert_eq!(get(&user).await, verified);
     assert!(signs(&world, &user).await);

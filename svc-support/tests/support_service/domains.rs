@@ -153,7 +153,7 @@ async fn mail_to_a_verified_domain_comes_in_for_its_channels_only() {
 
 #[tokio::test]
 async fn a_dns_that_does_not_answer_changes_nothing() {
-    // A port that was free a moment ago, and where nobody answers.
+    // A socket that never answers.
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let world = World::with(&["--dns-server", &silent.local_addr().unwrap().to_string()]).await;
     let user = world.user().await;
@@ -163,7 +163,7 @@ async fn a_dns_that_does_not_answer_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_domain_is_refused_and_what_is_unknown_not_found() {
+async fn malformed_domains_are_refused_and_missing_ones_not_found() {
     let world = World::new().await;
     let user = world.user().await;
     for wrong in ["", "localhost", "a b.example", "bücher.example", "-.example"] {

@@ -1,4 +1,4 @@
-//! What the rest of the product hears.
+//! The events of tickets.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn kinds(events: &[(String, i64, Value)]) -> Vec<(&str, i64)> {
 }
 
 #[tokio::test]
-async fn a_ticket_tells_its_life_in_order() {
+async fn the_events_of_a_ticket_are_in_order() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
@@ -52,7 +52,7 @@ async fn a_ticket_tells_its_life_in_order() {
 }
 
 #[tokio::test]
-async fn a_mail_tells_of_the_ticket_and_of_itself() {
+async fn a_mail_emits_events_of_the_ticket_and_of_the_message() {
     let world = World::new().await;
     let user = world.user().await;
     user.receive(&mail("1@x", "", "A", "Hello")).await;

@@ -1,4 +1,4 @@
-//! Mail that is taken in: which ticket it finds, what is kept of it, and what is not kept at all.
+//! Mail that comes in: which ticket it belongs to, what is stored of it, and what is ignored.
 
 use proto::support::{IntakeOutcome, ReceiveMailRequest, TicketChannelInput};
 use serde_json::json;
@@ -35,7 +35,7 @@ async fn a_mail_opens_a_ticket_with_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_client_is_known_by_the_address_unless_two_have_it() {
+async fn a_client_is_found_by_the_address_unless_two_have_it() {
     let world = World::new().await;
     let user = world.user().await;
     let ann = user.client(json!({"firstname": "Ann", "email": "Ann@client.example"})).await;
@@ -56,7 +56,7 @@ async fn mail_does_not_wait_for_relations() {
 }
 
 #[tokio::test]
-async fn a_mail_is_taken_in_once() {
+async fn a_mail_is_stored_once() {
     let world = World::new().await;
     let user = world.user().await;
     let first = user.receive(&mail("1@client.example", "", "A", "Hello")).await;
@@ -69,7 +69,7 @@ async fn a_mail_is_taken_in_once() {
 }
 
 #[tokio::test]
-async fn an_answer_finds_its_ticket_by_the_mails_it_refers_to() {
+async fn an_answer_belongs_to_the_ticket_of_the_mails_it_refers_to() {
     let world = World::new().await;
     let user = world.user().await;
     let opened = user.receive(&mail("1@client.example", "", "A", "Hello")).await.ticket_id;
@@ -90,7 +90,7 @@ async fn an_answer_finds_its_ticket_by_the_mails_it_refers_to() {
 }
 
 #[tokio::test]
-async fn a_number_in_the_subject_counts_only_from_those_who_have_part_in_the_ticket() {
+async fn a_number_in_the_subject_counts_only_from_participants_of_the_ticket() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
@@ -110,7 +110,7 @@ async fn a_number_in_the_subject_counts_only_from_those_who_have_part_in_the_tic
 }
 
 #[tokio::test]
-async fn a_message_opens_a_closed_ticket_again() {
+async fn a_message_reopens_a_closed_ticket() {
     let world = World::new().await;
     let user = world.user().await;
     let id = user.receive(&mail("1@x", "", "A", "Hello")).await.ticket_id;
@@ -123,12 +123,12 @@ async fn a_message_opens_a_closed_ticket_again() {
 }
 
 #[tokio::test]
-async fn what_programs_write_is_kept_and_marked_and_opens_nothing_again() {
+async fn mail_of_programs_is_stored_and_marked_and_reopens_nothing() {
     let world = World::new().await;
     let user = world.user().await;
     let id = user.receive(&mail("1@x", "", "A", "Hello")).await.ticket_id;
     user.patch(&id, json!({"status": "solved"})).await.expect(200);
-    let kept = async |id: &str, headers: &str, sender: &str| {
+    let receive = async |id: &str, headers: &str, sender: &str| {
         let request = ReceiveMailRequest {
             message: mail(id, headers, "Away", "x").into_bytes().into(),
             sender: sender.into(),
@@ -136,7 +136,7 @@ async fn what_programs_write_is_kept_and_marked_and_opens_nothing_again() {
         };
         user.try_receive(request).await.unwrap()
     };
-    let added = kept("2@x", "Auto-Submitted: auto-replied\r\nIn-Reply-To: <1@x>\r\n", "").await;
+    let added = receive("2@x", "Auto-Submitted: auto-replied\r\nIn-Reply-To: <1@x>\r\n", "").await;
     assert_eq!((added.outcome(), &added.ticket_id), (IntakeOutcome::Added, &id));
     assert_eq!(user.get(&id).await["status"], "solved");
     for (id, headers, sender) in [
@@ -145,9 +145,9 @@ async fn what_programs_write_is_kept_and_marked_and_opens_nothing_again() {
         ("5@x", "List-Id: <x.example>\r\n", "a@b.nl"),
         ("6@x", "X-Automation-Depth: 3\r\n", "a@b.nl"),
     ] {
-        assert_eq!(kept(id, headers, sender).await.outcome(), IntakeOutcome::Opened, "{id}");
+        assert_eq!(receive(id, headers, sender).await.outcome(), IntakeOutcome::Opened, "{id}");
     }
-    let told: Vec<(bool, i32)> = sqlx::query_as(
+    let events: Vec<(bool, i32)> = sqlx::query_as(
         "select (data::json->>'automatic')::boolean, depth from support.outbox \
          where account_id = $1 and type = 'ticket.inbound_message' order by 2, 1",
     )
@@ -155,11 +155,11 @@ async fn what_programs_write_is_kept_and_marked_and_opens_nothing_again() {
     .fetch_all(&mut world.database.connect().await)
     .await
     .unwrap();
-    assert_eq!(told, [(false, 0), (true, 0), (true, 0), (true, 0), (true, 0), (true, 3)]);
+    assert_eq!(events, [(false, 0), (true, 0), (true, 0), (true, 0), (true, 0), (true, 3)]);
 }
 
 #[tokio::test]
-async fn what_we_wrote_is_not_kept() {
+async fn our_own_mail_is_ignored() {
     let world = World::new().await;
     let user = world.user().await;
     let id = user.receive(&mail("1@x", "", "A", "Hello")).await.ticket_id;
@@ -174,7 +174,7 @@ async fn what_we_wrote_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_mail_comes_through_the_channel_that_it_was_sent_to() {
+async fn a_mail_belongs_to_the_channel_that_it_was_sent_to() {
     let world = World::new().await;
     let user = world.user().await;
     let sales = TicketChannelInput {
@@ -217,7 +217,7 @@ fn with_file(id: &str) -> String {
 }
 
 #[tokio::test]
-async fn attachments_become_files_that_the_rest_of_the_product_hears_of() {
+async fn attachments_become_files_and_events() {
     let world = World::new().await;
     let user = world.user().await;
     let got = user.receive(&with_file("1@x")).await;
@@ -261,11 +261,11 @@ async fn file_events(world: &World, user: &User) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn what_is_no_mail_or_too_much_is_refused() {
+async fn bytes_that_are_not_a_mail_or_too_large_are_refused() {
     let world = World::new().await;
     let user = world.user().await;
     let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(10_000);
-    for message in [String::new(), deep, "x".repeat(svc_support::intake::MOST + 1)] {
+    for message in [String::new(), deep, "x".repeat(svc_support::intake::MAX_MAIL_BYTES + 1)] {
         let request = ReceiveMailRequest { message: message.into_bytes().into(), ..Default::default() };
         assert_eq!(user.try_receive(request).await.unwrap_err().code(), tonic::Code::InvalidArgument);
     }

@@ -1,7 +1,7 @@
 //! The service on real Postgres, behind a gateway, called as integrations and internal teams call it; mail in and out
 //! over real SMTP.
 
-#![expect(clippy::unwrap_used, reason = "what a test takes for granted stops it when it is not so")]
+#![expect(clippy::unwrap_used, reason = "a test stops where its assumption is false")]
 
 mod channels;
 mod concurrency;

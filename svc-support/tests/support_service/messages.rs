@@ -19,8 +19,8 @@ async fn a_reply_is_mailed_and_the_ticket_waits() {
         user.write(&id, json!({"html": "<p onclick=x>It is <b>on</b> its way</p><script>x</script>"})).await;
     let answer = answer.expect(201);
     let message = answer.at("/data");
-    let place = format!("/v1/tickets/{id}/messages/{}", text(&message, "id"));
-    assert_eq!(answer.header("location"), Some(place.as_str()));
+    let path = format!("/v1/tickets/{id}/messages/{}", text(&message, "id"));
+    assert_eq!(answer.header("location"), Some(path.as_str()));
     assert_eq!(
         message,
         json!({
@@ -47,7 +47,7 @@ async fn a_reply_is_mailed_and_the_ticket_waits() {
     let reply_to = header(&mail.message, "Reply-To").unwrap();
     assert!(reply_to.contains("reply+") && reply_to.contains(DOMAIN), "{reply_to}");
     eventually("the message tells", async || {
-        user.api.get(&place).await.expect(200).at("/data/meta/mail") == "sent"
+        user.api.get(&path).await.expect(200).at("/data/meta/mail") == "sent"
     })
     .await;
     let mut shown = user.messages(&id).await.remove(0);
@@ -57,7 +57,7 @@ async fn a_reply_is_mailed_and_the_ticket_waits() {
 }
 
 #[tokio::test]
-async fn a_note_is_kept_and_nothing_else() {
+async fn a_note_is_stored_and_not_mailed() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
@@ -76,7 +76,7 @@ async fn a_note_is_kept_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_reply_without_anyone_to_mail_is_kept() {
+async fn a_reply_without_a_recipient_is_stored() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ticket(json!({"subject": "Phone call"})).await, "id");
@@ -91,13 +91,13 @@ async fn a_reply_without_anyone_to_mail_is_kept() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_message_is_told() {
+async fn every_fault_of_a_message_is_reported() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
     let faults = async |body: Value| {
         let answer = user.write(&id, body).await.expect(422);
-        answer.faults().into_iter().map(|(place, code)| format!("{place} {code}")).collect::<Vec<_>>()
+        answer.faults().into_iter().map(|(position, code)| format!("{position} {code}")).collect::<Vec<_>>()
     };
     let many: Vec<String> = (0..21).map(|number| format!("a{number}@b.nl")).collect();
     assert_eq!(faults(json!({})).await, ["/body required"]);
@@ -154,7 +154,7 @@ async fn a_replayed_reply_is_mailed_once() {
 }
 
 #[tokio::test]
-async fn a_long_thread_that_many_read_at_once_is_whole_or_refused_and_later_there_is_room_again() {
+async fn a_long_thread_that_many_read_at_the_same_time_is_complete_or_refused() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
@@ -172,6 +172,6 @@ async fn a_long_thread_that_many_read_at_once_is_whole_or_refused_and_later_ther
             other => panic!("{other}: {}", answer.at("")),
         }
     }
-    assert!(answers.iter().any(|answer| answer.status == 503), "forty have no place at once");
+    assert!(answers.iter().any(|answer| answer.status == 503), "forty lists do not fit into memory");
     assert_eq!(user.messages(&id).await.len(), 3);
 }

@@ -1,4 +1,4 @@
-//! What tickets tell because time passes.
+//! The scans for stale tickets and unanswered messages.
 
 use chassis::testing::{look_through, set_threshold};
 use chrono::TimeDelta;
@@ -9,8 +9,8 @@ use crate::world::{User, World, mail, text};
 const MOMENT: TimeDelta = TimeDelta::milliseconds(1);
 const DAY: TimeDelta = TimeDelta::days(1);
 
-/// Has the account looked through, and tells what it hears that it was not told before.
-async fn told(world: &World, user: &User) -> Vec<(String, Value)> {
+/// Runs the scans of an account and returns the new events.
+async fn scan(world: &World, user: &User) -> Vec<(String, Value)> {
     look_through(&world.support, &user.mesh).await;
     sqlx::query_as(
         "with gone as (delete from support.outbox where account_id = $1 returning *)
@@ -22,18 +22,18 @@ async fn told(world: &World, user: &User) -> Vec<(String, Value)> {
     .unwrap()
 }
 
-/// Lets time pass, and tells the subjects of the tickets that the account hears of then.
+/// Lets time pass and runs the scans. Returns the subjects of the tickets that the events are about.
 async fn after(world: &World, user: &User, time: TimeDelta, event: &str) -> Vec<String> {
     world.clock.advance(time);
-    let told = told(world, user).await;
-    let told = told.iter().filter(|(kind, _)| kind == event);
-    let mut subjects: Vec<String> = told.map(|(_, data)| text(data, "subject")).collect();
+    let events = scan(world, user).await;
+    let events = events.iter().filter(|(kind, _)| kind == event);
+    let mut subjects: Vec<String> = events.map(|(_, data)| text(data, "subject")).collect();
     subjects.sort();
     subjects
 }
 
 #[tokio::test]
-async fn a_ticket_that_nobody_writes_to_is_stale_once_for_each_silence() {
+async fn a_ticket_without_messages_is_reported_once_after_each_message() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
@@ -41,7 +41,7 @@ async fn a_ticket_that_nobody_writes_to_is_stale_once_for_each_silence() {
 
     assert_eq!(after(DAY * 3 - MOMENT).await, [""; 0]);
     world.clock.advance(MOMENT);
-    let events = told(&world, &user).await;
+    let events = scan(&world, &user).await;
     let expected = json!({
         "id": id, "number": "T-00001", "subject": "Bread", "status": "new", "priority": "normal", "client_id": null,
         "client_name": "Ann", "client_email": "ann@client.example", "source": "api", "days": 3,
@@ -50,7 +50,7 @@ async fn a_ticket_that_nobody_writes_to_is_stale_once_for_each_silence() {
     assert_eq!(after(DAY * 9).await, [""; 0], "once");
 
     user.patch(&id, json!({"subject": "Rolls"})).await.expect(200);
-    assert_eq!(after(DAY * 3).await, [""; 0], "that is no message");
+    assert_eq!(after(DAY * 3).await, [""; 0], "a change is not a message");
     user.write(&id, json!({"body": "n", "type": "note"})).await.expect(201);
     assert_eq!(after(DAY * 3 - MOMENT).await, [""; 0]);
     assert_eq!(after(MOMENT).await, ["Rolls"], "another silence");
@@ -59,7 +59,7 @@ async fn a_ticket_that_nobody_writes_to_is_stale_once_for_each_silence() {
 }
 
 #[tokio::test]
-async fn a_ticket_that_is_settled_in_time_is_not_stale_and_one_that_is_taken_up_again_is() {
+async fn a_settled_ticket_is_not_stale_and_a_reopened_one_is() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
@@ -77,7 +77,7 @@ async fn a_ticket_that_is_settled_in_time_is_not_stale_and_one_that_is_taken_up_
 }
 
 #[tokio::test]
-async fn each_message_that_nobody_replies_to_is_told_of_once() {
+async fn each_message_without_a_reply_is_reported_once() {
     let world = World::new().await;
     let user = world.user().await;
     user.receive(&mail("1@x", "", "Bread", "Where is it?")).await;
@@ -85,7 +85,7 @@ async fn each_message_that_nobody_replies_to_is_told_of_once() {
     assert_eq!(after(DAY - MOMENT).await, [""; 0]);
     let received = user.receive(&mail("2@x", "In-Reply-To: <1@x>\r\n", "Bread", "Hello?")).await;
     world.clock.advance(MOMENT);
-    let events = told(&world, &user).await;
+    let events = scan(&world, &user).await;
     assert_eq!(events.len(), 1, "{events:?}");
     let (kind, data) = &events[0];
     assert_eq!((kind.as_str(), text(data, "id")), ("mail.unanswered", received.ticket_id.clone()));
@@ -114,7 +114,7 @@ async fn a_reply_or_a_settled_ticket_ends_the_waiting_and_a_note_does_not() {
 }
 
 #[tokio::test]
-async fn each_account_has_its_own_thresholds_and_hears_of_its_own_tickets() {
+async fn each_account_has_its_own_thresholds_and_tickets() {
     let world = World::new().await;
     let (user, other) = (world.user().await, world.user().await);
     for user in [&user, &other] {
@@ -124,6 +124,6 @@ async fn each_account_has_its_own_thresholds_and_hears_of_its_own_tickets() {
     set_threshold(&world.support, &user.mesh, "ticket.stale", Some(1)).await;
     assert_eq!(after(&world, &user, TimeDelta::hours(2), "mail.unanswered").await, ["Bread"]);
     assert_eq!(after(&world, &user, DAY, "ticket.stale").await, ["Bread"]);
-    let events = told(&world, &other).await;
+    let events = scan(&world, &other).await;
     assert_eq!(events.iter().map(|(kind, _)| kind.as_str()).collect::<Vec<_>>(), ["mail.unanswered"]);
 }

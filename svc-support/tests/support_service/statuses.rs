@@ -51,7 +51,7 @@ async fn an_account_starts_with_five_statuses_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_status_can_be_added_moved_switched_off_and_removed() {
+async fn a_status_can_be_added_moved_deactivated_and_removed() {
     let world = World::new().await;
     let user = world.user().await;
     let triage = create(&user, "triage", 0).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_status_can_be_added_moved_switched_off_and_removed() {
 }
 
 #[tokio::test]
-async fn a_status_that_is_needed_stays() {
+async fn a_status_in_use_cannot_be_removed() {
     let world = World::new().await;
     let user = world.user().await;
     let built_in = id_of(&user, "solved").await;
@@ -77,7 +77,7 @@ async fn a_status_that_is_needed_stays() {
 }
 
 #[tokio::test]
-async fn tickets_get_only_statuses_that_are_in_use() {
+async fn tickets_get_only_active_statuses() {
     let world = World::new().await;
     let user = world.user().await;
     for name in ["new", "waiting"] {
@@ -86,7 +86,7 @@ async fn tickets_get_only_statuses_that_are_in_use() {
     let ticket = user.ann().await;
     assert_eq!(ticket["status"], "open", "the first active one");
     user.reply(&text(&ticket, "id"), "Hello").await;
-    assert_eq!(user.get(&text(&ticket, "id")).await["status"], "open", "nowhere to go");
+    assert_eq!(user.get(&text(&ticket, "id")).await["status"], "open", "waiting is not active");
     let answer: Value =
         user.patch(&text(&ticket, "id"), json!({"status": "waiting"})).await.expect(422).json();
     assert_eq!(answer["errors"][0]["code"], "not_allowed");

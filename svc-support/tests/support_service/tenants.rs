@@ -1,4 +1,4 @@
-//! Nothing of one account is seen or changed by another, and what is for the mesh is closed to keys.
+//! Accounts cannot read or change each other's records, and API keys cannot call internal rpcs.
 
 use proto::support::{
     DeleteTicketChannelRequest, ListTicketStatusesRequest, ReceiveMailRequest, TicketChannelInput,
@@ -45,7 +45,7 @@ async fn the_reply_address_of_a_ticket_works_in_its_account_only() {
 }
 
 #[tokio::test]
-async fn what_is_for_the_mesh_is_closed_to_keys() {
+async fn api_keys_cannot_call_internal_rpcs() {
     let world = World::new().await;
     let mut user = world.user().await;
     user.mesh.scopes = vec!["tickets.read".into(), "tickets.write".into()];

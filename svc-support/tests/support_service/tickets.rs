@@ -58,7 +58,7 @@ async fn a_client_gives_its_name_and_address_and_must_exist() {
 }
 
 #[tokio::test]
-async fn without_relations_a_client_is_not_taken_on_trust() {
+async fn without_relations_a_client_id_is_refused() {
     let world = World::with(&["--peers", "relations=http://127.0.0.1:1"]).await;
     let user = world.user().await;
     let body = json!({"subject": "A", "client_id": "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05"});
@@ -67,7 +67,7 @@ async fn without_relations_a_client_is_not_taken_on_trust() {
 }
 
 #[tokio::test]
-async fn a_patch_changes_what_it_names() {
+async fn a_patch_changes_the_fields_it_names() {
     let world = World::new().await;
     let user = world.user().await;
     let id = text(&user.ann().await, "id");
@@ -83,8 +83,8 @@ async fn a_patch_changes_what_it_names() {
     user.patch(&id, json!({"colour": "red"})).await.expect(422);
     let answer =
         user.patch(&id, json!({"subject": " ", "client_email": "x", "status": null})).await.expect(422);
-    let places: Vec<String> = answer.faults().into_iter().map(|(place, _)| place).collect();
-    assert_eq!(places, ["/subject", "/status", "/client_email"]);
+    let positions: Vec<String> = answer.faults().into_iter().map(|(position, _)| position).collect();
+    assert_eq!(positions, ["/subject", "/status", "/client_email"]);
     user.patch("x", json!({"subject": "A"})).await.expect(404);
 }
 
@@ -133,14 +133,14 @@ async fn pages_are_newest_first_and_a_page_never_repeats_a_ticket() {
     for number in 0..7 {
         user.ticket(json!({"subject": format!("Ticket {number}")})).await;
     }
-    let mut seen = Vec::new();
+    let mut listed = Vec::new();
     for page in 1..=4 {
         let answer = user.api.get(&format!("/v1/tickets?page={page}&per_page=2")).await.expect(200);
         assert_eq!(answer.at("/meta"), json!({"page": page, "per_page": 2, "total": 7, "pages": 4}));
-        seen.extend(answer.at("/data").as_array().unwrap().iter().map(|ticket| text(ticket, "number")));
+        listed.extend(answer.at("/data").as_array().unwrap().iter().map(|ticket| text(ticket, "number")));
     }
     let expected: Vec<String> = (1..=7).rev().map(|number| format!("T-{number:05}")).collect();
-    assert_eq!(seen, expected);
+    assert_eq!(listed, expected);
     user.api.get("/v1/tickets?page=0").await.expect(422);
 }
 
@@ -154,4 +154,29 @@ async fn a_replayed_create_returns_the_first_ticket() {
     assert_eq!(first.body, again.body);
     assert_eq!(again.header("x-idempotent-replay"), Some("true"));
     assert_eq!(user.api.get("/v1/tickets").await.at("/meta/total"), 1);
+}
+
+#[tokio::test]
+async fn a_stored_text_of_a_newer_version_is_an_error_and_not_another_value() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let id = text(&user.ann().await, "id");
+    user.reply(&id, "Hello").await;
+    let ticket = format!("/v1/tickets/{id}");
+    let messages = format!("/v1/tickets/{id}/messages");
+    let connection = &mut world.database.connect().await;
+    for (change, undo, path) in [
+        ("update support.ticket set source = 'phone'", "update support.ticket set source = 'api'", &ticket),
+        ("update support.ticket set priority = 9", "update support.ticket set priority = 2", &ticket),
+        (
+            "update support.message set automatic = 'bot'",
+            "update support.message set automatic = ''",
+            &messages,
+        ),
+    ] {
+        user.api.get(path).await.expect(200);
+        sqlx::query(change).execute(&mut *connection).await.unwrap();
+        user.api.get(path).await.expect(500);
+        sqlx::query(undo).execute(&mut *connection).await.unwrap();
+    }
 }

@@ -1,5 +1,5 @@
-//! A gateway with relations and support behind it, accounts to work in, a mail server on either side, and short words
-//! for what tests do all the time.
+//! A gateway with relations and support behind it, accounts, a mail server on either side, and helpers for what tests do
+//! often.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// A listener that is never reached, so that its events stay where they can be looked at.
+/// A listener that is never reached, so that its events stay in the outbox, where the tests read them.
 const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["tickets.read", "tickets.write", "relations.read", "relations.write"];
 pub const DOMAIN: &str = "mail.example.com";
@@ -36,11 +36,11 @@ pub struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub sink: Arc<SmtpServer>,
-    /// Where mail comes in.
-    pub door: SocketAddr,
+    /// The address that mail comes in at.
+    pub smtp_address: SocketAddr,
     pub support: Started,
     pub relations: Started,
-    /// Another process of support, with the background work, after the first one gave it up.
+    /// Another process of support that has taken over the background work.
     successor: Option<Started>,
     flags: Vec<String>,
     gateway: TestGateway,
@@ -72,15 +72,19 @@ impl World {
         let support = testing::start_working::<Support>(database.url(), &clock, &own).await;
         let (stop, stopped) = watch::channel(Stage::Running);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let door = listener.local_addr().unwrap();
-        tokio::spawn(svc_support::smtp::serve(listener, svc_support::office(&support.runtime), stopped));
+        let smtp_address = listener.local_addr().unwrap();
+        tokio::spawn(svc_support::smtp::serve(
+            listener,
+            svc_support::mail_receiver(&support.runtime),
+            stopped,
+        ));
         let peers = [peer, format!("support={}", support.url())];
         let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
         Self {
             database,
             clock,
             sink,
-            door,
+            smtp_address,
             support,
             relations,
             successor: None,
@@ -91,8 +95,8 @@ impl World {
         }
     }
 
-    /// The background work ends, time passes, and another process begins it: what is looked for only now and then is
-    /// looked for at the start.
+    /// The background work ends, time passes, and another process takes it over: workers that poll rarely poll when they
+    /// start.
     pub async fn resume_after(&mut self, time: TimeDelta) {
         self.successor.as_mut().unwrap_or(&mut self.support).stop_working().await;
         self.clock.advance(time);
@@ -101,7 +105,7 @@ impl World {
         self.successor = Some(successor);
     }
 
-    /// An account of its own, with a key that may do everything here.
+    /// A new account, with a key that has all scopes of this service.
     pub async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         self.user_with(&account, &SCOPES).await
@@ -113,14 +117,14 @@ impl World {
         User { api, mesh, channel: self.support.channel() }
     }
 
-    /// Where support keeps its files.
+    /// The folder of the file store.
     pub fn files(&self) -> &Path {
         self.files.path()
     }
 
     /// Hands a mail over as a mail server does.
     pub async fn send(&self, from: &str, to: &[&str], mail: &str) -> Result<(), String> {
-        let url = format!("smtp://{}", self.door);
+        let url = format!("smtp://{}", self.smtp_address);
         let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).unwrap().build();
         let from = (!from.is_empty()).then(|| from.parse().unwrap());
         let to = to.iter().map(|address| address.parse().unwrap()).collect();
@@ -159,7 +163,7 @@ impl User {
         Ok(self.channels().create_ticket_channel(request).await?.into_inner().data.unwrap())
     }
 
-    /// Takes a mail in over gRPC.
+    /// Receives a mail over gRPC.
     pub async fn receive(&self, mail: &str) -> ReceiveMailResponse {
         self.try_receive(ReceiveMailRequest {
             message: mail.to_owned().into_bytes().into(),
@@ -210,7 +214,7 @@ impl User {
         self.write(id, json!({"body": text})).await.expect(201).at("/data")
     }
 
-    /// The address that mail comes in for, of the channel that every account has.
+    /// The inbound address of the channel that every account starts with.
     pub async fn inbound(&self) -> String {
         let channels = self.api.get("/v1/ticket-channels").await.expect(200);
         channels.at("/data/0/inbound_email").as_str().unwrap().to_owned()

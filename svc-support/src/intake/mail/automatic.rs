@@ -1,18 +1,18 @@
-//! Mail that programs write to programs, and mailing lists: it is kept, for people to see, but no program answers it. Two
-//! of them would write to each other for ever. Pure.
+//! Recognises mail of programs and mailing lists by its headers. Such mail is stored, for people to read, but programs do
+//! not answer it. Pure.
 
 use chassis::mail::automatic::{DEPTH_HEADER, read_depth};
 use mail_parser::{Message, MimeHeaders};
 
-use crate::message::Automatic;
+use crate::automatic::Automatic;
 
-/// Whether a person wrote a mail, as far as it tells. `sender` is the envelope's, when it is known.
-pub fn of(message: &Message<'_>, sender: Option<&str>) -> Automatic {
+/// Whether a person wrote a mail, according to its headers. `sender` is the sender of the envelope, if that is known.
+pub fn detect(message: &Message<'_>, sender: Option<&str>) -> Automatic {
     let submitted = header(message, "Auto-Submitted");
     // The value may be followed by parameters.
     let submitted = submitted.split(';').next().unwrap_or_default().trim();
     let says = |name: &'static str| !matches!(header(message, name).as_str(), "" | "no");
-    // A bounce has no sender.
+    // The envelope of a bounce has an empty sender.
     let is_bounce = sender == Some("") || header(message, "Return-Path") == "<>";
     if is_bounce
         || !matches!(submitted, "" | "no")
@@ -24,14 +24,14 @@ pub fn of(message: &Message<'_>, sender: Option<&str>) -> Automatic {
     {
         Automatic::Program
     } else if header(message, "Precedence") == "list" || says("List-Id") {
-        // Mailboxes that a team shares are often lists, and people write to those.
+        // The shared mailbox of a team is often a list, and people write to those.
         Automatic::List
     } else {
         Automatic::No
     }
 }
 
-/// How many events in a row led to a mail, as it says itself.
+/// The length of the chain of events that led to a mail, according to its header.
 pub fn depth(message: &Message<'_>) -> u32 {
     read_depth(&header(message, DEPTH_HEADER))
 }
@@ -40,7 +40,7 @@ fn header(message: &Message<'_>, name: &'static str) -> String {
     message.header_raw(name).map(|value| value.trim().to_ascii_lowercase()).unwrap_or_default()
 }
 
-/// On the delivery of another mail.
+/// Whether it is a report on the delivery of another mail (RFC 3462).
 fn is_report(message: &Message<'_>) -> bool {
     message.content_type().is_some_and(|kind| {
         kind.ctype().eq_ignore_ascii_case("multipart")

@@ -1,4 +1,4 @@
-//! `ClientService`: takes requests apart and puts answers together.
+//! `ClientService`: parse, call, answer.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use chassis::paging::Page;
 use chassis::{Call, Db, Tx, id};
 use proto::relations::client_service_server::ClientService;
 use proto::relations::{
-    BatchGetClientsRequest, BatchGetClientsResponse, CreateClientRequest, CreateClientResponse,
+    BatchGetClientsRequest, BatchGetClientsResponse, ClientLink, CreateClientRequest, CreateClientResponse,
     GetClientByExternalIdRequest, GetClientByExternalIdResponse, GetClientRequest, GetClientResponse,
     LinkClientRequest, LinkClientResponse, ListClientLinksRequest, ListClientLinksResponse,
     ListClientsRequest, ListClientsResponse, Relation, UpdateClientRequest, UpdateClientResponse,
@@ -14,11 +14,13 @@ use proto::relations::{
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::operations::{self, Wanted};
-use super::{Record, Role, store};
+use super::{get, list};
+use crate::relation::store::{self, Filter};
+use crate::relation::{Record, Role, operations};
 use crate::{Error, link};
 
 const ROLE: Role = Role::Client;
+const NOT_FOUND: Error = Error::NotFound("client");
 
 pub struct Clients {
     pub db: Db,
@@ -32,8 +34,9 @@ impl ClientService for Clients {
     ) -> Result<Response<ListClientsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let ListClientsRequest { page, per_page, search, contact_type } = &input;
-        let wanted = Wanted { page: Page::new(*page, *per_page), search, contact_type };
-        let (data, meta) = operations::list(&self.db, context.account_id(), ROLE, wanted).await?;
+        let page = Page::new(*page, *per_page);
+        let filter = Filter::new(search, contact_type);
+        let (data, meta) = list(&self.db, context.account_id(), ROLE, &filter, page).await?;
         Ok(Response::new(ListClientsResponse { data, meta: Some(meta) }))
     }
 
@@ -48,9 +51,9 @@ impl ClientService for Clients {
         &self,
         request: Request<GetClientRequest>,
     ) -> Result<Response<GetClientResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
-        let data = operations::get(&self.db, context.account_id(), ROLE, &input.id).await?;
+        let data = get(&self.db, context.account_id(), ROLE, &input.id).await?;
         Ok(Response::new(GetClientResponse { data: Some(data) }))
     }
 
@@ -65,7 +68,7 @@ impl ClientService for Clients {
         &self,
         request: Request<LinkClientRequest>,
     ) -> Result<Response<LinkClientResponse>, Status> {
-        self.db.write(Call::open(request)?, link::rpc::link).await
+        self.db.write(Call::open(request)?, link_client).await
     }
 
     async fn list_client_links(
@@ -73,7 +76,15 @@ impl ClientService for Clients {
         request: Request<ListClientLinksRequest>,
     ) -> Result<Response<ListClientLinksResponse>, Status> {
         let Call { context, input, .. } = Call::open(request)?;
-        let data = link::rpc::list(&self.db, context.account_id(), &input.id).await?;
+        let account = context.account_id();
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
+        let mut connection = self.db.read().await?;
+        if link::store::list_client_types(&mut connection, account, &[id]).await?.is_empty() {
+            return Err(NOT_FOUND.into());
+        }
+        let links = link::store::list(&mut connection, account, id).await?;
+        connection.done();
+        let data = links.into_iter().map(ClientLink::from).collect();
         Ok(Response::new(ListClientLinksResponse { data }))
     }
 
@@ -99,7 +110,7 @@ impl ClientService for Clients {
         let found =
             store::find_by_external_id(&mut connection, context.account_id(), ROLE, external_id).await?;
         connection.done();
-        let record = found.ok_or(Error::NotFound(ROLE.name()))?;
+        let record = found.ok_or(NOT_FOUND)?;
         Ok(Response::new(GetClientByExternalIdResponse { data: Some(record.into()) }))
     }
 }
@@ -115,7 +126,13 @@ async fn update(tx: &mut Tx<'_>, input: &UpdateClientRequest) -> Result<UpdateCl
     Ok(UpdateClientResponse { data: Some(data) })
 }
 
-/// The records in the order of the ids; an id that is asked for twice is answered twice.
+async fn link_client(tx: &mut Tx<'_>, input: &LinkClientRequest) -> Result<LinkClientResponse, Error> {
+    let given = input.link.clone().unwrap_or_default();
+    let link = link::operations::link(tx, &input.id, given).await?;
+    Ok(LinkClientResponse { data: Some(link) })
+}
+
+/// The records in the order of the ids. An id that occurs twice in the request occurs twice in the answer.
 fn in_order(ids: &[Uuid], found: Vec<Record>) -> Vec<Relation> {
     let found: HashMap<Uuid, Record> = found.into_iter().map(|record| (record.id, record)).collect();
     ids.iter().filter_map(|id| found.get(id)).cloned().map(Relation::from).collect()

@@ -1,4 +1,4 @@
-//! `SupplierService`: takes requests apart and puts answers together.
+//! `SupplierService`: parse, call, answer.
 
 use chassis::paging::Page;
 use chassis::{Call, Db, Tx};
@@ -10,9 +10,10 @@ use proto::relations::{
 };
 use tonic::{Request, Response, Status};
 
-use super::operations::{self, Wanted};
-use super::{Role, fields};
+use super::{get, list};
 use crate::Error;
+use crate::relation::store::Filter;
+use crate::relation::{Role, fields, operations};
 
 const ROLE: Role = Role::Supplier;
 
@@ -28,8 +29,9 @@ impl SupplierService for Suppliers {
     ) -> Result<Response<ListSuppliersResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let ListSuppliersRequest { page, per_page, search, contact_type } = &input;
-        let wanted = Wanted { page: Page::new(*page, *per_page), search, contact_type };
-        let (data, meta) = operations::list(&self.db, context.account_id(), ROLE, wanted).await?;
+        let page = Page::new(*page, *per_page);
+        let filter = Filter::new(search, contact_type);
+        let (data, meta) = list(&self.db, context.account_id(), ROLE, &filter, page).await?;
         Ok(Response::new(ListSuppliersResponse { data, meta: Some(meta) }))
     }
 
@@ -44,9 +46,9 @@ impl SupplierService for Suppliers {
         &self,
         request: Request<GetSupplierRequest>,
     ) -> Result<Response<GetSupplierResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
-        let data = operations::get(&self.db, context.account_id(), ROLE, &input.id).await?;
+        let data = get(&self.db, context.account_id(), ROLE, &input.id).await?;
         Ok(Response::new(GetSupplierResponse { data: Some(data) }))
     }
 
@@ -70,5 +72,5 @@ async fn update(tx: &mut Tx<'_>, input: &UpdateSupplierRequest) -> Result<Update
 }
 
 fn given(input: Option<&SupplierInput>) -> ClientInput {
-    input.map(fields::of_supplier).unwrap_or_default()
+    input.map(fields::from_supplier).unwrap_or_default()
 }

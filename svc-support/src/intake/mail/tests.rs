@@ -1,4 +1,4 @@
-//! Mails as they come, and mails that somebody made to do harm.
+//! Usual mails, and mails that were made to do harm.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,8 +48,8 @@ fn full() -> Vec<u8> {
 }
 
 #[test]
-fn everything_of_a_mail_is_read() {
-    let mail = read(&full(), Some("bounce@client.example")).unwrap();
+fn all_parts_of_a_mail_are_parsed() {
+    let mail = parse(&full(), Some("bounce@client.example")).unwrap();
     assert_eq!(mail.message_id, "abc@client.example");
     assert_eq!(mail.references, ["2@bakery.example", "1@bakery.example"]);
     assert_eq!((mail.from_name.as_str(), mail.from_email.as_str()), ("Sànne", "sanne@client.example"));
@@ -67,10 +67,10 @@ fn everything_of_a_mail_is_read() {
 }
 
 #[test]
-fn what_programs_write_is_recognised() {
+fn mail_of_programs_is_recognised() {
     let with = |header: &str, sender: Option<&str>| {
         let mail = lines(&[header, "From: a@b.nl", "Subject: Away", "", "I am away."]);
-        read(&mail, sender).unwrap().automatic
+        parse(&mail, sender).unwrap().automatic
     };
     for header in [
         "Auto-Submitted: auto-replied",
@@ -91,34 +91,34 @@ fn what_programs_write_is_recognised() {
         assert_eq!(with(header, Some("a@b.nl")), Automatic::No, "{header}");
     }
     assert_eq!(with("X-Other: 1", Some("")), Automatic::Program, "a bounce has no sender");
-    assert_eq!(with("X-Other: 1", None), Automatic::No, "a sender that is not known is not missing");
+    assert_eq!(with("X-Other: 1", None), Automatic::No, "an unknown sender is not an empty one");
 }
 
 #[test]
-fn a_mail_without_an_id_is_known_by_its_content() {
-    let one = read(b"From: a@b.nl\r\n\r\nHello", None).unwrap();
-    let same = read(b"From: a@b.nl\r\n\r\nHello", None).unwrap();
-    let other = read(b"From: a@b.nl\r\n\r\nHello!", None).unwrap();
+fn a_mail_without_an_id_is_identified_by_its_content() {
+    let one = parse(b"From: a@b.nl\r\n\r\nHello", None).unwrap();
+    let same = parse(b"From: a@b.nl\r\n\r\nHello", None).unwrap();
+    let other = parse(b"From: a@b.nl\r\n\r\nHello!", None).unwrap();
     assert_eq!(one.message_id, same.message_id);
     assert_ne!(one.message_id, other.message_id);
     let long = format!("Message-ID: <{}@x>\r\nFrom: a@b.nl\r\n\r\nHello", "a".repeat(5000));
-    assert!(read(long.as_bytes(), None).unwrap().message_id.ends_with("@no-message-id"));
+    assert!(parse(long.as_bytes(), None).unwrap().message_id.ends_with("@no-message-id"));
 }
 
 #[test]
-fn mails_inside_of_mails_have_an_end() {
+fn the_depth_of_mails_inside_mails_is_limited() {
     let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(100_000);
-    assert_eq!(read(deep.as_bytes(), None), None);
+    assert_eq!(parse(deep.as_bytes(), None), None);
     let shallow = format!("{}From: a@b.nl\r\n\r\nx", "Content-Type: message/rfc822\r\n\r\n".repeat(400));
-    read(shallow.as_bytes(), None);
+    parse(shallow.as_bytes(), None);
     let parts = (0..490).fold(String::from("From: a@b.nl\r\n"), |text, n| {
         format!("{text}Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n")
     });
-    read(parts.as_bytes(), None);
+    parse(parts.as_bytes(), None);
 }
 
 #[test]
-fn long_and_many_things_are_cut() {
+fn long_values_and_long_lists_are_cut() {
     let mail = format!(
         "From: a@b.nl\r\nSubject: {}\r\nReferences: {}\r\nTo: {}\r\n\r\n{}",
         "x".repeat(100_000),
@@ -126,15 +126,15 @@ fn long_and_many_things_are_cut() {
         "x@y.nl, ".repeat(10_000),
         "é".repeat(200_000),
     );
-    let mail = read(mail.as_bytes(), None).unwrap();
-    assert_eq!(mail.subject.len(), MOST_LINE);
-    assert!(mail.references.len() <= MOST_REFERENCES && mail.to.len() <= MOST_ADDRESSES);
-    assert_eq!(mail.text.chars().count(), content::MOST);
+    let mail = parse(mail.as_bytes(), None).unwrap();
+    assert_eq!(mail.subject.len(), MAX_LINE_CHARS);
+    assert!(mail.references.len() <= MAX_REFERENCES && mail.to.len() <= MAX_ADDRESSES);
+    assert_eq!(mail.text.chars().count(), content::MAX_CHARS);
     let many = format!(
         "From: a@b.nl\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n{}",
         "--x\r\nContent-Type: a/b\r\n\r\nhello\r\n".repeat(400)
     );
-    assert_eq!(read(many.as_bytes(), None).unwrap().attachments.len(), MOST_ATTACHMENTS);
+    assert_eq!(parse(many.as_bytes(), None).unwrap().attachments.len(), MAX_ATTACHMENTS);
 }
 
 /// Pieces that mails are made of, and that take parsers by surprise.
@@ -190,9 +190,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_bytes_do_harm(pieces in vec(piece(), 0..60), sender in proptest::option::of(any::<String>())) {
-        if let Some(mail) = read(&pieces.concat(), sender.as_deref()) {
-            prop_assert!(!mail.message_id.is_empty() && mail.message_id.len() <= MOST_ID);
+    fn any_bytes_can_be_parsed(pieces in vec(piece(), 0..60), sender in proptest::option::of(any::<String>())) {
+        if let Some(mail) = parse(&pieces.concat(), sender.as_deref()) {
+            prop_assert!(!mail.message_id.is_empty() && mail.message_id.len() <= MAX_ID_BYTES);
             for text in [&mail.subject, &mail.from_name, &mail.from_email, &mail.message_id] {
                 prop_assert!(is_clean(text), "{:?}", text);
             }
@@ -200,7 +200,7 @@ proptest! {
                 prop_assert!(is_clean(text), "{:?}", text);
             }
             prop_assert!(!mail.text.contains('\0') && !mail.html.contains('\0'));
-            prop_assert!(mail.text.chars().count() <= content::MOST && mail.html.chars().count() <= content::MOST);
+            prop_assert!(mail.text.chars().count() <= content::MAX_CHARS && mail.html.chars().count() <= content::MAX_CHARS);
             prop_assert!(!mail.html.contains("<script"));
             for file in &mail.attachments {
                 prop_assert!(is_clean(&file.name) && !file.name.is_empty() && !file.name.contains(['/', '\\']));
@@ -210,11 +210,11 @@ proptest! {
     }
 
     #[test]
-    fn a_mail_that_was_changed_on_the_way_does_no_harm(place in 0..1200_usize, byte in any::<u8>(), cut in 0..1300_usize) {
+    fn a_damaged_mail_can_be_parsed(position in 0..1200_usize, byte in any::<u8>(), cut in 0..1300_usize) {
         let mut mail = full();
-        let at = place % mail.len();
+        let at = position % mail.len();
         mail[at] = byte;
         mail.truncate(cut.max(1));
-        read(&mail, None);
+        parse(&mail, None);
     }
 }

@@ -1,47 +1,51 @@
-//! What a mail says, made harmless: bounded, without control characters, its HTML safe. Pure. Whatever the bytes are,
-//! reading them ends soon and ends well.
+//! Parses a mail into values that are safe to store: limited in length, without control characters, with sanitised HTML.
+//! Pure. Any bytes can come in, so parsing is bounded in time and memory and never panics.
+
+mod automatic;
 
 use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::automatic;
-use crate::message::{Automatic, content};
+use crate::automatic::Automatic;
+use crate::message::content::{self, Content};
 
-/// Parts that declare what they are. Mails inside of mails are read, and forgotten, one inside the other.
-const MOST_PARTS: usize = 500;
-const MOST_ATTACHMENTS: usize = 50;
-const MOST_TEXTS: usize = 10;
-const MOST_REFERENCES: usize = 50;
-const MOST_ADDRESSES: usize = 100;
-const MOST_LINE: usize = 255;
-const MOST_ID: usize = 500;
+/// The number of parts that declare a content type. The parser handles a mail inside a mail by recursion, so this also
+/// limits the depth.
+const MAX_PARTS: usize = 500;
+const MAX_ATTACHMENTS: usize = 50;
+const MAX_TEXTS: usize = 10;
+const MAX_REFERENCES: usize = 50;
+const MAX_ADDRESSES: usize = 100;
+const MAX_LINE_CHARS: usize = 255;
+const MAX_ID_BYTES: usize = 500;
 
-/// A mail as it is taken in.
+/// The content of a mail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mail {
-    /// Its own, or one made of its content.
+    /// The id that the mail has, or one made from its content.
     pub message_id: String,
-    /// The mails that it refers to, the closest first.
+    /// The ids of the mails that it refers to, the closest first.
     pub references: Vec<String>,
     pub subject: String,
     pub from_name: String,
-    /// In lower case, as all addresses; `""` when it has none.
+    /// In lower case, like all addresses here; `""` when the mail has none.
     pub from_email: String,
-    /// Where its author wants answers, when that is somewhere else.
+    /// The address for answers, if it differs from `from_email`.
     pub reply_to: String,
     pub to: Vec<String>,
     pub cc: Vec<String>,
-    /// Where it was delivered on the way here, by the headers that servers add.
+    /// The addresses that it was delivered to on the way, from the headers that mail servers add.
     pub delivered_to: Vec<String>,
     pub text: String,
     pub html: String,
     pub attachments: Vec<Attached>,
     pub automatic: Automatic,
-    /// How many events in a row led to it, as it says itself.
+    /// The length of the chain of events that led to it, according to its header.
     pub depth: u32,
 }
 
+/// A file of a mail, with its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
     pub name: String,
@@ -49,9 +53,9 @@ pub struct Attached {
     pub bytes: Vec<u8>,
 }
 
-/// `None` when it is no mail, or one that is put together too artfully. `sender` is the envelope's, when it is known.
-pub fn read(raw: &[u8], sender: Option<&str>) -> Option<Mail> {
-    if count_types(raw) > MOST_PARTS {
+/// `None` when the bytes are not a mail, or have too many parts. `sender` is the sender of the envelope, if it is known.
+pub fn parse(raw: &[u8], sender: Option<&str>) -> Option<Mail> {
+    if count_types(raw) > MAX_PARTS {
         return None;
     }
     let message = MessageParser::default().parse(raw)?;
@@ -60,8 +64,7 @@ pub fn read(raw: &[u8], sender: Option<&str>) -> Option<Mail> {
     let from_email = from.and_then(|from| from.address()).and_then(address);
     let from_email = from_email.or_else(|| sender.and_then(address)).unwrap_or_default();
     let reply_to = message.reply_to().and_then(Address::first).and_then(|to| to.address()).and_then(address);
-    let (text, html) = body(&message);
-    let (automatic, depth) = (automatic::of(&message, sender), automatic::depth(&message));
+    let Content { text, html } = body(&message);
     let mut mail = Mail {
         message_id: message_id(&message, &digest),
         references: references(&message),
@@ -75,14 +78,14 @@ pub fn read(raw: &[u8], sender: Option<&str>) -> Option<Mail> {
         text,
         html,
         attachments: Vec::new(),
-        automatic,
-        depth,
+        automatic: automatic::detect(&message, sender),
+        depth: automatic::depth(&message),
     };
     mail.attachments = attachments(message);
     Some(mail)
 }
 
-/// How often a part says what it is.
+/// The number of content types that the parts of a mail declare.
 fn count_types(raw: &[u8]) -> usize {
     const NAME: &[u8] = b"content-type";
     raw.windows(NAME.len()).filter(|window| window.eq_ignore_ascii_case(NAME)).count()
@@ -90,15 +93,16 @@ fn count_types(raw: &[u8]) -> usize {
 
 fn message_id(message: &Message<'_>, digest: &[u8; 32]) -> String {
     let own = message.message_id().and_then(id);
-    // Without an id of its own its content has to tell it from others.
+    // The same mail must get the same id when it comes again, so an id is made from its bytes.
     own.unwrap_or_else(|| format!("{}@no-message-id", uuid_of(digest).simple()))
 }
 
 fn id(text: &str) -> Option<String> {
     let id = text.trim().trim_matches(['<', '>']);
-    let right =
-        !id.is_empty() && id.len() <= MOST_ID && !id.contains(|c: char| c.is_control() || c.is_whitespace());
-    right.then(|| id.to_owned())
+    let is_valid = !id.is_empty()
+        && id.len() <= MAX_ID_BYTES
+        && !id.contains(|c: char| c.is_control() || c.is_whitespace());
+    is_valid.then(|| id.to_owned())
 }
 
 fn uuid_of(digest: &[u8; 32]) -> Uuid {
@@ -116,8 +120,8 @@ fn references(message: &Message<'_>) -> Vec<String> {
         }
     };
     let mut found: Vec<String> = Vec::new();
-    let before = ids(message.references());
-    for id in ids(message.in_reply_to()).into_iter().chain(before.into_iter().rev()).take(MOST_REFERENCES) {
+    let earlier = ids(message.references());
+    for id in ids(message.in_reply_to()).into_iter().chain(earlier.into_iter().rev()).take(MAX_REFERENCES) {
         if !found.contains(&id) {
             found.push(id);
         }
@@ -127,7 +131,7 @@ fn references(message: &Message<'_>) -> Vec<String> {
 
 fn addresses(header: Option<&Address<'_>>) -> Vec<String> {
     let all = header.into_iter().flat_map(Address::iter);
-    all.filter_map(|one| one.address().and_then(address)).take(MOST_ADDRESSES).collect()
+    all.filter_map(|one| one.address().and_then(address)).take(MAX_ADDRESSES).collect()
 }
 
 fn delivered_to(message: &Message<'_>) -> Vec<String> {
@@ -143,18 +147,18 @@ fn delivered_to(message: &Message<'_>) -> Vec<String> {
     };
     headers
         .filter_map(|header| value(header.offset_start(), header.offset_end()))
-        .take(MOST_ADDRESSES)
+        .take(MAX_ADDRESSES)
         .collect()
 }
 
-/// In lower case, as it is compared and stored.
+/// An address in lower case, as addresses are compared and stored.
 fn address(text: &str) -> Option<String> {
     chassis::formats::email::normalise(&text.to_lowercase())
 }
 
-fn body(message: &Message<'_>) -> (String, String) {
+fn body(message: &Message<'_>) -> Content {
     let mut text = String::new();
-    for part in message.text_bodies().take(MOST_TEXTS) {
+    for part in message.text_bodies().take(MAX_TEXTS) {
         match &part.body {
             PartType::Text(found) => text.push_str(&content::cut(found)),
             PartType::Html(found) => text.push_str(&content::text_of(found)),
@@ -168,21 +172,21 @@ fn body(message: &Message<'_>) -> (String, String) {
     });
     let text = content::cut(&text.replace("\r\n", "\n"));
     if text.is_empty() && html.is_none() {
-        return (String::new(), String::new());
+        return Content::default();
     }
-    content::both(&text, html.unwrap_or_default(), false)
+    content::complete(&text, html.unwrap_or_default(), false)
 }
 
-/// The files of a mail. They leave it, so that their bytes are not there twice.
+/// Takes the files out of a mail. They are moved, not copied, so that their bytes are in memory once.
 fn attachments(mut message: Message<'_>) -> Vec<Attached> {
     let ids = std::mem::take(&mut message.attachments);
     let mut found = Vec::new();
     for part in ids.into_iter().filter_map(|id| usize::try_from(id).ok()) {
         let Some(part) = message.parts.get_mut(part) else { continue };
-        let (name, content_type) =
-            (file_name(part.attachment_name().unwrap_or_default()), content_type(part));
+        let name = file_name(part.attachment_name().unwrap_or_default());
+        let content_type = content_type(part);
         let bytes = bytes_of(std::mem::replace(&mut part.body, PartType::Multipart(Vec::new())));
-        if !bytes.is_empty() && found.len() < MOST_ATTACHMENTS {
+        if !bytes.is_empty() && found.len() < MAX_ATTACHMENTS {
             found.push(Attached { name, content_type, bytes });
         }
     }
@@ -198,7 +202,7 @@ fn bytes_of(body: PartType<'_>) -> Vec<u8> {
     }
 }
 
-/// A name without a path and without anything that a reader does not see.
+/// A file name without a path and without invisible characters.
 fn file_name(text: &str) -> String {
     let name = text.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = line(name);
@@ -210,8 +214,8 @@ fn content_type(part: &MessagePart<'_>) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
         (1..=100).contains(&text.len()) && text.bytes().all(plain)
     };
-    let named = part.content_type().and_then(|kind| Some((kind.ctype(), kind.subtype()?)));
-    match named {
+    let declared = part.content_type().and_then(|kind| Some((kind.ctype(), kind.subtype()?)));
+    match declared {
         Some((kind, subtype)) if is_token(kind) && is_token(subtype) => {
             format!("{kind}/{subtype}").to_ascii_lowercase()
         }
@@ -220,18 +224,18 @@ fn content_type(part: &MessagePart<'_>) -> String {
     }
 }
 
-/// A text on one line, as long as a short field may be: no control characters, none that change the order of letters.
+/// A text on one line and of limited length, without control characters, invisible characters, and those that change the
+/// direction of the text.
 fn line(text: &str) -> String {
     let hidden = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
     let spaced: String = text
         .chars()
-        .take(10 * MOST_LINE)
+        .take(10 * MAX_LINE_CHARS)
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .collect();
     let words = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|letter| !hidden(*letter)).take(MOST_LINE).collect::<String>().trim().to_owned()
+    words.chars().filter(|letter| !hidden(*letter)).take(MAX_LINE_CHARS).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]
-#[path = "mail_tests.rs"]
 mod tests;

@@ -1,0 +1,35 @@
+//! `ClientService` and `SupplierService`, and the reads that both have: a page of a list, and one record.
+
+pub mod clients;
+pub mod suppliers;
+
+use chassis::paging::Page;
+use chassis::{AccountId, Db, id};
+use proto::api::PageMeta;
+use proto::relations::Relation;
+
+use super::Role;
+use super::store::{self, Filter};
+use crate::Error;
+
+async fn list(
+    db: &Db,
+    account: AccountId,
+    role: Role,
+    filter: &Filter<'_>,
+    page: Page,
+) -> Result<(Vec<Relation>, PageMeta), Error> {
+    let mut connection = db.read().await?;
+    let (records, meta) = store::list(&mut connection, account, role, filter, page).await?;
+    connection.done();
+    Ok((records.into_iter().map(Relation::from).collect(), meta))
+}
+
+async fn get(db: &Db, account: AccountId, role: Role, id: &str) -> Result<Relation, Error> {
+    let not_found = || Error::NotFound(role.name());
+    let id = id::parse(id).ok_or_else(not_found)?;
+    let mut connection = db.read().await?;
+    let found = store::find(&mut connection, account, role, id).await?;
+    connection.done();
+    found.map(Relation::from).ok_or_else(not_found)
+}

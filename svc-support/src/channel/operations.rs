@@ -1,0 +1,73 @@
+//! The writes of channels: load, decide, store, record. An rpc that records nothing is recorded with its answer.
+
+use chassis::{Tx, id};
+use proto::At;
+use proto::api::Fault;
+use proto::support::TicketChannelInput;
+
+use super::store::{self, MAX_CHANNELS};
+use super::{Record, Values, rules};
+use crate::Error;
+use crate::address::OwnDomain;
+
+const NOT_FOUND: Error = Error::NotFound("ticket channel");
+/// The kind of these records in the audit log.
+const AUDIT_KIND: &str = "ticket_channel";
+
+/// Creates the channel that a new account starts with.
+pub async fn create_default(tx: &mut Tx<'_>) -> Result<(), Error> {
+    let values = Values { name: "Support".to_owned(), active: true, position: 1, ..Values::default() };
+    let account = tx.account();
+    let record = insert(tx, values).await?;
+    // Provisioning does not know the mail domain, so this entry has no inbound address.
+    tx.changed(AUDIT_KIND, record.id, &record.into_proto(account, &OwnDomain::default()));
+    Ok(())
+}
+
+pub async fn create(tx: &mut Tx<'_>, given: &TicketChannelInput) -> Result<Record, Error> {
+    let values = rules::read(given, &mut tx.faults);
+    let account = tx.account();
+    if store::count(tx.db(), account).await? >= MAX_CHANNELS {
+        let detail = format!("an account can have {MAX_CHANNELS} channels; remove one first");
+        tx.faults.add(&At::ROOT.name("channel"), Fault::TooMany, detail);
+    }
+    tx.valid()?;
+    insert(tx, values).await
+}
+
+async fn insert(tx: &mut Tx<'_>, values: Values) -> Result<Record, Error> {
+    let account = tx.account();
+    let now = tx.now();
+    let record =
+        Record { id: tx.id(), values, inbound_key: rand::random(), created_at: now, updated_at: now };
+    store::insert(tx.db(), account, &record).await?;
+    Ok(record)
+}
+
+/// Replaces the values of a channel. Its inbound address never changes.
+pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TicketChannelInput) -> Result<Record, Error> {
+    id::forgive(&mut tx.faults);
+    let values = rules::read(given, &mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let mut record = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    if record.values != values {
+        record.values = values;
+        record.updated_at = tx.now();
+        store::update(tx.db(), account, &record).await?;
+    }
+    Ok(record)
+}
+
+pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    if !store::delete(tx.db(), account, id).await? {
+        return Err(NOT_FOUND);
+    }
+    tx.removed(AUDIT_KIND, id);
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! The writes of domains: load, decide, store, record.
+
+use chassis::{Tx, mail};
+use proto::At;
+use proto::api::{Fault, PutMailKeyRequest};
+use proto::support::EmailDomainDetail;
+
+use super::store::{self, MAX_DOMAINS};
+use super::{NOT_FOUND, Record};
+use crate::Error;
+use crate::address::OwnDomain;
+
+/// The kind of these records in the audit log.
+const AUDIT_KIND: &str = "email_domain";
+
+/// Stores a new domain. A domain that the account has already keeps its key and can change whether it receives mail.
+pub async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
+    let account = tx.account();
+    if store::count(tx.db(), account).await? >= MAX_DOMAINS {
+        let detail = format!("an account can have {MAX_DOMAINS} domains; remove one first");
+        tx.faults.add(&At::ROOT.name("domain"), Fault::TooMany, detail);
+    }
+    tx.valid()?;
+    if store::insert(tx.db(), account, new).await? {
+        return record_change(tx, new.clone(), own);
+    }
+    let mut record = store::find_locked(tx.db(), account, &new.host).await?.ok_or(NOT_FOUND)?;
+    if record.receiving != new.receiving {
+        record.receiving = new.receiving;
+        record.updated_at = tx.now();
+        if new.receiving {
+            // The MX record is required now and has not been checked yet.
+            record.verified = false;
+            record.missing_since = None;
+        } else {
+            store::delete_route(tx.db(), account, &record.host).await?;
+        }
+        store::update(tx.db(), account, &record).await?;
+    }
+    record_change(tx, record, own)
+}
+
+/// Stores the result of a check. The other services have the key by now, or have lost it, so a domain that is shown as
+/// verified can be sent from everywhere. If this transaction fails, the next check repeats both.
+pub async fn apply_check(
+    tx: &mut Tx<'_>,
+    checked: &Record,
+    own: &OwnDomain,
+) -> Result<EmailDomainDetail, Error> {
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let mut record = store::find_locked(tx.db(), account, &checked.host).await?.ok_or(NOT_FOUND)?;
+    // A change in between means that the check looked for other records than are expected now.
+    if record.receiving != checked.receiving {
+        return Err(chassis::Error::Raced.into());
+    }
+    if record.verified != checked.verified {
+        record.updated_at = now;
+    }
+    record.verified = checked.verified;
+    record.found.clone_from(&checked.found);
+    record.checked_at = checked.checked_at;
+    record.check_at = checked.check_at;
+    record.missing_since = checked.missing_since;
+    store::update(tx.db(), account, &record).await?;
+    if record.verified {
+        mail::put_key(tx, &PutMailKeyRequest::from(&record)).await?;
+    } else {
+        mail::delete_key(tx, &record.host).await?;
+    }
+    if record.verified && record.receiving {
+        // Routes are unique over all accounts: the first account that verifies a host receives its mail.
+        let owner = store::put_route(tx.db(), account, &record.host, now).await?;
+        if owner != account {
+            return Err(Error::DomainTaken);
+        }
+    } else {
+        store::delete_route(tx.db(), account, &record.host).await?;
+    }
+    record_change(tx, record, own)
+}
+
+/// Stores the result of a check that does not change whether the domain is verified.
+pub async fn record_check(tx: &mut Tx<'_>, checked: &Record) -> Result<(), Error> {
+    tx.unaudited("a check that found nothing new is not a change");
+    let account = tx.account();
+    store::record_check(tx.db(), account, checked).await
+}
+
+pub async fn delete(tx: &mut Tx<'_>, host: &str) -> Result<(), Error> {
+    tx.valid()?;
+    let account = tx.account();
+    store::find_locked(tx.db(), account, host).await?.ok_or(NOT_FOUND)?;
+    store::delete(tx.db(), account, host).await?;
+    store::delete_route(tx.db(), account, host).await?;
+    mail::delete_key(tx, host).await?;
+    tx.removed(AUDIT_KIND, host);
+    Ok(())
+}
+
+/// Records a created or changed domain in the audit log, and returns it as the answer shows it.
+fn record_change(tx: &mut Tx<'_>, record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
+    let host = record.host.clone();
+    let detail = record.into_proto_detail(own)?;
+    tx.changed(AUDIT_KIND, host, &detail);
+    Ok(detail)
+}

@@ -1,0 +1,45 @@
+//! The events about messages. They are events of the ticket, because listeners follow tickets.
+
+use chassis::Tx;
+use serde_json::{Value, json};
+
+use super::Record;
+use crate::ticket;
+
+/// The number of characters of a message that an event contains.
+const MAX_EXCERPT_CHARS: usize = 2000;
+
+/// A message was added to a ticket.
+pub fn added(tx: &mut Tx<'_>, ticket: &ticket::Record, message: &Record) {
+    let more = [("message", summary(message)), ticket::events::automatic_field(message.automatic)];
+    if message.inbound {
+        ticket::events::emit(tx, "ticket.inbound_message", ticket, &more);
+    }
+    ticket::events::emit(tx, "ticket.message", ticket, &more);
+}
+
+/// What a scan found about a message. `waited` is the threshold of the scan.
+pub fn time_passed(
+    tx: &mut Tx<'_>,
+    kind: &'static str,
+    ticket: &ticket::Record,
+    message: &Record,
+    waited: &Value,
+) {
+    ticket::events::time_passed(tx, kind, ticket, &[("message", summary(message))], waited);
+}
+
+/// The part of a message that events contain. A note is for colleagues only, so its text is left out.
+fn summary(message: &Record) -> Value {
+    if message.note {
+        return json!({"id": message.id, "direction": "out", "type": "note"});
+    }
+    json!({
+        "id": message.id,
+        "direction": if message.inbound { "in" } else { "out" },
+        "type": "reply",
+        "author": {"name": message.author_name, "email": message.author_email},
+        "excerpt": message.body.chars().take(MAX_EXCERPT_CHARS).collect::<String>(),
+        "attachments": message.attachments.len(),
+    })
+}

@@ -1,0 +1,68 @@
+//! The writes of statuses: load, decide, store, record. An rpc that records nothing is recorded with its answer.
+
+use chassis::{Tx, id};
+use proto::At;
+use proto::api::Fault;
+use proto::support::{CreateTicketStatusRequest, TicketStatus, UpdateTicketStatusRequest};
+
+use super::store::{self, MAX_STATUSES};
+use super::{BUILT_IN, Record};
+use crate::Error;
+
+const NOT_FOUND: Error = Error::NotFound("ticket status");
+/// The kind of these records in the audit log.
+const AUDIT_KIND: &str = "ticket_status";
+
+/// Creates the built-in statuses of a new account.
+pub async fn create_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
+    let account = tx.account();
+    let now = tx.now();
+    for (position, name) in (1..).zip(BUILT_IN) {
+        let record = Record { id: tx.id(), name: name.to_owned(), active: true, position };
+        store::insert(tx.db(), account, &record, now).await?;
+        tx.changed(AUDIT_KIND, record.id, &TicketStatus::from(record));
+    }
+    Ok(())
+}
+
+pub async fn create(tx: &mut Tx<'_>, input: &CreateTicketStatusRequest) -> Result<Record, Error> {
+    let account = tx.account();
+    let now = tx.now();
+    if store::count(tx.db(), account).await? >= MAX_STATUSES {
+        let detail = format!("an account can have {MAX_STATUSES} statuses; remove one first");
+        tx.faults.add(&At::ROOT.name("name"), Fault::TooMany, detail);
+    }
+    tx.valid()?;
+    let record = Record {
+        id: tx.id(),
+        name: input.name.clone(),
+        active: input.active.unwrap_or(true),
+        position: input.order,
+    };
+    store::insert(tx.db(), account, &record, now).await?;
+    Ok(record)
+}
+
+pub async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -> Result<Record, Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let now = tx.now();
+    let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
+    let change = store::Change { active: input.active, position: input.order };
+    store::update(tx.db(), account, id, change, now).await?.ok_or(NOT_FOUND)
+}
+
+pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+    id::forgive(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let usage = store::find_usage_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    if usage.in_use || BUILT_IN.contains(&usage.name.as_str()) {
+        return Err(Error::StatusInUse);
+    }
+    store::delete(tx.db(), account, id).await?;
+    tx.removed(AUDIT_KIND, id);
+    Ok(())
+}
