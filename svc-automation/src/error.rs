@@ -14,7 +14,7 @@ pub enum Error {
     #[error("the account has too many webhook endpoints")]
     TooManyEndpoints,
     #[error(transparent)]
-    Chassis(#[from] chassis::Error),
+    Chassis(#[from] chassis_base::Error),
 }
 
 impl From<sqlx::Error> for Error {
@@ -29,7 +29,7 @@ impl From<proto::Faults> for Error {
     }
 }
 
-impl From<Error> for chassis::Error {
+impl From<Error> for chassis_base::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::NotFound(what) => Self::not_found(what),
@@ -53,6 +53,6 @@ impl From<Error> for chassis::Error {
 
 impl From<Error> for tonic::Status {
     fn from(error: Error) -> Self {
-        chassis::Error::from(error).into()
+        chassis_base::Error::from(error).into()
     }
 }

@@ -16,9 +16,12 @@ mod webhook;
 
 use std::sync::Arc;
 
-use chassis::config::Environment;
-use chassis::{Runtime, Service, Tx, Worker};
+use chassis_base::Environment;
+use chassis_data::Tx;
+use chassis_service::{Runtime, Service};
+use chassis_work::Worker;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use outside::Outside;
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::automation::event_service_server::EventServiceServer;
 use proto::automation::flow_service_server::FlowServiceServer;
@@ -28,12 +31,13 @@ use proto::automation::webhook_service_server::WebhookServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
-use outside::Outside;
-
 pub use error::Error;
 
 /// The service.
-pub struct Automation;
+pub struct Automation {
+    runtime: Runtime,
+    outside: Outside,
+}
 
 /// Also lets flows and webhooks reach private networks.
 const PRIVATE: &str = "allow-private-networks";
@@ -42,6 +46,17 @@ const PRIVATE: &str = "allow-private-networks";
 impl Service for Automation {
     const NAME: &'static str = "automation";
     const ABOUT: &'static str = "Events, triggers, flows and their runs, webhooks";
+
+    async fn new(runtime: &Runtime) -> Result<Self, String> {
+        if runtime.options.get_flag(PRIVATE) && runtime.environment != Environment::Development {
+            return Err(
+                "ALLOW_PRIVATE_NETWORKS is for development only, as an account could reach what is not its \
+                        own: unset it, or set ENVIRONMENT=development"
+                    .to_owned(),
+            );
+        }
+        Ok(Self { runtime: runtime.clone(), outside: outside(runtime) })
+    }
 
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!();
@@ -58,22 +73,12 @@ impl Service for Automation {
         command.arg(private).subcommand(flow::cli::command())
     }
 
-    fn check(runtime: &Runtime) -> Result<(), String> {
-        if runtime.options.get_flag(PRIVATE) && runtime.environment != Environment::Development {
-            return Err(
-                "ALLOW_PRIVATE_NETWORKS is for development only, as an account could reach what is not its \
-                        own: unset it, or set ENVIRONMENT=development"
-                    .to_owned(),
-            );
-        }
-        Ok(())
-    }
-
-    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
+    fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
+        let runtime = &self.runtime;
         let db = || runtime.db.clone();
         let deliverer = webhook::Deliverer {
-            outside: outside(runtime),
-            post: runtime.post.clone(),
+            outside: self.outside.clone(),
+            post: runtime.mailer.clone(),
             peers: runtime.peers.clone(),
             tokens: runtime.tokens.clone(),
         };
@@ -88,8 +93,8 @@ impl Service for Automation {
             .add_service(WebhookServiceServer::new(webhooks));
     }
 
-    fn workers(runtime: &Runtime) -> Vec<Worker> {
-        let outside = outside(runtime);
+    fn workers(self: &Arc<Self>) -> Vec<Worker> {
+        let (runtime, outside) = (&self.runtime, self.outside.clone());
         let mut workers = vec![
             run::executor::worker(runtime, outside.clone()),
             webhook::worker(runtime, outside),
@@ -106,7 +111,7 @@ impl Service for Automation {
         }
     }
 
-    async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
+    async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {
         Ok(flow::ready::install(tx).await?)
     }
 }

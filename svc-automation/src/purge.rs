@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use chassis::worker::{Due, Job, Next, Worker};
-use chassis::{Error, Tx};
+use chassis_base::Error;
+use chassis_data::Tx;
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next};
 use chrono::TimeDelta;
 
 use crate::{event, run, webhook};

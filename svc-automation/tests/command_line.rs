@@ -4,8 +4,9 @@
 
 use std::process::{Command, Output};
 
-use chassis::testing::{self, TestCaller, TestDatabase};
-use chassis::{Account, Service};
+use chassis_base::Account;
+use chassis_service::Service;
+use chassis_testing::{TestCaller, TestDatabase};
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use svc_automation::Automation;
@@ -32,8 +33,8 @@ fn told(output: &Output) -> String {
 
 async fn world() -> (TestDatabase, Account, tempfile::TempDir) {
     let database = TestDatabase::new(&[(Automation::NAME, Automation::migrations())]).await;
-    let (clock, account) = (testing::clock(), testing::account());
-    let service = testing::start::<Automation>(database.url(), &clock).await;
+    let (clock, account) = (chassis_testing::clock(), chassis_testing::account());
+    let service = chassis_testing::start::<Automation>(database.url(), &clock).await;
     let request =
         TestCaller::mesh(&account, &clock).request(ProvisionAccountRequest { name: "Bakery".into() });
     ProvisioningServiceClient::new(service.channel()).provision_account(request).await.unwrap();
@@ -103,7 +104,13 @@ fn the_published_schema_is_the_one_of_the_program() {
 #[test]
 fn private_networks_are_not_reached_outside_development() {
     let output = Command::new(env!("CARGO_BIN_EXE_svc-automation"))
-        .args(["--context-secret", testing::secret(), "--allow-private-networks", "--listen", "127.0.0.1:0"])
+        .args([
+            "--context-secret",
+            chassis_testing::secret(),
+            "--allow-private-networks",
+            "--listen",
+            "127.0.0.1:0",
+        ])
         .args(["--metrics-listen", "127.0.0.1:0"])
         .output()
         .unwrap();

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
-use chassis::testing::{self, Process, TestCaller, TestDatabase, eventually, quiet_port};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Process, TestCaller, TestDatabase, eventually, quiet_port};
 use proto::automation::flow_service_client::FlowServiceClient;
 use proto::automation::trigger_service_client::TriggerServiceClient;
 use proto::automation::{ApplyFlowRequest, TriggerInput, TriggerRequest};
@@ -57,7 +58,7 @@ async fn all_succeed(database: &TestDatabase, total: i64) {
 async fn killed_replicas_lose_no_run_and_double_no_effect() {
     let schemas = [(Automation::NAME, Automation::migrations()), (Relations::NAME, Relations::migrations())];
     let (database, clock) = (TestDatabase::new(&schemas).await, Clock::system());
-    let relations = testing::start::<Relations>(database.url(), &clock).await;
+    let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
     let peers = format!("relations={}", relations.url());
     let flags = ["--database-url", database.url(), "--peers", &peers];
     let binary = env!("CARGO_BIN_EXE_svc-automation");
@@ -70,10 +71,10 @@ async fn killed_replicas_lose_no_run_and_double_no_effect() {
             .await;
     }
     // Takes requests only, so that none is lost with a killed one.
-    let desk = testing::start::<Automation>(database.url(), &clock).await;
+    let desk = chassis_testing::start::<Automation>(database.url(), &clock).await;
     let channel = Endpoint::from_shared(desk.url()).unwrap().connect_lazy();
     let callers: Vec<TestCaller> =
-        (0..ACCOUNTS).map(|_| TestCaller::mesh(&testing::account(), &clock)).collect();
+        (0..ACCOUNTS).map(|_| TestCaller::mesh(&chassis_testing::account(), &clock)).collect();
     for caller in &callers {
         let request = ApplyFlowRequest { definition: FLOW.into(), active: Some(true) };
         FlowServiceClient::new(channel.clone()).apply_flow(caller.request(request)).await.unwrap();

@@ -12,8 +12,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use chassis::testing::{self, Process, TestCaller, TestDatabase, eventually, quiet_port, service_database};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Process, TestCaller, TestDatabase, eventually, quiet_port, service_database};
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{ClientInput, CreateClientRequest, UpdateClientRequest};
 use svc_automation::Automation;
@@ -30,7 +31,7 @@ const ACCOUNTS: usize = 8;
 const CLIENTS: usize = 1_000;
 /// Of each client: it is made, and renamed nine times.
 const OPERATIONS: usize = 10;
-const AT_ONCE: usize = 16;
+const IMMEDIATELY: usize = 16;
 const KILLS: usize = 24;
 
 /// The part of the protocol of test programs that those who run them use.
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     if has("serve") {
-        return chassis::service::main::<Relations>();
+        return chassis_service::process::main::<Relations>();
     }
     if has("--list") {
         if !has("--ignored") {
@@ -132,16 +133,16 @@ async fn no_event_is_lost_or_doubled() {
     let (mut processes, address) = start(&database).await;
     let clock = Clock::system();
     let callers: Rc<Vec<TestCaller>> =
-        Rc::new((0..ACCOUNTS).map(|_| TestCaller::mesh(&testing::account(), &clock)).collect());
+        Rc::new((0..ACCOUNTS).map(|_| TestCaller::mesh(&chassis_testing::account(), &clock)).collect());
     let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
     let (done, mut progress) = watch::channel(0);
     let done = Rc::new(done);
-    let workers: Vec<_> = (0..AT_ONCE)
+    let workers: Vec<_> = (0..IMMEDIATELY)
         .map(|worker| {
             let (channel, callers, done) = (channel.clone(), Rc::clone(&callers), Rc::clone(&done));
             tokio::task::spawn_local(async move {
                 let mut made = Vec::new();
-                for client in (worker..CLIENTS).step_by(AT_ONCE) {
+                for client in (worker..CLIENTS).step_by(IMMEDIATELY) {
                     let caller = &callers[client % ACCOUNTS];
                     made.push((client, operate(&channel, caller, client, &done).await));
                 }

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use chassis::Account;
-use chassis::call::Context;
-use chassis::outgoing::{self, Outgoing};
+use chassis_base::Account;
+use chassis_rpc::Context;
+use chassis_rpc::outgoing::{self, Outgoing};
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{BatchGetClientsRequest, GetClientByExternalIdRequest, Relation};
 use render::paper::Party;
@@ -46,7 +46,7 @@ impl Named {
 impl Clients {
     /// The client that a document is to have: by id, by external id, or by both when they agree.
     pub async fn named(&self, context: &Context, id: &str, external_id: &str) -> Result<Named, Error> {
-        let by_id = match (id, chassis::id::parse(id)) {
+        let by_id = match (id, chassis_base::id::parse(id)) {
             ("", _) => None,
             (_, None) => return Ok(Named::Unknown("client_id")),
             (_, Some(id)) => match self.get(context.account(), id, context.deadline).await? {
@@ -103,13 +103,13 @@ impl Clients {
 }
 
 fn away(status: &Status) -> Error {
-    outgoing::away(RELATIONS, "Clients", status).into()
+    outgoing::lookup_failed(RELATIONS, "Clients", status).into()
 }
 
 /// What a document itself shows of its client.
 pub fn shown(client: &Relation) -> Client {
     Client {
-        id: chassis::id::parse(&client.id).unwrap_or_default(),
+        id: chassis_base::id::parse(&client.id).unwrap_or_default(),
         company_name: client.company_name.clone(),
         firstname: client.firstname.clone(),
         lastname: client.lastname.clone(),

@@ -1,6 +1,6 @@
 //! What can go wrong here, and the one table from it to the errors of the mesh.
 
-use chassis::error::violated_constraint;
+use chassis_base::error::database::violated_constraint;
 use proto::api::Problem;
 use tonic::Status;
 use uuid::Uuid;
@@ -55,7 +55,7 @@ pub enum Error {
     #[error("the quote has become the project {0}")]
     HasProject(String),
     #[error(transparent)]
-    Chassis(#[from] chassis::Error),
+    Chassis(#[from] chassis_base::Error),
 }
 
 impl From<sqlx::Error> for Error {
@@ -67,10 +67,10 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-impl From<Error> for chassis::Error {
+impl From<Error> for chassis_base::Error {
     fn from(error: Error) -> Self {
-        fn problem(problem: Problem, detail: impl Into<String>) -> chassis::Error {
-            chassis::Error::problem(problem, detail)
+        fn problem(problem: Problem, detail: impl Into<String>) -> chassis_base::Error {
+            chassis_base::Error::problem(problem, detail)
         }
         match error {
             Error::NotFound(what) => Self::not_found(what),
@@ -153,7 +153,7 @@ impl From<Error> for chassis::Error {
     }
 }
 
-fn with_holder(error: chassis::Error, holder: Option<Uuid>) -> chassis::Error {
+fn with_holder(error: chassis_base::Error, holder: Option<Uuid>) -> chassis_base::Error {
     match holder {
         Some(id) => error.with("id", id.to_string()),
         None => error,
@@ -162,6 +162,6 @@ fn with_holder(error: chassis::Error, holder: Option<Uuid>) -> chassis::Error {
 
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
-        chassis::Error::from(error).into()
+        chassis_base::Error::from(error).into()
     }
 }

@@ -1,6 +1,8 @@
 //! What billing hears of other services: a client changed, and its drafts and subscriptions follow.
 
-use chassis::{Call, Db, Tx, heard};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_work::event_listener;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
 use serde::Deserialize;
@@ -41,7 +43,7 @@ impl EventListenerService for Heard {
 /// The whole batch or nothing of it. To hear of a change twice changes nothing: the names are the same.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
     let (account, now) = (tx.account(), tx.now());
-    let changed = heard::read::<Changed>(tx, input, CLIENT_CHANGED, "a client");
+    let changed = event_listener::read::<Changed>(tx, input, CLIENT_CHANGED, "a client");
     tx.valid()?;
     tx.unaudited(
         "drafts and subscriptions show the names of their client, whose change is kept where it was made",

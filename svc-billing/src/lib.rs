@@ -23,11 +23,13 @@ pub mod tax_rate;
 
 use std::sync::Arc;
 
-use chassis::config::Environment;
-use chassis::mail::AttachmentSource;
-use chassis::references::Referable;
-use chassis::scan::Scan;
-use chassis::{Runtime, Service, Tx, Worker};
+use chassis_base::Environment;
+use chassis_data::references::Referable;
+use chassis_data::{Db, Tx};
+use chassis_service::{Runtime, Service};
+use chassis_work::Worker;
+use chassis_work::mail::AttachmentSource;
+use chassis_work::scan::Scan;
 use clap::{Args, FromArgMatches};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::billing::direct_debit_service_server::DirectDebitServiceServer;
@@ -56,13 +58,23 @@ use crate::sandbox::Sandbox;
 
 pub use error::Error;
 
-pub struct Billing;
+pub struct Billing {
+    db: Db,
+    /// What all that deals with documents works with.
+    shared: Arc<Shared>,
+    till: Arc<Till>,
+}
 
 #[tonic::async_trait]
 impl Service for Billing {
     const NAME: &'static str = "billing";
     const ABOUT: &'static str = "Documents, payments, products, subscriptions and direct debit";
     const KEEPS_FILES: bool = true;
+
+    async fn new(runtime: &Runtime) -> Result<Self, String> {
+        let till = till(runtime, mollie(runtime)?);
+        Ok(Self { db: runtime.db.clone(), shared: shared(runtime), till })
+    }
 
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
@@ -73,14 +85,10 @@ impl Service for Billing {
         sandbox::Settings::augment_args(mollie::Settings::augment_args(command))
     }
 
-    fn check(runtime: &Runtime) -> Result<(), String> {
-        mollie(runtime).map(drop)
-    }
-
-    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
-        let db = || runtime.db.clone();
-        let shared = shared(runtime);
-        let till = till(runtime);
+    fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
+        let db = || self.db.clone();
+        let shared = Arc::clone(&self.shared);
+        let till = Arc::clone(&self.till);
         let pages = page::rpc::Pages { shared: Arc::clone(&shared), till: Arc::clone(&till) };
         let desk = |kind| Desk { kind, shared: Arc::clone(&shared) };
         routes
@@ -100,9 +108,9 @@ impl Service for Billing {
             .add_service(SettingsServiceServer::new(settings::rpc::SettingsRpc { db: db() }));
     }
 
-    fn workers(runtime: &Runtime) -> Vec<Worker> {
-        let till = till(runtime);
-        let billing = subscription::worker(shared(runtime), Arc::clone(&till));
+    fn workers(self: &Arc<Self>) -> Vec<Worker> {
+        let till = Arc::clone(&self.till);
+        let billing = subscription::worker(Arc::clone(&self.shared), Arc::clone(&till));
         let mut workers = vec![billing, online::worker(Arc::clone(&till)), debit::worker(Arc::clone(&till))];
         match till.provider.name() {
             sandbox::NAME => {
@@ -120,7 +128,7 @@ impl Service for Billing {
         workers
     }
 
-    fn scans(_: &Runtime) -> Vec<Scan> {
+    fn scans(self: &Arc<Self>) -> Vec<Scan> {
         scans::all()
     }
 
@@ -133,13 +141,12 @@ impl Service for Billing {
         ]
     }
 
-    async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
+    async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {
         Ok(provision::defaults(tx).await?)
     }
 
-    fn attachments(runtime: &Runtime) -> Option<Arc<dyn AttachmentSource>> {
-        let press = shared(runtime).press.clone();
-        Some(Arc::new(Pdfs { db: runtime.db.clone(), press }))
+    fn attachments(self: &Arc<Self>) -> Option<Arc<dyn AttachmentSource>> {
+        Some(Arc::new(Pdfs { db: self.db.clone(), press: self.shared.press.clone() }))
     }
 }
 
@@ -166,17 +173,16 @@ fn allows_sandbox(runtime: &Runtime) -> bool {
 }
 
 /// Where payments are made.
-fn till(runtime: &Runtime) -> Arc<Till> {
+fn till(runtime: &Runtime, mollie: Option<Mollie>) -> Arc<Till> {
     let base: Arc<str> = runtime.public_url.trim_end_matches('/').into();
-    let provider: Arc<dyn Provider> = match mollie(runtime) {
-        Ok(Some(mollie)) => Arc::new(mollie),
-        Ok(None) if allows_sandbox(runtime) => Arc::new(Sandbox {
+    let provider: Arc<dyn Provider> = match mollie {
+        Some(mollie) => Arc::new(mollie),
+        None if allows_sandbox(runtime) => Arc::new(Sandbox {
             db: runtime.db.clone(),
             tokens: runtime.tokens.clone(),
             base: Arc::clone(&base),
         }),
-        Ok(None) => Arc::new(Closed),
-        Err(fault) => unreachable!("the settings were checked before: {fault}"),
+        None => Arc::new(Closed),
     };
     Arc::new(Till {
         db: runtime.db.clone(),
@@ -192,5 +198,5 @@ fn shared(runtime: &Runtime) -> Arc<Shared> {
     let clients = clients(runtime);
     let press = Press::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
     let links = Links::new(&runtime.public_url);
-    Arc::new(Shared { db: runtime.db.clone(), clients, links, press, post: runtime.post.clone() })
+    Arc::new(Shared { db: runtime.db.clone(), clients, links, press, post: runtime.mailer.clone() })
 }

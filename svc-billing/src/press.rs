@@ -7,8 +7,10 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chassis::files::{Files, Key, Reading};
-use chassis::{Account, AccountId, Db, Event, Tx};
+use chassis_base::{Account, AccountId};
+use chassis_data::{Db, Event, Tx};
+use chassis_work::Files;
+use chassis_work::files::{Key, Reading};
 use chrono::SecondsFormat;
 use render::Paper;
 use render::paper::{self, Collection, Settlement};
@@ -20,9 +22,9 @@ use crate::clients::{self, Clients};
 use crate::document::rules::amounts::Row;
 use crate::document::store::{self, Full};
 use crate::document::{Kind, Parties, Seller, paper as document, settlement};
-use crate::online::OnlinePayment;
+use crate::online::{self, OnlinePayment};
 use crate::renderer::Renderer;
-use crate::{Error, einvoice, identity, online};
+use crate::{Error, einvoice, identity};
 
 /// For looking up the client of a draft.
 const LOOK_UP: Duration = Duration::from_secs(5);
@@ -66,7 +68,7 @@ impl Press {
         };
         if made || !is_told(full) {
             // Told when it is kept: what is listed is there. Should this fail, the next who asks for the PDF tells of it.
-            self.db.note(account, &self.stored(&key, full, kept.len()), tell).await?;
+            self.db.record(account, &self.stored(&key, full, kept.len()), tell).await?;
         }
         Ok(kept)
     }
@@ -102,9 +104,12 @@ impl Press {
     async fn moments(&self, account: &Account, full: &Full) -> Result<(Moment, Moment), Error> {
         let (record, zone) = (&full.record, account.timezone);
         let collections = if record.kind == Kind::Invoice && record.is_final && !record.is_credit() {
-            let mut connection = self.db.read().await?;
-            let all = online::store::list_collections(&mut connection, account.id, record.id).await?;
-            connection.done();
+            let all = self
+                .db
+                .read(async |connection| {
+                    online::store::list_collections(connection, account.id, record.id).await
+                })
+                .await?;
             all
         } else {
             Vec::new()
@@ -158,7 +163,7 @@ impl Press {
     async fn plain(&self, account: &Account, full: &Full) -> Result<Paper, Error> {
         let record = &full.record;
         let rows: Vec<Row> = full.rows.iter().map(|stored| stored.row.clone()).collect();
-        let mut connection = self.db.read().await?;
+        let mut connection = self.db.acquire().await?;
         let seller = identity::seller(&mut connection, account.id).await?;
         let original = match record.credits {
             Some(id) => store::find_original(&mut connection, account.id, id).await?,

@@ -1,6 +1,6 @@
 //! What every account starts with: settings, tax rates of its country, payment terms and an identity.
 
-use chassis::Tx;
+use chassis_data::Tx;
 
 use crate::settings::{self, Settings};
 use crate::{Error, identity, payment_term, tax_rate};
@@ -47,5 +47,6 @@ pub async fn lock(tx: &mut Tx<'_>) -> Result<Settings, Error> {
     }
     defaults(tx).await?;
     let settings = settings::store::find_locked(tx.db(), account).await?;
-    settings.ok_or_else(|| chassis::Error::Internal("settings are gone after they were made".into()).into())
+    settings
+        .ok_or_else(|| chassis_base::Error::Internal("settings are gone after they were made".into()).into())
 }

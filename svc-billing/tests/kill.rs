@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use chassis::testing::{self, Process, TestDatabase, quiet_port};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Process, TestDatabase, quiet_port};
 use gateway::testing::{Answer, Api, TestGateway};
 use serde_json::json;
 use svc_billing::Billing;
@@ -44,7 +45,7 @@ async fn a_killed_service_loses_no_number_and_doubles_none() {
     ])
     .await;
     let clock = Clock::system();
-    let relations = testing::start::<Relations>(database.url(), &clock).await;
+    let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
     let files = tempfile::tempdir().unwrap();
     let address = quiet_port();
     let peers = [format!("relations={}", relations.url()), format!("billing=http://{address}")];

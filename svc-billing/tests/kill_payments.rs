@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use chassis::testing::{self, Process, TestDatabase, eventually, quiet_port};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Process, TestDatabase, eventually, quiet_port};
 use gateway::testing::{Api, TestGateway};
 use http::Method;
 use serde_json::json;
@@ -55,7 +56,7 @@ async fn a_killed_service_takes_every_payment_once() {
     ])
     .await;
     let clock = Clock::system();
-    let relations = testing::start::<Relations>(database.url(), &clock).await;
+    let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
     let (files, address) = (tempfile::tempdir().unwrap(), quiet_port());
     let peers = [format!("relations={}", relations.url()), format!("billing=http://{address}")];
     let folder = files.path().to_str().unwrap();

@@ -1,6 +1,6 @@
 //! The errors of this service, and the one table from them to the errors of the mesh.
 
-use chassis::error::violated_constraint;
+use chassis_base::error::database::violated_constraint;
 use proto::api::Problem;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ pub enum Error {
     #[error("the key is in use")]
     KeyTaken,
     #[error(transparent)]
-    Chassis(#[from] chassis::Error),
+    Chassis(#[from] chassis_base::Error),
 }
 
 impl From<sqlx::Error> for Error {
@@ -28,7 +28,7 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-impl From<Error> for chassis::Error {
+impl From<Error> for chassis_base::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::NotFound(what) => Self::not_found(what),
@@ -48,12 +48,12 @@ impl From<Error> for chassis::Error {
 }
 
 /// A column value that cannot be decoded, in the form in which [`sqlx::FromRow`] reports it.
-pub fn undecodable(error: chassis::Error) -> sqlx::Error {
+pub fn undecodable(error: chassis_base::Error) -> sqlx::Error {
     sqlx::Error::Decode(Box::new(error))
 }
 
 impl From<Error> for tonic::Status {
     fn from(error: Error) -> Self {
-        chassis::Error::from(error).into()
+        chassis_base::Error::from(error).into()
     }
 }

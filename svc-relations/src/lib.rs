@@ -6,8 +6,11 @@ mod link;
 mod relation;
 mod relation_type;
 
-use chassis::references::Referable;
-use chassis::{Runtime, Service};
+use std::sync::Arc;
+
+use chassis_data::Db;
+use chassis_data::references::Referable;
+use chassis_service::{Runtime, Service};
 use proto::relations::client_service_server::ClientServiceServer;
 use proto::relations::custom_field_service_server::CustomFieldServiceServer;
 use proto::relations::supplier_service_server::SupplierServiceServer;
@@ -16,20 +19,26 @@ use tonic::service::RoutesBuilder;
 
 pub use error::Error;
 
-pub struct Relations;
+pub struct Relations {
+    db: Db,
+}
 
 #[tonic::async_trait]
 impl Service for Relations {
     const NAME: &'static str = "relations";
     const ABOUT: &'static str = "Clients, suppliers, links and custom fields";
 
+    async fn new(runtime: &Runtime) -> Result<Self, String> {
+        Ok(Self { db: runtime.db.clone() })
+    }
+
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
         &MIGRATIONS
     }
 
-    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
-        let db = || runtime.db.clone();
+    fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
+        let db = || self.db.clone();
         routes
             .add_service(ClientServiceServer::new(relation::rpc::clients::Clients { db: db() }))
             .add_service(SupplierServiceServer::new(relation::rpc::suppliers::Suppliers { db: db() }))

@@ -16,6 +16,6 @@ pub fn from_name(text: &str) -> Option<RelationType> {
 }
 
 /// Decodes a value of the column.
-pub fn decode(text: &str) -> Result<RelationType, chassis::Error> {
-    chassis::stored::decode("relation.type", text, from_name)
+pub fn decode(text: &str) -> Result<RelationType, chassis_base::Error> {
+    chassis_base::stored::decode("relation.type", text, from_name)
 }

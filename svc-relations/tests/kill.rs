@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use chassis::testing::{Process, TestDatabase, quiet_port};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Process, TestDatabase, quiet_port};
 use gateway::testing::{Answer, Api, TestGateway};
 use serde_json::json;
 use svc_relations::Relations;

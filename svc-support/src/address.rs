@@ -2,7 +2,7 @@
 //! else in a mail identifies it: `reply+…` is the address of a ticket, `in+…` that of a channel. The encoding uses one
 //! case only, because some mail systems change the case. Pure.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use uuid::Uuid;
 
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -179,7 +179,7 @@ mod tests {
             let account = AccountId::trust(Uuid::from_u128(account));
             let reply = own().reply(account, &secret).unwrap();
             prop_assert!(reply.split('@').next().unwrap().len() <= 64, "{}", reply);
-            prop_assert_eq!(chassis::formats::email::normalise(&reply), Some(reply.clone()));
+            prop_assert_eq!(chassis_base::formats::email::normalise(&reply), Some(reply.clone()));
             let expected = Some(Destination { account, target: Target::Ticket(secret) });
             prop_assert_eq!(own().parse(&reply), expected);
             prop_assert_eq!(own().parse(&reply.to_ascii_uppercase()), expected);

@@ -1,8 +1,8 @@
 //! Clients of the account, looked up in the relations service: before a transaction begins, never inside one, because a
 //! slow answer would keep its locks.
 
-use chassis::call::Context;
-use chassis::outgoing::{self, Outgoing};
+use chassis_rpc::Context;
+use chassis_rpc::outgoing::{self, Outgoing};
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{BatchGetClientsRequest, ListClientsRequest, Relation};
 use uuid::Uuid;
@@ -38,13 +38,13 @@ impl Clients {
         if id.is_empty() {
             return Ok(Lookup::NotGiven);
         }
-        let Some(id) = chassis::id::parse(id) else { return Ok(Lookup::NotFound) };
+        let Some(id) = chassis_base::id::parse(id) else { return Ok(Lookup::NotFound) };
         let query = BatchGetClientsRequest { ids: vec![id.to_string()] };
         let request = self.outgoing.request("relations", context.account(), context.deadline, query)?;
         let found = ClientServiceClient::new(self.outgoing.channel("relations")?)
             .batch_get_clients(request)
             .await
-            .map_err(|status| outgoing::away("relations", "Clients", &status))?;
+            .map_err(|status| outgoing::lookup_failed("relations", "Clients", &status))?;
         let found = found.into_inner().data.into_iter().next();
         Ok(found.map_or(Lookup::NotFound, |relation| Lookup::Found(client(id, &relation))))
     }
@@ -67,12 +67,12 @@ impl Clients {
         let found = ClientServiceClient::new(self.outgoing.channel("relations")?)
             .list_clients(request)
             .await
-            .map_err(|status| outgoing::away("relations", "Clients", &status))?;
+            .map_err(|status| outgoing::lookup_failed("relations", "Clients", &status))?;
         let found = found.into_inner().data;
         // The search also finds addresses that contain this one.
         let mut same = found.iter().filter(|relation| relation.email.eq_ignore_ascii_case(address));
         let (Some(only), None) = (same.next(), same.next()) else { return Ok(None) };
-        Ok(chassis::id::parse(&only.id).map(|id| client(id, only)))
+        Ok(chassis_base::id::parse(&only.id).map(|id| client(id, only)))
     }
 }
 

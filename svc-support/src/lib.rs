@@ -15,12 +15,15 @@ pub mod smtp;
 mod status;
 mod ticket;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use chassis::scan::Scan;
-use chassis::server::{Stage, bind};
-use chassis::worker::Worker;
-use chassis::{Runtime, Service, Tx};
+use chassis_data::{Db, Tx};
+use chassis_service::server::bind;
+use chassis_service::stage::Stage;
+use chassis_service::{Runtime, Service};
+use chassis_work::Worker;
+use chassis_work::scan::Scan;
 use clap::{Args, Command};
 use proto::support::email_domain_service_server::EmailDomainServiceServer;
 use proto::support::mail_intake_service_server::MailIntakeServiceServer;
@@ -47,13 +50,51 @@ pub use error::Error;
 /// The size of a request that brings a mail, without the mail.
 const REQUEST_OVERHEAD: usize = 64 << 10;
 
-pub struct Support;
+/// A process has one of each: the limits on memory and on parsing hold for mail that comes over gRPC and over SMTP
+/// together.
+pub struct Support {
+    db: Db,
+    own: OwnDomain,
+    clients: Clients,
+    mailer: Mailer,
+    verifier: Verifier,
+    intake: Arc<Intake>,
+    receiver: MailReceiver,
+    mail_listen: Option<SocketAddr>,
+}
 
 #[tonic::async_trait]
 impl Service for Support {
     const NAME: &'static str = "support";
     const ABOUT: &'static str = "Tickets, messages, channels, statuses and mail domains";
     const KEEPS_FILES: bool = true;
+
+    async fn new(runtime: &Runtime) -> Result<Self, String> {
+        let settings = Settings::of(runtime);
+        let own = OwnDomain::new(&settings.mail_domain);
+        let clients = Clients { outgoing: runtime.outgoing() };
+        let memory = MailMemory::new(settings.mail_memory_bytes);
+        let intake =
+            Intake::new(runtime.db.clone(), runtime.files.clone(), own.clone(), clients.clone(), memory);
+        let intake = Arc::new(intake);
+        let peers = runtime.peers.iter().map(|peer| peer.name().to_owned());
+        let verifier = Verifier {
+            own: own.clone(),
+            dns: Dns { server: settings.dns_server },
+            outgoing: runtime.outgoing(),
+            senders: peers.filter(|name| name != Self::NAME).collect(),
+        };
+        Ok(Self {
+            db: runtime.db.clone(),
+            mailer: Mailer { mailer: runtime.mailer.clone(), own: own.clone() },
+            receiver: MailReceiver::new(runtime, own.clone(), Arc::clone(&intake)),
+            mail_listen: settings.mail_listen,
+            own,
+            clients,
+            verifier,
+            intake,
+        })
+    }
 
     fn migrations() -> &'static Migrator {
         static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
@@ -64,14 +105,13 @@ impl Service for Support {
         Settings::augment_args(command)
     }
 
-    fn routes(runtime: &Runtime, routes: &mut RoutesBuilder) {
-        let db = || runtime.db.clone();
-        let shared = Components::of(runtime);
-        let tickets = ticket::rpc::Tickets { db: db(), clients: shared.clients.clone() };
-        let messages = message::rpc::Messages { db: db(), mailer: shared.mailer.clone() };
-        let channels = channel::rpc::Channels { db: db(), own: shared.own.clone() };
-        let domains = domain::rpc::Domains { db: db(), verifier: shared.verifier.clone() };
-        let intake = MailIntakeServiceServer::from_arc(Arc::clone(&shared.intake));
+    fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
+        let db = || self.db.clone();
+        let tickets = ticket::rpc::Tickets { db: db(), clients: self.clients.clone() };
+        let messages = message::rpc::Messages { db: db(), mailer: self.mailer.clone() };
+        let channels = channel::rpc::Channels { db: db(), own: self.own.clone() };
+        let domains = domain::rpc::Domains { db: db(), verifier: self.verifier.clone() };
+        let intake = MailIntakeServiceServer::from_arc(Arc::clone(&self.intake));
         let intake = intake.max_decoding_message_size(MAX_MAIL_BYTES + REQUEST_OVERHEAD);
         routes
             .add_service(TicketServiceServer::new(tickets))
@@ -79,66 +119,31 @@ impl Service for Support {
             .add_service(TicketChannelServiceServer::new(channels))
             .add_service(TicketStatusServiceServer::new(status::rpc::Statuses { db: db() }))
             .add_service(EmailDomainServiceServer::new(domains))
-            .add_service(MemoryLimited::new(intake, Arc::clone(shared.intake.memory())));
+            .add_service(MemoryLimited::new(intake, Arc::clone(self.intake.memory())));
     }
 
-    fn workers(runtime: &Runtime) -> Vec<Worker> {
-        vec![domain::worker(Components::of(runtime).verifier.clone())]
+    fn workers(self: &Arc<Self>) -> Vec<Worker> {
+        vec![domain::worker(self.verifier.clone())]
     }
 
-    fn scans(_runtime: &Runtime) -> Vec<Scan> {
+    fn scans(self: &Arc<Self>) -> Vec<Scan> {
         vec![ticket::scans::stale(), message::scans::unanswered()]
     }
 
-    async fn serve_besides(runtime: Runtime, stop: watch::Receiver<Stage>) -> Result<(), String> {
-        let Some(address) = Settings::of(&runtime).mail_listen else { return Ok(()) };
+    async fn serve_besides(self: Arc<Self>, stop: watch::Receiver<Stage>) -> Result<(), String> {
+        let Some(address) = self.mail_listen else { return Ok(()) };
         let listener = bind(address).await?;
         tracing::info!(listen = %address, "receiving mail");
-        smtp::serve(listener, mail_receiver(&runtime), stop).await;
+        smtp::serve(listener, self.receiver.clone(), stop).await;
         Ok(())
     }
 
-    async fn provision(tx: &mut Tx<'_>) -> Result<(), chassis::Error> {
+    async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {
         Ok(provision::defaults(tx).await?)
     }
 }
 
-/// What the hooks of the service share. A process has one of each: the limits on memory and on parsing hold for mail
-/// that comes over gRPC and over SMTP together.
-struct Components {
-    own: OwnDomain,
-    clients: Clients,
-    mailer: Mailer,
-    verifier: Verifier,
-    intake: Arc<Intake>,
-}
-
-impl Components {
-    fn of(runtime: &Runtime) -> Arc<Self> {
-        runtime.shared(|| Arc::new(Self::new(runtime)))
-    }
-
-    fn new(runtime: &Runtime) -> Self {
-        let settings = Settings::of(runtime);
-        let own = OwnDomain::new(&settings.mail_domain);
-        let clients = Clients { outgoing: runtime.outgoing() };
-        let memory = MailMemory::new(settings.mail_memory_bytes);
-        let intake =
-            Intake::new(runtime.db.clone(), runtime.files.clone(), own.clone(), clients.clone(), memory);
-        let peers = runtime.peers.iter().map(|peer| peer.name().to_owned());
-        let verifier = Verifier {
-            own: own.clone(),
-            dns: Dns { server: settings.dns_server },
-            outgoing: runtime.outgoing(),
-            senders: peers.filter(|name| name != Support::NAME).collect(),
-        };
-        let mailer = Mailer { post: runtime.post.clone(), own: own.clone() };
-        Self { own, clients, mailer, verifier, intake: Arc::new(intake) }
-    }
-}
-
-/// Receives the mail that comes in over SMTP.
-pub fn mail_receiver(runtime: &Runtime) -> MailReceiver {
-    let shared = Components::of(runtime);
-    MailReceiver::new(runtime, shared.own.clone(), Arc::clone(&shared.intake))
+/// Receives the mail that comes in over SMTP, for tests that speak to it.
+pub async fn mail_receiver(runtime: &Runtime) -> Result<MailReceiver, String> {
+    Ok(Support::new(runtime).await?.receiver)
 }

@@ -4,5 +4,5 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    chassis::service::main::<svc_support::Support>()
+    chassis_service::process::main::<svc_support::Support>()
 }

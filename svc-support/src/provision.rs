@@ -1,6 +1,6 @@
 //! What every account starts with: the built-in statuses, and a channel.
 
-use chassis::Tx;
+use chassis_data::Tx;
 
 use crate::{Error, channel, status};
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use chassis::Runtime;
+use chassis_service::Runtime;
 use clap::{Args, FromArgMatches};
 
 #[derive(Args, Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What is managed over gRPC only, by whoever has the secret of the mesh.
 
-use chassis::token::{self, Tokens};
-use chassis::{Account, AccountId, Clock};
+use chassis_base::{Account, AccountId, Clock};
+use chassis_rpc::token::{self, Tokens};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use uuid::Uuid;
@@ -29,7 +29,7 @@ impl Mesh {
     /// The way to the service with this name.
     pub async fn connect(&self, name: &str, url: &str) -> Result<Channel, String> {
         let fault = |fault: tonic::transport::Error| {
-            format!("cannot reach {name} at {url}: {}", chassis::service::chain(&fault))
+            format!("cannot reach {name} at {url}: {}", chassis_base::error::chain(&fault))
         };
         Endpoint::from_shared(url.to_owned()).map_err(fault)?.connect().await.map_err(fault)
     }
@@ -46,7 +46,7 @@ impl Mesh {
     pub fn keyed<T>(&self, key: &str, message: T) -> Result<Request<T>, String> {
         let mut request = self.request(message)?;
         let key = key.parse().map_err(|_| format!("{key} is no usable key"))?;
-        request.metadata_mut().insert(chassis::call::IDEMPOTENCY_KEY, key);
+        request.metadata_mut().insert(chassis_rpc::call::IDEMPOTENCY_KEY, key);
         Ok(request)
     }
 }

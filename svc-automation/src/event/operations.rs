@@ -1,11 +1,10 @@
 //! Takes events in: each once, with everything that follows from it in the same transaction.
 
-use chassis::Tx;
+use chassis_data::Tx;
 
 use super::{Event, store};
-use crate::Error;
 use crate::run::start::{self, Started};
-use crate::webhook;
+use crate::{Error, webhook};
 
 /// Keeps those that are new, starts the runs of the flows that wait for them and queues what endpoints are told, in the
 /// order of the events. Returns the runs.

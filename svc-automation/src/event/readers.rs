@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use chassis::list::Values;
-use chassis::token::Identity;
+use chassis_data::list::Values;
+use chassis_rpc::token::Identity;
 use proto::api::Access;
 use proto::policy::RPCS;
 

@@ -1,6 +1,7 @@
 //! Takes events in from other services.
 
-use chassis::{Call, Db, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::At;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse};

@@ -1,8 +1,9 @@
 //! `EventService`: what has happened lately.
 
-use chassis::paging::Page;
-use chassis::time::{first_moment, last_moment, timestamp};
-use chassis::{Call, Db};
+use chassis_base::paging::Page;
+use chassis_base::time::{first_moment, last_moment, timestamp};
+use chassis_data::Db;
+use chassis_rpc::Call;
 use proto::automation::event_service_server::EventService;
 use proto::automation::{ListEventsRequest, ListEventsResponse, RecordedEvent};
 use tonic::{Request, Response, Status};
@@ -31,10 +32,11 @@ impl EventService for Events {
             to: last_moment(&input.to, zone),
         };
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
         let reader = Reader::of_caller(&context.identity);
-        let (rows, meta) = store::list(&mut connection, context.account_id(), &reader, &filter, page).await?;
-        connection.done();
+        let rows = self.db.read(async |connection| {
+            store::list(connection, context.account_id(), &reader, &filter, page).await
+        });
+        let (rows, meta) = rows.await?;
         let data = rows.into_iter().map(|row| RecordedEvent {
             id: row.id.to_string(),
             r#type: row.kind,

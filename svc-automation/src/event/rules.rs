@@ -1,6 +1,6 @@
 //! Which events are taken in.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use proto::api::Fault;
 use proto::{At, Faults};
 
@@ -79,7 +79,7 @@ pub(crate) fn accept(
     if event.r#type.is_empty() {
         faults.add(&at.name("type"), Fault::Required, "type is required");
     }
-    let occurred_at = event.occurred_at.as_ref().and_then(chassis::time::from_timestamp);
+    let occurred_at = event.occurred_at.as_ref().and_then(chassis_base::time::from_timestamp);
     if occurred_at.is_none() {
         faults.add(&at.name("occurred_at"), Fault::NotATime, "occurred_at must be a time");
     }

@@ -2,8 +2,8 @@
 //! between JSON and the wire. Pure; whoever calls is elsewhere.
 
 use bytes::Bytes;
-use chassis::token;
-use chassis::transcode::{RequestPlan, ResponsePlan};
+use chassis_rpc::token;
+use chassis_transcode::{RequestPlan, ResponsePlan};
 use http::uri::PathAndQuery;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto::Faults;

@@ -30,7 +30,7 @@ const RESERVED: [&str; 8] = [
     "connection",
     "idempotency-key",
     "te",
-    chassis::call::AUTOMATION_DEPTH,
+    chassis_rpc::call::AUTOMATION_DEPTH,
 ];
 
 /// Adds what is wrong. `at` is where the document is; `now` and `zone` are for schedules, `scopes` are those of whoever
@@ -249,7 +249,9 @@ impl<'d> Check<'_, 'd> {
                 self.add(at, &place, Fault::Required, format!("{name} is required"));
             }
             let addresses = matches!(name, "to" | "cc" | "reply_to") && !value.trim().is_empty();
-            if addresses && !is_template(value) && chassis::formats::email::normalise_several(value).is_none()
+            if addresses
+                && !is_template(value)
+                && chassis_base::formats::email::normalise_several(value).is_none()
             {
                 let detail = format!("{name} must be e-mail addresses, separated by commas");
                 self.add(at, &place, Fault::BadEmail, detail);

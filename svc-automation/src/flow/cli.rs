@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::token::MESH_SCOPE;
-use chassis::{Account, AccountId, Context, Runtime};
+use chassis_base::{Account, AccountId};
+use chassis_rpc::Context;
+use chassis_rpc::token::MESH_SCOPE;
+use chassis_service::Runtime;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use proto::Faults;
 use proto::automation::flow_service_server::FlowService;
@@ -225,7 +227,7 @@ fn line(flow: &Flow) -> String {
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn told(status: Status) -> String {
-    chassis::error::explain(&status)
+    chassis_base::error::status::explain(&status)
 }
 
 /// The operations on behalf of one account, inside this process.
@@ -239,8 +241,8 @@ impl<'r> Desk<'r> {
     /// `account` is an id or a name.
     async fn open(runtime: &'r Runtime, account: &str) -> Result<Self, String> {
         let unknown = || format!("there is no account {account}, or automation was not told of it yet");
-        let failed = |error: chassis::Error| chassis::service::chain(&error);
-        let mut connection = runtime.db.read().await.map_err(failed)?;
+        let failed = |error: chassis_base::Error| chassis_base::error::chain(&error);
+        let mut connection = runtime.db.acquire().await.map_err(failed)?;
         let found: Vec<Uuid> = sqlx::query_scalar(
             "select account_id from automation.account where name = $1 or account_id::text = $1 limit 2",
         )

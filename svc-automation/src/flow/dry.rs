@@ -1,6 +1,6 @@
 //! What a flow would do with an event. Nothing is called, sent or stored; calls answer what the tester says. Pure.
 
-use chassis::Account;
+use chassis_base::Account;
 use chrono::{DateTime, Utc};
 use proto::automation::{TestFlowResponse, TestedStep};
 use serde_json::{Map, Value, json};
@@ -124,7 +124,7 @@ steps:
 
     fn tested(event: &Value, answers: &Value) -> TestFlowResponse {
         let definition = read(FLOW, "", &mut proto::Faults::default()).unwrap();
-        run(&definition, event, answers, (&chassis::testing::account(), chassis::testing::moment()))
+        run(&definition, event, answers, (&chassis_testing::account(), chassis_testing::moment()))
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod rpc;
 pub(crate) mod schedule;
 pub(crate) mod store;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::automation::{Flow, FlowMeta, TriggerType};
 use uuid::Uuid;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use chassis::Tx;
-use chassis::token::MESH_SCOPE;
+use chassis_data::Tx;
+use chassis_rpc::token::MESH_SCOPE;
 use proto::Faults;
 use proto::automation::Flow;
 
@@ -44,7 +44,7 @@ pub(crate) async fn apply(
 ) -> Result<Applied, Error> {
     let (account, now) = (tx.account(), tx.now());
     let json = serde_json::to_string(definition)
-        .map_err(|error| chassis::Error::Internal(format!("a definition as JSON: {error}")))?;
+        .map_err(|error| chassis_base::Error::Internal(format!("a definition as JSON: {error}")))?;
     let version = store::Version { source: source.to_owned(), definition: json, scopes: clean(scopes) };
     let found = store::find_named_locked(tx.db(), account, definition.name.trim()).await?;
     let created = found.is_none();
@@ -108,7 +108,7 @@ async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
         return Ok(());
     }
     // Someone else has just made a flow of this name; the next attempt finds it.
-    Err(chassis::Error::Raced.into())
+    Err(chassis_base::Error::Raced.into())
 }
 
 fn describe(flow: &mut Record, definition: &Definition) {

@@ -1,7 +1,7 @@
 //! Flows that every account starts with, switched off: examples that work.
 
-use chassis::Tx;
-use chassis::token::MESH_SCOPE;
+use chassis_data::Tx;
+use chassis_rpc::token::MESH_SCOPE;
 use proto::Faults;
 
 use super::definition::{Definition, Kind};
@@ -64,7 +64,7 @@ mod tests {
     fn every_ready_made_flow_can_be_run() {
         for (key, text) in READY_MADE {
             let mut faults = Faults::default();
-            let when = (chassis::testing::moment(), chrono_tz::Europe::Amsterdam);
+            let when = (chassis_testing::moment(), chrono_tz::Europe::Amsterdam);
             let read = operations::understand(text, "", when, &everything(), &mut faults);
             let definition = read.unwrap_or_else(|| panic!("{key}"));
             let again = operations::understand(text, "", when, &needed(&definition), &mut faults);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_late_invoice_is_reminded_of_as_long_as_anything_is_open() {
         let (_, text) = READY_MADE[0];
-        let when = (chassis::testing::moment(), chrono_tz::Europe::Amsterdam);
+        let when = (chassis_testing::moment(), chrono_tz::Europe::Amsterdam);
         let read = operations::understand(text, "", when, &everything(), &mut Faults::default());
         let definition = read.unwrap();
         let is_asked = |status: &str| {

@@ -1,7 +1,9 @@
 //! `FlowService`: parse, decide, write, reply.
 
-use chassis::paging::Page;
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::automation::flow_service_server::FlowService;
 use proto::automation::{
     ApplyFlowRequest, ApplyFlowResponse, DeleteFlowRequest, DeleteFlowResponse, Flow,
@@ -35,9 +37,10 @@ impl FlowService for Flows {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
         let filter = (type_name(input.trigger_type()), input.active);
-        let mut connection = self.db.read().await?;
-        let (flows, meta) = store::list(&mut connection, context.account_id(), filter, page).await?;
-        connection.done();
+        let (flows, meta) = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), filter, page).await)
+            .await?;
         let data = flows.into_iter().map(Flow::from).collect();
         Ok(Response::new(ListFlowsResponse { data, meta: Some(meta) }))
     }
@@ -46,9 +49,8 @@ impl FlowService for Flows {
         // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found =
+            self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         let data = found.map(Flow::from).ok_or(UNKNOWN)?;
         Ok(Response::new(GetFlowResponse { data: Some(data) }))
     }
@@ -73,11 +75,15 @@ impl FlowService for Flows {
     ) -> Result<Response<GetFlowDefinitionResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let (account, id) = (context.account_id(), id::parse(&input.id).ok_or(UNKNOWN)?);
-        let mut connection = self.db.read().await?;
-        let flow = store::find(&mut connection, account, id).await?.ok_or(UNKNOWN)?;
-        let version = if input.version == 0 { flow.version } else { input.version };
-        let found = store::find_version(&mut connection, account, id, version).await?;
-        connection.done();
+        let (version, found) = self
+            .db
+            .read(async |connection| {
+                let flow = store::find(connection, account, id).await?.ok_or(UNKNOWN)?;
+                let version = if input.version == 0 { flow.version } else { input.version };
+                let found = store::find_version(connection, account, id, version).await?;
+                Ok::<_, Error>((version, found))
+            })
+            .await?;
         let definition = found.ok_or(Error::NotFound("version of the flow"))?.source;
         Ok(Response::new(GetFlowDefinitionResponse { definition, version }))
     }
@@ -122,7 +128,7 @@ impl FlowService for Flows {
 }
 
 async fn update(tx: &mut Tx<'_>, input: &UpdateFlowRequest) -> Result<UpdateFlowResponse, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;
@@ -142,7 +148,7 @@ async fn apply(tx: &mut Tx<'_>, input: &ApplyFlowRequest) -> Result<ApplyFlowRes
     };
     tx.valid()?;
     let definition =
-        read.ok_or_else(|| chassis::Error::Internal("a definition without a fault".to_owned()))?;
+        read.ok_or_else(|| chassis_base::Error::Internal("a definition without a fault".to_owned()))?;
     let applied = operations::apply(tx, (&input.definition, &definition), &scopes, input.active, "").await?;
     let (created, changed) = (applied.created, applied.changed);
     Ok(ApplyFlowResponse { data: Some(applied.flow.into()), created, changed })
@@ -159,7 +165,7 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteFlowRequest) -> Result<DeleteFlow
 }
 
 async fn start_now(tx: &mut Tx<'_>, input: &StartFlowRequest) -> Result<StartFlowResponse, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;

@@ -1,7 +1,8 @@
 //! Flows that start at their times: when that is, and the worker that sees to it.
 
-use chassis::Tx;
-use chassis::worker::{Due, Job, Next, Worker};
+use chassis_data::Tx;
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next};
 use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, SubsecRound, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds, Year};

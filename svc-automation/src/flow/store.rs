@@ -1,9 +1,9 @@
 //! The SQL of flows, and nothing else.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::PgRow;
@@ -184,7 +184,9 @@ pub(crate) async fn put(
     .await;
     match stored {
         Ok(_) => Ok(true),
-        Err(error) if chassis::error::violated_constraint(&error) == Some("flow_name") => Ok(false),
+        Err(error) if chassis_base::error::database::violated_constraint(&error) == Some("flow_name") => {
+            Ok(false)
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::service::chain;
+use chassis_base::error::chain;
 use chrono::{DateTime, Utc};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -264,7 +264,7 @@ mod tests {
         let outside = Outside::new(false);
         for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
             let sent =
-                outside.send(&outgoing(&format!("http://{host}:{port}/")), chassis::testing::moment()).await;
+                outside.send(&outgoing(&format!("http://{host}:{port}/")), chassis_testing::moment()).await;
             assert!(matches!(sent, Err(Trouble::Refused(_))), "{host}");
         }
     }

@@ -11,15 +11,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::Error;
-use chassis::worker::{Due, Job, Next, Worker};
+use chassis_base::Error;
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next};
 use chrono::TimeDelta;
+use places::{Place, Places};
+pub(crate) use places::{SLOW_AFTER, outside};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use uuid::Uuid;
-
-use places::{Place, Places};
-pub(crate) use places::{SLOW_AFTER, outside};
 
 /// How often to look for more while something is being done; and while all of it takes long.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
@@ -128,7 +128,7 @@ impl<W: Work> Turn<W> {
             if self.doing.is_empty() {
                 break;
             }
-            self.job.step_aside();
+            self.job.release_slot();
             let interval = if self.quick() > 0 { LOOK_INTERVAL } else { IDLE_LOOK_INTERVAL };
             tokio::select! {
                 Some(ended) = self.doing.join_next() => self.ended(ended),
@@ -138,11 +138,11 @@ impl<W: Work> Turn<W> {
         }
         match self.failed {
             Some(error) => Err(error),
-            None if self.job.has_to_end() => Ok(Next::After(HANDOVER)),
+            None if self.job.should_stop() => Ok(Next::After(HANDOVER)),
             None if self.total >= TURN => Ok(Next::Now),
             None => {
                 if self.total == 0 {
-                    self.job.step_in().await;
+                    self.job.reacquire_slot().await;
                     self.work.tidy(&self.job).await?;
                 }
                 Ok(Next::WhenDue)
@@ -159,12 +159,12 @@ impl<W: Work> Turn<W> {
         let is_over = self.total >= TURN && self.quick() == self.begun.len();
         // Not for every single one that has ended: each look is a query.
         let has_room = self.quick() <= self.limits.at_once / 2;
-        self.failed.is_none() && has_room && !is_over && !self.job.has_to_end()
+        self.failed.is_none() && has_room && !is_over && !self.job.should_stop()
     }
 
     /// Begins what there is room for.
     async fn begin(&mut self) -> Result<(), Error> {
-        self.job.step_in().await;
+        self.job.reacquire_slot().await;
         loop {
             let room = self.limits.at_once.saturating_sub(self.quick());
             if room == 0 {

@@ -9,7 +9,7 @@ pub(crate) mod rules;
 pub(crate) mod start;
 pub(crate) mod store;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::automation::{Run, RunMeta, RunStep};
 use uuid::Uuid;

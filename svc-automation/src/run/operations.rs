@@ -1,6 +1,6 @@
 //! What people do with runs: cancel, decide, restart. Each locks the run, so that it and the executor never both move it.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::automation::{Decision, RestartFrom};
 use uuid::Uuid;
 
@@ -77,7 +77,7 @@ pub(crate) async fn decide(
 }
 
 fn lost(what: &str) -> Error {
-    chassis::Error::Internal(what.to_owned()).into()
+    chassis_base::Error::Internal(what.to_owned()).into()
 }
 
 /// Lets a failed run go on from the step that failed, or starts a new one for the same event. Returns the run's id.

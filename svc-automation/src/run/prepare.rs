@@ -1,9 +1,9 @@
 //! What a step is about to do, made of its definition and of what is known by then. Pure: the same for a run and for a
 //! test of a flow.
 
-use chassis::Account;
-use chassis::formats::email;
-use chassis::time::midnight;
+use chassis_base::Account;
+use chassis_base::formats::email;
+use chassis_base::time::midnight;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use serde_json::{Map, Value, json};
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn wait(wait: &Wait, data: &Value) -> Result<String, String> {
-        let now = chassis::testing::moment();
+        let now = chassis_testing::moment();
         let zone = chrono_tz::Europe::Amsterdam;
         let scope = json!({"data": data});
         let prepared = prepare(Kind::Wait(wait), &scope, (now, zone), &Engine::default())?;

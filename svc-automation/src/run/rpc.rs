@@ -1,7 +1,9 @@
 //! `RunService`: parse, decide, write, reply.
 
-use chassis::paging::Page;
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::automation::run_service_server::RunService;
 use proto::automation::{
     ApproveRunRequest, ApproveRunResponse, CancelRunRequest, CancelRunResponse, CancelledRun, Decision,
@@ -32,9 +34,12 @@ impl RunService for Runs {
         let flow = Some(&input.flow_id).filter(|id| !id.is_empty());
         let flow = flow.map(|id| id::parse(id).unwrap_or_default());
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (runs, meta) = store::list(&mut connection, context.account_id(), (status, flow), page).await?;
-        connection.done();
+        let (runs, meta) = self
+            .db
+            .read(async |connection| {
+                store::list(connection, context.account_id(), (status, flow), page).await
+            })
+            .await?;
         let data = runs.into_iter().map(|run| shown(run, Vec::new())).collect();
         Ok(Response::new(ListRunsResponse { data, meta: Some(meta) }))
     }
@@ -43,10 +48,14 @@ impl RunService for Runs {
         // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let (account, id) = (context.account_id(), id::parse(&input.id).ok_or(UNKNOWN)?);
-        let mut connection = self.db.read().await?;
-        let run = store::find(&mut connection, account, id).await?.ok_or(UNKNOWN)?;
-        let steps = store::list_steps(&mut connection, account, id).await?;
-        connection.done();
+        let (run, steps) = self
+            .db
+            .read(async |connection| {
+                let run = store::find(connection, account, id).await?.ok_or(UNKNOWN)?;
+                let steps = store::list_steps(connection, account, id).await?;
+                Ok::<_, Error>((run, steps))
+            })
+            .await?;
         Ok(Response::new(GetRunResponse { data: Some(shown(run, steps)) }))
     }
 
@@ -81,7 +90,7 @@ impl RunService for Runs {
 
 /// The id of a path, after everything else that may be wrong.
 fn id_of(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     id::parse(text).ok_or(UNKNOWN)
 }

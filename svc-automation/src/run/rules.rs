@@ -1,6 +1,6 @@
 //! What follows when a step has been tried. Pure, but for the random part of a wait.
 
-use chassis::worker::backoff;
+use chassis_work::worker::backoff;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
@@ -205,12 +205,12 @@ steps:
     fn moved(step: &str, ended: Ended, attempts: u32) -> Move {
         let definition = definition();
         let graph = Graph::of(&definition);
-        after(ended, (&graph, graph.find(step).unwrap()), attempts, chassis::testing::moment())
+        after(ended, (&graph, graph.find(step).unwrap()), attempts, chassis_testing::moment())
     }
 
     #[test]
     fn what_may_pass_is_tried_again_until_the_attempts_are_used_up() {
-        let now = chassis::testing::moment();
+        let now = chassis_testing::moment();
         for attempts in 1..5 {
             let moved = moved("plain", Ended::Failed(Failure::passing("away")), attempts);
             let Next::Later(Status::Retrying, Some(at)) = moved.next else { panic!("{moved:?}") };
@@ -239,7 +239,7 @@ steps:
 
     #[test]
     fn a_wait_that_is_over_does_not_wait_and_an_endless_one_fails() {
-        let now = chassis::testing::moment();
+        let now = chassis_testing::moment();
         assert_eq!(moved("last", Ended::Wait(now), 1).next, Next::End);
         let later = now + TimeDelta::days(1);
         assert_eq!(moved("last", Ended::Wait(later), 1).next, Next::Later(Status::Waiting, Some(later)));

@@ -1,6 +1,6 @@
 //! Starts runs, in the transaction that takes in what they are started by.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use uuid::Uuid;
 
 use super::{LIST, Record, Status, store};
@@ -39,7 +39,7 @@ pub(crate) async fn matching(tx: &mut Tx<'_>, events: &[Event]) -> Result<Vec<St
 pub(crate) async fn of_flow(tx: &mut Tx<'_>, flow: &flow::Record, event: &Event) -> Result<Started, Error> {
     let started = start(tx, &[(flow, event)]).await?;
     let one = started.into_iter().next();
-    Ok(one.ok_or_else(|| chassis::Error::Internal("a run that was not started".to_owned()))?)
+    Ok(one.ok_or_else(|| chassis_base::Error::Internal("a run that was not started".to_owned()))?)
 }
 
 async fn start(tx: &mut Tx<'_>, pairs: &[(&flow::Record, &Event)]) -> Result<Vec<Started>, Error> {

@@ -1,6 +1,7 @@
 //! Takes triggers, in the two shapes that the contract has for them.
 
-use chassis::{Call, Db, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::At;
 use proto::api::Fault;
 use proto::automation::trigger_service_server::TriggerService;

@@ -4,12 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::call::AUTOMATION_DEPTH;
-use chassis::mail::{Mail, Post, mailbox};
-use chassis::peer::Peers;
-use chassis::token::{self, Tokens};
-use chassis::worker::{Due, Job, Worker};
-use chassis::{Account, Error, Runtime, Tx};
+use chassis_base::{Account, Error};
+use chassis_data::Tx;
+use chassis_rpc::call::AUTOMATION_DEPTH;
+use chassis_rpc::peer::Peers;
+use chassis_rpc::token::{self, Tokens};
+use chassis_service::Runtime;
+use chassis_work::Worker;
+use chassis_work::mail::{Mail, Mailer, mailbox};
+use chassis_work::worker::{Due, Job};
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::billing::ListIdentitiesRequest;
 use proto::billing::settings_service_client::SettingsServiceClient;
@@ -40,7 +43,7 @@ pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
     let due = Due::new("webhook_delivery work", "work.next_at is not null", "work.next_at");
     let deliverer = Deliverer {
         outside,
-        post: runtime.post.clone(),
+        post: runtime.mailer.clone(),
         peers: runtime.peers.clone(),
         tokens: runtime.tokens.clone(),
     };
@@ -49,7 +52,7 @@ pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
 
 pub(crate) struct Deliverer {
     pub outside: Outside,
-    pub post: Post,
+    pub post: Mailer,
     pub peers: Peers,
     pub tokens: Tokens,
 }
@@ -65,7 +68,7 @@ struct Attempt {
     /// When it ended: whether the endpoint is switched off is judged by one clock.
     at: DateTime<Utc>,
     /// Who is told should the endpoint be switched off, and how mail goes.
-    notice: Option<(String, Post)>,
+    notice: Option<(String, Mailer)>,
 }
 
 /// A delivery that is not made.
@@ -78,10 +81,14 @@ struct Dropped {
 impl Work for Deliverer {
     async fn due(&self, job: &Job, begun: &Begun, most: i64) -> Result<Vec<Thing>, Error> {
         let per_endpoint = i64::try_from(LIMITS.per_group).unwrap_or(i64::MAX);
-        let mut connection = job.db().read().await?;
-        let limits = (per_endpoint, most);
-        let due = store::find_due(&mut connection, job.account_id(), job.now(), begun, limits).await?;
-        connection.done();
+        let due = job
+            .db()
+            .read(async |connection| {
+                let limits = (per_endpoint, most);
+                let due = store::find_due(connection, job.account_id(), job.now(), begun, limits).await?;
+                Ok::<_, Error>(due)
+            })
+            .await?;
         Ok(due)
     }
 
@@ -94,7 +101,7 @@ impl Work for Deliverer {
     }
 
     async fn perform(&self, job: &Job, id: Uuid) -> Result<(), Error> {
-        let mut connection = job.db().read().await?;
+        let mut connection = job.db().acquire().await?;
         let delivery = store::find_delivery(&mut connection, job.account_id(), id).await?;
         let endpoint = match &delivery {
             Some(delivery) => store::find(&mut connection, job.account_id(), delivery.endpoint_id).await?,
@@ -250,7 +257,7 @@ async fn drop_delivery(tx: &mut Tx<'_>, dropped: &Dropped) -> Result<(), crate::
 async fn queue_notice(
     tx: &mut Tx<'_>,
     endpoint: &Endpoint,
-    notice: Option<&(String, Post)>,
+    notice: Option<&(String, Mailer)>,
 ) -> Result<(), crate::Error> {
     let account = tx.account();
     let Some((to, post)) = notice.and_then(|(to, post)| Some((mailbox("", to)?, post))) else {
@@ -267,6 +274,6 @@ async fn queue_notice(
         endpoint.url, endpoint.id
     ));
     mail.reference = format!("webhook-endpoint:{}", endpoint.id);
-    tx.queue_mail(&mail).await?;
+    chassis_work::mail::queue(tx, &mail).await?;
     Ok(())
 }

@@ -6,8 +6,8 @@ mod rpc;
 mod rules;
 mod store;
 
-use chassis::time::timestamp;
-use chassis::token::Identity;
+use chassis_base::time::timestamp;
+use chassis_rpc::token::Identity;
 use chrono::{DateTime, Utc};
 use proto::automation::{WebhookDelivery, WebhookEndpoint, WebhookEndpointMeta, WebhookEndpointWithSecret};
 use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! What is done with webhooks as a whole.
 
-use chassis::Tx;
-use chassis::time::timestamp;
-use chassis::worker::Job;
+use chassis_base::time::timestamp;
+use chassis_data::Tx;
+use chassis_work::worker::Job;
 use chrono::{DateTime, Utc};
 use proto::automation::GetSigningSecretResponse;
 use serde_json::json;
@@ -99,11 +99,9 @@ pub(super) fn endpoint(id: Uuid, now: DateTime<Utc>) -> Endpoint {
 }
 
 /// The secrets that sign requests of steps; the first is made when it is needed.
-pub(crate) async fn signing_secrets(job: &Job) -> Result<Vec<Secret>, chassis::Error> {
+pub(crate) async fn signing_secrets(job: &Job) -> Result<Vec<Secret>, chassis_base::Error> {
     let (account, now) = (job.account_id(), job.now());
-    let mut connection = job.db().read().await?;
-    let found = store::find_signing(&mut connection, account).await?;
-    connection.done();
+    let found = job.db().read(async |connection| store::find_signing(connection, account).await).await?;
     let signing = match found {
         Some(signing) => signing,
         None => job.write(&(), ensure_signing).await?,
@@ -123,7 +121,7 @@ pub(super) async fn ensure_signing(tx: &mut Tx<'_>, (): &()) -> Result<store::Si
         tx.changed(SIGNING, account, &GetSigningSecretResponse::default());
     }
     let found = store::find_signing(tx.db(), account).await?;
-    Ok(found.ok_or_else(|| chassis::Error::Internal("a secret that was not stored".to_owned()))?)
+    Ok(found.ok_or_else(|| chassis_base::Error::Internal("a secret that was not stored".to_owned()))?)
 }
 
 /// A new secret for the account, and until when the one before it signs along.

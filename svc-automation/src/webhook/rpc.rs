@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use chassis::mask::Named;
-use chassis::paging::Page;
-use chassis::time::timestamp;
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_base::time::timestamp;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use chrono::TimeDelta;
 use proto::automation::webhook_service_server::WebhookService;
 use proto::automation::{
@@ -53,9 +55,10 @@ impl WebhookService for Webhooks {
     ) -> Result<Response<ListWebhookEndpointsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (endpoints, meta) = store::list(&mut connection, context.account_id(), page).await?;
-        connection.done();
+        let (endpoints, meta) = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), page).await)
+            .await?;
         let data = endpoints.into_iter().map(WebhookEndpoint::from).collect();
         Ok(Response::new(ListWebhookEndpointsResponse { data, meta: Some(meta) }))
     }
@@ -74,9 +77,8 @@ impl WebhookService for Webhooks {
         // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found =
+            self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         let data = found.map(WebhookEndpoint::from).ok_or(UNKNOWN)?;
         Ok(Response::new(GetWebhookEndpointResponse { data: Some(data) }))
     }
@@ -110,17 +112,21 @@ impl WebhookService for Webhooks {
         let context = call.context.clone();
         let mut response = self.db.write(call, ping).await?;
         let account = context.account_id();
-        let mut connection = self.db.read().await?;
-        let id = response.get_ref().data.as_ref().and_then(|delivery| id::parse(&delivery.id));
-        let delivery = match id {
-            Some(id) => store::find_delivery(&mut connection, account, id).await?,
-            None => None,
-        };
-        let endpoint = match &delivery {
-            Some(delivery) => store::find(&mut connection, account, delivery.endpoint_id).await?,
-            None => None,
-        };
-        connection.done();
+        let (delivery, endpoint) = self
+            .db
+            .read(async |connection| {
+                let id = response.get_ref().data.as_ref().and_then(|delivery| id::parse(&delivery.id));
+                let delivery = match id {
+                    Some(id) => store::find_delivery(connection, account, id).await?,
+                    None => None,
+                };
+                let endpoint = match &delivery {
+                    Some(delivery) => store::find(connection, account, delivery.endpoint_id).await?,
+                    None => None,
+                };
+                Ok::<_, Error>((delivery, endpoint))
+            })
+            .await?;
         // A repeat of the call has the answer of the first.
         let fresh = |delivery: &Delivery| delivery.attempts == 0 && delivery.status == PENDING;
         if let (Some(mut delivery), Some(endpoint)) = (delivery.filter(fresh), endpoint) {
@@ -142,18 +148,23 @@ impl WebhookService for Webhooks {
         request: Request<ListWebhookDeliveriesRequest>,
     ) -> Result<Response<ListWebhookDeliveriesResponse>, Status> {
         let Call { context, input, mut faults } = Call::open(request)?;
-        id::forgive(&mut faults);
+        id::ignore_malformed(&mut faults);
         if !faults.is_empty() {
             return Err(Error::from(faults).into());
         }
         let (account, now) = (context.account_id(), context.clock.now());
         let endpoint = id::parse(&input.id).ok_or(UNKNOWN)?;
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        store::find(&mut connection, account, endpoint).await?.ok_or(UNKNOWN)?;
-        let (reader, page) = (Reader::of_caller(&context.identity), (now, page));
-        let (rows, meta) = store::list_deliveries(&mut connection, account, endpoint, &reader, page).await?;
-        connection.done();
+        let (rows, meta) = self
+            .db
+            .read(async |connection| {
+                store::find(connection, account, endpoint).await?.ok_or(UNKNOWN)?;
+                let (reader, page) = (Reader::of_caller(&context.identity), (now, page));
+                let (rows, meta) =
+                    store::list_deliveries(connection, account, endpoint, &reader, page).await?;
+                Ok::<_, Error>((rows, meta))
+            })
+            .await?;
         let data = rows.into_iter().map(WebhookDelivery::from).collect();
         Ok(Response::new(ListWebhookDeliveriesResponse { data, meta: Some(meta) }))
     }
@@ -201,7 +212,7 @@ async fn create(
     let given = input.endpoint.clone().unwrap_or_default();
     let (account, now) = (tx.account(), tx.now());
     let mut endpoint = operations::endpoint(tx.id(), now);
-    rules::apply(Named::All, &given, &mut endpoint, *private, &mut tx.faults);
+    rules::apply(UpdateMask::All, &given, &mut endpoint, *private, &mut tx.faults);
     tx.valid()?;
     if store::count(tx.db(), account).await? >= MAX_ENDPOINTS {
         return Err(Error::TooManyEndpoints);
@@ -216,8 +227,8 @@ async fn update(
     tx: &mut Tx<'_>,
     (input, private): &(UpdateWebhookEndpointRequest, bool),
 ) -> Result<UpdateWebhookEndpointResponse, Error> {
-    id::forgive(&mut tx.faults);
-    let named = Named::from(input.update_mask.as_ref());
+    id::ignore_malformed(&mut tx.faults);
+    let named = UpdateMask::from(input.update_mask.as_ref());
     let given = input.endpoint.clone().unwrap_or_default();
     let (account, now) = (tx.account(), tx.now());
     let found = match id::parse(&input.id) {
@@ -260,7 +271,7 @@ async fn delete(
 
 /// The id of a path, after everything else that may be wrong.
 fn id_of(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     id::parse(text).ok_or(UNKNOWN)
 }

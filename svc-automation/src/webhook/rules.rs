@@ -1,8 +1,8 @@
 //! What an endpoint may be, and what follows from an attempt. Pure.
 
-use chassis::formats::email;
-use chassis::mask::Named;
-use chassis::worker::backoff;
+use chassis_base::formats::email;
+use chassis_base::update_mask::UpdateMask;
+use chassis_work::worker::backoff;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::Fault;
 use proto::automation::WebhookEndpointInput;
@@ -44,7 +44,7 @@ pub(super) const FAILED: &str = "failed";
 
 /// Gives the endpoint the values that a request names. `private` lets addresses of private networks pass.
 pub(super) fn apply(
-    named: Named<'_>,
+    named: UpdateMask<'_>,
     given: &WebhookEndpointInput,
     endpoint: &mut Endpoint,
     private: bool,
@@ -79,8 +79,8 @@ pub(super) fn apply(
         faults.add(&at.name("notify_email"), Fault::BadEmail, detail);
     }
     let active = match named {
-        Named::All => Some(given.active.unwrap_or(true)),
-        Named::Only(_) => given.active,
+        UpdateMask::All => Some(given.active.unwrap_or(true)),
+        UpdateMask::Only(_) => given.active,
     };
     if named.has("active") && active.is_none() {
         faults.add(&at.name("active"), Fault::NotNullable, "active must be true or false");
@@ -307,7 +307,7 @@ mod tests {
                 ..WebhookEndpointInput::default()
             };
             let mut faults = Faults::default();
-            apply(Named::All, &given, &mut endpoint(), private, &mut faults);
+            apply(UpdateMask::All, &given, &mut endpoint(), private, &mut faults);
             faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect::<Vec<_>>()
         };
         let kind = ("/endpoint/types/0".to_owned(), Fault::BadFormat);
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_old_secret_signs_along_for_a_day() {
-        let now = chassis::testing::moment();
+        let now = chassis_testing::moment();
         let rotated = Endpoint {
             old_secret: Some(Secret::random()),
             old_secret_until: Some(now + OVERLAP),

@@ -1,6 +1,6 @@
 //! What no flow can do to the service that runs it.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use serde_json::json;
 
 use crate::support::{MAKE_CLIENT, World, outcomes};

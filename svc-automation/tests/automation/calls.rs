@@ -1,6 +1,5 @@
 //! Calls of other services: once each, whatever happens, and tried again when they fail in passing.
 
-use chassis::testing;
 use chrono::TimeDelta;
 use serde_json::json;
 use svc_automation::Automation;
@@ -33,7 +32,7 @@ async fn two_hundred_runs_each_have_their_effect_once() {
         world.fire("make.client", &json!({"name": format!("Client {number}")})).await;
     }
     let done = "select count(*) from automation.run where status = 'success'";
-    testing::eventually("all runs have succeeded", async || world.count(done).await == 200).await;
+    chassis_testing::eventually("all runs have succeeded", async || world.count(done).await == 200).await;
     assert_eq!(world.clients().await, 200);
     assert_eq!(world.count("select count(distinct company_name) from relations.relation").await, 200);
 }
@@ -89,15 +88,16 @@ async fn a_service_that_is_away_is_tried_again_and_not_for_ever() {
     let unused = "relations=http://127.0.0.1:1";
     let flags = ["--peers", unused];
     world.service =
-        Some(testing::start_working::<Automation>(world.database.url(), &world.clock, &flags).await);
+        Some(chassis_testing::start_working::<Automation>(world.database.url(), &world.clock, &flags).await);
     world.apply(MAKE_CLIENT).await;
     let id = world.start("make.client", &json!({"name": "Bakery"})).await;
     for attempt in 1..5 {
         let run = world.until(&id, "retrying").await;
         assert!(run.next_attempt_at.is_some());
-        testing::eventually("an attempt", async || world.run(&id).await.attempts >= attempt).await;
+        chassis_testing::eventually("an attempt", async || world.run(&id).await.attempts >= attempt).await;
         world.clock.advance(TimeDelta::minutes(11));
-        testing::eventually("the next attempt", async || world.run(&id).await.attempts > attempt).await;
+        chassis_testing::eventually("the next attempt", async || world.run(&id).await.attempts > attempt)
+            .await;
     }
     let run = world.until(&id, "failed").await;
     assert_eq!((run.attempts, run.max_attempts), (5, 5));
@@ -134,13 +134,15 @@ async fn a_flow_that_starts_itself_is_stopped() {
     let mut world = World::idle().await;
     // The one that is called writes events for automation, the other one, who knows where that is, delivers them.
     let nowhere = ["--listeners", "automation=http://127.0.0.1:1"];
-    let called = testing::start_with::<Relations>(world.database.url(), &world.clock, &nowhere).await;
+    let called = chassis_testing::start_with::<Relations>(world.database.url(), &world.clock, &nowhere).await;
     let peers = format!("relations={}", called.url());
     let flags = ["--peers", peers.as_str()];
-    let automation = testing::start_working::<Automation>(world.database.url(), &world.clock, &flags).await;
+    let automation =
+        chassis_testing::start_working::<Automation>(world.database.url(), &world.clock, &flags).await;
     let listeners = format!("automation={}", automation.url());
     let flags = ["--listeners", listeners.as_str()];
-    let _relay = testing::start_working::<Relations>(world.database.url(), &world.clock, &flags).await;
+    let _relay =
+        chassis_testing::start_working::<Relations>(world.database.url(), &world.clock, &flags).await;
     world.service = Some(automation);
     world
         .apply(
@@ -155,7 +157,7 @@ steps:
         .await;
     world.fire("customer.created", &json!({})).await;
     let refused = "select count(*) from automation.run where status = 'failed' and error like '%in a row%'";
-    testing::eventually("the circle is broken", async || world.count(refused).await == 1).await;
+    chassis_testing::eventually("the circle is broken", async || world.count(refused).await == 1).await;
     assert_eq!(world.count("select count(*) from automation.run where status = 'success'").await, 8);
     assert_eq!(world.clients().await, 8);
 }

@@ -3,9 +3,9 @@
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use chassis::Service as _;
-use chassis::call::AUTOMATION_DEPTH;
-use chassis::testing::{self, Started, TestCaller, eventually};
+use chassis_rpc::call::AUTOMATION_DEPTH;
+use chassis_service::Service as _;
+use chassis_testing::{Started, TestCaller, eventually};
 use proptest::collection::vec;
 use proptest::sample::subsequence;
 use proptest::strategy::{Strategy, ValueTree};
@@ -52,16 +52,17 @@ struct Mesh {
 
 async fn connected(world: &World) -> Mesh {
     let (url, clock, files) = (world.database.url(), &world.clock, tempfile::tempdir().unwrap());
-    chassis::db::migrate(url, Billing::NAME, Billing::migrations()).await.unwrap();
+    chassis_data::migrations::migrate(url, Billing::NAME, Billing::migrations()).await.unwrap();
     let listener = format!("automation={}", world.service.as_ref().unwrap().url());
-    let relations = testing::start_working::<Relations>(url, clock, &["--listeners", &listener]).await;
+    let relations =
+        chassis_testing::start_working::<Relations>(url, clock, &["--listeners", &listener]).await;
     let peers = format!("relations={}", relations.url());
     let folder = files.path().display().to_string();
     let flags = ["--listeners", &listener, "--peers", &peers, "--files-dir", &folder];
-    let billing = testing::start_working::<Billing>(url, clock, &flags).await;
+    let billing = chassis_testing::start_working::<Billing>(url, clock, &flags).await;
     let peers = format!("{peers},billing={}", billing.url());
     let flags = ["--peers", &peers, "--allow-private-networks"];
-    let automation = testing::start_working::<Automation>(url, clock, &flags).await;
+    let automation = chassis_testing::start_working::<Automation>(url, clock, &flags).await;
     Mesh { _relations: relations, billing, _automation: automation, _files: files }
 }
 
@@ -119,7 +120,7 @@ async fn every_chain_of_flows_comes_to_an_end() {
     let mut all = 0;
     for graph in circles.into_iter().chain(graphs().take(3)) {
         // Another account each time, so that the flows of the others are not in the way.
-        world.account = testing::account();
+        world.account = chassis_testing::account();
         world.caller = TestCaller::mesh(&world.account, &world.clock);
         world.provision_at(mesh.billing.channel()).await;
         let client = world.client().await;

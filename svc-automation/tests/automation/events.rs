@@ -1,6 +1,5 @@
 //! Events and triggers: each kept once, and handed on to the flows that wait for it.
 
-use chassis::testing;
 use proto::api::{DeliverEventsRequest, Event};
 use proto::automation::event_service_client::EventServiceClient;
 use proto::automation::trigger_service_client::TriggerServiceClient;
@@ -36,7 +35,7 @@ impl World {
             entity_type: "thing".into(),
             entity_id: Uuid::nil().to_string(),
             sequence: number,
-            occurred_at: Some(chassis::time::timestamp(testing::moment())),
+            occurred_at: Some(chassis_base::time::timestamp(chassis_testing::moment())),
             data: "{}".into(),
             depth: 0,
         }
@@ -73,7 +72,7 @@ async fn many_deliveries_of_the_same_batch_at_once_store_it_once() {
 #[tokio::test]
 async fn an_event_of_another_account_is_refused_with_its_batch() {
     let world = world().await;
-    let foreign = Event { account_id: testing::account().id.to_string(), ..world.event(2) };
+    let foreign = Event { account_id: chassis_testing::account().id.to_string(), ..world.event(2) };
     let status = world.deliver(vec![world.event(1), foreign]).await.unwrap_err();
     assert_eq!(faults(&status), [fault("/events/1/account_id", "not_allowed")]);
     assert!(world.stored().await.is_empty());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use chassis::testing::{self, TestCaller, eventually};
+use chassis_testing::{TestCaller, eventually};
 use chrono::TimeDelta;
 use proto::automation::{CreateWebhookEndpointRequest, TriggerInput, TriggerRequest, WebhookEndpointInput};
 use serde_json::json;
@@ -65,7 +65,7 @@ impl World {
     }
 
     fn caller_of_another_account(&self) -> TestCaller {
-        TestCaller::mesh(&testing::account(), &self.clock)
+        TestCaller::mesh(&chassis_testing::account(), &self.clock)
     }
 }
 

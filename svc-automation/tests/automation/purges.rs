@@ -1,6 +1,6 @@
 //! What is forgotten, and what stays.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use chrono::TimeDelta;
 use proto::automation::ListRunsRequest;
 use serde_json::json;

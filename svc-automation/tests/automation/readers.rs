@@ -1,6 +1,6 @@
 //! Who may read which events, in the list and through an endpoint.
 
-use chassis::testing::{self, TestCaller, eventually};
+use chassis_testing::{TestCaller, eventually};
 use proto::api::{DeliverEventsRequest, Event};
 use proto::automation::event_service_client::EventServiceClient;
 use proto::automation::{
@@ -26,7 +26,7 @@ impl World {
             entity_type: entity_type.into(),
             entity_id: Uuid::nil().to_string(),
             sequence: 1,
-            occurred_at: Some(chassis::time::timestamp(testing::moment())),
+            occurred_at: Some(chassis_base::time::timestamp(chassis_testing::moment())),
             data: r#"{"key": "storage"}"#.into(),
             depth: 0,
         };

@@ -1,6 +1,6 @@
 //! Flows that start at their times.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use chrono::TimeDelta;
 use proto::automation::{FlowPatch, StartFlowRequest, UpdateFlowRequest};
 use serde_json::json;
@@ -17,7 +17,7 @@ async fn a_scheduled_flow_starts_at_its_time_and_a_missed_time_is_made_up_for_on
     let flow = world.apply(DAILY).await;
     // It is Sunday noon.
     let next = flow.meta.unwrap().next_start_at.unwrap();
-    assert_eq!(chassis::time::from_timestamp(&next).unwrap().to_rfc3339(), "2026-11-16T08:00:00+00:00");
+    assert_eq!(chassis_base::time::from_timestamp(&next).unwrap().to_rfc3339(), "2026-11-16T08:00:00+00:00");
     world.clock.advance(TimeDelta::hours(21));
     eventually("the flow has started", async || world.count(RUNS).await == 1).await;
     let events = "select count(*) from automation.event where type = 'work.recurring'";

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use chrono::TimeDelta;
 use hmac::{Hmac, KeyInit, Mac};
 use proto::automation::{GetSigningSecretRequest, RotateSigningSecretRequest};
@@ -128,7 +128,7 @@ steps:
         .await;
     let id = world.start("go", &json!({"due_date": "2026-11-20"})).await;
     let run = world.until(&id, "waiting").await;
-    let until = chassis::time::from_timestamp(&run.next_attempt_at.unwrap()).unwrap();
+    let until = chassis_base::time::from_timestamp(&run.next_attempt_at.unwrap()).unwrap();
     assert_eq!(until.to_rfc3339(), "2026-11-20T16:00:00+00:00");
     assert_eq!(world.count("select count(*) from automation.run where next_at <= created_at").await, 0);
     world.clock.advance(TimeDelta::days(6));

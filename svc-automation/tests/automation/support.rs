@@ -7,8 +7,9 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use chassis::testing::{self, Started, TestCaller, TestDatabase, eventually};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_testing::{Started, TestCaller, TestDatabase, eventually};
 use prost::Message;
 use proto::api::ProvisionAccountRequest;
 use proto::api::event_listener_service_client::EventListenerServiceClient;
@@ -59,8 +60,8 @@ impl World {
             (Relations::NAME, Relations::migrations()),
         ])
         .await;
-        let (clock, mail) = (testing::clock(), tempfile::tempdir().unwrap());
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let (clock, mail) = (chassis_testing::clock(), tempfile::tempdir().unwrap());
+        let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
         let flags = vec![
             "--peers".to_owned(),
             format!("relations={}", relations.url()),
@@ -69,8 +70,8 @@ impl World {
             "--allow-private-networks".to_owned(),
         ];
         let listed: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let service = testing::start_with::<Automation>(database.url(), &clock, &listed).await;
-        let account = testing::account();
+        let service = chassis_testing::start_with::<Automation>(database.url(), &clock, &listed).await;
+        let account = chassis_testing::account();
         let caller = TestCaller::mesh(&account, &clock);
         Self { database, clock, relations, account, caller, service: Some(service), flags, _mail: mail }
     }
@@ -78,7 +79,7 @@ impl World {
     /// Another replica, with background work. Dropped, it ends as a kill would end it.
     pub async fn another(&self) -> Started {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        testing::start_working::<Automation>(self.database.url(), &self.clock, &flags).await
+        chassis_testing::start_working::<Automation>(self.database.url(), &self.clock, &flags).await
     }
 
     pub fn channel(&self) -> Channel {

@@ -1,6 +1,6 @@
 //! Endpoints that are told of events.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use chrono::TimeDelta;
 use proto::audit::ListAuditRequest;
 use proto::audit::audit_service_client::AuditServiceClient;

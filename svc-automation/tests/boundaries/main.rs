@@ -10,16 +10,16 @@ mod trap;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use chassis::testing::{self, SmtpServer, Started, TestCaller, TestDatabase, eventually};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_testing::{SmtpServer, Started, TestCaller, TestDatabase, eventually};
 use proto::automation::flow_service_client::FlowServiceClient;
 use proto::automation::trigger_service_client::TriggerServiceClient;
 use proto::automation::{ApplyFlowRequest, TriggerInput, TriggerRequest};
-use svc_automation::Automation;
-use svc_relations::Relations;
-
 use receiver::{Hold, Receiver};
 use replicas::Replicas;
+use svc_automation::Automation;
+use svc_relations::Relations;
 use trap::Trap;
 
 const ACCOUNTS: usize = 4;
@@ -97,9 +97,9 @@ impl World {
         let (database, clock) = (TestDatabase::new(&schemas).await, Clock::system());
         // As many as may stand still at once, and some for those who do not.
         let pool = ["--database-pool", "24"];
-        let relations = testing::start_with::<Relations>(database.url(), &clock, &pool).await;
+        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &pool).await;
         let private = ["--allow-private-networks"];
-        let desk = testing::start_with::<Automation>(database.url(), &clock, &private).await;
+        let desk = chassis_testing::start_with::<Automation>(database.url(), &clock, &private).await;
         let (receiver, smtp) = (Receiver::start().await, SmtpServer::start().await);
         let peers = format!("relations={}", relations.url());
         let flags = ["--database-url", database.url(), "--peers", &peers, "--smtp-url", &smtp.url()]
@@ -108,7 +108,7 @@ impl World {
             .chain(pool)
             .map(str::to_owned)
             .collect();
-        let accounts: Vec<Account> = (0..accounts).map(|_| testing::account()).collect();
+        let accounts: Vec<Account> = (0..accounts).map(|_| chassis_testing::account()).collect();
         let world = Self { database, accounts, clock, _relations: relations, desk, receiver, smtp, flags };
         for account in &world.accounts {
             let definition = FLOW.replace("RECEIVER", &format!("'{}'", world.receiver.url));

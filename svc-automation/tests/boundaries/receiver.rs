@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use serde_json::Value;
 use tokio::sync::watch;
 

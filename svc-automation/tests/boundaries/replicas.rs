@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use chassis::Account;
-use chassis::testing::{Process, TestDatabase, eventually, quiet_port};
+use chassis_base::Account;
+use chassis_testing::{Process, TestDatabase, eventually, quiet_port};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! Places in the middle of a transaction at which it can be made to stand still, so that whoever it belongs to can be
 //! killed exactly there.
 
-use chassis::testing::{TestDatabase, eventually};
-use chassis::{Account, AccountId};
+use chassis_base::{Account, AccountId};
+use chassis_testing::{TestDatabase, eventually};
 use sqlx::PgConnection;
 
 /// Transactions wait for advisory locks of this class, one for each account.

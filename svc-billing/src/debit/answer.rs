@@ -1,6 +1,6 @@
 //! Verifications and mandates as the contract shows them.
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use proto::billing::{
     ActivationStatus, Mandate, MandateMeta, MandateStatus, SubscriptionActivation, Verification,
     VerificationMeta, VerificationStatus,

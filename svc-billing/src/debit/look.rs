@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::worker::{Due, Job, Next, Worker, backoff};
-use chassis::{Context, Tx};
+use chassis_data::Tx;
+use chassis_rpc::Context;
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next, backoff};
 use chrono::{DateTime, TimeDelta, Utc};
 use provider::{Fault, Mandate};
 use uuid::Uuid;
@@ -42,7 +44,7 @@ pub fn worker(till: Arc<Till>) -> Worker {
     worker.concurrency(MAX_IN_FLIGHT).every(EVERY)
 }
 
-async fn run(job: &Job, till: &Till) -> Result<Next, chassis::Error> {
+async fn run(job: &Job, till: &Till) -> Result<Next, chassis_base::Error> {
     let provider = By(till.provider.name());
     for _ in 0..BATCH {
         let Some(asked) = job.write(&provider, claim).await? else { return Ok(Next::WhenDue) };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::Tx;
+use chassis_data::Tx;
 use chrono::TimeDelta;
 use proto::At;
 use proto::api::Fault;
@@ -13,8 +13,8 @@ use proto::relations::Relation;
 use render::paper::Language;
 use rust_decimal::Decimal;
 
-use super::rules::Answered;
-use super::{Debtor, Given, answer, rules, store};
+use super::rules::{self, Answered};
+use super::{Debtor, Given, answer, store};
 use crate::document::Kind;
 use crate::document::operations::Family;
 use crate::document::rules::amounts::two_places;
@@ -39,7 +39,7 @@ pub async fn verify(
     tx: &mut Tx<'_>,
     (input, asked): &(StartVerificationRequest, Asked),
 ) -> Result<StartVerificationResponse, Error> {
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     let given = input.verification.clone().unwrap_or_default();
     let amount = number(&given.amount).unwrap_or(VERIFICATION);
     if amount <= Decimal::ZERO {
@@ -47,7 +47,7 @@ pub async fn verify(
         tx.faults.add(&at.name("amount"), Fault::OutOfRange, "amount must be above 0");
     }
     tx.valid()?;
-    let client = asked.client.as_ref().and_then(|client| chassis::id::parse(&client.id));
+    let client = asked.client.as_ref().and_then(|client| chassis_base::id::parse(&client.id));
     let client = client.ok_or(Error::NotFound("client"))?;
     let (account, now, provider) = (tx.account(), tx.now(), asked.provider);
     let debtor = store::lock_or_insert(tx, client, provider).await?;
@@ -57,7 +57,7 @@ pub async fn verify(
         wish::add(tx, (wish::Kind::Customer, client), provider, Decimal::ZERO, GRACE).await?;
     }
     let new = OnlinePayment::wanted(tx.id(), Purpose::Verification, provider, account, now);
-    let token = chassis::Link { account, secret: new.token }.encode();
+    let token = chassis_rpc::Link { account, secret: new.token }.encode();
     let payment = OnlinePayment {
         client_id: Some(client),
         amount: two_places(amount),
@@ -198,7 +198,7 @@ pub async fn collect_on_request(
     tx: &mut Tx<'_>,
     (input, By(provider)): &(CollectInvoiceRequest, By),
 ) -> Result<CollectInvoiceResponse, Error> {
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let family = Family::lock(tx, Kind::Invoice, &input.id).await?;
     let family = family.ok_or(Error::NotFound(Kind::Invoice.name()))?;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chassis::{Call, Context, Tx};
+use chassis_data::Tx;
+use chassis_rpc::{Call, Context};
 use chrono::TimeDelta;
 use proto::api::Problem;
 use proto::billing::direct_debit_service_server::DirectDebitService;
@@ -53,20 +54,20 @@ impl DirectDebitService for DirectDebit {
         request: Request<GetMandateRequest>,
     ) -> Result<Response<GetMandateResponse>, Status> {
         let mut call = Call::open(request)?;
-        chassis::id::forgive(&mut call.faults);
+        chassis_base::id::ignore_malformed(&mut call.faults);
         let (context, input) = call.valid()?;
         let names_one = !input.subscription_id.is_empty();
         if names_one && !context.identity.has_scope(WRITE) {
             let detail =
                 format!("With subscription_id this needs the scope {WRITE} too. Make a key that has it.");
-            return Err(chassis::Error::problem(Problem::InsufficientScope, detail).into());
+            return Err(chassis_base::Error::problem(Problem::InsufficientScope, detail).into());
         }
         let provider = self.till.provider_of(context.account_id()).await?;
         let Some(client) = self.client(&context, &input.id).await? else {
             let none = if names_one { ActivationStatus::NotAuthorized } else { ActivationStatus::Skipped };
             return Ok(answer_of(&Known::default(), provider, none));
         };
-        let client = chassis::id::parse(&client.id).unwrap_or_default();
+        let client = chassis_base::id::parse(&client.id).unwrap_or_default();
         if provider != online::NONE {
             self.refresh(&context, client, names_one).await?;
         }
@@ -93,7 +94,7 @@ impl DirectDebitService for DirectDebit {
 
 impl DirectDebit {
     async fn client(&self, context: &Context, id: &str) -> Result<Option<Relation>, Error> {
-        match chassis::id::parse(id) {
+        match chassis_base::id::parse(id) {
             Some(id) => self.till.clients.get(context.account(), id, context.deadline).await,
             None => Ok(None),
         }
@@ -109,11 +110,13 @@ impl DirectDebit {
         let Some(data) = response.get_mut().data.as_mut().filter(|data| data.payment_url.is_empty()) else {
             return Ok(());
         };
-        let id = data.meta.as_ref().and_then(|meta| chassis::id::parse(&meta.id)).unwrap_or_default();
+        let id = data.meta.as_ref().and_then(|meta| chassis_base::id::parse(&meta.id)).unwrap_or_default();
         self.till.at_once(context, wish::Kind::Payment, id).await?;
-        let mut connection = self.till.db.read().await?;
-        let found = online::store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found = self
+            .till
+            .db
+            .read(async |connection| online::store::find(connection, context.account_id(), id).await)
+            .await?;
         let payment = found.ok_or(Error::NotFound("verification"))?;
         match payment.status {
             online::Status::Wanted => return Err(online::away()),
@@ -129,7 +132,7 @@ impl DirectDebit {
 
     async fn known(&self, context: &Context, client: Uuid, provider: &str) -> Result<Known, Error> {
         let account = context.account_id();
-        let mut connection = self.till.db.read().await?;
+        let mut connection = self.till.db.acquire().await?;
         let debtor = store::find(&mut connection, account, client, provider).await?;
         let verification = Purpose::Verification;
         let verification =
@@ -145,7 +148,7 @@ impl DirectDebit {
         let known = self.known(context, client, provider).await?;
         let waits = known.debtor.as_ref().is_some_and(super::Debtor::is_waiting);
         let verification = known.verification.filter(|payment| payment.status.is_open() || waits);
-        let mut connection = self.till.db.read().await?;
+        let mut connection = self.till.db.acquire().await?;
         let collection = Purpose::Collection;
         let collection =
             online::store::find_of_client(&mut connection, account, client, provider, collection).await?;
@@ -154,9 +157,11 @@ impl DirectDebit {
         for payment in [verification, collection].into_iter().flatten() {
             self.till.ask_in_vain(context, payment.id).await;
         }
-        let mut connection = self.till.db.read().await?;
-        let debtor = store::find(&mut connection, account, client, provider).await?;
-        connection.done();
+        let debtor = self
+            .till
+            .db
+            .read(async |connection| store::find(connection, account, client, provider).await)
+            .await?;
         let since = context.clock.now() - MAX_AGE;
         match debtor.filter(|debtor| debtor.is_stale(since)) {
             Some(debtor) => look(&self.till, context, &debtor)

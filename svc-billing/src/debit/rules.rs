@@ -119,11 +119,10 @@ fn given(mandate: &Mandate) -> Given {
 
 #[cfg(test)]
 mod tests {
-    use chassis::AccountId;
+    use super::*;
+    use chassis_base::AccountId;
     use provider::MandateStatus as Told;
     use uuid::Uuid;
-
-    use super::*;
 
     fn debtor(mandate: Given) -> Debtor {
         Debtor {

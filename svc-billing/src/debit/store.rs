@@ -1,7 +1,8 @@
 //! The SQL of mandates, and nothing else.
 
-use chassis::row::Columns;
-use chassis::{AccountId, Tx};
+use chassis_base::AccountId;
+use chassis_data::Tx;
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
@@ -66,7 +67,7 @@ pub async fn lock_or_insert(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Re
                created_at, updated_at) values ($1, $2, $3, '', '', 'none', $4, $4) on conflict do nothing";
     sqlx::query(sql).bind(account).bind(client).bind(provider).bind(now).execute(tx.db()).await?;
     let found = lock(tx.db(), account, client, provider).await?;
-    found.ok_or_else(|| chassis::Error::Raced.into())
+    found.ok_or_else(|| chassis_base::Error::Raced.into())
 }
 
 /// The provider's id of a client, unless one is known already.

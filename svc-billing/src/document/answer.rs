@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chassis::AccountId;
-use chassis::link::Link;
-use chassis::time::timestamp;
+use chassis_base::AccountId;
+use chassis_base::time::timestamp;
+use chassis_rpc::Link;
 use proto::billing::{
     Document, DocumentHistory, DocumentMeta, DocumentRow, Einvoice, GenerationMode, Pdf, Period, VatLine,
 };

@@ -1,7 +1,8 @@
 //! PDFs for mails, made when a mail is delivered.
 
-use chassis::mail::{Attached, AttachmentSource};
-use chassis::{Account, Db};
+use chassis_base::Account;
+use chassis_data::Db;
+use chassis_work::mail::{Attached, AttachmentSource};
 use render::text::file_name;
 
 use super::{Kind, Record, store};
@@ -14,7 +15,7 @@ pub fn reference(record: &Record) -> String {
 
 fn parse(reference: &str) -> Option<(Kind, uuid::Uuid)> {
     let (kind, id) = reference.split_once(':')?;
-    Some((Kind::named(kind), chassis::id::parse(id)?))
+    Some((Kind::named(kind), chassis_base::id::parse(id)?))
 }
 
 pub struct Pdfs {
@@ -24,11 +25,14 @@ pub struct Pdfs {
 
 #[tonic::async_trait]
 impl AttachmentSource for Pdfs {
-    async fn load(&self, account: &Account, reference: &str) -> Result<Option<Attached>, chassis::Error> {
+    async fn load(
+        &self,
+        account: &Account,
+        reference: &str,
+    ) -> Result<Option<Attached>, chassis_base::Error> {
         let Some((kind, id)) = parse(reference) else { return Ok(None) };
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, account.id, kind, id).await?;
-        connection.done();
+        let found =
+            self.db.read(async |connection| store::find(connection, account.id, kind, id).await).await?;
         let Some(full) = found else { return Ok(None) };
         let bytes = self.press.pdf(account, &full).await?;
         let name = format!("{}.pdf", file_name(&full.record.number));

@@ -1,6 +1,6 @@
 //! What the rest of the product hears of documents.
 
-use chassis::{Event, Tx, outbox};
+use chassis_data::{Event, Tx};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ pub async fn of_client(
     more: Value,
 ) -> Result<(), Error> {
     // Clients are another service's: their version here counts what billing tells of them.
-    let version = outbox::next_version(tx, "client", client).await?;
+    let version = tx.next_version("client", client).await?;
     let mut data = json!({"id": client, "invoice_id": invoice.id, "number": invoice.number});
     extend(&mut data, more);
     let event = Event { kind, entity_type: "client", entity_id: client, version, data: data.to_string() };

@@ -1,6 +1,6 @@
 //! The words of a mail that brings a document.
 
-use chassis::html::escaped;
+use chassis_base::html::escaped;
 
 /// A message as it was written, with a way to the document's page below it.
 pub struct Letter<'a> {

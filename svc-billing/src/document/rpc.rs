@@ -9,8 +9,9 @@ mod workorders;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::mail::Post;
-use chassis::{Call, Context, Db, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::{Call, Context};
+use chassis_work::mail::Mailer;
 use proto::billing::{
     CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, Document,
     DocumentPdf, FinalizeDocumentRequest, FinalizeDocumentResponse, GenerationMode, GetDocumentPdfRequest,
@@ -44,7 +45,7 @@ pub struct Shared {
     pub clients: Clients,
     pub links: Links,
     pub press: Press,
-    pub post: Post,
+    pub post: Mailer,
 }
 
 impl Desk {
@@ -54,10 +55,13 @@ impl Desk {
     ) -> Result<Response<ListDocumentsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let (wanted, page) = listing::wanted(&context, input);
-        let mut connection = self.shared.db.read().await?;
-        let (items, meta) =
-            store::list(&mut connection, context.account_id(), self.kind, &wanted, page).await?;
-        connection.done();
+        let (items, meta) = self
+            .shared
+            .db
+            .read(async |connection| {
+                store::list(connection, context.account_id(), self.kind, &wanted, page).await
+            })
+            .await?;
         let data = items.into_iter().map(|item| item.0).collect();
         Ok(Response::new(ListDocumentsResponse { data, meta: Some(meta) }))
     }
@@ -134,20 +138,24 @@ impl Desk {
     }
 
     async fn find(&self, context: &Context, id: &str) -> Result<Full, Error> {
-        let id = chassis::id::parse(id).ok_or(Error::NotFound(self.kind.name()))?;
-        let mut connection = self.shared.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), self.kind, id).await?;
-        connection.done();
+        let id = chassis_base::id::parse(id).ok_or(Error::NotFound(self.kind.name()))?;
+        let found = self
+            .shared
+            .db
+            .read(async |connection| store::find(connection, context.account_id(), self.kind, id).await)
+            .await?;
         found.ok_or(Error::NotFound(self.kind.name()))
     }
 
     /// The client of a document that is still a draft, which needs it to become final. A document never changes its
     /// client, and a final one stays final, so this can be asked before the transaction.
     async fn client_of_draft(&self, context: &Context, id: &str) -> Result<Option<Relation>, Error> {
-        let Some(id) = chassis::id::parse(id) else { return Ok(None) };
-        let mut connection = self.shared.db.read().await?;
-        let state = store::find_state(&mut connection, context.account_id(), self.kind, id).await?;
-        connection.done();
+        let Some(id) = chassis_base::id::parse(id) else { return Ok(None) };
+        let state = self
+            .shared
+            .db
+            .read(async |connection| store::find_state(connection, context.account_id(), self.kind, id).await)
+            .await?;
         match state {
             Some((false, Some(client))) => {
                 self.shared.clients.get(context.account(), client, context.deadline).await
@@ -170,7 +178,7 @@ impl Desk {
         match tokio::time::timeout(left, Box::pin(self.try_print(context, response, document))).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(error = %chassis::Error::from(error), "what became of a PDF is not kept");
+                tracing::warn!(error = %chassis_base::Error::from(error), "what became of a PDF is not kept");
             }
             Err(_) => tracing::warn!("there was no time left to make a PDF"),
         }
@@ -192,7 +200,7 @@ impl Desk {
         let error = match self.shared.press.pdf(context.account(), &full).await {
             Ok(_) => "",
             Err(error) => {
-                tracing::error!(error = %chassis::Error::from(error), document = %id, "a PDF could not be made");
+                tracing::error!(error = %chassis_base::Error::from(error), document = %id, "a PDF could not be made");
                 PDF_FAILED
             }
         };
@@ -242,7 +250,7 @@ async fn finalize(
 
 async fn send(
     tx: &mut Tx<'_>,
-    (input, with): &(SendDocumentRequest, (Known, Post)),
+    (input, with): &(SendDocumentRequest, (Known, Mailer)),
 ) -> Result<SendDocumentResponse, Error> {
     let mail = input.mail.clone().unwrap_or_default();
     Ok(SendDocumentResponse { data: Some(operations::send(tx, with, &input.id, &mail).await?) })

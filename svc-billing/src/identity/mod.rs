@@ -5,8 +5,8 @@ pub mod rpc;
 mod rules;
 pub mod store;
 
-use chassis::AccountId;
-use chassis::time::timestamp;
+use chassis_base::AccountId;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::billing::{CorporateIdentity, Identity, IdentityInput};
 use render::paper::{Bank, Logo, LogoFormat, Look, Party};

@@ -1,7 +1,8 @@
 //! The rpcs of `SettingsService` about identities.
 
-use chassis::mask::Named;
-use chassis::{AccountId, Db, Tx, id};
+use chassis_base::update_mask::UpdateMask;
+use chassis_base::{AccountId, id};
+use chassis_data::{Db, Tx};
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{
@@ -22,16 +23,14 @@ const MOST: i64 = 50;
 const UNKNOWN: Error = Error::NotFound("identity");
 
 pub async fn list(db: &Db, account: AccountId) -> Result<Vec<Record>, Error> {
-    let mut connection = db.read().await?;
-    let records = store::list(&mut connection, account).await?;
-    connection.done();
+    let records = db.read(async |connection| store::list(connection, account).await).await?;
     Ok(records)
 }
 
 pub async fn create(tx: &mut Tx<'_>, input: &CreateIdentityRequest) -> Result<CreateIdentityResponse, Error> {
     let given = input.identity.clone().unwrap_or_default();
     let home = &tx.settings().country;
-    let values = rules::apply(Named::All, given, &IdentityInput::default(), home, &mut tx.faults);
+    let values = rules::apply(UpdateMask::All, given, &IdentityInput::default(), home, &mut tx.faults);
     tx.valid()?;
     provision::lock(tx).await?;
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
@@ -45,7 +44,7 @@ pub async fn create(tx: &mut Tx<'_>, input: &CreateIdentityRequest) -> Result<Cr
 pub async fn update(tx: &mut Tx<'_>, input: &UpdateIdentityRequest) -> Result<UpdateIdentityResponse, Error> {
     let found = find_locked(tx, &input.id).await?;
     let current = found.as_ref().map(|record| record.values.clone()).unwrap_or_default();
-    let (named, home) = (Named::from(input.update_mask.as_ref()), &tx.settings().country);
+    let (named, home) = (UpdateMask::from(input.update_mask.as_ref()), &tx.settings().country);
     let given = input.identity.clone().unwrap_or_default();
     let values = rules::apply(named, given, &current, home, &mut tx.faults);
     // The faults of the body come before an unknown id.
@@ -123,7 +122,7 @@ pub fn audited(tx: &mut Tx<'_>, record: Record) -> Identity {
 
 /// An identity that is about to be changed. The lock on the settings covers it.
 async fn find_locked(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     provision::lock(tx).await?;
     let account = tx.account();
     match id::parse(id) {

@@ -1,7 +1,7 @@
 //! What makes an identity valid. Pure.
 
-use chassis::formats::{Form, country};
-use chassis::mask::Named;
+use chassis_base::formats::{Form, country};
+use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::billing::IdentityInput;
 use proto::{At, Faults};
@@ -34,7 +34,7 @@ const FIELDS: [(&str, Slot); 17] = [
 /// The values that an identity will have: the named ones of `given`, normalised and checked, the others of `current`.
 /// `home` is the account's country.
 pub fn apply(
-    named: Named<'_>,
+    named: UpdateMask<'_>,
     mut given: IdentityInput,
     current: &IdentityInput,
     home: &str,
@@ -76,7 +76,7 @@ pub fn apply(
 
 /// The country that the other values are judged by; a country that does not exist is judged as the account's.
 fn choose_country(
-    named: Named<'_>,
+    named: UpdateMask<'_>,
     given: &mut IdentityInput,
     current: &IdentityInput,
     home: &str,
@@ -117,7 +117,7 @@ mod tests {
         current: &IdentityInput,
     ) -> (IdentityInput, Vec<(String, Fault)>) {
         let paths: Option<Vec<String>> = paths.map(|paths| paths.iter().map(ToString::to_string).collect());
-        let named = paths.as_deref().map_or(Named::All, Named::Only);
+        let named = paths.as_deref().map_or(UpdateMask::All, UpdateMask::Only);
         let mut faults = Faults::default();
         let values = apply(named, given, current, "NL", &mut faults);
         (values, faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect())

@@ -1,7 +1,7 @@
 //! The SQL of identities and their logos, and nothing else.
 
-use chassis::AccountId;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::billing::IdentityInput;
 use render::paper::{Logo, LogoFormat};

@@ -1,7 +1,7 @@
 //! No provider at all: in use where none is set up and the sandbox may not be, by the operator or by the account. Nothing
 //! is begun with it, see [`Till::begins_with`]; what was begun with another waits for that one to come back.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use provider::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Webhook};
 use rust_decimal::Decimal;
@@ -22,9 +22,10 @@ impl Till {
         if name != sandbox::NAME {
             return Ok(name);
         }
-        let mut connection = self.db.read().await?;
-        let said = settings::store::find_sandbox_payments(&mut connection, account).await?;
-        connection.done();
+        let said = self
+            .db
+            .read(async |connection| settings::store::find_sandbox_payments(connection, account).await)
+            .await?;
         Ok(if said.unwrap_or(self.sandbox_by_default) { name } else { NONE })
     }
 

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chassis::testing::{self, Started, TestDatabase, eventually, timing};
-use chassis::worker::Workers;
-use chassis::{Account, Clock, Context, Service};
+use chassis_base::{Account, Clock};
+use chassis_rpc::Context;
+use chassis_service::Service;
+use chassis_testing::{Started, TestDatabase, eventually, timing};
+use chassis_work::worker::Workers;
 use chrono::{DateTime, TimeDelta, Utc};
 use gateway::testing::{Api, TestGateway};
 use proto::billing::PayOnPageRequest;
@@ -16,8 +18,8 @@ use serde_json::{Value, json};
 use svc_relations::Relations;
 
 use super::{Till, pay, worker};
-use crate::document::Kind;
-use crate::document::store::{self as documents, Full};
+use crate::document::store::Full;
+use crate::document::{Kind, store as documents};
 use crate::sandbox::Sandbox;
 use crate::{Billing, clients};
 
@@ -110,12 +112,12 @@ impl World {
             ("billing", Billing::migrations()),
         ])
         .await;
-        let (clock, files) = (testing::clock(), tempfile::tempdir().unwrap());
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let (clock, files) = (chassis_testing::clock(), tempfile::tempdir().unwrap());
+        let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
         let peer = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
         let flags = ["--peers", &peer, "--files-dir", folder, "--deadline-ms", "120000"];
-        let billing = testing::start_with::<Billing>(database.url(), &clock, &flags).await;
+        let billing = chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await;
         let peers = [peer.clone(), format!("billing={}", billing.url())];
         let flags = ["--deadline-ms", "120000", "--rate-per-minute", "0"];
         let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
@@ -173,7 +175,7 @@ impl World {
             clock: self.clock.clone(),
         };
         let full: Full = {
-            let mut connection = runtime.db.read().await.unwrap();
+            let mut connection = runtime.db.acquire().await.unwrap();
             let id = self.invoice.parse().unwrap();
             documents::find(&mut connection, self.account.id, Kind::Invoice, id).await.unwrap().unwrap()
         };

@@ -13,7 +13,8 @@ pub mod store;
 pub mod wish;
 mod worker;
 
-use chassis::{AccountId, Link};
+use chassis_base::AccountId;
+use chassis_rpc::Link;
 use chrono::{DateTime, Utc};
 use proto::billing::{PaymentMethod, PaymentType};
 use rust_decimal::Decimal;
@@ -194,7 +195,7 @@ pub fn reference(account: AccountId, id: Uuid) -> String {
 /// The opposite of [`reference`].
 pub fn referred(reference: &str) -> Option<(AccountId, Uuid)> {
     let (account, id) = reference.split_once('/')?;
-    Some((AccountId::trust(chassis::id::parse(account)?), chassis::id::parse(id)?))
+    Some((AccountId::trust(chassis_base::id::parse(account)?), chassis_base::id::parse(id)?))
 }
 
 /// A payment as the invoice shows it. `known` is what it showed before.

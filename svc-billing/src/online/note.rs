@@ -1,7 +1,7 @@
 //! Writing down what came of a wish: the payment, the invoice and the mandate follow, in one transaction.
 
-use chassis::Tx;
-use chassis::worker::backoff;
+use chassis_data::Tx;
+use chassis_work::worker::backoff;
 use chrono::{DateTime, TimeDelta, Utc};
 use provider::Fault;
 use rust_decimal::Decimal;
@@ -9,9 +9,9 @@ use rust_decimal::Decimal;
 use super::rules::{self, Seen};
 use super::wish::{self, Kind, Wish};
 use super::{OnlinePayment, Purpose, Status, record, store};
-use crate::debit::Answered;
+use crate::debit::{self, Answered};
 use crate::document::operations::Family;
-use crate::{Error, debit, document, payment};
+use crate::{Error, document, payment};
 
 const FIRST_WAIT: TimeDelta = TimeDelta::seconds(2);
 const MOST_WAIT: TimeDelta = TimeDelta::hours(1);

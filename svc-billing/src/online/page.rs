@@ -1,6 +1,6 @@
 //! The page that says where a payment stands.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use render::paper::Language;
 use render::text;
 use sqlx::PgConnection;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chassis::{Call, Context, Tx};
+use chassis_data::Tx;
+use chassis_rpc::{Call, Context};
 use proto::Faults;
 use proto::billing::PayOnPageRequest;
 use rust_decimal::Decimal;
@@ -55,19 +56,18 @@ pub async fn pay(
     for _ in 0..ROUNDS {
         let call = Call { context: context.clone(), input: input.clone(), faults: Faults::default() };
         let pressed = till.db.write_with(call, wanted.clone(), press).await?.into_inner();
-        if let Some(id) = chassis::id::parse(&pressed.cancel) {
+        if let Some(id) = chassis_base::id::parse(&pressed.cancel) {
             till.at_once(context, wish::Kind::Cancel, id).await?;
             continue;
         }
-        let Some(id) = chassis::id::parse(&pressed.payment) else { return Ok(None) };
+        let Some(id) = chassis_base::id::parse(&pressed.payment) else { return Ok(None) };
         till.at_once(context, wish::Kind::Payment, id).await?;
         if pressed.again {
             // It may have been paid, and nobody told us. When that cannot be asked, its checkout tells.
             till.ask_in_vain(context, id).await;
         }
-        let mut connection = till.db.read().await?;
-        let payment = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let payment =
+            till.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         return match payment {
             Some(payment) if payment.status == Status::Wanted => Err(away().into()),
             Some(payment) if !payment.checkout_url.is_empty() => Ok(Some(till.local(&payment.checkout_url))),
@@ -79,7 +79,7 @@ pub async fn pay(
 
 async fn press(tx: &mut Tx<'_>, (_, wanted): &(PayOnPageRequest, Wanted)) -> Result<Pressed, Error> {
     let family = Family::lock(tx, Kind::Invoice, &wanted.invoice).await?;
-    let mut family = family.ok_or_else(chassis::link::unknown_link)?;
+    let mut family = family.ok_or_else(chassis_rpc::link::unknown_link)?;
     let (account, now, today, zone) = (tx.account(), tx.now(), tx.today(), tx.settings().timezone);
     let State::ToPay { open, .. } = State::of(family.target(), today, zone) else {
         return Ok(Pressed::default());

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::worker::Job;
-use chassis::{Account, Context, Db, error};
+use chassis_base::{Account, error};
+use chassis_data::Db;
+use chassis_rpc::Context;
+use chassis_work::worker::Job;
 use chrono::{DateTime, TimeDelta, Utc};
 use provider::{Fault, NewCustomer, NewPayment, Provider, Sequence};
 use uuid::Uuid;
@@ -13,9 +15,8 @@ use super::note::{Done, Outcome, note};
 use super::rules::{self, Seen};
 use super::wish::{self, Kind, Wish};
 use super::{OnlinePayment, Purpose, Status, reference, store};
-use crate::Error;
 use crate::clients::{self, Clients};
-use crate::debit;
+use crate::{Error, debit};
 
 /// For looking up a client.
 const LOOK_UP: Duration = Duration::from_secs(5);
@@ -75,9 +76,10 @@ impl Hand<'_> {
 impl Till {
     /// Fulfils a wish of this moment, within the time that the caller has. Whatever is not done then is done later.
     pub async fn at_once(&self, context: &Context, kind: Kind, subject: Uuid) -> Result<(), Error> {
-        let mut connection = self.db.read().await?;
-        let found = wish::find(&mut connection, context.account_id(), kind, subject).await?;
-        connection.done();
+        let found = self
+            .db
+            .read(async |connection| wish::find(connection, context.account_id(), kind, subject).await)
+            .await?;
         let Some(wish) = found else { return Ok(()) };
         self.in_time(context, &wish).await
     }
@@ -99,9 +101,10 @@ impl Till {
             return Ok(payment);
         }
         self.ask_in_vain(context, payment.id).await;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), payment.id).await?;
-        connection.done();
+        let found = self
+            .db
+            .read(async |connection| store::find(connection, context.account_id(), payment.id).await)
+            .await?;
         Ok(found.unwrap_or(payment))
     }
 
@@ -114,7 +117,7 @@ impl Till {
     /// Asks a question that may stay without an answer.
     pub async fn ask_in_vain(&self, context: &Context, payment: Uuid) {
         if let Err(error) = self.ask(&Hand::Call(context), payment).await {
-            let error = chassis::Error::from(error);
+            let error = chassis_base::Error::from(error);
             tracing::warn!(%error, %payment, "a payment could not be asked about");
         }
     }
@@ -142,7 +145,7 @@ impl Till {
     /// A payment needs its customer, and everything else its payment.
     async fn needed(&self, hand: &Hand<'_>, wish: &Wish) -> Result<Option<Wish>, Error> {
         let account = hand.account().id;
-        let mut connection = self.db.read().await?;
+        let mut connection = self.db.acquire().await?;
         let payment = match wish.kind {
             Kind::Customer => None,
             _ => store::find(&mut connection, account, wish.subject).await?,
@@ -166,7 +169,7 @@ impl Till {
             return self.customer(hand.account(), wish).await;
         }
         let account = hand.account().id;
-        let mut connection = self.db.read().await?;
+        let mut connection = self.db.acquire().await?;
         let mut payment = match store::find(&mut connection, account, wish.subject).await? {
             Some(payment) if payment.provider == self.provider.name() => payment,
             Some(_) => return Ok(Outcome::Elsewhere),
@@ -248,7 +251,7 @@ impl Till {
             }
         }
         let customer = payment.customer_id.clone();
-        let token = chassis::Link { account: account.id, secret: payment.token }.encode();
+        let token = chassis_rpc::Link { account: account.id, secret: payment.token }.encode();
         let new = NewPayment {
             reference: ours,
             sequence: match payment.purpose {
@@ -273,8 +276,9 @@ impl Till {
     ) -> Result<Option<provider::Payment>, Fault> {
         let client = payment.client_id.unwrap_or_default();
         let still_wished = async {
-            let mut connection = self.db.read().await?;
-            wish::find(&mut connection, account.id, Kind::Customer, client).await
+            self.db
+                .read(async |connection| wish::find(connection, account.id, Kind::Customer, client).await)
+                .await
         };
         if let Ok(None) = still_wished.await {
             let detail = "The provider does not take this client.".to_owned();
@@ -336,8 +340,8 @@ fn insists(wish: &Wish) -> bool {
 
 /// What a caller is told when the provider does not answer. The wish stays.
 pub fn away() -> Error {
-    let answer = error::unavailable(
+    let answer = error::status::unavailable(
         "The payment provider cannot be reached right now. Repeat the request in a moment.",
     );
-    chassis::Error::Peer(Box::new(answer)).into()
+    chassis_base::Error::Peer(Box::new(answer)).into()
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chassis::Call;
-use chassis::link::unknown_link;
+use chassis_rpc::Call;
+use chassis_rpc::link::unknown_link;
 use proto::Check;
 use proto::api::HttpBody;
 use proto::billing::online_payment_service_server::OnlinePaymentService;
@@ -28,9 +28,11 @@ impl OnlinePaymentService for OnlinePayments {
     ) -> Result<Response<HttpBody>, Status> {
         let (call, payment) = self.find(request, |request| &request.token).await?;
         let payment = self.till.refreshed(&call.context, payment).await?;
-        let mut connection = self.till.db.read().await?;
-        let shown = page::page(&mut connection, call.context.account_id(), &payment).await?;
-        connection.done();
+        let shown = self
+            .till
+            .db
+            .read(async |connection| page::page(connection, call.context.account_id(), &payment).await)
+            .await?;
         html_answer(shown)
     }
 
@@ -84,9 +86,11 @@ impl OnlinePayments {
         let Some((account, id)) = told.and_then(|told| referred(&told.reference)) else { return Ok(()) };
         let Some(account) = self.till.db.account(account).await? else { return Ok(()) };
         let context = call.for_account(account)?.context;
-        let mut connection = self.till.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found = self
+            .till
+            .db
+            .read(async |connection| store::find(connection, context.account_id(), id).await)
+            .await?;
         // Whoever else makes payments at the provider can write any reference: the payment has to be the one we made.
         let made = |payment: &OnlinePayment| {
             let same = payment.external_id.is_empty() || payment.external_id == external_id;
@@ -105,9 +109,13 @@ impl OnlinePayments {
         token: fn(&R) -> &String,
     ) -> Result<(Call<R>, OnlinePayment), Status> {
         let (call, link) = self.till.db.follow(Call::open(request)?, |input| token(input)).await?;
-        let mut connection = self.till.db.read().await?;
-        let found = store::find_by_token(&mut connection, call.context.account_id(), link.secret).await?;
-        connection.done();
+        let found = self
+            .till
+            .db
+            .read(async |connection| {
+                store::find_by_token(connection, call.context.account_id(), link.secret).await
+            })
+            .await?;
         Ok((call, found.ok_or_else(unknown_link)?))
     }
 }
@@ -116,9 +124,8 @@ impl OnlinePayments {
 /// Whether it answers or not, the question is written down by then.
 pub async fn hear(till: &Till, hand: &Hand<'_>, secret: [u8; 16]) -> Result<(), Error> {
     let account = hand.account().id;
-    let mut connection = till.db.read().await?;
-    let found = store::find_by_token(&mut connection, account, secret).await?;
-    connection.done();
+    let found =
+        till.db.read(async |connection| store::find_by_token(connection, account, secret).await).await?;
     match found {
         Some(payment) => till.ask(hand, payment.id).await,
         None => Ok(()),

@@ -1,4 +1,4 @@
-use chassis::AccountId;
+use chassis_base::AccountId;
 use proptest::prelude::*;
 use uuid::Uuid;
 

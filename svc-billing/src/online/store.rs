@@ -1,7 +1,7 @@
 //! The SQL of online payments, and nothing else.
 
-use chassis::AccountId;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;

@@ -1,12 +1,12 @@
 //! What is to be asked of a provider: written before the call, gone when it is fulfilled. There is one wish of a kind
 //! for a subject at most.
 
-use chassis::{AccountId, Tx};
+use chassis_base::AccountId;
+use chassis_data::Tx;
 use chrono::{DateTime, TimeDelta, Utc};
 use rust_decimal::Decimal;
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
-use sqlx::{FromRow, Row};
+use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
 use super::By;

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use chassis::worker::{Due, Job, Next, Worker};
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next};
 
 use super::perform::{Hand, Till};
 use super::{By, wish};
@@ -20,7 +21,7 @@ pub fn worker(till: Arc<Till>) -> Worker {
     })
 }
 
-async fn run(job: &Job, till: &Till) -> Result<Next, chassis::Error> {
+async fn run(job: &Job, till: &Till) -> Result<Next, chassis_base::Error> {
     let provider = By(till.provider.name());
     for _ in 0..BATCH {
         let Some(wish) = job.write(&provider, wish::claim).await? else { return Ok(Next::WhenDue) };

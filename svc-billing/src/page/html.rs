@@ -151,7 +151,7 @@ impl View {
             after: after(paper, state, &words),
             notes: notes(paper, &words),
             footer: paper.look.footer.trim().to_owned(),
-            email: chassis::formats::email::normalise(&paper.seller.email),
+            email: chassis_base::formats::email::normalise(&paper.seller.email),
             details: words.company_details(paper),
         }
     }

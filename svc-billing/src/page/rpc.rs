@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use chassis::call::{is_head_only, takes_stream};
-use chassis::files::HttpBodies;
-use chassis::link::unknown_link;
-use chassis::{Call, Context, Tx};
+use chassis_data::Tx;
+use chassis_rpc::call::{is_head_only, takes_stream};
+use chassis_rpc::link::unknown_link;
+use chassis_rpc::{Call, Context};
+use chassis_work::files::HttpBodies;
 use proto::Check;
 use proto::api::HttpBody;
 use proto::billing::document_page_service_server::DocumentPageService;
@@ -104,9 +105,11 @@ impl Pages {
         if full.record.kind != Kind::Invoice || !full.record.is_final {
             return Ok((full, none));
         }
-        let mut connection = self.shared.db.read().await?;
-        let latest = online::store::find_latest(&mut connection, account, id).await?;
-        connection.done();
+        let latest = self
+            .shared
+            .db
+            .read(async |connection| online::store::find_latest(connection, account, id).await)
+            .await?;
         // What is open with a provider that is no longer in use is given up by the next attempt, if one can be made.
         let counts = |begun: &OnlinePayment| begun.provider == provider || !begun.status.is_open() || closed;
         let Some(before) = latest.filter(counts) else { return Ok((full, none)) };
@@ -118,9 +121,11 @@ impl Pages {
         if latest.status == status {
             return Ok((full, pay));
         }
-        let mut connection = self.shared.db.read().await?;
-        let again = store::find(&mut connection, account, Kind::Invoice, id).await?;
-        connection.done();
+        let again = self
+            .shared
+            .db
+            .read(async |connection| store::find(connection, account, Kind::Invoice, id).await)
+            .await?;
         Ok((again.unwrap_or(full), pay))
     }
 
@@ -131,9 +136,13 @@ impl Pages {
         token: fn(&R) -> &String,
     ) -> Result<(Call<R>, Full), Status> {
         let (call, link) = self.shared.db.follow(Call::open(request)?, |input| token(input)).await?;
-        let mut connection = self.shared.db.read().await?;
-        let found = store::find_by_token(&mut connection, call.context.account_id(), link.secret).await?;
-        connection.done();
+        let found = self
+            .shared
+            .db
+            .read(async |connection| {
+                store::find_by_token(connection, call.context.account_id(), link.secret).await
+            })
+            .await?;
         Ok((call, found.ok_or_else(unknown_link)?))
     }
 

@@ -13,7 +13,7 @@ const TEMPLATES: [(&str, &str); 2] =
 
 pub fn render(name: &str, view: &impl Serialize) -> Result<String, Error> {
     let html = environment().get_template(name).and_then(|template| template.render(view));
-    html.map_err(|error| chassis::Error::Internal(format!("a page: {error:#}")).into())
+    html.map_err(|error| chassis_base::Error::Internal(format!("a page: {error:#}")).into())
 }
 
 fn environment() -> &'static Environment<'static> {

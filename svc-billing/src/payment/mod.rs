@@ -7,7 +7,7 @@ pub mod store;
 
 pub use operations::take;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::billing::{self, PaymentMeta, PaymentMethod, PaymentStatus, PaymentType};
 use rust_decimal::Decimal;

@@ -1,7 +1,7 @@
 //! Adding, changing and removing payments. The invoice is locked meanwhile, and follows each change.
 
-use chassis::Tx;
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{
@@ -68,7 +68,7 @@ pub async fn update(
     mask: Option<&prost_types::FieldMask>,
 ) -> Result<PaymentResult, Error> {
     let at = At::ROOT.name("payment");
-    let named = Named::from(mask);
+    let named = UpdateMask::from(mask);
     named.check(|name| PATCHED.contains(&name), "payment", &mut tx.faults);
     let mut family = lock(tx, invoice).await?;
     let Some(mut payment) = find(tx, &family, id).await? else {
@@ -123,7 +123,7 @@ pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Erro
 }
 
 async fn lock(tx: &mut Tx<'_>, invoice: &str) -> Result<Family, Error> {
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     if let Some(family) = Family::lock(tx, Kind::Invoice, invoice).await? {
         return Ok(family);
     }
@@ -134,7 +134,7 @@ async fn lock(tx: &mut Tx<'_>, invoice: &str) -> Result<Family, Error> {
 
 async fn find(tx: &mut Tx<'_>, family: &Family, id: &str) -> Result<Option<Payment>, Error> {
     let account = tx.account();
-    match chassis::id::parse(id) {
+    match chassis_base::id::parse(id) {
         Some(id) => store::find(tx.db(), account, family.target().id, id).await,
         None => Ok(None),
     }

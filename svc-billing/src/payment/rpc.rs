@@ -1,7 +1,8 @@
 //! `PaymentService`: takes requests apart and puts answers together.
 
-use chassis::paging::Page;
-use chassis::{Call, Db, Tx};
+use chassis_base::paging::Page;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::api::WholeListMeta;
 use proto::billing::payment_service_server::PaymentService;
 use proto::billing::{
@@ -28,19 +29,20 @@ impl PaymentService for Payments {
         request: Request<ListPaymentsRequest>,
     ) -> Result<Response<ListPaymentsResponse>, Status> {
         let mut call = Call::open(request)?;
-        chassis::id::forgive(&mut call.faults);
+        chassis_base::id::ignore_malformed(&mut call.faults);
         let (context, input) = call.valid()?;
         let (status, kind) = (input.status(), input.r#type());
         let wanted = Wanted { external_id: input.external_id, status, kind };
-        let id = chassis::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
+        let id = chassis_base::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
         let page = match (input.page, input.per_page) {
             // A page without a size is an unknown parameter of a list that has no pages, as it always was.
             (_, None) => Page::whole(MOST_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
-        let mut connection = self.db.read().await?;
-        let found = store::list(&mut connection, context.account_id(), id, &wanted, page).await?;
-        connection.done();
+        let found = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), id, &wanted, page).await)
+            .await?;
         let (payments, meta) = found.ok_or(Error::NotFound("invoice"))?;
         let data: Vec<_> = payments.into_iter().map(Into::into).collect();
         let meta = Some(WholeListMeta { total: meta.total, cut: meta.cut });

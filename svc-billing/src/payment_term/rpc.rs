@@ -1,6 +1,7 @@
 //! The rpcs of `SettingsService` about payment terms.
 
-use chassis::{AccountId, Db, Tx};
+use chassis_base::AccountId;
+use chassis_data::{Db, Tx};
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{
@@ -18,9 +19,7 @@ pub const AUDITED: &str = "payment_term";
 const MOST: i64 = 100;
 
 pub async fn list(db: &Db, account: AccountId) -> Result<Vec<PaymentTerm>, Error> {
-    let mut connection = db.read().await?;
-    let terms = store::list(&mut connection, account).await?;
-    connection.done();
+    let terms = db.read(async |connection| store::list(connection, account).await).await?;
     Ok(terms)
 }
 

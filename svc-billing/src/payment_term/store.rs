@@ -1,6 +1,6 @@
 //! The SQL of payment terms, and nothing else.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use proto::billing::PaymentTerm;
 use sqlx::PgConnection;

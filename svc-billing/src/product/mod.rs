@@ -4,7 +4,7 @@ pub mod rpc;
 mod rules;
 mod store;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::billing::{Product, ProductInput, ProductMeta};
 use uuid::Uuid;

@@ -1,8 +1,10 @@
 //! `ProductService`: parse, decide, write, reply.
 
-use chassis::mask::Named;
-use chassis::paging::Page;
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::billing::product_service_server::ProductService;
 use proto::billing::{
     CreateProductRequest, CreateProductResponse, DeleteProductRequest, DeleteProductResponse,
@@ -29,9 +31,10 @@ impl ProductService for Products {
         let (context, input) = Call::open(request)?.valid()?;
         let search = input.search.trim();
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (records, meta) = store::list(&mut connection, context.account_id(), search, page).await?;
-        connection.done();
+        let (records, meta) = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), search, page).await)
+            .await?;
         let data = records.into_iter().map(Product::from).collect();
         Ok(Response::new(ListProductsResponse { data, meta: Some(meta) }))
     }
@@ -50,9 +53,8 @@ impl ProductService for Products {
         // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found =
+            self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         let data = found.map(Product::from).ok_or(UNKNOWN)?;
         Ok(Response::new(GetProductResponse { data: Some(data) }))
     }
@@ -74,7 +76,7 @@ impl ProductService for Products {
 
 async fn create(tx: &mut Tx<'_>, input: &CreateProductRequest) -> Result<CreateProductResponse, Error> {
     let given = input.product.clone().unwrap_or_default();
-    let values = rules::apply(Named::All, &given, &ProductInput::default(), &mut tx.faults);
+    let values = rules::apply(UpdateMask::All, &given, &ProductInput::default(), &mut tx.faults);
     tx.valid()?;
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
     if !store::insert(tx.db(), account, id, &values, now).await? {
@@ -87,8 +89,8 @@ async fn create(tx: &mut Tx<'_>, input: &CreateProductRequest) -> Result<CreateP
 
 /// Changes what the mask names; without a mask, everything. A change of nothing leaves no trace.
 async fn update(tx: &mut Tx<'_>, input: &UpdateProductRequest) -> Result<UpdateProductResponse, Error> {
-    id::forgive(&mut tx.faults);
-    let named = Named::from(input.update_mask.as_ref());
+    id::ignore_malformed(&mut tx.faults);
+    let named = UpdateMask::from(input.update_mask.as_ref());
     let given = input.product.clone().unwrap_or_default();
     let (account, now) = (tx.account(), tx.now());
     let found = match id::parse(&input.id) {
@@ -115,7 +117,7 @@ async fn update(tx: &mut Tx<'_>, input: &UpdateProductRequest) -> Result<UpdateP
 }
 
 async fn delete(tx: &mut Tx<'_>, input: &DeleteProductRequest) -> Result<DeleteProductResponse, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(&input.id).ok_or(UNKNOWN)?;

@@ -1,6 +1,6 @@
 //! What makes a product valid. Pure.
 
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::billing::ProductInput;
 use proto::{At, Faults};
@@ -9,7 +9,7 @@ const FIELDS: [&str; 6] = ["name", "code", "price", "vat_rate", "unit", "active"
 
 /// The values that a product will have: the named ones of `given`, the others of `current`.
 pub fn apply(
-    named: Named<'_>,
+    named: UpdateMask<'_>,
     given: &ProductInput,
     current: &ProductInput,
     faults: &mut Faults,
@@ -21,8 +21,8 @@ pub fn apply(
     }
     // Left out of a whole product it has its default; a mask that names it must say which.
     let active = match named {
-        Named::All => Some(given.active.unwrap_or(true)),
-        Named::Only(_) => given.active,
+        UpdateMask::All => Some(given.active.unwrap_or(true)),
+        UpdateMask::Only(_) => given.active,
     };
     if named.has("active") && active.is_none() {
         faults.add(&at.name("active"), Fault::NotNullable, "active must be true or false");
@@ -60,7 +60,7 @@ mod tests {
     fn applied(paths: &[&str], given: &ProductInput) -> (ProductInput, Vec<(String, Fault)>) {
         let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
         let mut faults = Faults::default();
-        let values = apply(Named::Only(&paths), given, &bread(), &mut faults);
+        let values = apply(UpdateMask::Only(&paths), given, &bread(), &mut faults);
         let faults = faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect();
         (values, faults)
     }
@@ -88,7 +88,7 @@ mod tests {
     fn a_whole_product_is_active_unless_it_says_otherwise() {
         let mut faults = Faults::default();
         let given = ProductInput { active: None, ..bread() };
-        let values = apply(Named::All, &given, &ProductInput::default(), &mut faults);
+        let values = apply(UpdateMask::All, &given, &ProductInput::default(), &mut faults);
         assert_eq!((values.active, faults.len()), (Some(true), 0));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use chassis::AccountId;
+use chassis_base::AccountId;
 
 /// What a PDF shows, as a hash, and whose it is.
 pub type Key = (AccountId, [u8; 32]);

@@ -9,7 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chassis::{AccountId, error};
+use cache::{Cache, Key};
+use chassis_base::{AccountId, error};
+use queue::{Priority, Queue};
 use render::text::file_name;
 use render::{Paper, paper, pdf};
 use serde::Serialize;
@@ -17,8 +19,6 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
 
 use crate::{Error, einvoice};
-use cache::{Cache, Key};
-use queue::{Priority, Queue};
 
 /// How long to wait for a slot.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -36,11 +36,12 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Busy => {
-                let busy =
-                    error::unavailable("Too many PDFs are being made. Repeat the request in a moment.");
-                chassis::Error::Peer(Box::new(busy)).into()
+                let busy = error::status::unavailable(
+                    "Too many PDFs are being made. Repeat the request in a moment.",
+                );
+                chassis_base::Error::Peer(Box::new(busy)).into()
             }
-            Failure::Failed(cause) => chassis::Error::Internal(format!("a PDF: {cause}")).into(),
+            Failure::Failed(cause) => chassis_base::Error::Internal(format!("a PDF: {cause}")).into(),
         }
     }
 }
@@ -206,7 +207,8 @@ impl Content {
 
     /// What is cached is kept no longer than the process lives, so the version of the program is not part of it.
     fn hash(&self) -> Result<[u8; 32], Error> {
-        let shown = serde_json::to_vec(self).map_err(|error| chassis::Error::Internal(error.to_string()))?;
+        let shown =
+            serde_json::to_vec(self).map_err(|error| chassis_base::Error::Internal(error.to_string()))?;
         Ok(Sha256::digest(shown).into())
     }
 
@@ -215,6 +217,6 @@ impl Content {
         let xml = self.issued.as_ref().filter(is_invoice).map(einvoice::ubl::write);
         let name = format!("{}.xml", file_name(&self.paper.number));
         let attachment = xml.as_deref().map(|bytes| pdf::Attachment { name: &name, bytes });
-        pdf::render(&self.paper, attachment.as_ref()).map_err(|error| chassis::service::chain(&error))
+        pdf::render(&self.paper, attachment.as_ref()).map_err(|error| chassis_base::error::chain(&error))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 
 /// How many renders of one priority an account may have waiting.
 pub const MAX_WAITING_PER_ACCOUNT: usize = 16;

@@ -17,8 +17,10 @@ mod worker;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::token::Tokens;
-use chassis::{Account, AccountId, Call, Context, Db, Link, Tx};
+use chassis_base::{Account, AccountId};
+use chassis_data::{Db, Tx};
+use chassis_rpc::token::Tokens;
+use chassis_rpc::{Call, Context, Link};
 use chrono::{DateTime, Utc};
 use prost::Message;
 use proto::Faults;
@@ -131,10 +133,8 @@ impl Provider for Sandbox {
 
     async fn payment(&self, id: &str) -> Result<Option<Payment>, Fault> {
         let Some((account, id)) = internal(id) else { return Ok(None) };
-        let found = async {
-            let mut connection = self.db.read().await?;
-            store::find(&mut connection, account, id).await
-        };
+        let found =
+            async { self.db.read(async |connection| store::find(connection, account, id).await).await };
         let found = found.await.map_err(|error| unclear(&error.into()))?;
         Ok(found.map(|payment| payment.told(account, &self.base)))
     }
@@ -142,8 +142,9 @@ impl Provider for Sandbox {
     async fn find_payment(&self, reference: &str, _since: DateTime<Utc>) -> Result<Option<Payment>, Fault> {
         let Some(account) = account_of(reference) else { return Ok(None) };
         let found = async {
-            let mut connection = self.db.read().await?;
-            store::find_by_reference(&mut connection, account, reference).await
+            self.db
+                .read(async |connection| store::find_by_reference(connection, account, reference).await)
+                .await
         };
         let found = found.await.map_err(|error| unclear(&error.into()))?;
         Ok(found.map(|payment| payment.told(account, &self.base)))
@@ -160,8 +161,7 @@ impl Provider for Sandbox {
     async fn mandates(&self, customer: &str) -> Result<Vec<Mandate>, Fault> {
         let Some((account, id)) = internal(customer) else { return Ok(Vec::new()) };
         let found = async {
-            let mut connection = self.db.read().await?;
-            store::list_mandates(&mut connection, account, id).await
+            self.db.read(async |connection| store::list_mandates(connection, account, id).await).await
         };
         let found = found.await.map_err(|error| unclear(&error.into()))?;
         Ok(found.into_iter().map(|mandate| mandate.told(account)).collect())
@@ -184,6 +184,6 @@ fn refused(detail: &str) -> Fault {
     Fault::Refused { detail: detail.to_owned(), field: None }
 }
 
-fn unclear(error: &chassis::Error) -> Fault {
+fn unclear(error: &chassis_base::Error) -> Fault {
     Fault::Unknown { detail: error.to_string() }
 }

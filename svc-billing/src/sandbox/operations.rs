@@ -1,6 +1,7 @@
 //! What the sandbox does, each inside a write transaction.
 
-use chassis::{Link, Tx};
+use chassis_data::Tx;
+use chassis_rpc::Link;
 use chrono::TimeDelta;
 use provider::{MandateStatus, NewPayment, Sequence, Status};
 use rust_decimal::Decimal;

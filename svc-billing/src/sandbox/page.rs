@@ -1,6 +1,6 @@
 //! The page of a sandbox payment.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use provider::Status;
 use render::paper::{Language, Look};
 use render::text;

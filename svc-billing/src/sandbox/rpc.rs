@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use chassis::link::unknown_link;
-use chassis::{Call, Link, Tx};
+use chassis_data::Tx;
+use chassis_rpc::link::unknown_link;
+use chassis_rpc::{Call, Link};
 use proto::api::{Fault, HttpBody};
 use proto::billing::sandbox_service_server::SandboxService;
 use proto::billing::{ActOnCheckoutRequest, GetCheckoutRequest};
@@ -35,9 +36,11 @@ impl SandboxService for Checkouts {
     async fn get_checkout(&self, request: Request<GetCheckoutRequest>) -> Result<Response<HttpBody>, Status> {
         let (call, payment) = self.find(request, |request| &request.token).await?;
         let account = call.context.account_id();
-        let mut connection = self.till.db.read().await?;
-        let around = page::Around::load(&mut connection, account, &payment).await?;
-        connection.done();
+        let around = self
+            .till
+            .db
+            .read(async |connection| page::Around::load(connection, account, &payment).await)
+            .await?;
         let acts = rules::offered(&payment, around.mandate.as_ref());
         html_answer(page::page(account, &payment, &around, &acts)?)
     }
@@ -52,7 +55,7 @@ impl SandboxService for Checkouts {
             let known = Act::ALL.map(|(_, name)| name).join(", ");
             let at = At::ROOT.name("choice");
             call.faults.add(&at.name("act"), Fault::NotAllowed, format!("act must be one of {known}"));
-            return Err(chassis::Error::from(call.faults).into());
+            return Err(chassis_base::Error::from(call.faults).into());
         };
         let page = format!("/sandbox/checkouts/{}", call.input.token);
         let context = call.context.clone();
@@ -78,10 +81,15 @@ impl Checkouts {
         if self.till.provider_of(call.context.account_id()).await? != NAME {
             return Err(unknown_link().into());
         }
-        let mut connection = self.till.db.read().await?;
-        let id = Uuid::from_bytes(link.secret);
-        let found = store::find(&mut connection, call.context.account_id(), id).await?;
-        connection.done();
+        let found = self
+            .till
+            .db
+            .read(async |connection| {
+                let id = Uuid::from_bytes(link.secret);
+                let found = store::find(connection, call.context.account_id(), id).await?;
+                Ok::<_, Error>(found)
+            })
+            .await?;
         Ok((call, found.ok_or_else(unknown_link)?))
     }
 }
@@ -100,7 +108,7 @@ async fn press(
 pub async fn tell(till: &Till, hand: &Hand<'_>, payment: &Payment) {
     let Some(link) = payment.webhook_url.rsplit('/').next().and_then(Link::parse) else { return };
     if let Err(error) = online::rpc::hear(till, hand, link.secret).await {
-        let error = chassis::Error::from(error);
+        let error = chassis_base::Error::from(error);
         tracing::warn!(%error, "a change in the sandbox was not heard");
     }
 }

@@ -1,7 +1,7 @@
 //! The SQL of the sandbox, and nothing else.
 
-use chassis::AccountId;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use provider::{MandateStatus, Status};
 use rust_decimal::Decimal;
@@ -10,8 +10,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::external;
-use crate::Error;
-use crate::online;
+use crate::{Error, online};
 
 /// How many payments of a customer a page shows.
 const MOST_SHOWN: i64 = 20;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use chassis::worker::{Due, Job, Next, Worker};
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next};
 
-use super::operations::Ending;
-use super::{NAME, operations, rpc};
+use super::operations::{self, Ending};
+use super::{NAME, rpc};
 use crate::online::{Hand, Till};
 
 /// How many payments one job ends.
@@ -19,7 +20,7 @@ pub fn worker(till: Arc<Till>) -> Worker {
     })
 }
 
-async fn run(job: &Job, till: &Till) -> Result<Next, chassis::Error> {
+async fn run(job: &Job, till: &Till) -> Result<Next, chassis_base::Error> {
     let ending = Ending { is_wanted: till.provider_of(job.account_id()).await? == NAME };
     for _ in 0..BATCH {
         let Some(ended) = job.write(&ending, operations::end_one).await? else { return Ok(Next::WhenDue) };

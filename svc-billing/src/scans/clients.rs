@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use chassis::Tx;
-use chassis::scan::{Findings, Scan, Telling, Threshold};
+use chassis_data::Tx;
+use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! Documents that wait for somebody.
 
-use chassis::Tx;
-use chassis::scan::{Findings, Scan, Telling, Threshold};
+use chassis_data::Tx;
+use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 
 use super::owed;
 use crate::Error;

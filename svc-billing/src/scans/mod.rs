@@ -6,7 +6,7 @@ mod clients;
 mod documents;
 mod subscriptions;
 
-use chassis::scan::Scan;
+use chassis_work::scan::Scan;
 
 /// All of them.
 pub fn all() -> Vec<Scan> {

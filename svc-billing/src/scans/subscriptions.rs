@@ -1,7 +1,7 @@
 //! Subscriptions that come to their end.
 
-use chassis::Tx;
-use chassis::scan::{Findings, Scan, Telling, Threshold};
+use chassis_data::Tx;
+use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 
 use crate::{Error, subscription};
 

@@ -1,7 +1,8 @@
 //! `SettingsService`: its rpcs go to the folder that they are about.
 
-use chassis::mask::Named;
-use chassis::{Call, Db, Tx};
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::At;
 use proto::api::{Fault, ListMeta};
 use proto::billing::settings_service_server::SettingsService;
@@ -136,9 +137,10 @@ impl SettingsService for SettingsRpc {
         request: Request<GetBillingSettingsRequest>,
     ) -> Result<Response<GetBillingSettingsResponse>, Status> {
         let (context, _) = Call::open(request)?.valid()?;
-        let mut connection = self.db.read().await?;
-        let found = store::for_documents(&mut connection, context.account_id()).await?;
-        connection.done();
+        let found = self
+            .db
+            .read(async |connection| store::for_documents(connection, context.account_id()).await)
+            .await?;
         Ok(Response::new(GetBillingSettingsResponse { data: Some(found.settings.into()) }))
     }
 
@@ -158,7 +160,7 @@ async fn update(
     tx: &mut Tx<'_>,
     input: &UpdateBillingSettingsRequest,
 ) -> Result<UpdateBillingSettingsResponse, Error> {
-    let named = Named::from(input.update_mask.as_ref());
+    let named = UpdateMask::from(input.update_mask.as_ref());
     let given = input.settings.clone().unwrap_or_default();
     let current = provision::lock(tx).await?;
     let (account, now) = (tx.account(), tx.now());

@@ -1,6 +1,6 @@
 //! What makes settings valid, and what the other settings folders share of it. Pure.
 
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::billing::{BillingSettings, DocumentLanguage};
 use proto::{At, Faults};
@@ -25,7 +25,12 @@ const MOST_CODE: usize = 64;
 
 /// The settings as they will be: the named values of `given`, the others of `current`. Whether the tax code exists is
 /// for the caller to look up.
-pub fn apply(named: Named<'_>, given: &BillingSettings, current: &Settings, faults: &mut Faults) -> Settings {
+pub fn apply(
+    named: UpdateMask<'_>,
+    given: &BillingSettings,
+    current: &Settings,
+    faults: &mut Faults,
+) -> Settings {
     let at = At::ROOT.name("settings");
     named.check(|name| FIELDS.contains(&name), "billing settings", faults);
     let mut next = current.clone();
@@ -105,7 +110,7 @@ mod tests {
     fn applied(paths: &[&str], given: &BillingSettings) -> (Settings, Vec<(String, Fault)>) {
         let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
         let mut faults = Faults::default();
-        let settings = apply(Named::Only(&paths), given, &Settings::of_country("NL"), &mut faults);
+        let settings = apply(UpdateMask::Only(&paths), given, &Settings::of_country("NL"), &mut faults);
         let faults = faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect();
         (settings, faults)
     }

@@ -1,6 +1,6 @@
 //! The SQL of billing settings, and nothing else.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use render::paper::Language;
 use rust_decimal::Decimal;

@@ -1,6 +1,6 @@
 //! Subscriptions as the contract shows them.
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::NaiveDate;
 use proto::billing::{
     ScheduleType, Subscription, SubscriptionItem, SubscriptionLine, SubscriptionMeta, SubscriptionSchedule,

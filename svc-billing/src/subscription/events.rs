@@ -1,6 +1,6 @@
 //! What the rest of the product hears of subscriptions.
 
-use chassis::{Event, Tx, outbox};
+use chassis_data::{Event, Tx};
 use serde_json::{Value, json};
 
 use super::{Record, store};
@@ -31,7 +31,7 @@ pub async fn time_passed(
         "total_incl_vat": number(record.total_incl),
     });
     extend(&mut data, more);
-    let version = outbox::next_version(tx, ENTITY, record.id).await?;
+    let version = tx.next_version(ENTITY, record.id).await?;
     let (entity_type, entity_id, data) = (ENTITY, record.id, data.to_string());
     tx.emit(&Event { kind, entity_type, entity_id, version, data });
     Ok(())

@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chassis::worker::{Due, Job, Next, Worker, backoff};
-use chassis::{Error as ChassisError, Tx};
+use chassis_base::Error as ChassisError;
+use chassis_data::Tx;
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next, backoff};
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::billing::{DocumentInput, GenerationMode};
 use proto::relations::Relation;
@@ -20,9 +22,9 @@ use super::rules::lines;
 use super::rules::plan::{Status, Turn};
 use super::{Full, store};
 use crate::clients::Named;
-use crate::document::operations::{self as documents, New};
+use crate::document::operations::New;
 use crate::document::rpc::Shared;
-use crate::document::{self, Kind, Links, Origin, Period};
+use crate::document::{self, Kind, Links, Origin, Period, operations as documents};
 use crate::online::Till;
 use crate::{Error, debit, settings};
 
@@ -47,9 +49,10 @@ async fn run(job: &Job, shared: &Shared, till: &Till) -> Result<Next, ChassisErr
     let provider = till.provider_of(job.account_id()).await?;
     let mut clients: HashMap<Uuid, Option<Relation>> = HashMap::new();
     for _ in 0..BATCH {
-        let mut connection = job.db().read().await?;
-        let due = store::find_due(&mut connection, job.account_id(), job.now()).await?;
-        connection.done();
+        let due = job
+            .db()
+            .read(async |connection| store::find_due(connection, job.account_id(), job.now()).await)
+            .await?;
         let Some(due) = due else { return Ok(Next::WhenDue) };
         if let Some(id) = due.client_id.filter(|id| !clients.contains_key(id)) {
             let found = shared.clients.get(job.account(), id, Instant::now() + LOOK_UP).await?;
@@ -123,7 +126,7 @@ async fn bill(tx: &mut Tx<'_>, visit: &Visit, full: &Full, period: Period) -> Re
         ..DocumentInput::default()
     };
     let invoice = documents::create(tx, &new, &given).await?;
-    if let Some(invoice) = chassis::id::parse(&invoice.id) {
+    if let Some(invoice) = chassis_base::id::parse(&invoice.id) {
         debit::collect(tx, visit.provider, invoice).await?;
     }
     Ok(())

@@ -56,7 +56,7 @@ impl Record {
 
     /// When there is something to be done, in the account's time zone.
     fn due_at(&self, zone: chrono_tz::Tz) -> Option<DateTime<Utc>> {
-        self.plan.due_on().map(|day| chassis::time::midnight(day, zone))
+        self.plan.due_on().map(|day| chassis_base::time::midnight(day, zone))
     }
 }
 

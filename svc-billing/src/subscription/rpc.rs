@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use chassis::paging::Page;
-use chassis::time::{first_moment, last_moment};
-use chassis::{Call, Context, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_base::time::{first_moment, last_moment};
+use chassis_data::Tx;
+use chassis_rpc::{Call, Context};
 use proto::billing::subscription_service_server::SubscriptionService;
 use proto::billing::{
     ActivateSubscriptionRequest, ActivateSubscriptionResponse, CreateSubscriptionRequest,
@@ -37,9 +39,11 @@ impl SubscriptionService for Subscriptions {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
         let wanted = wanted(&context, input);
-        let mut connection = self.shared.db.read().await?;
-        let (records, meta) = store::list(&mut connection, context.account_id(), &wanted, page).await?;
-        connection.done();
+        let (records, meta) = self
+            .shared
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), &wanted, page).await)
+            .await?;
         let data = records.iter().map(answer::item).collect();
         Ok(Response::new(ListSubscriptionsResponse { data, meta: Some(meta) }))
     }
@@ -62,9 +66,11 @@ impl SubscriptionService for Subscriptions {
         // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-        let mut connection = self.shared.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found = self
+            .shared
+            .db
+            .read(async |connection| store::find(connection, context.account_id(), id).await)
+            .await?;
         let data = answer::subscription(&found.ok_or(UNKNOWN)?);
         Ok(Response::new(GetSubscriptionResponse { data: Some(data) }))
     }
@@ -95,24 +101,29 @@ impl SubscriptionService for Subscriptions {
         request: Request<ListSubscriptionInvoicesRequest>,
     ) -> Result<Response<ListSubscriptionInvoicesResponse>, Status> {
         let mut call = Call::open(request)?;
-        id::forgive(&mut call.faults);
+        id::ignore_malformed(&mut call.faults);
         let (context, input) = call.valid()?;
         let id = id::parse(&input.id).ok_or(UNKNOWN)?;
         let account = context.account_id();
-        let mut connection = self.shared.db.read().await?;
-        if !store::exists(&mut connection, account, id).await? {
-            return Err(UNKNOWN.into());
-        }
-        let wanted = document::store::Wanted {
-            subscription: Some(id),
-            sort: input.sort,
-            order: input.order,
-            ..document::store::Wanted::default()
-        };
-        let page = Page::new(input.page, input.per_page);
-        let (items, meta) =
-            document::store::list(&mut connection, account, Kind::Invoice, &wanted, page).await?;
-        connection.done();
+        let (items, meta) = self
+            .shared
+            .db
+            .read(async |connection| {
+                if !store::exists(connection, account, id).await? {
+                    return Err(UNKNOWN.into());
+                }
+                let wanted = document::store::Wanted {
+                    subscription: Some(id),
+                    sort: input.sort,
+                    order: input.order,
+                    ..document::store::Wanted::default()
+                };
+                let page = Page::new(input.page, input.per_page);
+                let (items, meta) =
+                    document::store::list(connection, account, Kind::Invoice, &wanted, page).await?;
+                Ok::<_, Error>((items, meta))
+            })
+            .await?;
         let data = items.into_iter().map(|item| item.0).collect();
         Ok(Response::new(ListSubscriptionInvoicesResponse { data, meta: Some(meta) }))
     }

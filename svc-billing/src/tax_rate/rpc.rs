@@ -1,6 +1,7 @@
 //! The rpcs of `SettingsService` about tax rates.
 
-use chassis::{AccountId, Db, Tx};
+use chassis_base::AccountId;
+use chassis_data::{Db, Tx};
 use proto::billing::{
     DeleteTaxRateRequest, DeleteTaxRateResponse, PutTaxRateRequest, PutTaxRateResponse, TaxRate,
     TaxRateContext,
@@ -17,9 +18,7 @@ const MOST: i64 = 200;
 
 pub async fn list(db: &Db, account: AccountId, context: TaxRateContext) -> Result<Vec<TaxRate>, Error> {
     let context = Some(context).filter(|context| *context != TaxRateContext::Unspecified);
-    let mut connection = db.read().await?;
-    let mut rates = store::list(&mut connection, account, context).await?;
-    connection.done();
+    let mut rates = db.read(async |connection| store::list(connection, account, context).await).await?;
     rules::sort(&mut rates);
     Ok(rates.into_iter().map(TaxRate::from).collect())
 }

@@ -1,6 +1,6 @@
 //! The SQL of tax rates, and nothing else.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use proto::billing::TaxRateContext;
 use rust_decimal::Decimal;

@@ -12,7 +12,7 @@ const ADDRESS: &str = "/payments/webhooks";
 
 /// With an invoice whose payment has begun. The stand-in tells nothing by itself.
 async fn start(flags: &[&str]) -> (StandIn, World, Invoice) {
-    let clock = chassis::testing::clock();
+    let clock = chassis_testing::clock();
     let stand_in = StandIn::start_at(move || clock.now()).await;
     stand_in.mute(true);
     let world = World::idle_with_mollie(&stand_in, flags).await;

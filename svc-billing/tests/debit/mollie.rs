@@ -10,7 +10,7 @@ use crate::world::World;
 
 /// A stand-in on the world's own clock, whose messages get lost.
 async fn start() -> (StandIn, World) {
-    let clock = chassis::testing::clock();
+    let clock = chassis_testing::clock();
     let stand_in = StandIn::start_at(move || clock.now()).await;
     stand_in.mute(true);
     let world = World::with_mollie(&stand_in).await;
@@ -38,7 +38,7 @@ async fn an_invoice_is_collected_charged_back_and_collected_again() {
     let invoice = world.invoice(json!({})).await;
     world.collect(&invoice).await.unwrap();
     let asked_for = async || stand_in.payments().len() == 2;
-    chassis::testing::eventually("Mollie has the collection", asked_for).await;
+    chassis_testing::eventually("Mollie has the collection", asked_for).await;
     // Noted here too: from then on it is asked after, by the clock that is moved below.
     world.until(&invoice, &["pending"]).await;
     stand_in.pay(&newest(&stand_in)).await;
@@ -52,7 +52,7 @@ async fn an_invoice_is_collected_charged_back_and_collected_again() {
     assert_eq!(world.get(&invoice).await["payment_status"], "open");
     world.collect(&invoice).await.unwrap();
     let repeated = async || stand_in.payments().len() == 3;
-    chassis::testing::eventually("Mollie has the second collection", repeated).await;
+    chassis_testing::eventually("Mollie has the second collection", repeated).await;
     assert_eq!(stand_in.customers().len(), 1);
 }
 
@@ -68,7 +68,7 @@ async fn an_answer_of_mollie_that_never_came_makes_no_second_payment() {
             let attempts = "select count(*) from billing.wish where kind = 'payment' and last_error <> ''";
             world.count(attempts).await == 1
         };
-        chassis::testing::eventually("the first try went wrong", tried).await;
+        chassis_testing::eventually("the first try went wrong", tried).await;
         world.clock.advance(TimeDelta::minutes(1));
         world.until(&invoice, &["pending"]).await;
         assert_eq!(stand_in.payments().len(), 2, "the verification and one collection");

@@ -107,7 +107,7 @@ async fn an_invoice_paid_otherwise_has_its_checkout_canceled() {
         says(&page, &["Betaald"]);
         assert!(!page.contains("<form"));
         let gone = async || world.page(&leads).await.contains("Geannuleerd");
-        chassis::testing::eventually("the checkout is canceled", gone).await;
+        chassis_testing::eventually("the checkout is canceled", gone).await;
         world.until(&invoice, if how == "payment" { &["canceled", "paid"] } else { &["canceled"] }).await;
         says(&world.page(&invoice.page).await, &["Betaald"]);
     }
@@ -123,7 +123,7 @@ async fn what_was_changed_by_hand_stays_until_money_comes() {
     world.api.patch(&path, json!({"status": "paid"})).await.expect(200);
     let helper = world.helper().await;
     let gone = async || world.page(&leads).await.contains("Geannuleerd");
-    chassis::testing::eventually("the checkout is canceled", gone).await;
+    chassis_testing::eventually("the checkout is canceled", gone).await;
     assert_eq!(world.payments(&invoice).await, ["paid"], "by whoever said so");
     drop(helper);
 

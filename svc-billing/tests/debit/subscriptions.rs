@@ -1,6 +1,6 @@
 //! Subscriptions that start with a mandate, and whose invoices are collected with it.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use serde_json::{Value, json};
 
 use crate::world::{Invoice, World, client, path};

@@ -22,7 +22,7 @@ async fn money_that_comes_when_nothing_is_open_is_recorded_and_goes_back() {
     assert_eq!(world.history(&invoice).await.last().unwrap(), "payment_changed refunded");
     let wishes = "select count(*) from billing.wish where kind <> 'ask'";
     let none = async || world.count(wishes).await == 0;
-    chassis::testing::eventually("nothing is left to be done", none).await;
+    chassis_testing::eventually("nothing is left to be done", none).await;
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_part_that_is_too_much_is_told() {
     assert_eq!(world.get(&invoice).await["meta"]["overpaid_amount"], json!(10.0));
     let _helper = world.helper().await;
     let none = async || world.count("select count(*) from billing.wish where kind <> 'ask'").await == 0;
-    chassis::testing::eventually("nothing is left to be done", none).await;
+    chassis_testing::eventually("nothing is left to be done", none).await;
     assert_eq!(world.payments(&invoice).await, ["paid", "paid"]);
 }
 

@@ -48,7 +48,7 @@ async fn a_new_verification_cancels_the_open_one() {
     assert_eq!(second["canceled_previous"], true);
     assert_ne!(first["external_id"], second["external_id"]);
     let gone = async || world.page(&checkout(&first)).await.contains("Geannuleerd");
-    chassis::testing::eventually("the first one is canceled", gone).await;
+    chassis_testing::eventually("the first one is canceled", gone).await;
     // The button of a page that was open before does nothing.
     world.act(&checkout(&first), "authorise").await;
     assert_eq!(world.mandate().await["mandate_status"], "pending");

@@ -1,6 +1,6 @@
 //! Hearing from the provider, and not hearing from it.
 
-use chassis::Link;
+use chassis_rpc::Link;
 use chrono::TimeDelta;
 use http::Method;
 use serde_json::json;
@@ -98,7 +98,7 @@ async fn a_wish_whose_maker_was_killed_is_taken_up_by_another() {
             .await
             == 1
     };
-    chassis::testing::eventually("the payment is found again", known).await;
+    chassis_testing::eventually("the payment is found again", known).await;
     assert_eq!(world.count("select count(*) from billing.sandbox_payment").await, 1);
     let leads = world.pay(&invoice).await;
     world.act(&leads, "authorise").await;

@@ -1,6 +1,6 @@
 //! Mandates that the client withdraws at the bank or at the provider. Mollie tells nobody, and neither does the stand-in.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use chrono::TimeDelta;
 use http::Method;
 use provider::testing::{StandIn, Trouble};
@@ -11,7 +11,7 @@ use crate::world::World;
 const INVALID: &str = "select count(*) from billing.debtor where mandate_status = 'invalid'";
 
 async fn stand_in() -> StandIn {
-    let clock = chassis::testing::clock();
+    let clock = chassis_testing::clock();
     let stand_in = StandIn::start_at(move || clock.now()).await;
     stand_in.mute(true);
     stand_in

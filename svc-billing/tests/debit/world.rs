@@ -1,7 +1,8 @@
 //! A gateway with relations and billing behind it, an account with a client, and short words for what tests do.
 
-use chassis::testing::{self, Started, TestCaller, TestDatabase};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_testing::{Started, TestCaller, TestDatabase};
 use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
 use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
@@ -68,17 +69,17 @@ impl World {
             ("billing", Billing::migrations()),
         ])
         .await;
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
         let peer = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
         let mut flags = vec!["--peers", &peer, "--files-dir", folder, "--deadline-ms", "120000"];
         flags.extend(more);
         let billing = if working {
-            testing::start_working::<Billing>(database.url(), &clock, &flags).await
+            chassis_testing::start_working::<Billing>(database.url(), &clock, &flags).await
         } else {
-            testing::start_with::<Billing>(database.url(), &clock, &flags).await
+            chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await
         };
         let peers = [peer.clone(), format!("billing={}", billing.url())];
         let no_limits =
@@ -107,7 +108,7 @@ impl World {
     /// Another process of billing that does the background work.
     pub async fn helper(&self) -> Started {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await
+        chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await
     }
 
     /// A final invoice of 1,210.00, or as `more` says.
@@ -216,7 +217,7 @@ impl World {
     /// Waits until the invoice's payments are these.
     pub async fn until(&self, invoice: &Invoice, statuses: &[&str]) {
         let what = format!("payments are {statuses:?}");
-        testing::eventually(&what, async || self.payments(invoice).await == statuses).await;
+        chassis_testing::eventually(&what, async || self.payments(invoice).await == statuses).await;
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::testing::{SmtpServer, eventually};
+use chassis_testing::{SmtpServer, eventually};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use chassis::testing::{self, Started, TestDatabase};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_testing::{Started, TestDatabase};
 use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
 use serde_json::{Value, json};
@@ -43,18 +44,18 @@ impl World {
             ("billing", Billing::migrations()),
         ])
         .await;
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
-        let relations = testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
+        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
         let peers = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
         let flags = ["--peers", &peers, "--files-dir", folder, "--listeners", LISTENER];
         let flags = [&flags[..], &DEADLINE].concat();
         let billing = if smtp_url.is_empty() {
-            testing::start_with::<Billing>(database.url(), &clock, &flags).await
+            chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await
         } else {
             let flags = [&flags[..], &["--smtp-url", smtp_url]].concat();
-            testing::start_working::<Billing>(database.url(), &clock, &flags).await
+            chassis_testing::start_working::<Billing>(database.url(), &clock, &flags).await
         };
         let peers = [peers, format!("billing={}", billing.url())];
         let flags = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();

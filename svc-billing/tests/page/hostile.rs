@@ -1,6 +1,6 @@
 //! Links that lead nowhere, and texts that would like to be more than text.
 
-use chassis::link::Link;
+use chassis_rpc::Link;
 use http::Method;
 use serde_json::json;
 

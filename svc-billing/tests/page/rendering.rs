@@ -7,7 +7,7 @@ use crate::world::World;
 
 /// How many PDFs of drafts this process has rendered. Each test has a process of its own.
 fn renders() -> u64 {
-    let shown = chassis::telemetry::metrics().unwrap().render();
+    let shown = chassis_service::telemetry::metrics().unwrap().render();
     let line = shown.lines().find(|line| line.starts_with("pdf_renders_total{kind=\"draft\"}"));
     line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
 }

@@ -1,7 +1,8 @@
 //! A gateway with relations and billing behind it, around one database of their own.
 
-use chassis::testing::{self, Started, TestDatabase};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Started, TestDatabase};
 use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
 use serde_json::{Value, json};
@@ -33,14 +34,14 @@ impl World {
             ("billing", Billing::migrations()),
         ])
         .await;
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
         let peer = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
         // A listener that is never reached keeps the events where they can be looked at.
         let flags = ["--peers", &peer, "--files-dir", folder, "--listeners", "x=http://127.0.0.1:1"];
-        let billing = testing::start_with::<Billing>(database.url(), &clock, &flags).await;
+        let billing = chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await;
         let peers = [peer.clone(), format!("billing={}", billing.url())];
         let no_limit = ["--public-rate-per-minute", "0"];
         let gateway = TestGateway::start(&database, &clock, &peers, &no_limit).await;

@@ -1,7 +1,8 @@
 //! A gateway with clients and billing behind it, billing working in the background, and short words for what tests do.
 
-use chassis::testing::{self, Started, TestCaller, TestDatabase, eventually};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_testing::{Started, TestCaller, TestDatabase, eventually};
 use chrono::{DateTime, TimeDelta};
 use gateway::testing::{Answer, Api, TestGateway};
 use http::Method;
@@ -44,15 +45,15 @@ impl World {
             ("billing", Billing::migrations()),
         ])
         .await;
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
-        let relations = testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
+        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
         let peers = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
         let flags = ["--peers", &peers, "--files-dir", folder, "--mail-dir", folder, "--listeners", LISTENER];
         let flags: Vec<String> = flags.iter().chain(&DEADLINE).map(|flag| (*flag).to_owned()).collect();
         let given: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let billing = testing::start_with::<Billing>(database.url(), &clock, &given).await;
+        let billing = chassis_testing::start_with::<Billing>(database.url(), &clock, &given).await;
         let peers = [peers, format!("billing={}", billing.url())];
         let settings = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();
         let gateway = TestGateway::start(&database, &clock, &peers, &settings).await;
@@ -63,7 +64,8 @@ impl World {
     /// Another replica of billing, which works in the background.
     pub async fn add_replica(&mut self) {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        let replica = testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
+        let replica =
+            chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
         self.replicas.push(replica);
     }
 

@@ -1,7 +1,8 @@
 //! A running service with its own database, callers of it, and what a refusal says.
 
-use chassis::testing::{self, Started, TestCaller, TestDatabase};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Started, TestCaller, TestDatabase};
 use prost::Message;
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
@@ -27,14 +28,14 @@ pub struct World {
 impl World {
     pub async fn new() -> Self {
         let database = TestDatabase::new(&[("billing", Billing::migrations())]).await;
-        let clock = testing::clock();
-        let service = testing::start::<Billing>(database.url(), &clock).await;
+        let clock = chassis_testing::clock();
+        let service = chassis_testing::start::<Billing>(database.url(), &clock).await;
         Self { database, clock, service }
     }
 
     /// A process of the mesh, for an account of its own in this country that was not provisioned.
     pub fn stranger(&self, country: &str) -> Caller {
-        let mut account = testing::account();
+        let mut account = chassis_testing::account();
         country.clone_into(&mut account.country);
         Caller { token: TestCaller::mesh(&account, &self.clock), channel: self.service.channel() }
     }

@@ -1,7 +1,8 @@
 //! Two real processes, killed in turn while they make up for a year.
 
-use chassis::testing::{self, Process, TestDatabase, eventually, quiet_port};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Process, TestDatabase, eventually, quiet_port};
 use chrono::Days;
 use gateway::testing::TestGateway;
 use serde_json::json;
@@ -21,7 +22,7 @@ async fn killed_processes_lose_no_invoice_and_double_none() {
     ])
     .await;
     let clock = Clock::system();
-    let relations = testing::start::<Relations>(database.url(), &clock).await;
+    let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
     let files = tempfile::tempdir().unwrap();
     let peers = format!("relations={}", relations.url());
     let folder = files.path().to_str().unwrap();

@@ -1,4 +1,4 @@
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use chrono::{NaiveDate, TimeDelta};
 use serde_json::json;
 

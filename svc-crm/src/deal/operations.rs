@@ -7,10 +7,10 @@ use proto::api::Fault;
 use proto::crm::{Deal, DealInput, DealMoveInput, DealStatus};
 use proto::{At, Faults};
 
-use crate::pipeline::{self, Pipeline};
-use crate::{Error, kind, setup, source};
 use super::rules::{self, RequestedPhase};
 use super::{AcceptedQuote, LIST, Record, Values, events, status_list, store};
+use crate::pipeline::{self, Pipeline};
+use crate::{Error, kind, setup, source};
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 

@@ -7,14 +7,19 @@ use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::references::{self, Kind, References};
 use proto::crm::deal_service_server::DealService;
-use proto::crm::{BatchGetDealsRequest, BatchGetDealsResponse, CreateDealRequest, CreateDealResponse, Deal, DealStatus, DeleteDealRequest, DeleteDealResponse, GetDealRequest, GetDealResponse, ListDealsRequest, ListDealsResponse, LoseDealRequest, LoseDealResponse, MoveDealRequest, MoveDealResponse, UpdateDealRequest, UpdateDealResponse, WinDealRequest, WinDealResponse};
+use proto::crm::{
+    BatchGetDealsRequest, BatchGetDealsResponse, CreateDealRequest, CreateDealResponse, Deal, DealStatus,
+    DeleteDealRequest, DeleteDealResponse, GetDealRequest, GetDealResponse, ListDealsRequest,
+    ListDealsResponse, LoseDealRequest, LoseDealResponse, MoveDealRequest, MoveDealResponse,
+    UpdateDealRequest, UpdateDealResponse, WinDealRequest, WinDealResponse,
+};
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use crate::Error;
 use super::store::{self, Filter};
 use super::{RecordWithHistory, operations};
+use crate::Error;
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 const CLIENT: Kind = Kind { service: "relations", name: "client" };
@@ -43,7 +48,10 @@ impl DealService for Deals {
             order: &input.order,
         };
         let page = Page::new(input.page, input.per_page);
-        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), &filter, page).await).await?;
+        let (records, meta) = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)
+            .await?;
         let data = records.into_iter().map(Deal::from).collect();
         Ok(Response::new(ListDealsResponse { data, meta: Some(meta) }))
     }
@@ -64,14 +72,17 @@ impl DealService for Deals {
         // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let (record, history) = self.db.read(async |connection| {
-            let record = store::find(connection, context.account_id(), id).await?;
-            let history = match record {
-                Some(_) => store::list_steps(connection, context.account_id(), id).await?,
-                None => Vec::new(),
-            };
-            Ok::<_, Error>((record, history))
-        }).await?;
+        let (record, history) = self
+            .db
+            .read(async |connection| {
+                let record = store::find(connection, context.account_id(), id).await?;
+                let history = match record {
+                    Some(_) => store::list_steps(connection, context.account_id(), id).await?,
+                    None => Vec::new(),
+                };
+                Ok::<_, Error>((record, history))
+            })
+            .await?;
         let deal = RecordWithHistory { record: record.ok_or(NOT_FOUND)?, history };
         Ok(Response::new(GetDealResponse { data: Some(deal.into()) }))
     }
@@ -121,7 +132,10 @@ impl DealService for Deals {
     ) -> Result<Response<BatchGetDealsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let ids: Vec<Uuid> = input.ids.iter().filter_map(|id| id::parse(id)).collect();
-        let found = self.db.read(async |connection| store::list_by_ids(connection, context.account_id(), &ids).await).await?;
+        let found = self
+            .db
+            .read(async |connection| store::list_by_ids(connection, context.account_id(), &ids).await)
+            .await?;
         let data = found.into_iter().map(Deal::from).collect();
         Ok(Response::new(BatchGetDealsResponse { data }))
     }

@@ -7,8 +7,8 @@ use proto::crm::{DealInput, DealPriority, DealStatus};
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use crate::pipeline::Pipeline;
 use super::{PhaseRef, Record, Values};
+use crate::pipeline::Pipeline;
 
 const FIELDS: [&str; 9] = [
     "title",
@@ -141,7 +141,11 @@ pub fn apply(named: UpdateMask<'_>, given: &DealInput, phase: PhaseRef, current:
     let mut values = Values { phase, ..current };
     // The form of all of these was checked, so `ok` and `unwrap_or_default` only turn an empty text into no value.
     named.put("title", &given.title, &mut values.title);
-    named.put("client_id", &chassis_base::id::parse(&given.client_id).unwrap_or_default(), &mut values.client_id);
+    named.put(
+        "client_id",
+        &chassis_base::id::parse(&given.client_id).unwrap_or_default(),
+        &mut values.client_id,
+    );
     named.put("amount", &given.amount.parse().ok(), &mut values.amount);
     named.put(
         "expected_close_date",

@@ -95,7 +95,7 @@ fn ovens() -> Values {
 fn only_what_the_mask_names_changes_and_what_it_empties_is_empty() {
     let paths = ["amount", "expected_close_date", "source"].map(str::to_owned);
     let given = DealInput { title: "Another".into(), ..DealInput::default() };
-    let values = apply(Named::Only(&paths), &given, at(20, 21), ovens());
+    let values = apply(UpdateMask::Only(&paths), &given, at(20, 21), ovens());
     let expected = Values { amount: None, expected_close_date: None, source: String::new(), ..ovens() };
     assert_eq!(values, expected);
 }
@@ -122,10 +122,10 @@ fn what_a_deal_must_have_cannot_be_emptied() {
     };
     let paths = FIELDS.map(str::to_owned);
     let all = ["/title", "/client_id", "/pipeline_id", "/phase_id", "/priority", "/status"];
-    assert_eq!(faults_of(Named::Only(&paths)), all);
-    assert_eq!(faults_of(Named::Only(&[])), Vec::<String>::new());
-    assert_eq!(faults_of(Named::All), all[..2], "the others have defaults");
-    assert_eq!(faults_of(Named::Only(&["colour".to_owned()])), ["/update_mask"]);
+    assert_eq!(faults_of(UpdateMask::Only(&paths)), all);
+    assert_eq!(faults_of(UpdateMask::Only(&[])), Vec::<String>::new());
+    assert_eq!(faults_of(UpdateMask::All), all[..2], "the others have defaults");
+    assert_eq!(faults_of(UpdateMask::Only(&["colour".to_owned()])), ["/update_mask"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use chassis_data::Tx;
 use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 
-use crate::Error;
 use super::{events, store};
+use crate::Error;
 
 const LOCK: &str = "select 1 from crm.deal \
                     where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update";

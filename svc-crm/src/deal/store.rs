@@ -14,9 +14,12 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
+use super::{
+    LIST, PhaseRef, Record, Step, Values, priority_from_name, priority_name, rules, status_from_name,
+    status_list, status_name,
+};
 use crate::Error;
 use crate::error::undecodable;
-use super::{LIST, PhaseRef, Record, Step, Values, priority_from_name, priority_name, rules, status_from_name, status_list, status_name};
 
 const TABLE: &str = "crm.deal";
 

@@ -8,8 +8,8 @@ use proto::At;
 use proto::crm::PipelineInput;
 use uuid::Uuid;
 
-use crate::{Error, kind, ordering, setup};
 use super::{FoundPhase, MAX_PHASES, MAX_PIPELINES, Phase, Pipeline, rules, store};
+use crate::{Error, kind, ordering, setup};
 
 /// All pipelines, after locking them.
 async fn list_locked(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {

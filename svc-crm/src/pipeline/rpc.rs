@@ -6,11 +6,17 @@ use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::api::ListMeta;
 use proto::crm::pipeline_service_server::PipelineService;
-use proto::crm::{CreatePhaseRequest, CreatePhaseResponse, CreatePipelineRequest, CreatePipelineResponse, DeletePhaseRequest, DeletePhaseResponse, DeletePipelineRequest, DeletePipelineResponse, ListPhasesRequest, ListPhasesResponse, ListPipelinesRequest, ListPipelinesResponse, ReorderPhasesRequest, ReorderPhasesResponse, ReorderPipelinesRequest, ReorderPipelinesResponse, UpdatePhaseRequest, UpdatePhaseResponse, UpdatePipelineRequest, UpdatePipelineResponse};
+use proto::crm::{
+    CreatePhaseRequest, CreatePhaseResponse, CreatePipelineRequest, CreatePipelineResponse,
+    DeletePhaseRequest, DeletePhaseResponse, DeletePipelineRequest, DeletePipelineResponse,
+    ListPhasesRequest, ListPhasesResponse, ListPipelinesRequest, ListPipelinesResponse, ReorderPhasesRequest,
+    ReorderPhasesResponse, ReorderPipelinesRequest, ReorderPipelinesResponse, UpdatePhaseRequest,
+    UpdatePhaseResponse, UpdatePipelineRequest, UpdatePipelineResponse,
+};
 use tonic::{Request, Response, Status};
 
-use crate::Error;
 use super::{Pipeline, operations, store};
+use crate::Error;
 
 pub struct Pipelines {
     pub db: Db,
@@ -23,7 +29,8 @@ impl PipelineService for Pipelines {
         request: Request<ListPipelinesRequest>,
     ) -> Result<Response<ListPipelinesResponse>, Status> {
         let (context, _) = Call::open(request)?.valid()?;
-        let pipelines = self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
+        let pipelines =
+            self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
         let data: Vec<_> = pipelines.into_iter().map(Into::into).collect();
         let meta = Some(list_meta(data.len()));
         Ok(Response::new(ListPipelinesResponse { data, meta }))
@@ -34,7 +41,8 @@ impl PipelineService for Pipelines {
         request: Request<ListPhasesRequest>,
     ) -> Result<Response<ListPhasesResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let pipelines = self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
+        let pipelines =
+            self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
         // A text that is not an id matches nothing.
         let filter = (!input.pipeline_id.is_empty()).then(|| id::parse(&input.pipeline_id));
         let is_listed = |pipeline: &Pipeline| filter.is_none_or(|id| id == Some(pipeline.id));

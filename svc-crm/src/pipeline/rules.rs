@@ -7,8 +7,8 @@ use proto::crm::PipelineInput;
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use crate::{Error, kind, ordering};
 use super::{FoundPhase, Pipeline};
+use crate::{Error, kind, ordering};
 
 pub fn find(pipelines: Vec<Pipeline>, id: &str) -> Result<Pipeline, Error> {
     let id = id::parse(id);

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::Error;
 use super::{Phase, Pipeline};
+use crate::Error;
 
 /// A phase with its pipeline.
 #[derive(sqlx::FromRow)]

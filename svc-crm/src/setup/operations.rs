@@ -3,8 +3,8 @@
 use chassis_data::Tx;
 use proto::crm::{DealSource, Pipeline};
 
-use crate::{Error, kind};
 use super::{Defaults, Initial, store};
+use crate::{Error, kind};
 
 /// Creates the defaults of an account that has none. `false` when it has had them before: what was changed or removed
 /// since then stays so.

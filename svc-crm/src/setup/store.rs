@@ -4,8 +4,8 @@ use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::Error;
 use super::Initial;
+use crate::Error;
 
 /// Stores that an account has its defaults. `false` when that was stored before.
 pub async fn insert(

@@ -4,8 +4,8 @@ use chassis_data::Tx;
 use proto::At;
 use proto::crm::DealSource;
 
-use crate::{Error, kind, ordering, setup};
 use super::{MAX_SOURCES, Record, rules, store};
+use crate::{Error, kind, ordering, setup};
 
 const NOT_FOUND: Error = Error::NotFound("deal source");
 

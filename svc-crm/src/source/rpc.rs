@@ -4,11 +4,15 @@ use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::api::ListMeta;
 use proto::crm::deal_source_service_server::DealSourceService;
-use proto::crm::{CreateDealSourceRequest, CreateDealSourceResponse, DealSource, DeleteDealSourceRequest, DeleteDealSourceResponse, ListDealSourcesRequest, ListDealSourcesResponse, ReorderDealSourcesRequest, ReorderDealSourcesResponse, UpdateDealSourceRequest, UpdateDealSourceResponse};
+use proto::crm::{
+    CreateDealSourceRequest, CreateDealSourceResponse, DealSource, DeleteDealSourceRequest,
+    DeleteDealSourceResponse, ListDealSourcesRequest, ListDealSourcesResponse, ReorderDealSourcesRequest,
+    ReorderDealSourcesResponse, UpdateDealSourceRequest, UpdateDealSourceResponse,
+};
 use tonic::{Request, Response, Status};
 
-use crate::Error;
 use super::{operations, store};
+use crate::Error;
 
 pub struct Sources {
     pub db: Db,
@@ -21,7 +25,8 @@ impl DealSourceService for Sources {
         request: Request<ListDealSourcesRequest>,
     ) -> Result<Response<ListDealSourcesResponse>, Status> {
         let (context, _) = Call::open(request)?.valid()?;
-        let records = self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
+        let records =
+            self.db.read(async |connection| store::list(connection, context.account_id()).await).await?;
         let data: Vec<DealSource> = records.into_iter().map(Into::into).collect();
         let total = i64::try_from(data.len()).unwrap_or(i64::MAX);
         Ok(Response::new(ListDealSourcesResponse { data, meta: Some(ListMeta { total }) }))

@@ -4,8 +4,8 @@ use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::Error;
 use super::Record;
+use crate::Error;
 
 /// All sources, in their order.
 pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {

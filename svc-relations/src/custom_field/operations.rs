@@ -1,6 +1,6 @@
 //! The writes of custom fields: load, decide, store, record.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::At;
 use proto::relations::{CustomField, CustomFieldEntity, CustomFieldInput, UpdateCustomFieldRequest};
 

@@ -1,6 +1,7 @@
 //! `CustomFieldService`: parse, call, answer.
 
-use chassis::{Call, Db, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::api::ListMeta;
 use proto::relations::custom_field_service_server::CustomFieldService;
 use proto::relations::{
@@ -25,9 +26,10 @@ impl CustomFieldService for CustomFields {
     ) -> Result<Response<ListCustomFieldsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let entity = Some(input.entity()).filter(|entity| *entity != CustomFieldEntity::Unspecified);
-        let mut connection = self.db.read().await?;
-        let records = store::list(&mut connection, context.account_id(), entity).await?;
-        connection.done();
+        let records = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), entity).await)
+            .await?;
         let data: Vec<CustomField> = records.into_iter().map(CustomField::from).collect();
         let total = i64::try_from(data.len()).unwrap_or(i64::MAX);
         Ok(Response::new(ListCustomFieldsResponse { data, meta: Some(ListMeta { total }) }))

@@ -1,6 +1,6 @@
 //! The SQL of custom fields, and nothing else.
 
-use chassis::{AccountId, stored};
+use chassis_base::{AccountId, stored};
 use chrono::{DateTime, Utc};
 use proto::relations::{CustomFieldEntity, CustomFieldType};
 use sqlx::postgres::PgRow;
@@ -23,7 +23,7 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-fn decode_type(text: &str) -> Result<CustomFieldType, chassis::Error> {
+fn decode_type(text: &str) -> Result<CustomFieldType, chassis_base::Error> {
     stored::decode("custom_field.type", text, type_from_name)
 }
 

@@ -1,6 +1,7 @@
 //! The writes of links: load, decide, store, record.
 
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_data::Tx;
 use proto::relations::{ClientLink, ClientLinkInput, RelationType};
 use uuid::Uuid;
 
@@ -13,7 +14,7 @@ const AUDIT_KIND: &str = "client_link";
 
 /// Links a person to the company with this id. A link between the same two clients is replaced.
 pub async fn link(tx: &mut Tx<'_>, company_id: &str, given: ClientLinkInput) -> Result<ClientLink, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     rules::check_given(&given.client_id, &mut tx.faults);
     let company_id = id::parse(company_id);
     let client_id = id::parse(&given.client_id);

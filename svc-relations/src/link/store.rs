@@ -1,6 +1,6 @@
 //! The SQL of links, and nothing else.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use proto::relations::RelationType;
 use sqlx::postgres::PgRow;

@@ -1,6 +1,6 @@
 //! The events about clients. There are no events about suppliers.
 
-use chassis::{Event, Tx};
+use chassis_data::{Event, Tx};
 use serde_json::{Value, json};
 
 use super::{Record, Role};

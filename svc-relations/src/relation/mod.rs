@@ -8,7 +8,7 @@ pub mod rpc;
 mod rules;
 mod store;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::relations::{ClientInput, Relation, RelationMeta, RelationType};
 use uuid::Uuid;

@@ -1,7 +1,8 @@
 //! The writes of clients and suppliers: load, decide, store, record.
 
-use chassis::mask::Named;
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::relations::{ClientInput, Relation};
@@ -14,7 +15,7 @@ use crate::Error;
 pub async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
     let settings = tx.settings();
     let at = At::ROOT.name(role.name());
-    let context = InputContext { role, mask: Named::All, default_country: &settings.country, at: &at };
+    let context = InputContext { role, mask: UpdateMask::All, default_country: &settings.country, at: &at };
     let mut values = ClientInput::default();
     rules::apply(&context, given, &mut values, &mut tx.faults);
     rules::check_name(&context, &values, &mut tx.faults);
@@ -46,8 +47,9 @@ pub async fn update(
 ) -> Result<Relation, Error> {
     let settings = tx.settings();
     let at = At::ROOT.name(role.name());
-    let context = InputContext { role, mask: Named::from(mask), default_country: &settings.country, at: &at };
-    id::forgive(&mut tx.faults);
+    let context =
+        InputContext { role, mask: UpdateMask::from(mask), default_country: &settings.country, at: &at };
+    id::ignore_malformed(&mut tx.faults);
     rules::check_mask(&context, &mut tx.faults);
     // An empty update is allowed for clients and refused for suppliers.
     if role == Role::Supplier && mask.is_some_and(|mask| mask.paths.is_empty()) {

@@ -1,19 +1,18 @@
 //! What makes a client or supplier valid. Pure: knows neither tables nor calls.
 
-use chassis::formats::{Form, country};
-use chassis::mask::Named;
+use chassis_base::formats::{Form, country};
+use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::relations::{ClientInput, RelationType};
 use proto::{At, Faults};
 
-use super::Role;
-use super::fields;
+use super::{Role, fields};
 
 /// What the checks need to know besides the values of the request.
 #[derive(Clone, Copy)]
 pub struct InputContext<'a> {
     pub role: Role,
-    pub mask: Named<'a>,
+    pub mask: UpdateMask<'a>,
     /// The account's country, for records that have none.
     pub default_country: &'a str,
     /// The position of the values in the request.
@@ -85,12 +84,12 @@ fn choose_type(context: &InputContext<'_>, given: &mut ClientInput, faults: &mut
         return;
     }
     match context.mask {
-        Named::All if given.company_name.is_empty() => given.set_type(RelationType::Private),
-        Named::All => given.set_type(RelationType::Company),
-        Named::Only(_) if context.mask.has("type") => {
+        UpdateMask::All if given.company_name.is_empty() => given.set_type(RelationType::Private),
+        UpdateMask::All => given.set_type(RelationType::Company),
+        UpdateMask::Only(_) if context.mask.has("type") => {
             faults.add(&context.at.name("type"), Fault::NotNullable, "type must be company or private");
         }
-        Named::Only(_) => {}
+        UpdateMask::Only(_) => {}
     }
 }
 

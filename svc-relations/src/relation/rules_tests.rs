@@ -4,11 +4,11 @@ use super::*;
 
 const AT: At<'static> = At::ROOT;
 
-fn context(mask: Named<'_>) -> InputContext<'_> {
+fn context(mask: UpdateMask<'_>) -> InputContext<'_> {
     InputContext { role: Role::Client, mask, default_country: "NL", at: &AT }
 }
 
-fn faults_of(mask: Named<'_>, given: ClientInput, current: &mut ClientInput) -> Vec<(String, Fault)> {
+fn faults_of(mask: UpdateMask<'_>, given: ClientInput, current: &mut ClientInput) -> Vec<(String, Fault)> {
     let mut faults = Faults::default();
     let context = context(mask);
     check_mask(&context, &mut faults);
@@ -23,7 +23,7 @@ fn fault(pointer: &str, fault: Fault) -> (String, Fault) {
 
 fn created(given: ClientInput) -> ClientInput {
     let mut current = ClientInput::default();
-    assert_eq!(faults_of(Named::All, given, &mut current), []);
+    assert_eq!(faults_of(UpdateMask::All, given, &mut current), []);
     current
 }
 
@@ -72,7 +72,7 @@ fn every_fault_is_reported() {
         ..ClientInput::default()
     };
     assert_eq!(
-        faults_of(Named::All, given, &mut ClientInput::default()),
+        faults_of(UpdateMask::All, given, &mut ClientInput::default()),
         [
             fault("/country", Fault::BadCountry),
             fault("/email", Fault::BadEmail),
@@ -88,7 +88,7 @@ fn every_fault_is_reported() {
 
 #[test]
 fn a_person_needs_one_of_two_names() {
-    let empty = faults_of(Named::All, ClientInput::default(), &mut ClientInput::default());
+    let empty = faults_of(UpdateMask::All, ClientInput::default(), &mut ClientInput::default());
     assert_eq!(empty, [fault("/firstname", Fault::Required)]);
 }
 
@@ -98,7 +98,7 @@ fn a_name_that_cannot_be_read_is_not_also_missing() {
         let mut faults = Faults::default();
         faults.add(&AT.name(name), Fault::NotAString, "carried");
         let values = ClientInput { r#type: RelationType::Private.into(), ..ClientInput::default() };
-        check_name(&context(Named::All), &values, &mut faults);
+        check_name(&context(UpdateMask::All), &values, &mut faults);
         assert_eq!(faults.len(), 1, "{name}");
     }
 }
@@ -109,7 +109,7 @@ fn a_body_that_cannot_be_read_has_no_other_fault() {
         let mut faults = Faults::default();
         faults.add(&at, Fault::NotAnObject, "carried");
         let values = ClientInput { r#type: RelationType::Company.into(), ..ClientInput::default() };
-        check_name(&context(Named::All), &values, &mut faults);
+        check_name(&context(UpdateMask::All), &values, &mut faults);
         assert_eq!(faults.len(), 1);
     }
 }
@@ -118,17 +118,17 @@ fn a_body_that_cannot_be_read_has_no_other_fault() {
 fn an_update_is_checked_on_the_record_as_it_will_be() {
     let named = paths(&["company_name"]);
     let mut current = created(bakery());
-    let emptied = faults_of(Named::Only(&named), ClientInput::default(), &mut current);
+    let emptied = faults_of(UpdateMask::Only(&named), ClientInput::default(), &mut current);
     assert_eq!(emptied, [fault("/company_name", Fault::Required)]);
 
     let named = paths(&["type"]);
     let private = ClientInput { r#type: RelationType::Private.into(), ..ClientInput::default() };
-    let turned = faults_of(Named::Only(&named), private, &mut created(bakery()));
+    let turned = faults_of(UpdateMask::Only(&named), private, &mut created(bakery()));
     assert_eq!(turned, [fault("/firstname", Fault::Required)]);
 
     let named = paths(&["city"]);
     let mut nameless = ClientInput::default();
-    assert_eq!(faults_of(Named::Only(&named), ClientInput::default(), &mut nameless), [], "not touched");
+    assert_eq!(faults_of(UpdateMask::Only(&named), ClientInput::default(), &mut nameless), [], "not touched");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn only_fields_in_the_mask_change() {
     let mut current =
         ClientInput { payment_term: Some(14), ..created(ClientInput { country: "BE".into(), ..bakery() }) };
     let mut faults = Faults::default();
-    let changed = apply(&context(Named::Only(&named)), given, &mut current, &mut faults);
+    let changed = apply(&context(UpdateMask::Only(&named)), given, &mut current, &mut faults);
     assert_eq!(changed, ["city", "country", "payment_term"]);
     assert_eq!(
         (current.city.as_str(), current.country.as_str()),
@@ -153,20 +153,20 @@ fn a_vat_number_is_checked_by_the_country_of_the_record() {
     let named = paths(&["vat_number"]);
     let swiss = ClientInput { vat_number: "CHE-1".into(), ..ClientInput::default() };
     let mut current = created(ClientInput { country: "CH".into(), ..bakery() });
-    assert_eq!(faults_of(Named::Only(&named), swiss.clone(), &mut current), []);
-    let dutch = faults_of(Named::Only(&named), swiss, &mut created(bakery()));
+    assert_eq!(faults_of(UpdateMask::Only(&named), swiss.clone(), &mut current), []);
+    let dutch = faults_of(UpdateMask::Only(&named), swiss, &mut created(bakery()));
     assert_eq!(dutch, [fault("/vat_number", Fault::BadVatNumber)]);
 }
 
 #[test]
 fn a_mask_contains_only_fields_and_a_type_cannot_be_emptied() {
     let named = paths(&["type", "id"]);
-    let faults = faults_of(Named::Only(&named), ClientInput::default(), &mut created(bakery()));
+    let faults = faults_of(UpdateMask::Only(&named), ClientInput::default(), &mut created(bakery()));
     assert_eq!(faults, [fault("/update_mask", Fault::NotAllowed), fault("/type", Fault::NotNullable)]);
-    let supplier = InputContext { role: Role::Supplier, ..context(Named::Only(&named[..1])) };
+    let supplier = InputContext { role: Role::Supplier, ..context(UpdateMask::Only(&named[..1])) };
     let iban = paths(&["iban"]);
     let mut faults = Faults::default();
-    check_mask(&InputContext { mask: Named::Only(&iban), ..supplier }, &mut faults);
+    check_mask(&InputContext { mask: UpdateMask::Only(&iban), ..supplier }, &mut faults);
     assert_eq!(faults.len(), 1, "suppliers have no iban");
 }
 

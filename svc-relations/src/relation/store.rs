@@ -1,9 +1,9 @@
 //! The SQL of clients and suppliers, and nothing else.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use proto::relations::{ClientInput, RelationType};

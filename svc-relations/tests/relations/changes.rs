@@ -1,6 +1,6 @@
 //! Updates of clients.
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::TimeDelta;
 use proto::relations::{ClientInput, RelationType, UpdateClientRequest};
 

@@ -1,8 +1,8 @@
 //! Creating clients and finding them again.
 
-use chassis::call::REPLAY;
-use chassis::testing::moment;
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
+use chassis_rpc::call::REPLAY;
+use chassis_testing::moment;
 use proto::relations::{
     BatchGetClientsRequest, ClientInput, CreateClientRequest, GetClientByExternalIdRequest, RelationType,
 };

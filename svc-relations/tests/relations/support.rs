@@ -1,7 +1,8 @@
 //! A running service with its own database, its callers, and helpers that read refusals.
 
-use chassis::testing::{self, Started, TestCaller, TestDatabase};
-use chassis::{Clock, Service};
+use chassis_base::Clock;
+use chassis_service::Service;
+use chassis_testing::{Started, TestCaller, TestDatabase};
 use prost::Message;
 use proto::google::rpc;
 use proto::relations::client_service_client::ClientServiceClient;
@@ -28,8 +29,8 @@ impl World {
 
     pub async fn with(flags: &[&str]) -> Self {
         let database = TestDatabase::new(&[("relations", Relations::migrations())]).await;
-        let clock = testing::clock();
-        let service = testing::start_with::<Relations>(database.url(), &clock, flags).await;
+        let clock = chassis_testing::clock();
+        let service = chassis_testing::start_with::<Relations>(database.url(), &clock, flags).await;
         Self { database, clock, service }
     }
 
@@ -40,11 +41,11 @@ impl World {
 
     /// A process of the mesh, for an account of its own.
     pub fn mesh(&self) -> Caller {
-        self.caller_with(&[chassis::token::MESH_SCOPE])
+        self.caller_with(&[chassis_rpc::token::MESH_SCOPE])
     }
 
     fn caller_with(&self, scopes: &[&str]) -> Caller {
-        let mut token = TestCaller::mesh(&testing::account(), &self.clock);
+        let mut token = TestCaller::mesh(&chassis_testing::account(), &self.clock);
         token.scopes = scopes.iter().map(ToString::to_string).collect();
         Caller { token, channel: self.service.channel() }
     }

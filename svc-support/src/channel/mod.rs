@@ -5,8 +5,8 @@ pub mod rpc;
 mod rules;
 pub mod store;
 
-use chassis::AccountId;
-use chassis::time::timestamp;
+use chassis_base::AccountId;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::support::{TicketChannel, TicketChannelMeta};
 use uuid::Uuid;

@@ -1,6 +1,7 @@
 //! The writes of channels: load, decide, store, record. An rpc that records nothing is recorded with its answer.
 
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::support::TicketChannelInput;
@@ -46,7 +47,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values) -> Result<Record, Error> {
 
 /// Replaces the values of a channel. Its inbound address never changes.
 pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TicketChannelInput) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     let values = rules::read(given, &mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -61,7 +62,7 @@ pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TicketChannelInput) -> Re
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;

@@ -1,6 +1,7 @@
 //! `TicketChannelService`: parse, call, answer.
 
-use chassis::{Call, Db, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::api::ListMeta;
 use proto::support::ticket_channel_service_server::TicketChannelService;
 use proto::support::{
@@ -29,9 +30,7 @@ impl TicketChannelService for Channels {
         let active = active_filter::parse(&call.input.active, &mut call.faults);
         let (context, _) = call.valid()?;
         let account = context.account_id();
-        let mut connection = self.db.read().await?;
-        let records = store::list(&mut connection, account, active).await?;
-        connection.done();
+        let records = self.db.read(async |connection| store::list(connection, account, active).await).await?;
         let data: Vec<TicketChannel> =
             records.into_iter().map(|record| record.into_proto(account, &self.own)).collect();
         let total = i64::try_from(data.len()).unwrap_or(i64::MAX);

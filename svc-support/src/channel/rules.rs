@@ -1,6 +1,6 @@
 //! What makes a channel valid. Pure.
 
-use chassis::formats::{Form, email};
+use chassis_base::formats::{Form, email};
 use proto::api::Fault;
 use proto::support::TicketChannelInput;
 use proto::{At, Faults};

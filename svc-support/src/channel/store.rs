@@ -1,6 +1,6 @@
 //! The SQL of channels, and nothing else.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -44,7 +44,7 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 fn undecodable_key() -> sqlx::Error {
-    undecodable(chassis::Error::Internal("channel.inbound_key has the wrong length".to_owned()))
+    undecodable(chassis_base::Error::Internal("channel.inbound_key has the wrong length".to_owned()))
 }
 
 /// The active channels, or the others, in their order.

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use chassis::error::unavailable;
+use chassis_base::error::status::unavailable;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::NetError;
@@ -73,5 +73,5 @@ fn text(data: &RData) -> Option<String> {
 fn unavailable_dns(error: &NetError) -> Error {
     tracing::warn!(%error, "DNS query failed");
     let answer = unavailable("The DNS does not answer right now. Repeat the request in a moment.");
-    chassis::Error::Peer(Box::new(answer)).into()
+    chassis_base::Error::Peer(Box::new(answer)).into()
 }

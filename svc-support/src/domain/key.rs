@@ -13,7 +13,7 @@ const BITS: usize = 2048;
 /// A new private key as PEM. This can take a second, so it must not run inside a transaction.
 pub async fn generate() -> Result<String, Error> {
     let failed = |error: &dyn std::fmt::Display| {
-        chassis::Error::Internal(format!("generating a mail key failed: {error}"))
+        chassis_base::Error::Internal(format!("generating a mail key failed: {error}"))
     };
     let generated = tokio::task::spawn_blocking(|| RsaPrivateKey::new(&mut OsRng, BITS));
     let key = generated.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;

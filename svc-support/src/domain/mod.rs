@@ -13,7 +13,7 @@ pub use dns::Dns;
 pub use verifier::Verifier;
 pub use worker::worker;
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::api::PutMailKeyRequest;
 use proto::support::{DnsRecord, EmailDomain, EmailDomainDetail, EmailDomainStatus, EmailDomainType};
@@ -74,7 +74,7 @@ impl From<&Record> for PutMailKeyRequest {
 impl Record {
     /// The message for callers, with the records that the DNS should have. Fails when the stored key cannot be read.
     fn into_proto_detail(self, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
-        let dkim = chassis::mail::key_record(&self.private_key)?;
+        let dkim = chassis_work::mail::key_record(&self.private_key)?;
         let expected = rules::expected_records(&self, &dkim, own);
         let records = expected.into_iter().map(|expected| DnsRecord {
             r#type: expected.kind.to_owned(),

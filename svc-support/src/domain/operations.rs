@@ -1,6 +1,7 @@
 //! The writes of domains: load, decide, store, record.
 
-use chassis::{Tx, mail};
+use chassis_data::Tx;
+use chassis_work::mail;
 use proto::At;
 use proto::api::{Fault, PutMailKeyRequest};
 use proto::support::EmailDomainDetail;
@@ -53,7 +54,7 @@ pub async fn apply_check(
     let mut record = store::find_locked(tx.db(), account, &checked.host).await?.ok_or(NOT_FOUND)?;
     // A change in between means that the check looked for other records than are expected now.
     if record.receiving != checked.receiving {
-        return Err(chassis::Error::Raced.into());
+        return Err(chassis_base::Error::Raced.into());
     }
     if record.verified != checked.verified {
         record.updated_at = now;

@@ -1,7 +1,7 @@
 //! `EmailDomainService`: parse, call, answer. What asks the DNS and other services comes before the transaction.
 
-use chassis::call::Context;
-use chassis::{Call, Db, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::{Call, Context};
 use chrono::TimeDelta;
 use proto::api::{Fault, ListMeta};
 use proto::support::email_domain_service_server::EmailDomainService;
@@ -35,9 +35,10 @@ impl EmailDomainService for Domains {
             EmailDomainFilter::Pending => Some(false),
             EmailDomainFilter::All | EmailDomainFilter::Unspecified => None,
         };
-        let mut connection = self.db.read().await?;
-        let records = store::list(&mut connection, context.account_id(), verified).await?;
-        connection.done();
+        let records = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), verified).await)
+            .await?;
         let data: Vec<EmailDomain> = records.into_iter().map(EmailDomain::from).collect();
         let total = i64::try_from(data.len()).unwrap_or(i64::MAX);
         Ok(Response::new(ListEmailDomainsResponse { data, meta: Some(ListMeta { total }) }))
@@ -126,9 +127,10 @@ impl EmailDomainService for Domains {
 
 impl Domains {
     async fn find(&self, context: &Context, host: &str) -> Result<Option<Record>, Error> {
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), host).await?;
-        connection.done();
+        let found = self
+            .db
+            .read(async |connection| store::find(connection, context.account_id(), host).await)
+            .await?;
         Ok(found)
     }
 

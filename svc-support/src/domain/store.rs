@@ -1,6 +1,6 @@
 //! The SQL of domains, and nothing else.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 

@@ -3,8 +3,9 @@
 
 use std::time::Instant;
 
-use chassis::outgoing::{self, Outgoing};
-use chassis::{Account, mail};
+use chassis_base::Account;
+use chassis_rpc::outgoing::{self, Outgoing};
+use chassis_work::mail;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use proto::api::mail_key_service_client::MailKeyServiceClient;
@@ -62,7 +63,7 @@ impl Verifier {
             MailKeyServiceClient::new(self.outgoing.channel(sender)?)
                 .put_mail_key(request)
                 .await
-                .map_err(|status| outgoing::away(sender, "Mail keys", &status))?;
+                .map_err(|status| outgoing::lookup_failed(sender, "Mail keys", &status))?;
         }
         Ok(())
     }
@@ -75,7 +76,7 @@ impl Verifier {
             MailKeyServiceClient::new(self.outgoing.channel(sender)?)
                 .delete_mail_key(request)
                 .await
-                .map_err(|status| outgoing::away(sender, "Mail keys", &status))?;
+                .map_err(|status| outgoing::lookup_failed(sender, "Mail keys", &status))?;
         }
         Ok(())
     }

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use chassis::Tx;
-use chassis::worker::{Due, Job, Next, Worker};
+use chassis_data::Tx;
+use chassis_work::Worker;
+use chassis_work::worker::{Due, Job, Next};
 use chrono::TimeDelta;
 
 use super::{Record, Verifier, operations, store};
@@ -30,10 +31,11 @@ pub fn worker(verifier: Verifier) -> Worker {
     .every(Duration::from_mins(1))
 }
 
-async fn run(verifier: &Verifier, job: &Job) -> Result<Next, chassis::Error> {
-    let mut connection = job.db().read().await?;
-    let due = store::list_due(&mut connection, job.account_id(), job.now(), BATCH).await?;
-    connection.done();
+async fn run(verifier: &Verifier, job: &Job) -> Result<Next, chassis_base::Error> {
+    let due = job
+        .db()
+        .read(async |connection| store::list_due(connection, job.account_id(), job.now(), BATCH).await)
+        .await?;
     let more = i64::try_from(due.len()).is_ok_and(|count| count >= BATCH);
     for mut record in due {
         match check(verifier, job, &record).await {
@@ -73,9 +75,7 @@ async fn is_taken(job: &Job, record: &Record) -> Result<bool, Error> {
     if !record.receiving {
         return Ok(false);
     }
-    let mut connection = job.db().read().await?;
-    let owner = store::find_route(&mut connection, &record.host).await?;
-    connection.done();
+    let owner = job.db().read(async |connection| store::find_route(connection, &record.host).await).await?;
     Ok(owner.is_some_and(|owner| owner != job.account_id()))
 }
 

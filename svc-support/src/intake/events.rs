@@ -1,6 +1,6 @@
 //! The events about files that came with mail.
 
-use chassis::{Event, Tx};
+use chassis_data::{Event, Tx};
 use serde_json::json;
 
 use super::FILE_AREA;

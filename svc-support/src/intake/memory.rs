@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use tokio::sync::Notify;
 
 /// Who a reservation counts for.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use chassis::call::Context;
-use chassis::error;
+use chassis_base::error;
+use chassis_rpc::Context;
 use futures::future::BoxFuture;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -74,7 +74,7 @@ where
             let mut reservation = memory.reservation(account.map(Holder::Account));
             if !reservation.wait_to_grow(max_bytes(&memory), MEMORY_TIMEOUT).await {
                 let busy = "Too much mail is coming in. Repeat the request in a moment.";
-                return Ok(error::unavailable(busy).into_http());
+                return Ok(error::status::unavailable(busy).into_http());
             }
             request.extensions_mut().insert(RequestReservation(Arc::new(Mutex::new(reservation))));
             inner.call(request).await

@@ -11,14 +11,15 @@ pub mod rpc;
 
 use std::sync::Arc;
 
-use chassis::{Db, Files};
+use chassis_data::Db;
+use chassis_work::Files;
+use mail::Mail;
+use memory::MailMemory;
 use tokio::sync::Semaphore;
 
 use crate::address::OwnDomain;
 use crate::clients::{Client, Clients};
 use crate::message::Attachment;
-use mail::Mail;
-use memory::MailMemory;
 
 /// The largest mail in bytes, when the memory allows it.
 pub const MAX_MAIL_BYTES: usize = 25 << 20;

@@ -1,6 +1,7 @@
 //! Stores a mail as a message of its ticket, or of a new ticket: load, decide, store, record.
 
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::support::{IntakeOutcome, ReceiveMailRequest, ReceiveMailResponse, TicketPriority};
@@ -51,7 +52,7 @@ pub async fn receive(
     // A ticket that was created for this message keeps its first status. Mail of a program does not reopen a ticket.
     let opens = outcome == IntakeOutcome::Added && mail.automatic != Automatic::Program;
     message::add(tx, &mut ticket, &message, opens.then_some(OPEN)).await?;
-    tx.list_files(&prepared.files).await?;
+    chassis_work::files::list(tx, &prepared.files).await?;
     for attachment in &message.attachments {
         events::file_stored(tx, &ticket, &message, attachment);
     }

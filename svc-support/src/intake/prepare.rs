@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chassis::AccountId;
-use chassis::call::Context;
-use chassis::files::Key;
+use chassis_base::AccountId;
+use chassis_rpc::Context;
+use chassis_work::files::Key;
 use uuid::Uuid;
 
 use super::mail::{self, Attached, Mail};
@@ -67,7 +67,8 @@ impl Intake {
             mail::parse(&raw, sender.as_deref())
         });
         let parsed = parsing.await;
-        Ok(parsed.map_err(|error| chassis::Error::Internal(format!("parsing a mail failed: {error}")))?)
+        Ok(parsed
+            .map_err(|error| chassis_base::Error::Internal(format!("parsing a mail failed: {error}")))?)
     }
 
     /// Whether the mail will be stored, as far as that can be said before the transaction, which decides.
@@ -75,9 +76,12 @@ impl Intake {
         if mail.from_email.is_empty() {
             return Ok(false);
         }
-        let mut connection = self.db.read().await?;
-        let stored = message::store::find_by_message_id(&mut connection, account, &mail.message_id).await?;
-        connection.done();
+        let stored = self
+            .db
+            .read(async |connection| {
+                message::store::find_by_message_id(connection, account, &mail.message_id).await
+            })
+            .await?;
         Ok(stored.is_none())
     }
 
@@ -88,7 +92,7 @@ impl Intake {
         let ids = files.iter().map(|_| context.clock.id());
         let keys: Vec<(Uuid, Key)> = ids.map(|id| (id, Key::new(account.id, FILE_AREA, id))).collect();
         let new: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
-        self.db.expect_files(&self.files, account, &new).await?;
+        self.files.expect(&self.db, account, &new).await?;
         let mut stored = Vec::with_capacity(files.len());
         for ((id, key), Attached { name, content_type, bytes }) in keys.into_iter().zip(files) {
             let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);

@@ -1,7 +1,8 @@
 //! Which ticket a mail belongs to, and which channel it came through. A file of its own because it reads the stores of
 //! tickets and messages and writes nothing.
 
-use chassis::{AccountId, Tx};
+use chassis_base::AccountId;
+use chassis_data::Tx;
 use uuid::Uuid;
 
 use super::mail::Mail;

@@ -1,7 +1,8 @@
 //! `MailIntakeService`: parse, call, answer. The bytes of a mail are freed when it has been parsed, those of its files
 //! as they are stored.
 
-use chassis::{Call, Tx};
+use chassis_data::Tx;
+use chassis_rpc::Call;
 use proto::At;
 use proto::api::Fault;
 use proto::support::mail_intake_service_server::MailIntakeService;

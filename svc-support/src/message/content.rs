@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use ammonia::{Builder, UrlRelative};
-use chassis::html::escaped;
+use chassis_base::html::escaped;
 
 /// The number of characters of a text, or of its HTML, that are stored.
 pub const MAX_CHARS: usize = 65_535;

@@ -1,6 +1,6 @@
 //! The events about messages. They are events of the ticket, because listeners follow tickets.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use serde_json::{Value, json};
 
 use super::Record;

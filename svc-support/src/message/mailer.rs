@@ -1,13 +1,13 @@
 //! Makes the mail of a reply: from the channel, part of the thread, and with the reply address of the ticket. A file of
 //! its own because the mail has its own rules, which come from RFC 5322 and from mail programs.
 
-use chassis::Tx;
-use chassis::mail::{Mail, Mailbox, Post};
+use chassis_data::Tx;
+use chassis_work::mail::{self, Mail, Mailbox};
 
 use super::{Record, store};
 use crate::address::OwnDomain;
-use crate::channel::Sender;
-use crate::{Error, channel, ticket};
+use crate::channel::{self, Sender};
+use crate::{Error, ticket};
 
 /// The number of earlier mails that `References` names: enough for mail programs to find the thread.
 const MAX_REFERENCES: i64 = 20;
@@ -16,7 +16,7 @@ const MAX_ID_LENGTH: usize = 190;
 
 #[derive(Clone)]
 pub struct Mailer {
-    pub post: Post,
+    pub mailer: mail::Mailer,
     pub own: OwnDomain,
 }
 
@@ -40,26 +40,26 @@ impl Mailer {
         let Outgoing { ticket, channel, to, cc } = outgoing;
         let account = tx.account();
         let Sender { name, email } = channel.map_or_else(Sender::default, channel::Record::sender);
-        let sender = self.post.sender(tx.db(), account, name, email).await?;
+        let sender = self.mailer.sender(tx.db(), account, name, email).await?;
         let thread = store::list_thread(tx.db(), account, ticket.id, MAX_REFERENCES).await?;
         let thread: Vec<String> =
             thread.iter().filter(|id| is_safe(id)).map(|id| format!("<{id}>")).collect();
-        let mut mail = Mail::new(sender.from, to, subject(ticket, !thread.is_empty()));
-        mail.cc = cc;
+        let mut message = Mail::new(sender.from, to, subject(ticket, !thread.is_empty()));
+        message.cc = cc;
         let reply_address = self.own.reply(account, &ticket.reply_secret);
-        mail.reply_to =
-            reply_address.and_then(|address| chassis::mail::mailbox(name, &address)).or(sender.reply_to);
+        message.reply_to =
+            reply_address.and_then(|address| mail::mailbox(name, &address)).or(sender.reply_to);
         if let Some(last) = thread.last() {
-            mail.headers.push(("In-Reply-To", last.clone()));
-            mail.headers.push(("References", thread.join(" ")));
+            message.headers.push(("In-Reply-To", last.clone()));
+            message.headers.push(("References", thread.join(" ")));
         }
-        mail.text = Some(reply.body.clone());
-        mail.html = Some(reply.html.clone()).filter(|html| !html.is_empty());
-        mail.reference = format!("ticket:{}", ticket.id);
-        let id = tx.queue_mail(&mail).await?;
+        message.text = Some(reply.body.clone());
+        message.html = Some(reply.html.clone()).filter(|html| !html.is_empty());
+        message.reference = format!("ticket:{}", ticket.id);
+        let id = mail::queue(tx, &message).await?;
         reply.mail_id = Some(id);
         // Delivery makes the same message id from the id of the queued mail. Answers refer to it.
-        reply.message_id = format!("{id}@{}", mail.from.email.domain());
+        reply.message_id = format!("{id}@{}", message.from.email.domain());
         Ok(())
     }
 }

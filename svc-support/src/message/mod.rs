@@ -14,8 +14,8 @@ pub use operations::add;
 
 use std::collections::HashMap;
 
-use chassis::mail;
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
+use chassis_work::mail;
 use chrono::{DateTime, Utc};
 use proto::support::{
     CreatedTicketMessage, TicketAttachment, TicketAuthor, TicketMail, TicketMessage, TicketMessageDirection,

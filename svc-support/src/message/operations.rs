@@ -1,6 +1,8 @@
 //! The writes of messages: load, decide, store, record. Mail that comes in adds its messages with [`add`] too.
 
-use chassis::{Tx, id, mail};
+use chassis_base::id;
+use chassis_data::Tx;
+use chassis_work::mail;
 use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
 
 use super::mailer::{Mailer, Outgoing};
@@ -22,7 +24,7 @@ pub async fn create(
 ) -> Result<Record, Error> {
     let given = input.message.clone().unwrap_or_default();
     let checked = rules::check(&given, &mut tx.faults);
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
     // The ticket is locked first: its message count, status and version are written back with the message.
     let found = match id::parse(&input.id) {

@@ -1,6 +1,9 @@
 //! `TicketMessageService`: parse, call, answer.
 
-use chassis::{Call, Db, Tx, id, mail};
+use chassis_base::id;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
+use chassis_work::mail;
 use proto::api::ListMeta;
 use proto::support::ticket_message_service_server::TicketMessageService;
 use proto::support::{
@@ -30,12 +33,16 @@ impl TicketMessageService for Messages {
         let account = context.account_id();
         let not_found = || Error::NotFound("ticket");
         let id = id::parse(&input.id).ok_or_else(not_found)?;
-        let mut connection = self.db.read().await?;
-        let ticket = ticket::store::find(&mut connection, account, id).await?.ok_or_else(not_found)?;
-        let records = store::list(&mut connection, account, ticket.id).await?;
-        let mails: Vec<Uuid> = records.iter().filter_map(|record| record.mail_id).collect();
-        let statuses = mail::statuses(&mut connection, account, &mails).await?;
-        connection.done();
+        let (ticket, records, statuses) = self
+            .db
+            .read(async |connection| {
+                let ticket = ticket::store::find(connection, account, id).await?.ok_or_else(not_found)?;
+                let records = store::list(connection, account, ticket.id).await?;
+                let mails: Vec<Uuid> = records.iter().filter_map(|record| record.mail_id).collect();
+                let statuses = mail::statuses(connection, account, &mails).await?;
+                Ok::<_, Error>((ticket, records, statuses))
+            })
+            .await?;
         let data: Vec<TicketMessage> =
             records.into_iter().map(|record| record.into_proto(&statuses)).collect();
         let meta = Some(ListMeta { total: ticket.message_count });
@@ -58,11 +65,15 @@ impl TicketMessageService for Messages {
         let not_found = || Error::NotFound("ticket message");
         let ids = id::parse(&input.id).zip(id::parse(&input.message_id));
         let (ticket, id) = ids.ok_or_else(not_found)?;
-        let mut connection = self.db.read().await?;
-        let record = store::find(&mut connection, account, ticket, id).await?.ok_or_else(not_found)?;
-        let mails: Vec<Uuid> = record.mail_id.into_iter().collect();
-        let statuses = mail::statuses(&mut connection, account, &mails).await?;
-        connection.done();
+        let (record, statuses) = self
+            .db
+            .read(async |connection| {
+                let record = store::find(connection, account, ticket, id).await?.ok_or_else(not_found)?;
+                let mails: Vec<Uuid> = record.mail_id.into_iter().collect();
+                let statuses = mail::statuses(connection, account, &mails).await?;
+                Ok::<_, Error>((record, statuses))
+            })
+            .await?;
         Ok(Response::new(GetTicketMessageResponse { data: Some(record.into_proto(&statuses)) }))
     }
 }

@@ -1,7 +1,7 @@
 //! What makes a message of ours valid. Pure.
 
-use chassis::formats::Form;
-use chassis::mail::{self, Mailbox};
+use chassis_base::formats::Form;
+use chassis_work::mail::{self, Mailbox};
 use proto::api::Fault;
 use proto::support::{TicketMessageInput, TicketMessageType};
 use proto::{At, Faults};

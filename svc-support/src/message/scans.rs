@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use chassis::Tx;
-use chassis::scan::{Findings, Scan, Telling, Threshold};
+use chassis_data::Tx;
+use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 use uuid::Uuid;
 
 use super::{events, store};
@@ -57,7 +57,7 @@ async fn emit_each(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
         tickets.into_iter().map(|ticket| (ticket.id, ticket)).collect();
     for cause in &findings.causes {
         let Some(ticket) = tickets.get(&cause.entity_id) else { continue };
-        let Some(id) = chassis::id::parse(&cause.cause) else { continue };
+        let Some(id) = chassis_base::id::parse(&cause.cause) else { continue };
         if let Some(message) = store::find(tx.db(), account, ticket.id, id).await? {
             events::time_passed(tx, findings.event, ticket, &message, &findings.waited());
         }

@@ -1,6 +1,7 @@
 //! The SQL of messages, and nothing else.
 
-use chassis::{AccountId, PageBytes, stored};
+use chassis_base::{AccountId, stored};
+use chassis_data::PageBytes;
 use futures::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;

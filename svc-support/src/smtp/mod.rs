@@ -11,7 +11,7 @@ mod session_slots;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::server::{Stage, asked_to_stop};
+use chassis_service::stage::{Stage, asked_to_stop};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chassis::call::Context;
-use chassis::error::problem_of;
-use chassis::token::Tokens;
-use chassis::{Account, AccountId, Clock, Db};
+use chassis_base::error::status::problem_of;
+use chassis_base::{Account, AccountId, Clock};
+use chassis_data::Db;
+use chassis_rpc::Context;
+use chassis_rpc::token::Tokens;
 use proto::api::Problem;
 use proto::support::ReceiveMailRequest;
 use proto::support::mail_intake_service_server::MailIntakeService;
@@ -24,6 +25,7 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_mins(2);
 /// The name of the rpc in the context of the calls that are made here.
 const RPC: &str = "smtp";
 
+#[derive(Clone)]
 pub struct MailReceiver {
     db: Db,
     tokens: Tokens,
@@ -50,7 +52,7 @@ pub enum Disposition {
 }
 
 impl MailReceiver {
-    pub fn new(runtime: &chassis::Runtime, own: OwnDomain, intake: Arc<Intake>) -> Self {
+    pub fn new(runtime: &chassis_service::Runtime, own: OwnDomain, intake: Arc<Intake>) -> Self {
         Self {
             db: runtime.db.clone(),
             tokens: runtime.tokens.clone(),
@@ -72,12 +74,16 @@ impl MailReceiver {
     /// The recipient with this address: a ticket or an active channel, by an address of this installation or of a
     /// verified domain.
     pub async fn find(&self, address: &str) -> Result<Option<Recipient>, Error> {
-        let mut connection = self.db.read().await?;
-        let account = match self.own.parse(address) {
-            Some(destination) => confirm(&mut connection, destination).await?,
-            None => find_by_domain(&mut connection, address).await?,
-        };
-        connection.done();
+        let account = self
+            .db
+            .read(async |connection| {
+                let account = match self.own.parse(address) {
+                    Some(destination) => confirm(connection, destination).await?,
+                    None => find_by_domain(connection, address).await?,
+                };
+                Ok::<_, Error>(account)
+            })
+            .await?;
         Ok(account.map(|account| Recipient { account, address: address.to_owned() }))
     }
 

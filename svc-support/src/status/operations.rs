@@ -1,6 +1,7 @@
 //! The writes of statuses: load, decide, store, record. An rpc that records nothing is recorded with its answer.
 
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::support::{CreateTicketStatusRequest, TicketStatus, UpdateTicketStatusRequest};
@@ -44,7 +45,7 @@ pub async fn create(tx: &mut Tx<'_>, input: &CreateTicketStatusRequest) -> Resul
 }
 
 pub async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
@@ -54,7 +55,7 @@ pub async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -> Resul
 }
 
 pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;

@@ -1,6 +1,7 @@
 //! `TicketStatusService`: parse, call, answer.
 
-use chassis::{Call, Db, Tx};
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::api::ListMeta;
 use proto::support::ticket_status_service_server::TicketStatusService;
 use proto::support::{
@@ -26,9 +27,10 @@ impl TicketStatusService for Statuses {
         let mut call = Call::open(request)?;
         let active = active_filter::parse(&call.input.active, &mut call.faults);
         let (context, _) = call.valid()?;
-        let mut connection = self.db.read().await?;
-        let records = store::list(&mut connection, context.account_id(), active).await?;
-        connection.done();
+        let records = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), active).await)
+            .await?;
         let data: Vec<TicketStatus> = records.into_iter().map(TicketStatus::from).collect();
         let total = i64::try_from(data.len()).unwrap_or(i64::MAX);
         Ok(Response::new(ListTicketStatusesResponse { data, meta: Some(ListMeta { total }) }))

@@ -1,6 +1,6 @@
 //! The events about tickets. Those about their messages are in `message/events.rs`.
 
-use chassis::{Event, Tx};
+use chassis_data::{Event, Tx};
 use proto::support::TicketPriority;
 use serde_json::{Value, json};
 

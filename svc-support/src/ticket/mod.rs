@@ -10,7 +10,7 @@ pub mod store;
 
 pub use operations::{NewTicket, insert, record_change, set_status};
 
-use chassis::time::timestamp;
+use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::support::{Ticket, TicketItem, TicketMeta, TicketPriority};
 use uuid::Uuid;

@@ -1,7 +1,8 @@
 //! The writes of tickets: load, decide, store, record. Requests and mail that comes in share them.
 
-use chassis::mask::Named;
-use chassis::{Tx, id, numbering};
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Tx, numbering};
 use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
 
@@ -72,10 +73,10 @@ pub async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &TicketPatch,
-    mask: Named<'_>,
+    mask: UpdateMask<'_>,
     client: &Lookup,
 ) -> Result<Record, Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     rules::check_mask(mask, &mut tx.faults);
     let account = tx.account();
     let found = match id::parse(id) {

@@ -1,8 +1,10 @@
 //! `TicketService`: parse, call, answer.
 
-use chassis::mask::Named;
-use chassis::paging::Page;
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::support::ticket_service_server::TicketService;
 use proto::support::{
     CreateTicketRequest, CreateTicketResponse, GetTicketRequest, GetTicketResponse, ListTicketsRequest,
@@ -29,9 +31,10 @@ impl TicketService for Tickets {
         let (context, input) = Call::open(request)?.valid()?;
         let search = input.search.trim();
         let page = Page::new(input.page, input.per_page);
-        let mut connection = self.db.read().await?;
-        let (records, meta) = store::list(&mut connection, context.account_id(), search, page).await?;
-        connection.done();
+        let (records, meta) = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), search, page).await)
+            .await?;
         let data = records.into_iter().map(TicketItem::from).collect();
         Ok(Response::new(ListTicketsResponse { data, meta: Some(meta) }))
     }
@@ -53,9 +56,8 @@ impl TicketService for Tickets {
         // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let mut connection = self.db.read().await?;
-        let found = store::find(&mut connection, context.account_id(), id).await?;
-        connection.done();
+        let found =
+            self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         Ok(Response::new(GetTicketResponse { data: Some(found.ok_or(NOT_FOUND)?.into()) }))
     }
 
@@ -64,7 +66,7 @@ impl TicketService for Tickets {
         request: Request<UpdateTicketRequest>,
     ) -> Result<Response<UpdateTicketResponse>, Status> {
         let call = Call::open(request)?;
-        let in_mask = Named::from(call.input.update_mask.as_ref()).has("client_id");
+        let in_mask = UpdateMask::from(call.input.update_mask.as_ref()).has("client_id");
         let given = call.input.ticket.as_ref().filter(|_| in_mask).map_or("", |ticket| &ticket.client_id);
         let client = self.clients.look_up(&call.context, given).await?;
         self.db.write_with(call, client, update).await
@@ -84,7 +86,7 @@ async fn update(
     (input, client): &(UpdateTicketRequest, Lookup),
 ) -> Result<UpdateTicketResponse, Error> {
     let given = input.ticket.clone().unwrap_or_default();
-    let mask = Named::from(input.update_mask.as_ref());
+    let mask = UpdateMask::from(input.update_mask.as_ref());
     let record = operations::update(tx, &input.id, &given, mask, client).await?;
     Ok(UpdateTicketResponse { data: Some(record.into()) })
 }

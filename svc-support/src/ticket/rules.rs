@@ -1,7 +1,7 @@
 //! What makes a ticket valid, its number, and its search text. Pure.
 
-use chassis::formats::Form;
-use chassis::mask::Named;
+use chassis_base::formats::Form;
+use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::support::{TicketInput, TicketPatch, TicketPriority};
 use proto::{At, Faults};
@@ -46,7 +46,7 @@ pub fn create(given: &TicketInput, client: &Lookup, faults: &mut Faults) -> Valu
 
 /// The values of a changed ticket: those of `given` that the mask names, and the others of `current`.
 pub fn patch(
-    mask: Named<'_>,
+    mask: UpdateMask<'_>,
     given: &TicketPatch,
     current: &Values,
     client: &Lookup,
@@ -74,7 +74,7 @@ pub fn patch(
     }
     // Without a mask, an empty text can mean that the caller left the field out. It does not erase what was just copied
     // from another client.
-    let is_given = |text: &str| !(client_changed && text.is_empty() && matches!(mask, Named::All));
+    let is_given = |text: &str| !(client_changed && text.is_empty() && matches!(mask, UpdateMask::All));
     if is_given(&given.client_name) {
         mask.put("client_name", &given.client_name, &mut values.client_name);
     }
@@ -85,7 +85,7 @@ pub fn patch(
 }
 
 /// Adds a fault for each name of the mask that is not a field.
-pub fn check_mask(mask: Named<'_>, faults: &mut Faults) {
+pub fn check_mask(mask: UpdateMask<'_>, faults: &mut Faults) {
     mask.check(|name| FIELDS.contains(&name), "ticket", faults);
 }
 
@@ -181,11 +181,11 @@ mod tests {
         let given = TicketPatch { subject: "B".into(), client_email: "no".into(), ..TicketPatch::default() };
         let mut faults = Faults::default();
         let paths = ["subject".to_owned()];
-        let values = patch(Named::Only(&paths), &given, &current, &Lookup::NotGiven, &mut faults);
+        let values = patch(UpdateMask::Only(&paths), &given, &current, &Lookup::NotGiven, &mut faults);
         assert!(faults.is_empty());
         assert_eq!(values, Values { subject: "B".into(), ..current.clone() });
         let paths = ["client_id".to_owned()];
-        let values = patch(Named::Only(&paths), &given, &current, &Lookup::NotGiven, &mut faults);
+        let values = patch(UpdateMask::Only(&paths), &given, &current, &Lookup::NotGiven, &mut faults);
         assert_eq!(values, Values { client_id: None, ..current });
     }
 
@@ -196,18 +196,18 @@ mod tests {
         let current = create(&ticket, &Lookup::NotGiven, &mut Faults::default());
         let changed = |paths: &[&str], given: &TicketPatch| {
             let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
-            let values = patch(Named::Only(&paths), given, &current, &ann(), &mut Faults::default());
+            let values = patch(UpdateMask::Only(&paths), given, &current, &ann(), &mut Faults::default());
             (values.client_name, values.client_email)
         };
         let none = TicketPatch::default();
         assert_eq!(changed(&["client_id"], &none), ("Ann".into(), "ann@b.nl".into()));
         let desk = TicketPatch { client_email: "desk@b.nl".into(), ..none };
         assert_eq!(changed(&["client_id", "client_email"], &desk), ("Ann".into(), "desk@b.nl".into()));
-        let whole = patch(Named::All, &desk, &current, &ann(), &mut Faults::default());
+        let whole = patch(UpdateMask::All, &desk, &current, &ann(), &mut Faults::default());
         assert_eq!((whole.client_name.as_str(), whole.client_email.as_str()), ("Ann", "desk@b.nl"));
         let ours = Values { client_id: Some(Uuid::from_u128(1)), ..current.clone() };
         let paths = ["client_id".to_owned()];
-        let same = patch(Named::Only(&paths), &desk, &ours, &ann(), &mut Faults::default());
+        let same = patch(UpdateMask::Only(&paths), &desk, &ours, &ann(), &mut Faults::default());
         assert_eq!(same, ours, "the same client changes nothing");
     }
 

@@ -1,8 +1,8 @@
 //! The scan for stale tickets, and what it shares with the scan for unanswered messages. A scan says when its condition
 //! holds; `chassis` decides when it runs and remembers what it has reported.
 
-use chassis::Tx;
-use chassis::scan::{Findings, Scan, Telling, Threshold};
+use chassis_data::Tx;
+use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 
 use super::{Record, events, store};
 use crate::Error;

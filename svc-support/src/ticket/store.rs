@@ -1,9 +1,9 @@
 //! The SQL of tickets, and nothing else.
 
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
-use chassis::{AccountId, stored};
+use chassis_base::paging::Page;
+use chassis_base::{AccountId, stored};
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use proto::api::PageMeta;
 use proto::support::TicketPriority;
 use sqlx::postgres::PgRow;
@@ -66,7 +66,7 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// The numbers are those of the enum in the contract.
-fn decode_priority(number: i16) -> Result<TicketPriority, chassis::Error> {
+fn decode_priority(number: i16) -> Result<TicketPriority, chassis_base::Error> {
     match TicketPriority::try_from(i32::from(number)) {
         Ok(priority) if priority != TicketPriority::Unspecified => Ok(priority),
         _ => stored::decode("ticket.priority", &number.to_string(), |_| None),
@@ -74,7 +74,7 @@ fn decode_priority(number: i16) -> Result<TicketPriority, chassis::Error> {
 }
 
 fn undecodable_secret() -> sqlx::Error {
-    undecodable(chassis::Error::Internal("ticket.reply_secret has the wrong length".to_owned()))
+    undecodable(chassis_base::Error::Internal("ticket.reply_secret has the wrong length".to_owned()))
 }
 
 /// A page of the tickets that contain `search`, newest first.

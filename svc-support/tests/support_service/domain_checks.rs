@@ -1,6 +1,6 @@
 //! The daily check of email domains.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::support::{EmailDomainDetail, EmailDomainType, GetEmailDomainRequest};
 

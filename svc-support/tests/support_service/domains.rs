@@ -1,6 +1,6 @@
 //! Email domains: read over REST, managed over gRPC, verified against a real DNS server.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use proto::api::ListMailKeysRequest;
 use proto::api::mail_key_service_client::MailKeyServiceClient;
 use proto::support::email_domain_service_client::EmailDomainServiceClient;

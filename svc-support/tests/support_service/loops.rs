@@ -1,6 +1,6 @@
 //! Two accounts whose flows answer each other's mail.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use proto::support::ticket_message_service_client::TicketMessageServiceClient;
 use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
 use serde_json::json;

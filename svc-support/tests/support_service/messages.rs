@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use proto::support::TicketChannelInput;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The whole way: a client's mail comes in over SMTP, is answered over REST, the answer goes out over SMTP, and the
 //! client's answer to that is found to belong to the same ticket, whatever the client's program leaves of the hints.
 
-use chassis::testing::eventually;
+use chassis_testing::eventually;
 use serde_json::json;
 
 use crate::world::{World, header, mail, text};

@@ -1,6 +1,6 @@
 //! The scans for stale tickets and unanswered messages.
 
-use chassis::testing::{look_through, set_threshold};
+use chassis_testing::{look_through, set_threshold};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 

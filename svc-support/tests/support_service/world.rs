@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use chassis::server::Stage;
-use chassis::testing::{self, SmtpServer, Started, TestCaller, TestDatabase};
-use chassis::{Account, Clock, Service};
+use chassis_base::{Account, Clock};
+use chassis_service::Service;
+use chassis_service::stage::Stage;
+use chassis_testing::{SmtpServer, Started, TestCaller, TestDatabase};
 use chrono::TimeDelta;
 use gateway::testing::{Answer, Api, TestGateway};
 use lettre::address::Envelope;
@@ -60,22 +61,22 @@ impl World {
             ("support", Support::migrations()),
         ])
         .await;
-        let clock = testing::clock();
+        let clock = chassis_testing::clock();
         let files = tempfile::tempdir().unwrap();
         let sink = Arc::new(SmtpServer::start().await);
-        let relations = testing::start::<Relations>(database.url(), &clock).await;
+        let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
         let peer = format!("relations={}", relations.url());
         let (folder, smtp) = (files.path().to_str().unwrap(), sink.url());
         let own = ["--peers", &peer, "--files-dir", folder, "--smtp-url", &smtp, "--mail-domain", DOMAIN];
         let own = [&own[..], &["--listeners", LISTENER], flags].concat();
         let flags = own.iter().map(|flag| (*flag).to_owned()).collect();
-        let support = testing::start_working::<Support>(database.url(), &clock, &own).await;
+        let support = chassis_testing::start_working::<Support>(database.url(), &clock, &own).await;
         let (stop, stopped) = watch::channel(Stage::Running);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let smtp_address = listener.local_addr().unwrap();
         tokio::spawn(svc_support::smtp::serve(
             listener,
-            svc_support::mail_receiver(&support.runtime),
+            svc_support::mail_receiver(&support.runtime).await.unwrap(),
             stopped,
         ));
         let peers = [peer, format!("support={}", support.url())];
@@ -101,7 +102,8 @@ impl World {
         self.successor.as_mut().unwrap_or(&mut self.support).stop_working().await;
         self.clock.advance(time);
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        let successor = testing::start_working::<Support>(self.database.url(), &self.clock, &flags).await;
+        let successor =
+            chassis_testing::start_working::<Support>(self.database.url(), &self.clock, &flags).await;
         self.successor = Some(successor);
     }
 

@@ -5,11 +5,11 @@
 use chassis_base::{Account, AccountId, id};
 use chassis_data::{Db, Tx};
 use chassis_work::Files;
-use chassis_work::files::Key;
+use chassis_work::files::{self, Key};
 use uuid::Uuid;
 
-use crate::Error;
 use super::{LIST, Record, store};
+use crate::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
 const AUDIT_KIND: &str = "file";

@@ -10,8 +10,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::Error;
 use super::{LIST, Record, Source};
+use crate::Error;
 
 macro_rules! columns {
     () => {

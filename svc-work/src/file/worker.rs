@@ -11,7 +11,8 @@ use super::store;
 const BATCH: i64 = 100;
 
 pub fn worker(files: Files) -> Worker {
-    let due = Due::new("work.file work", "work.deleted_at is not null and work.removed_at is null", IMMEDIATELY);
+    let due =
+        Due::new("work.file work", "work.deleted_at is not null and work.removed_at is null", IMMEDIATELY);
     Worker::new("file-removal", due, move |job: Job| {
         let files = files.clone();
         async move { run(&files, &job).await }
@@ -19,7 +20,10 @@ pub fn worker(files: Files) -> Worker {
 }
 
 async fn run(files: &Files, job: &Job) -> Result<Next, chassis_base::Error> {
-    let pending = job.db().read(async |connection| store::list_pending_removals(connection, job.account_id(), BATCH).await).await?;
+    let pending = job
+        .db()
+        .read(async |connection| store::list_pending_removals(connection, job.account_id(), BATCH).await)
+        .await?;
     let is_full = i64::try_from(pending.len()).is_ok_and(|count| count >= BATCH);
     let mut removed = Vec::new();
     for file in pending {

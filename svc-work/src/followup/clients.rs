@@ -11,8 +11,8 @@ use proto::relations::{BatchGetClientsRequest, Relation, RelationType};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::references::CLIENT;
 use super::DESCRIBE_TIMEOUT;
+use crate::references::CLIENT;
 
 pub struct Clients {
     pub outgoing: Outgoing,

@@ -13,8 +13,8 @@ use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::references::DEAL;
 use super::DESCRIBE_TIMEOUT;
+use crate::references::DEAL;
 
 pub struct Deals {
     pub outgoing: Outgoing,

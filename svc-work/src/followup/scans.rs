@@ -9,9 +9,9 @@ use chassis_rpc::references::References;
 use chassis_work::scan::{Ask, Findings, Scan, Telling, Threshold};
 use serde_json::Value;
 
-use crate::references::{CLIENT, OPEN_DEAL};
 use super::clients::Clients;
 use super::deals::Deals;
+use crate::references::{CLIENT, OPEN_DEAL};
 
 /// When the last task of `listed`, a record of another service, was completed. The column is the one with its id.
 macro_rules! last_task {

@@ -9,10 +9,10 @@ use proto::api::Fault;
 use proto::work::{HourInput, HourStatus};
 use uuid::Uuid;
 
-use crate::{Error, project};
 use super::rules::{self, Transition};
 use super::store::{self, StatusChange};
 use super::{Record, Values};
+use crate::{Error, project};
 
 const NOT_FOUND: Error = Error::NotFound("hour entry");
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");

@@ -5,13 +5,18 @@ use chassis_base::paging::Page;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::work::hour_service_server::HourService;
-use proto::work::{ApproveHoursRequest, ApproveHoursResponse, DeleteHoursRequest, DeleteHoursResponse, HourEntry, HourStatus, ListProjectHoursRequest, ListProjectHoursResponse, LogHoursRequest, LogHoursResponse, RejectHoursRequest, RejectHoursResponse, ReopenHoursRequest, ReopenHoursResponse, SubmitHoursRequest, SubmitHoursResponse, UpdateHoursRequest, UpdateHoursResponse};
+use proto::work::{
+    ApproveHoursRequest, ApproveHoursResponse, DeleteHoursRequest, DeleteHoursResponse, HourEntry,
+    HourStatus, ListProjectHoursRequest, ListProjectHoursResponse, LogHoursRequest, LogHoursResponse,
+    RejectHoursRequest, RejectHoursResponse, ReopenHoursRequest, ReopenHoursResponse, SubmitHoursRequest,
+    SubmitHoursResponse, UpdateHoursRequest, UpdateHoursResponse,
+};
 use tonic::{Request, Response, Status};
 
-use crate::{Error, project};
 use super::rules::Transition;
 use super::store::{self, Filter};
 use super::{Record, operations};
+use crate::{Error, project};
 
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
 
@@ -32,14 +37,17 @@ impl HourService for Hours {
         let project = id::parse(&input.id).ok_or(PROJECT_NOT_FOUND)?;
         let status = Some(input.status()).filter(|status| *status != HourStatus::Unspecified);
         let filter = Filter { project, from: input.from.parse().ok(), to: input.to.parse().ok(), status };
-        let (records, meta) = self.db.read(async |connection| {
-            if !project::exists(connection, account, project).await? {
-                return Err(PROJECT_NOT_FOUND.into());
-            }
-            let page = Page::new(input.page, input.per_page);
-            let (records, meta) = store::list(connection, account, &filter, page).await?;
-            Ok::<_, Error>((records, meta))
-        }).await?;
+        let (records, meta) = self
+            .db
+            .read(async |connection| {
+                if !project::exists(connection, account, project).await? {
+                    return Err(PROJECT_NOT_FOUND.into());
+                }
+                let page = Page::new(input.page, input.per_page);
+                let (records, meta) = store::list(connection, account, &filter, page).await?;
+                Ok::<_, Error>((records, meta))
+            })
+            .await?;
         Ok(Response::new(ListProjectHoursResponse { data: messages(records), meta: Some(meta) }))
     }
 

@@ -12,9 +12,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
+use super::{Record, Values, status_from_name, status_name};
 use crate::Error;
 use crate::error::undecodable;
-use super::{Record, Values, status_from_name, status_name};
 
 macro_rules! columns {
     () => {

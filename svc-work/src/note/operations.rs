@@ -7,8 +7,8 @@ use proto::At;
 use proto::api::Fault;
 use proto::work::{Note, NoteInput};
 
-use crate::{Error, project};
 use super::{Deleted, LIST, Record, Related, store};
+use crate::{Error, project};
 
 const NOT_FOUND: Error = Error::NotFound("note");
 const AUDIT_KIND: &str = "note";

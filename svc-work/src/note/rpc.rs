@@ -7,12 +7,15 @@ use chassis_rpc::Call;
 use chassis_rpc::references::{Lookup, References};
 use proto::At;
 use proto::work::note_service_server::NoteService;
-use proto::work::{CreateNoteRequest, CreateNoteResponse, DeleteNoteRequest, DeleteNoteResponse, ListNotesRequest, ListNotesResponse, Note, UpdateNoteRequest, UpdateNoteResponse};
+use proto::work::{
+    CreateNoteRequest, CreateNoteResponse, DeleteNoteRequest, DeleteNoteResponse, ListNotesRequest,
+    ListNotesResponse, Note, UpdateNoteRequest, UpdateNoteResponse,
+};
 use tonic::{Request, Response, Status};
 
+use super::{Related, operations, store};
 use crate::references::{CLIENT, DEAL, INVOICE};
 use crate::{Error, filter};
-use super::{Related, operations, store};
 
 pub struct Notes {
     pub db: Db,
@@ -33,7 +36,10 @@ impl NoteService for Notes {
             deal: filter::id(&input.deal_id),
         };
         let page = Page::new(input.page, input.per_page);
-        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), related, page).await).await?;
+        let (records, meta) = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), related, page).await)
+            .await?;
         let data = records.into_iter().map(Note::from).collect();
         Ok(Response::new(ListNotesResponse { data, meta: Some(meta) }))
     }

@@ -9,8 +9,8 @@ use proto::work::{Project, ProjectInput};
 use proto::{At, Faults};
 use uuid::Uuid;
 
-use crate::Error;
 use super::{LIST, NUMBERS, Record, Values, events, rules, store};
+use crate::Error;
 
 const NOT_FOUND: Error = Error::NotFound("project");
 const AUDIT_KIND: &str = "project";

@@ -9,13 +9,17 @@ use chassis_rpc::outgoing::Outgoing;
 use chassis_rpc::references::{Lookup, References};
 use proto::billing::Document;
 use proto::work::project_service_server::ProjectService;
-use proto::work::{CreateProjectFromQuoteRequest, CreateProjectFromQuoteResponse, CreateProjectRequest, CreateProjectResponse, GetProjectRequest, GetProjectResponse, ListProjectsRequest, ListProjectsResponse, Project, UpdateProjectRequest, UpdateProjectResponse};
+use proto::work::{
+    CreateProjectFromQuoteRequest, CreateProjectFromQuoteResponse, CreateProjectRequest,
+    CreateProjectResponse, GetProjectRequest, GetProjectResponse, ListProjectsRequest, ListProjectsResponse,
+    Project, UpdateProjectRequest, UpdateProjectResponse,
+};
 use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
+use super::{operations, quotes, store};
 use crate::references::CLIENT;
 use crate::{Error, filter};
-use super::{operations, quotes, store};
 
 const NOT_FOUND: Error = Error::NotFound("project");
 
@@ -35,7 +39,12 @@ impl ProjectService for Projects {
         let search = input.search.trim();
         let client = filter::id(&input.client_id);
         let page = Page::new(input.page, input.per_page);
-        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), search, client, page).await).await?;
+        let (records, meta) = self
+            .db
+            .read(async |connection| {
+                store::list(connection, context.account_id(), search, client, page).await
+            })
+            .await?;
         let data = records.into_iter().map(Project::from).collect();
         Ok(Response::new(ListProjectsResponse { data, meta: Some(meta) }))
     }
@@ -64,7 +73,8 @@ impl ProjectService for Projects {
         // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let found = self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
+        let found =
+            self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         let data = found.map(Project::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetProjectResponse { data: Some(data) }))
     }
@@ -98,7 +108,10 @@ impl ProjectService for Projects {
 
 impl Projects {
     /// The faults of references in a change to records that do not exist.
-    async fn missing_references(&self, call: &Call<UpdateProjectRequest>) -> Result<Faults, chassis_base::Error> {
+    async fn missing_references(
+        &self,
+        call: &Call<UpdateProjectRequest>,
+    ) -> Result<Faults, chassis_base::Error> {
         let input = &call.input;
         let Some(given) =
             input.project.as_ref().filter(|_| Mask::from(input.update_mask.as_ref()).has("client_id"))

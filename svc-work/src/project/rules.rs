@@ -6,8 +6,8 @@ use proto::billing::Document;
 use proto::work::{ProjectInput, ProjectStatus};
 use proto::{At, Faults};
 
-use crate::Error;
 use super::Values;
+use crate::Error;
 
 const FIELDS: [&str; 6] = ["name", "client_id", "status", "start_date", "end_date", "budget"];
 
@@ -16,7 +16,9 @@ const FIELDS: [&str; 6] = ["name", "client_id", "status", "start_date", "end_dat
 pub fn apply(named: UpdateMask<'_>, given: &ProjectInput, current: &Values, faults: &mut Faults) -> Values {
     let at = At::ROOT.name("project");
     named.check(|name| FIELDS.contains(&name), "project", faults);
-    if matches!(named, UpdateMask::Only(_)) && named.has("status") && given.status() == ProjectStatus::Unspecified
+    if matches!(named, UpdateMask::Only(_))
+        && named.has("status")
+        && given.status() == ProjectStatus::Unspecified
     {
         faults.add(&at.name("status"), Fault::NotNullable, "status must be one of the statuses of a project");
     }

@@ -12,9 +12,9 @@ use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
+use super::{LIST, Record, Values, rules, status_from_name, status_name};
 use crate::Error;
 use crate::error::undecodable;
-use super::{LIST, Record, Values, rules, status_from_name, status_name};
 
 macro_rules! columns {
     () => {

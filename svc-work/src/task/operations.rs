@@ -7,8 +7,8 @@ use proto::At;
 use proto::work::{Task, TaskInput, TaskPatch};
 use uuid::Uuid;
 
-use crate::{Error, project};
 use super::{LIST, Record, Related, rules, store};
+use crate::{Error, project};
 
 const NOT_FOUND: Error = Error::NotFound("task");
 const AUDIT_KIND: &str = "task";
@@ -34,7 +34,12 @@ pub async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record, Error>
 }
 
 /// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace.
-pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TaskPatch, named: UpdateMask<'_>) -> Result<Record, Error> {
+pub async fn update(
+    tx: &mut Tx<'_>,
+    id: &str,
+    given: &TaskPatch,
+    named: UpdateMask<'_>,
+) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
     let found = match id::parse(id) {

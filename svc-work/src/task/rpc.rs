@@ -8,12 +8,16 @@ use chassis_rpc::Call;
 use chassis_rpc::references::{Lookup, References};
 use proto::At;
 use proto::work::task_service_server::TaskService;
-use proto::work::{CompleteTaskRequest, CompleteTaskResponse, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse, GetTaskRequest, GetTaskResponse, ListTasksRequest, ListTasksResponse, ReopenTaskRequest, ReopenTaskResponse, Task, TaskItem, UpdateTaskRequest, UpdateTaskResponse};
+use proto::work::{
+    CompleteTaskRequest, CompleteTaskResponse, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest,
+    DeleteTaskResponse, GetTaskRequest, GetTaskResponse, ListTasksRequest, ListTasksResponse,
+    ReopenTaskRequest, ReopenTaskResponse, Task, TaskItem, UpdateTaskRequest, UpdateTaskResponse,
+};
 use tonic::{Request, Response, Status};
 
+use super::{operations, store};
 use crate::Error;
 use crate::references::{CLIENT, DEAL};
-use super::{operations, store};
 
 const NOT_FOUND: Error = Error::NotFound("task");
 
@@ -30,7 +34,10 @@ impl TaskService for Tasks {
     ) -> Result<Response<ListTasksResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let (records, meta) = self.db.read(async |connection| store::list(connection, context.account_id(), page).await).await?;
+        let (records, meta) = self
+            .db
+            .read(async |connection| store::list(connection, context.account_id(), page).await)
+            .await?;
         let data = records.into_iter().map(TaskItem::from).collect();
         Ok(Response::new(ListTasksResponse { data, meta: Some(meta) }))
     }
@@ -59,7 +66,8 @@ impl TaskService for Tasks {
         // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let found = self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
+        let found =
+            self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
         let data = found.map(Task::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetTaskResponse { data: Some(data) }))
     }

@@ -11,9 +11,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
+use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
 use crate::Error;
 use crate::error::undecodable;
-use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
 
 macro_rules! columns {
     ($notes:literal) => {

@@ -112,7 +112,7 @@ async fn bytes_that_were_never_listed_are_removed_after_a_day() {
     let (db, files) = (&runtime.db, &runtime.files);
     let listed = user.upload("listed", "", b"x").await;
     let keys: Vec<Key> = (0..3).map(|_| Key::new(user.account.id, "uploads", world.clock.id())).collect();
-    db.expect_files(files, &user.account, &keys).await.unwrap();
+    files.expect(db, &user.account, &keys).await.unwrap();
     for key in &keys[..2] {
         files.put(key, "never listed").await.unwrap();
     }
@@ -121,8 +121,9 @@ async fn bytes_that_were_never_listed_are_removed_after_a_day() {
     let _worker = world.start_worker().await;
     eventually("they are gone", async || world.stored_files() == 1).await;
     let names = vec![files.reference(&keys[0])];
-    let late = db
-        .note(&user.account, &names, async |tx: &mut Tx<'_>, names: &Vec<String>| files::list(tx, names).await);
+    let late = db.record(&user.account, &names, async |tx: &mut Tx<'_>, names: &Vec<String>| {
+        chassis_work::files::list(tx, names).await
+    });
     assert!(late.await.is_err(), "what is removed is not listed");
     let mut connection = world.database.connect().await;
     eventually("nothing is expected any more", async || {

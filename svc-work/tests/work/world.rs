@@ -195,7 +195,8 @@ impl World {
         let folder = self.files().to_str().unwrap().to_owned();
         let flags = ["--peers", &relations, "--files-dir", &folder, "--listeners", &listener];
         let flags = [&flags[..], &DEADLINE].concat();
-        let billing = chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
+        let billing =
+            chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
         let peers = [relations, peer("billing", &billing), peer("work", &self.work)];
         self.gateway = start_gateway(&self.database, &self.clock, &peers).await;
         // The other one stays: work asks it for invoices and quotes.

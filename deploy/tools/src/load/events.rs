@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use chassis::Clock;
+use chassis_base::Clock;
 use deploy_tools::http::{Connection, Request, authority};
 use deploy_tools::mesh::{Mesh, said};
 use deploy_tools::receiver::{Received, Receiver};

@@ -17,7 +17,7 @@ mod work;
 
 use std::process::ExitCode;
 
-use chassis::Clock;
+use chassis_base::Clock;
 use chrono::NaiveDate;
 use clap::Parser;
 use deploy_tools::mesh::Mesh;

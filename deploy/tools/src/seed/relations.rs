@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn every_iban_of_the_sample_data_has_right_check_digits() {
         for iban in data().unwrap().clients.iter().filter_map(|client| client["iban"].as_str()) {
-            assert!(chassis::formats::bank::normalise_iban(iban).is_some(), "{iban}");
+            assert!(chassis_base::formats::bank::normalise_iban(iban).is_some(), "{iban}");
         }
     }
 }

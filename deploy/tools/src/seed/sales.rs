@@ -223,10 +223,10 @@ mod tests {
     fn the_sellers_bank_account_and_vat_number_are_right() {
         let identity = data().unwrap().identity();
         assert_eq!(
-            chassis::formats::bank::normalise_iban(&identity.iban).as_deref(),
+            chassis_base::formats::bank::normalise_iban(&identity.iban).as_deref(),
             Some(identity.iban.as_str())
         );
-        let vat = chassis::formats::vat::normalise(&identity.vat_number, &identity.country);
+        let vat = chassis_base::formats::vat::normalise(&identity.vat_number, &identity.country);
         assert_eq!(vat.as_deref(), Some(identity.vat_number.as_str()));
         assert!(!identity.name.is_empty() && !identity.footer.is_empty());
     }

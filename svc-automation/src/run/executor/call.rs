@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use chassis::call::{IDEMPOTENCY_KEY, REQUEST_ID};
-use chassis::peer::is_transport;
-use chassis::token;
-use chassis::worker::Job;
+use chassis_rpc::call::{IDEMPOTENCY_KEY, REQUEST_ID};
+use chassis_rpc::peer::is_transport;
+use chassis_rpc::token;
+use chassis_work::worker::Job;
 use serde_json::Value;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
@@ -63,7 +63,7 @@ impl Executor {
 
 /// What a refusal means for another try.
 fn failure(status: &Status) -> Failure {
-    let error = chassis::error::explain(status);
+    let error = chassis_base::error::status::explain(status);
     let on_the_way = is_transport(status);
     match status.code() {
         // The first call with this key is still running: it will have its answer.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn only_what_the_service_itself_refuses_is_not_tried_again() {
-        let of = |problem| failure(&chassis::error::of_problem(problem, "no", Vec::new(), None));
+        let of = |problem| failure(&chassis_base::error::status::of_problem(problem, "no", Vec::new(), None));
         for problem in
             [Problem::NotFound, Problem::Validation, Problem::NotADraft, Problem::InsufficientScope]
         {

@@ -8,15 +8,18 @@ pub(crate) mod writes;
 
 use std::sync::Arc;
 
-use chassis::mail::Post;
-use chassis::peer::Peers;
-use chassis::token::Tokens;
-use chassis::worker::{Due, Job, Worker};
-use chassis::{Error, Runtime};
+use chassis_base::Error;
+use chassis_rpc::peer::Peers;
+use chassis_rpc::token::Tokens;
+use chassis_service::Runtime;
+use chassis_work::Worker;
+use chassis_work::mail::Mailer;
+use chassis_work::worker::{Due, Job};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
 use uuid::Uuid;
+use writes::{Begin, Settle};
 
 use super::prepare::{Known, Prepared, prepare, seen};
 use super::rules::{self, CERTAIN_FOR, Ended, Failure};
@@ -27,7 +30,6 @@ use crate::flow::store as flows;
 use crate::outside::Outside;
 use crate::pump::{self, Begun, Limits, Thing, Work};
 use crate::template::Engine;
-use writes::{Begin, Settle};
 
 /// Runs of one account at the same time, of one flow or several.
 const LIMITS: Limits = Limits { at_once: 16, per_group: 16 };
@@ -42,7 +44,7 @@ pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
     let executor = Executor {
         peers: runtime.peers.clone(),
         tokens: runtime.tokens.clone(),
-        post: runtime.post.clone(),
+        post: runtime.mailer.clone(),
         outside,
         engine: Engine::default(),
         rendering: RwLock::new(()),
@@ -53,7 +55,7 @@ pub(crate) fn worker(runtime: &Runtime, outside: Outside) -> Worker {
 pub(crate) struct Executor {
     peers: Peers,
     tokens: Tokens,
-    post: Post,
+    post: Mailer,
     outside: Outside,
     engine: Engine,
     /// Held to render, alone by a run that may have ended its process before: should that end again, no other run is
@@ -64,9 +66,12 @@ pub(crate) struct Executor {
 #[tonic::async_trait]
 impl Work for Executor {
     async fn due(&self, job: &Job, begun: &Begun, most: i64) -> Result<Vec<Thing>, Error> {
-        let mut connection = job.db().read().await?;
-        let due = store::find_due(&mut connection, job.account_id(), job.now(), (begun, most)).await?;
-        connection.done();
+        let due = job
+            .db()
+            .read(async |connection| {
+                store::find_due(connection, job.account_id(), job.now(), (begun, most)).await
+            })
+            .await?;
         Ok(due.into_iter().map(|(id, flow)| Thing { id, group: flow, probe: false }).collect())
     }
 
@@ -99,7 +104,7 @@ struct Loaded {
 /// `None` when there is nothing to do now: it has ended, waits, or is gone.
 async fn load(job: &Job, id: Uuid) -> Result<Option<Loaded>, Error> {
     let (account, now) = (job.account_id(), job.now());
-    let mut connection = job.db().read().await?;
+    let mut connection = job.db().acquire().await?;
     let found = store::find(&mut connection, account, id).await?;
     let Some(run) = found.filter(|run| run.next_at.is_some_and(|at| at <= now)) else {
         connection.done();
@@ -240,7 +245,7 @@ impl Executor {
         let _beside = if is_suspect { None } else { Some(self.rendering.read().await) };
         let prepared = prepare(kind, &loaded.scope(job), (loaded.now, job.account().timezone), &self.engine);
         if is_suspect {
-            job.db().note(job.account(), &loaded.run.id, writes::outlive_render).await?;
+            job.db().record(job.account(), &loaded.run.id, writes::outlive_render).await?;
         }
         Ok(prepared)
     }

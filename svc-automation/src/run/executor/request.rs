@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use chassis::Error;
-use chassis::call::AUTOMATION_DEPTH;
-use chassis::worker::Job;
+use chassis_base::Error;
+use chassis_rpc::call::AUTOMATION_DEPTH;
+use chassis_work::worker::Job;
 use serde_json::{Value, json};
 
 use super::Executor;

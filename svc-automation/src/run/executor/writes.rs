@@ -1,8 +1,9 @@
 //! The writes of the executor, each in a transaction that proves that the run is still its own.
 
-use chassis::mail::{Mail, Post, mailbox};
-use chassis::worker::Job;
-use chassis::{Error, Tx};
+use chassis_base::Error;
+use chassis_data::Tx;
+use chassis_work::mail::{Mail, Mailer, mailbox};
+use chassis_work::worker::Job;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -101,7 +102,7 @@ pub(super) struct Settle {
     pub moved: Move,
     pub max_attempts: i32,
     /// A mail to be queued, with the name that it is from.
-    pub letter: Option<(Letter, Post, String)>,
+    pub letter: Option<(Letter, Mailer, String)>,
 }
 
 /// Notes what a step came to and moves the run on; tells whether to go on at once.
@@ -190,7 +191,7 @@ async fn queue(
     tx: &mut Tx<'_>,
     run: Uuid,
     letter: &Letter,
-    (post, name): (&Post, &String),
+    (post, name): (&Mailer, &String),
 ) -> Result<(), crate::Error> {
     let account = tx.account();
     let sender = post.sender(tx.db(), account, name, &letter.reply_to).await?;
@@ -200,7 +201,7 @@ async fn queue(
     mail.reply_to = sender.reply_to;
     mail.text = Some(letter.text.clone());
     mail.reference = format!("run:{run}");
-    tx.queue_mail(&mail).await?;
+    chassis_work::mail::queue(tx, &mail).await?;
     Ok(())
 }
 

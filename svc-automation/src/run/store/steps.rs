@@ -1,7 +1,7 @@
 //! The SQL of the steps of runs.
 
-use chassis::AccountId;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_data::row::Columns;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;

@@ -2,10 +2,10 @@
 
 mod deliveries;
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
 use sqlx::postgres::PgRow;

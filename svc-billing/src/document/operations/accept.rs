@@ -1,6 +1,6 @@
 //! A client says yes to a quote.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::billing::Document;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::document::{Kind, events, store};
 
 /// Accepts a quote, once: a second time changes nothing, unless its status was changed since.
 pub async fn accept(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let kind = Kind::Quote;
     let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;

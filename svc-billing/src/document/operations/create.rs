@@ -1,7 +1,7 @@
 //! A new document.
 
-use chassis::Tx;
-use chassis::link::Link;
+use chassis_data::Tx;
+use chassis_rpc::Link;
 use chrono::{Days, NaiveDate};
 use proto::api::Fault;
 use proto::billing::{Document, DocumentInput, GenerationMode};
@@ -11,13 +11,13 @@ use render::paper::Category;
 use super::audit_new;
 use super::family::apply;
 use crate::clients::{self, Named};
-use crate::document::rules::amounts::Row;
+use crate::document::rules::amounts::{self, Row};
 use crate::document::rules::standing::{self, Claim, DRAFT, OPEN, PAID};
-use crate::document::rules::{amounts, input, number, search};
+use crate::document::rules::{input, number, search};
 use crate::document::store::{self, Draft, Numbering, StoredRow};
 use crate::document::{Kind, Links, Origin, Parties, Record, Seller, answer, events, paper};
-use crate::settings::Settings;
-use crate::{Error, identity, settings};
+use crate::settings::{self, Settings};
+use crate::{Error, identity};
 
 /// The last day that can be written with four digits.
 const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a valid date");
@@ -240,7 +240,7 @@ pub async fn insert(
             && store::is_billed(tx.db(), account, origin).await?
         {
             let cause = format!("{} of {} has its invoice", origin.period.from, origin.subscription);
-            return Err(chassis::Error::Internal(cause).into());
+            return Err(chassis_base::Error::Internal(cause).into());
         }
         if !numbering.given.is_empty() {
             let holder = store::find_by_number(tx.db(), account, kind, &numbering.given).await?;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use chassis::Tx;
-use chassis::link::Link;
+use chassis_data::Tx;
+use chassis_rpc::Link;
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{CreditInput, Document};
@@ -25,7 +25,7 @@ pub async fn credit(
     given: &CreditInput,
 ) -> Result<Document, Error> {
     let kind = known.kind;
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
         tx.valid()?;
         return Err(Error::NotFound(kind.name()));

@@ -1,6 +1,6 @@
 //! Drafts can be thrown away.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::billing::Document;
 
 use super::family::Family;
@@ -11,7 +11,7 @@ use crate::{Error, payment};
 /// Removes a draft; answers with what it was.
 pub async fn delete(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
     let kind = known.kind;
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
     let (account, record) = (tx.account(), family.target());

@@ -1,15 +1,14 @@
 //! An invoice together with its credits: what changes one of them may change where the others stand.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use rust_decimal::Decimal;
 
 use super::{at_midnight, audit};
-use crate::Error;
 use crate::document::rules::standing::{self, Claim, Standing};
 use crate::document::{Kind, Record, events, store};
-use crate::{online, payment};
+use crate::{Error, online, payment};
 
 /// Locked until the transaction ends. Quotes and workorders are families of one.
 pub struct Family {
@@ -26,7 +25,7 @@ pub struct Family {
 impl Family {
     /// `None` when there is no such document.
     pub async fn lock(tx: &mut Tx<'_>, kind: Kind, id: &str) -> Result<Option<Self>, Error> {
-        let Some(id) = chassis::id::parse(id) else { return Ok(None) };
+        let Some(id) = chassis_base::id::parse(id) else { return Ok(None) };
         let (account, zone) = (tx.account(), tx.settings().timezone);
         let records = store::lock_family(tx.db(), account, kind, id).await?;
         let target = records.iter().position(|record| record.id == id);

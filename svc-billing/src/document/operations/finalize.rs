@@ -1,6 +1,6 @@
 //! From draft to final: the number, and seller and buyer as they are now.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use chrono::NaiveDate;
 use proto::billing::Document;
 use proto::relations::Relation;
@@ -10,17 +10,16 @@ use serde_json::json;
 use super::create::{after, lacks_vat_number, numbering};
 use super::family::{Family, apply, settle};
 use super::{Known, answer, audit, log};
-use crate::clients;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::search;
 use crate::document::rules::standing::{DRAFT, OPEN, Standing};
 use crate::document::{Kind, Parties, Record, Seller, events, paper, store};
-use crate::{Error, identity, settings};
+use crate::{Error, clients, identity, settings};
 
 /// Makes a draft final; a final document is returned as it is.
 pub async fn finalize(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
     let kind = known.kind;
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
     if !family.target().is_final {

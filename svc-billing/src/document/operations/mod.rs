@@ -23,7 +23,7 @@ pub use project::set_project;
 pub use send::send;
 pub use view::view;
 
-use chassis::Tx;
+use chassis_data::Tx;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use proto::billing::Document;
 use proto::relations::Relation;

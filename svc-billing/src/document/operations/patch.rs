@@ -1,7 +1,7 @@
 //! The four fields that stay editable.
 
-use chassis::Tx;
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use chrono::Datelike;
 use proto::api::Fault;
 use proto::billing::{Document, DocumentPatch};
@@ -28,9 +28,9 @@ pub async fn patch(
 ) -> Result<Document, Error> {
     let kind = known.kind;
     let at = At::ROOT.name("document");
-    let named = Named::from(mask);
+    let named = UpdateMask::from(mask);
     named.check(|name| FIELDS.contains(&name), kind.name(), &mut tx.faults);
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
         // The faults of the body come before an unknown id.
         tx.valid()?;
@@ -85,7 +85,7 @@ fn paid_at(family: &Family, record: &Record) -> Option<chrono::DateTime<chrono::
 }
 
 /// Puts the named values into the record; returns what changed, and whether any of it is printed.
-fn apply(record: &mut Record, given: &DocumentPatch, named: Named<'_>) -> (Map<String, Value>, bool) {
+fn apply(record: &mut Record, given: &DocumentPatch, named: UpdateMask<'_>) -> (Map<String, Value>, bool) {
     let mut changes = Map::new();
     let mut change = |name: &str, from: Value, to: Value| {
         if from != to {

@@ -1,6 +1,7 @@
 //! A project is made of a quote.
 
-use chassis::{Tx, id};
+use chassis_base::id;
+use chassis_data::Tx;
 use serde_json::json;
 
 use super::{audit, log};
@@ -9,7 +10,7 @@ use crate::document::{Kind, store};
 
 /// Keeps the number of the project with the quote. The same number again changes nothing.
 pub async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Result<(), Error> {
-    id::forgive(&mut tx.faults);
+    id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());
     let id = id::parse(id).ok_or(Error::NotFound(Kind::Quote.name()))?;

@@ -1,7 +1,7 @@
 //! Mailing a document.
 
-use chassis::Tx;
-use chassis::mail::{Attachment, Mail, Mailbox, Post, read_addresses};
+use chassis_data::Tx;
+use chassis_work::mail::{Attachment, Mail, Mailbox, Mailer, read_addresses};
 use proto::api::Fault;
 use proto::billing::{SendInput, SendResult, SendType};
 use proto::{At, Faults};
@@ -21,13 +21,13 @@ const MOST_RECIPIENTS: usize = 20;
 /// Queues the mail; a draft becomes final first.
 pub async fn send(
     tx: &mut Tx<'_>,
-    with: &(Known, Post),
+    with: &(Known, Mailer),
     id: &str,
     given: &SendInput,
 ) -> Result<SendResult, Error> {
     let known = &with.0;
     let (to, cc) = recipients(given, &mut tx.faults);
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     let kind = known.kind;
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
         tx.valid()?;
@@ -48,7 +48,7 @@ pub async fn send(
 
     let addresses: Vec<String> = to.iter().chain(&cc).map(|one| one.email.to_string()).collect();
     let mail = compose(tx, with, record, given, (to, cc)).await?;
-    let mail_id = tx.queue_mail(&mail).await?;
+    let mail_id = chassis_work::mail::queue(tx, &mail).await?;
     let send_type = send_type(given.send_type(), record);
     let data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
     log(tx, record.id, "sent", data, Some(mail_id)).await?;
@@ -83,7 +83,7 @@ fn send_type(given: SendType, record: &Record) -> String {
 
 async fn compose(
     tx: &mut Tx<'_>,
-    (known, post): &(Known, Post),
+    (known, post): &(Known, Mailer),
     record: &Record,
     given: &SendInput,
     (to, cc): (Vec<Mailbox>, Vec<Mailbox>),

@@ -1,6 +1,6 @@
 //! A visitor opens the page of a quote.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use serde_json::json;
 
 use super::log;

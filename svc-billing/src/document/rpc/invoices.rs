@@ -1,6 +1,7 @@
 //! `InvoiceService`.
 
-use chassis::{Call, Tx};
+use chassis_data::Tx;
+use chassis_rpc::Call;
 use proto::api::HttpBody;
 use proto::billing::invoice_service_server::InvoiceService;
 use proto::billing::{

@@ -1,8 +1,8 @@
 //! What a list request asks for.
 
-use chassis::Context;
-use chassis::paging::Page;
-use chassis::time::{first_moment, last_moment};
+use chassis_base::paging::Page;
+use chassis_base::time::{first_moment, last_moment};
+use chassis_rpc::Context;
 use proto::billing::ListDocumentsRequest;
 
 use crate::document::store::Wanted;
@@ -10,7 +10,7 @@ use crate::document::store::Wanted;
 pub fn wanted(context: &Context, input: ListDocumentsRequest) -> (Wanted, Page) {
     let zone = context.account().timezone;
     // An id that is none matches nothing.
-    let id = |text: &String| chassis::id::parse(text);
+    let id = |text: &String| chassis_base::id::parse(text);
     let wanted = Wanted {
         ids: (!input.id.is_empty()).then(|| input.id.iter().filter_map(id).collect()),
         client: Some(&input.client_id)

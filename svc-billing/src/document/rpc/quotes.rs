@@ -1,6 +1,7 @@
 //! `QuoteService`.
 
-use chassis::{Call, Tx};
+use chassis_data::Tx;
+use chassis_rpc::Call;
 use proto::billing::quote_service_server::QuoteService;
 use proto::billing::{
     AcceptQuoteRequest, AcceptQuoteResponse, CreateDocumentRequest, CreateDocumentResponse,

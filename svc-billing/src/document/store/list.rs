@@ -1,10 +1,10 @@
 //! Pages of documents.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
-use chassis::row::Columns;
-use chassis::time::timestamp;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_base::time::timestamp;
+use chassis_data::list::{List, Total};
+use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::Faults;
 use proto::api::PageMeta;
@@ -108,7 +108,7 @@ pub async fn list(
     let mut faults = Faults::default();
     list.sort(&SORTS, &wanted.sort, &wanted.order, &mut faults);
     if !faults.is_empty() {
-        return Err(chassis::Error::from(faults).into());
+        return Err(chassis_base::Error::from(faults).into());
     }
     Ok(list.fetch(connection, page).await?)
 }

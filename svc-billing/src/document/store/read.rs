@@ -1,7 +1,7 @@
 //! Finding documents.
 
-use chassis::AccountId;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use render::paper::{Category, Language, Original, Party};
 use rust_decimal::Decimal;

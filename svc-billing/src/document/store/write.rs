@@ -1,6 +1,6 @@
 //! Changing documents.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, NaiveDate, Utc};
 use rust_decimal::Decimal;
 use sqlx::types::Json;
@@ -188,9 +188,9 @@ pub async fn finalize(
 }
 
 /// Someone took the number between the look and the change: the whole transaction is run again.
-fn raced(error: sqlx::Error) -> chassis::Error {
-    match chassis::error::violated_constraint(&error) {
-        Some("document_number") => chassis::Error::Raced,
+fn raced(error: sqlx::Error) -> chassis_base::Error {
+    match chassis_base::error::database::violated_constraint(&error) {
+        Some("document_number") => chassis_base::Error::Raced,
         _ => error.into(),
     }
 }

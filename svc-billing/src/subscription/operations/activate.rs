@@ -1,6 +1,6 @@
 //! A draft starts.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::billing::SubscriptionItem;
 
 use super::{UNKNOWN, lock, save};
@@ -21,7 +21,7 @@ pub enum Activation {
 
 /// Activates a subscription, as its own route does. An active one stays as it is.
 pub async fn activate_draft(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionItem, Error> {
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let mut full = lock(tx, id).await?.ok_or(UNKNOWN)?;
     start(tx, &mut full.record).await?;
@@ -30,7 +30,7 @@ pub async fn activate_draft(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionIte
 
 /// Activates the subscription of a client for whom something else made that possible, such as a mandate.
 pub async fn activate(tx: &mut Tx<'_>, client: &str, subscription: &str) -> Result<Activation, Error> {
-    let client = chassis::id::parse(client);
+    let client = chassis_base::id::parse(client);
     let found = lock(tx, subscription).await?.filter(|full| client.is_some() && full.record.client == client);
     let Some(mut full) = found else { return Ok(Activation::NotFound) };
     match start(tx, &mut full.record).await {

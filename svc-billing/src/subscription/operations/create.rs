@@ -1,6 +1,6 @@
 //! A new subscription.
 
-use chassis::{Tx, numbering};
+use chassis_data::{Tx, numbering};
 use proto::At;
 use proto::billing::{SubscriptionInput, SubscriptionItem};
 use rust_decimal::Decimal;

@@ -1,6 +1,6 @@
 //! A subscription ends.
 
-use chassis::Tx;
+use chassis_data::Tx;
 use proto::At;
 use proto::billing::{DeactivatedSubscription, Deactivation};
 
@@ -16,7 +16,7 @@ pub async fn deactivate(
     id: &str,
     given: &Deactivation,
 ) -> Result<DeactivatedSubscription, Error> {
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     let at = At::ROOT.name("deactivation");
     let today = tx.today();
     let Some(mut full) = lock(tx, id).await? else {

@@ -11,7 +11,7 @@ pub use create::create;
 pub use deactivate::deactivate;
 pub use patch::patch;
 
-use chassis::Tx;
+use chassis_data::Tx;
 
 use super::{Full, Record, answer, store};
 use crate::Error;
@@ -22,7 +22,7 @@ const UNKNOWN: Error = Error::NotFound("subscription");
 /// The subscription of an id, locked; `None` when there is none.
 async fn lock(tx: &mut Tx<'_>, id: &str) -> Result<Option<Full>, Error> {
     let account = tx.account();
-    match chassis::id::parse(id) {
+    match chassis_base::id::parse(id) {
         Some(id) => store::lock(tx.db(), account, id).await,
         None => Ok(None),
     }

@@ -1,7 +1,7 @@
 //! A change, which counts for the periods that have no invoice yet.
 
-use chassis::Tx;
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{SubscriptionItem, SubscriptionPatch};
@@ -20,9 +20,9 @@ pub async fn patch(
     mask: Option<&prost_types::FieldMask>,
 ) -> Result<SubscriptionItem, Error> {
     let at = At::ROOT.name("subscription");
-    let named = Named::from(mask);
+    let named = UpdateMask::from(mask);
     named.check(|name| terms::PATCH_FIELDS.contains(&name), "subscription", &mut tx.faults);
-    chassis::id::forgive(&mut tx.faults);
+    chassis_base::id::ignore_malformed(&mut tx.faults);
     let (account, today) = (tx.account(), tx.today());
     let replaced = if named.has("lines") {
         let known = settings::store::for_documents(tx.db(), account).await?;

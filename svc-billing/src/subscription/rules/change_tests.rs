@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
 use chrono::{Days, NaiveDate, TimeDelta};
 use proptest::prelude::*;
 use proto::billing::SubscriptionPatch;
@@ -130,7 +130,7 @@ impl Life {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut faults = Faults::default();
         let before = self.plan;
-        let mut plan = terms::patched(&before, given, Named::Only(&names), &At::ROOT, &mut faults);
+        let mut plan = terms::patched(&before, given, UpdateMask::Only(&names), &At::ROOT, &mut faults);
         if !faults.is_empty() || before.status == Status::Ended || plan == before {
             return;
         }

@@ -1,6 +1,6 @@
 //! What can be agreed: the checks of a new plan and of a change to one.
 
-use chassis::mask::Named;
+use chassis_base::update_mask::UpdateMask;
 use chrono::{Months, NaiveDate};
 use proto::api::Fault;
 use proto::billing::{SubscriptionInput, SubscriptionPatch, SubscriptionTerm};
@@ -52,7 +52,7 @@ pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults
         billed_until: None,
         next: None,
     };
-    check(&plan, Named::All, at, faults);
+    check(&plan, UpdateMask::All, at, faults);
     let earliest = today.checked_sub_months(Months::new(12 * MOST_YEARS_BACK));
     if let (Some(first), Some(earliest)) = (plan.first, earliest)
         && first < earliest
@@ -67,7 +67,7 @@ pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults
 pub fn patched(
     current: &Plan,
     given: &SubscriptionPatch,
-    named: Named<'_>,
+    named: UpdateMask<'_>,
     at: &At<'_>,
     faults: &mut Faults,
 ) -> Plan {
@@ -101,7 +101,7 @@ fn day(given: Option<i32>) -> Option<u32> {
 }
 
 /// Values that contradict each other. The fault is placed at one that the request speaks of.
-fn check(plan: &Plan, named: Named<'_>, at: &At<'_>, faults: &mut Faults) {
+fn check(plan: &Plan, named: UpdateMask<'_>, at: &At<'_>, faults: &mut Faults) {
     let mut conflict = |fields: [&'static str; 2], detail: String| {
         let field = fields.into_iter().find(|field| named.has(field));
         if let Some(field) = field {

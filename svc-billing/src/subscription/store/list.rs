@@ -1,8 +1,8 @@
 //! Pages of subscriptions.
 
-use chassis::AccountId;
-use chassis::list::{List, Total};
-use chassis::paging::Page;
+use chassis_base::AccountId;
+use chassis_base::paging::Page;
+use chassis_data::list::{List, Total};
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::Faults;
 use proto::api::PageMeta;
@@ -59,7 +59,7 @@ pub async fn list(
     let mut faults = Faults::default();
     list.sort(&SORTS, &wanted.sort, &wanted.order, &mut faults);
     if !faults.is_empty() {
-        return Err(chassis::Error::from(faults).into());
+        return Err(chassis_base::Error::from(faults).into());
     }
     Ok(list.fetch(connection, page).await?)
 }

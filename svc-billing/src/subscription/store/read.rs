@@ -1,7 +1,7 @@
 //! Finding subscriptions.
 
-use chassis::AccountId;
-use chassis::row::Columns;
+use chassis_base::AccountId;
+use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;

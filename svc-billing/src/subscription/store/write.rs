@@ -1,6 +1,6 @@
 //! Changing subscriptions.
 
-use chassis::AccountId;
+use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 use sqlx::postgres::PgArguments;

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use chassis::paging::Page;
-use chassis::{Call, Db, Tx, id};
+use chassis_base::id;
+use chassis_base::paging::Page;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::relations::client_service_server::ClientService;
 use proto::relations::{
     BatchGetClientsRequest, BatchGetClientsResponse, ClientLink, CreateClientRequest, CreateClientResponse,
@@ -78,12 +80,16 @@ impl ClientService for Clients {
         let Call { context, input, .. } = Call::open(request)?;
         let account = context.account_id();
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-        let mut connection = self.db.read().await?;
-        if link::store::list_client_types(&mut connection, account, &[id]).await?.is_empty() {
-            return Err(NOT_FOUND.into());
-        }
-        let links = link::store::list(&mut connection, account, id).await?;
-        connection.done();
+        let links = self
+            .db
+            .read(async |connection| {
+                if link::store::list_client_types(connection, account, &[id]).await?.is_empty() {
+                    return Err(NOT_FOUND.into());
+                }
+                let links = link::store::list(connection, account, id).await?;
+                Ok::<_, Error>(links)
+            })
+            .await?;
         let data = links.into_iter().map(ClientLink::from).collect();
         Ok(Response::new(ListClientLinksResponse { data }))
     }
@@ -94,9 +100,10 @@ impl ClientService for Clients {
     ) -> Result<Response<BatchGetClientsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let ids: Vec<Uuid> = input.ids.iter().filter_map(|id| id::parse(id)).collect();
-        let mut connection = self.db.read().await?;
-        let found = store::list_by_ids(&mut connection, context.account_id(), ROLE, &ids).await?;
-        connection.done();
+        let found = self
+            .db
+            .read(async |connection| store::list_by_ids(connection, context.account_id(), ROLE, &ids).await)
+            .await?;
         Ok(Response::new(BatchGetClientsResponse { data: in_order(&ids, found) }))
     }
 
@@ -105,11 +112,11 @@ impl ClientService for Clients {
         request: Request<GetClientByExternalIdRequest>,
     ) -> Result<Response<GetClientByExternalIdResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let mut connection = self.db.read().await?;
-        let external_id = input.external_id.trim();
-        let found =
-            store::find_by_external_id(&mut connection, context.account_id(), ROLE, external_id).await?;
-        connection.done();
+        let (account, external_id) = (context.account_id(), input.external_id.trim());
+        let found = self.db.read(async |connection| {
+            store::find_by_external_id(connection, account, ROLE, external_id).await
+        });
+        let found = found.await?;
         let record = found.ok_or(NOT_FOUND)?;
         Ok(Response::new(GetClientByExternalIdResponse { data: Some(record.into()) }))
     }

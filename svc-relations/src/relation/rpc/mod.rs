@@ -3,8 +3,9 @@
 pub mod clients;
 pub mod suppliers;
 
-use chassis::paging::Page;
-use chassis::{AccountId, Db, id};
+use chassis_base::paging::Page;
+use chassis_base::{AccountId, id};
+use chassis_data::Db;
 use proto::api::PageMeta;
 use proto::relations::Relation;
 
@@ -19,17 +20,14 @@ async fn list(
     filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Relation>, PageMeta), Error> {
-    let mut connection = db.read().await?;
-    let (records, meta) = store::list(&mut connection, account, role, filter, page).await?;
-    connection.done();
+    let (records, meta) =
+        db.read(async |connection| store::list(connection, account, role, filter, page).await).await?;
     Ok((records.into_iter().map(Relation::from).collect(), meta))
 }
 
 async fn get(db: &Db, account: AccountId, role: Role, id: &str) -> Result<Relation, Error> {
     let not_found = || Error::NotFound(role.name());
     let id = id::parse(id).ok_or_else(not_found)?;
-    let mut connection = db.read().await?;
-    let found = store::find(&mut connection, account, role, id).await?;
-    connection.done();
+    let found = db.read(async |connection| store::find(connection, account, role, id).await).await?;
     found.map(Relation::from).ok_or_else(not_found)
 }

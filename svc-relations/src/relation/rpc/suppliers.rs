@@ -1,7 +1,8 @@
 //! `SupplierService`: parse, call, answer.
 
-use chassis::paging::Page;
-use chassis::{Call, Db, Tx};
+use chassis_base::paging::Page;
+use chassis_data::{Db, Tx};
+use chassis_rpc::Call;
 use proto::relations::supplier_service_server::SupplierService;
 use proto::relations::{
     ClientInput, CreateSupplierRequest, CreateSupplierResponse, GetSupplierRequest, GetSupplierResponse,

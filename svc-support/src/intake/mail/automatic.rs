@@ -1,7 +1,7 @@
 //! Recognises mail of programs and mailing lists by its headers. Such mail is stored, for people to read, but programs do
 //! not answer it. Pure.
 
-use chassis::mail::automatic::{DEPTH_HEADER, read_depth};
+use chassis_work::mail::automatic::{DEPTH_HEADER, read_depth};
 use mail_parser::{Message, MimeHeaders};
 
 use crate::automatic::Automatic;

@@ -153,7 +153,7 @@ fn delivered_to(message: &Message<'_>) -> Vec<String> {
 
 /// An address in lower case, as addresses are compared and stored.
 fn address(text: &str) -> Option<String> {
-    chassis::formats::email::normalise(&text.to_lowercase())
+    chassis_base::formats::email::normalise(&text.to_lowercase())
 }
 
 fn body(message: &Message<'_>) -> Content {

@@ -15,8 +15,8 @@ use proto::work::file_download_service_server::FileDownloadService;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
-use crate::file::{DownloadLinks, rules, store};
 use super::too_many_files;
+use crate::file::{DownloadLinks, rules, store};
 
 pub struct Downloads {
     pub db: Db,

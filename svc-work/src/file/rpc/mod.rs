@@ -5,19 +5,23 @@ mod upload;
 
 use std::sync::Arc;
 
+use chassis_base::error::status;
+use chassis_base::id;
 use chassis_base::paging::Page;
-use chassis_base::{error, id};
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_work::Files;
 use proto::api::WholeListMeta;
 use proto::work::file_service_server::FileService;
-use proto::work::{DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest, ListFilesResponse, UploadFileRequest, UploadFileResponse};
+use proto::work::{
+    DeleteFileRequest, DeleteFileResponse, GetFileRequest, GetFileResponse, ListFilesRequest,
+    ListFilesResponse, UploadFileRequest, UploadFileResponse,
+};
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::Error;
 use super::{DownloadLinks, operations, store};
+use crate::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
 /// How many files an answer lists when the request asks for no page.
@@ -44,7 +48,8 @@ impl FileService for FilesRpc {
             (None, None) => Page::whole(MAX_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
-        let (records, meta) = self.db.read(async |connection| store::list(connection, account, page).await).await?;
+        let (records, meta) =
+            self.db.read(async |connection| store::list(connection, account, page).await).await?;
         let data = records.into_iter().map(|record| self.links.message(account, record, now)).collect();
         Ok(Response::new(ListFilesResponse {
             data,
@@ -69,13 +74,16 @@ impl FileService for FilesRpc {
     ) -> Result<Response<DeleteFileResponse>, Status> {
         let call = Call::open(request)?;
         let account = call.context.account().clone();
-        let found = self.db.read(async |connection| {
-            let found = match id::parse(&call.input.id) {
-                Some(id) => store::find(connection, account.id, id).await?,
-                None => None,
-            };
-            Ok::<_, Error>(found)
-        }).await?;
+        let found = self
+            .db
+            .read(async |connection| {
+                let found = match id::parse(&call.input.id) {
+                    Some(id) => store::find(connection, account.id, id).await?,
+                    None => None,
+                };
+                Ok::<_, Error>(found)
+            })
+            .await?;
         let delete = async |tx: &mut Tx<'_>, input: &DeleteFileRequest| {
             operations::delete(tx, &input.id).await?;
             Ok::<_, Error>(DeleteFileResponse {})
@@ -97,5 +105,5 @@ impl FileService for FilesRpc {
 }
 
 fn too_many_files() -> Status {
-    error::unavailable("Too many files are on their way. Repeat the request in a moment.")
+    status::unavailable("Too many files are on their way. Repeat the request in a moment.")
 }
