@@ -1,0 +1,230 @@
+//! Turns a recording into scripts for pgbench that do the same again and again.
+//!
+//! What the calls have in common stays as it is. An id that only one call has is new: the script makes a new one. An id of
+//! a record that exists becomes a random one of its kind. A number that grows with every call for a record, such as a
+//! version, grows on. Of what else differs (a name, a counter's slot) the script draws what one of the calls had; long
+//! values and times stay those of the last call. Calls that differ in their statements become scripts of their own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use crate::pieces::{Marked, Piece, Pieces, growing, shared_tokens};
+use crate::record::{Call, Statement};
+
+/// Values up to this many bytes are drawn from those of all calls.
+const MAX_DRAWN: usize = 48;
+/// Existing records that a script draws from; pgbench keeps them as part of the statement.
+const MAX_EXISTING: usize = 1_000;
+/// The moment from which the growing numbers count, in milliseconds: they must stay small enough to be multiplied.
+const EPOCH_MS: i64 = 1_790_000_000_000;
+
+/// One script; `weight` says how often it is run in relation to the others.
+#[derive(Debug)]
+pub struct Script {
+    pub text: String,
+    pub weight: usize,
+}
+
+/// A variable of pgbench.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    pub name: String,
+    pub value: String,
+}
+
+/// Types of the parameters of each statement.
+pub type Types = HashMap<String, Vec<String>>;
+
+/// The scripts of a recording, and the variables that they need. `existing` has the ids of records by kind.
+pub fn scripts(
+    calls: &[Call],
+    types: &Types,
+    existing: &[&[String]],
+) -> Result<(Vec<Script>, Vec<Variable>), String> {
+    let mut variants = BTreeMap::<Vec<&str>, Vec<&Call>>::new();
+    for call in calls {
+        let texts = call.statements.iter().map(|statement| statement.text.as_str()).collect();
+        variants.entry(texts).or_default().push(call);
+    }
+    let shared = shared_tokens(calls);
+    let mut variables = Variables::default();
+    let mut scripts = Vec::new();
+    for calls in variants.values() {
+        let mut marked: Vec<Marked<'_>> =
+            calls.iter().map(|call| Marked::new(call, existing, &shared)).collect();
+        let statements = &calls[calls.len() - 1].statements;
+        let mut body = String::new();
+        for (number, statement) in statements.iter().enumerate() {
+            let none = Vec::new();
+            let types = types.get(&statement.text).unwrap_or(&none);
+            let values: Vec<String> = (0..statement.parameters.len())
+                .map(|parameter| {
+                    let kind = types.get(parameter).map_or("text", String::as_str);
+                    let value = Value::new(&mut marked, number, parameter, kind);
+                    value.expression(kind, existing, &mut variables)
+                })
+                .collect();
+            // Writing to a String cannot fail.
+            let _ = writeln!(body, "{};", with_values(&statement.text, &values)?);
+        }
+        let head = marked.last().map(|last| head(last, calls.len(), existing));
+        let text = head.unwrap_or_default() + &body;
+        scripts.push(Script { text, weight: calls.len() });
+    }
+    Ok((scripts, variables.0))
+}
+
+/// What is computed before the statements of each transaction, for as many ids as the last call has.
+fn head(last: &Marked<'_>, calls: usize, existing: &[&[String]]) -> String {
+    let mut text = String::from("\\set ms :ms + 1\n");
+    // As the service's UUIDv7, new ids grow with time: so new rows come to the end of an index here too.
+    for number in 0..last.new.len() {
+        let _ = writeln!(text, "\\set high{number} (:ms << 16) | 28672 | random(0, 4095)");
+        let _ = writeln!(text, "\\set low{number} random(-9223372036854775808, -4611686018427387905)");
+    }
+    for (number, pick) in last.picked.iter().enumerate() {
+        let count = existing[pick.kind].len().min(MAX_EXISTING);
+        let _ = writeln!(text, "\\set pick{number} random(1, {count})");
+    }
+    text.push_str("\\set key random(1000000000000000, 4611686018427387903)\n");
+    let _ = writeln!(text, "\\set growing ((:ms - {EPOCH_MS}) * 1024 + :client_id) * 16");
+    let _ = writeln!(text, "\\set drawn random(1, {calls})");
+    text
+}
+
+/// What a parameter becomes.
+enum Value {
+    /// The same in every transaction, but for the ids in it.
+    Fixed(Pieces),
+    /// One of these.
+    Drawn(Vec<Option<String>>),
+}
+
+impl Value {
+    fn new(calls: &mut [Marked<'_>], statement: usize, parameter: usize, kind: &str) -> Self {
+        let values: Vec<Pieces> = calls.iter_mut().map(|call| call.pieces(statement, parameter)).collect();
+        let last = values.last().cloned().flatten();
+        if values.iter().all(|value| *value == last) {
+            return Self::Fixed(last);
+        }
+        if kind.starts_with("bigint")
+            && let Some(growing) = growing(calls, statement, parameter)
+        {
+            return Self::Fixed(Some(growing));
+        }
+        let texts: Option<Vec<Option<String>>> = values.iter().map(plain_text).collect();
+        match texts {
+            // Times need not vary, and are many.
+            Some(texts) if !kind.starts_with("timestamp") => Self::Drawn(texts),
+            _ => Self::Fixed(last),
+        }
+    }
+
+    fn expression(&self, kind: &str, existing: &[&[String]], variables: &mut Variables) -> String {
+        let pieces = match self {
+            Self::Fixed(None) => return format!("null::{kind}"),
+            Self::Fixed(Some(pieces)) => pieces,
+            Self::Drawn(values) => {
+                let name = variables.name_of(&array(values));
+                return format!("((:{name})::text[])[:drawn]::{kind}");
+            }
+        };
+        match pieces.as_slice() {
+            // pgbench has no empty variables.
+            [Piece::Text(text)] if text.is_empty() => format!("''::{kind}"),
+            [Piece::Text(text)] => format!(":{}", variables.name_of(text)),
+            [Piece::IdempotencyKey] => ":key".to_owned(),
+            [Piece::Growing(0)] => ":growing".to_owned(),
+            [piece] => format!("({})::{kind}", expression(piece, existing, variables)),
+            pieces => {
+                let text = |piece: &Piece| format!("({})::text", expression(piece, existing, variables));
+                let parts: Vec<String> = pieces.iter().map(text).collect();
+                format!("({})::{kind}", parts.join(" || "))
+            }
+        }
+    }
+}
+
+/// Short text, or NULL, without anything to be made new.
+fn plain_text(value: &Pieces) -> Option<Option<String>> {
+    match value.as_deref() {
+        None => Some(None),
+        Some([Piece::Text(text)]) if text.len() <= MAX_DRAWN => Some(Some(text.clone())),
+        Some(_) => None,
+    }
+}
+
+fn expression(piece: &Piece, existing: &[&[String]], variables: &mut Variables) -> String {
+    let new = |number: &usize| format!("encode(int8send(:high{number}) || int8send(:low{number}), 'hex')");
+    match piece {
+        Piece::Text(text) => format!(":{}", variables.name_of(text)),
+        Piece::New { number, dashed: true } => format!("{}::uuid", new(number)),
+        Piece::New { number, dashed: false } => new(number),
+        Piece::Picked { number, kind } => {
+            let ids = &existing[*kind][..existing[*kind].len().min(MAX_EXISTING)];
+            format!("('{{{}}}'::uuid[])[:pick{number}]", ids.join(","))
+        }
+        Piece::IdempotencyKey => ":key".to_owned(),
+        Piece::Growing(offset) => format!(":growing::bigint + {offset}"),
+    }
+}
+
+/// Variables by their values.
+#[derive(Default)]
+struct Variables(Vec<Variable>);
+
+impl Variables {
+    fn name_of(&mut self, value: &str) -> String {
+        if let Some(known) = self.0.iter().find(|variable| variable.value == value) {
+            return known.name.clone();
+        }
+        let name = format!("value{}", self.0.len());
+        self.0.push(Variable { name: name.clone(), value: value.to_owned() });
+        name
+    }
+}
+
+/// An array of texts as PostgreSQL writes it.
+fn array(values: &[Option<String>]) -> String {
+    let quoted = |value: &Option<String>| match value {
+        Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        None => "NULL".to_owned(),
+    };
+    format!("{{{}}}", values.iter().map(quoted).collect::<Vec<_>>().join(","))
+}
+
+/// The statement with an expression in the place of each parameter.
+fn with_values(text: &str, values: &[String]) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let next = letters.peek().copied().unwrap_or(' ');
+        if letter == '$' && next.is_ascii_digit() {
+            let mut number = 0;
+            while let Some(digit) = letters.next_if(char::is_ascii_digit) {
+                number = number * 10 + digit.to_digit(10).unwrap_or(0) as usize;
+            }
+            out.push_str(values.get(number.wrapping_sub(1)).ok_or("a parameter was not logged")?);
+            continue;
+        }
+        if letter == ':' && !out.ends_with(':') && (next.is_alphabetic() || next == '_') {
+            return Err(format!("pgbench takes a colon before a word for a variable of its own: {text}"));
+        }
+        out.push(letter);
+    }
+    Ok(out)
+}
+
+/// Sends events to nobody: delivering them would take time from what is measured.
+pub fn silence_events(statements: &mut [Statement], listeners: &[&str], nobody: &str) {
+    for statement in statements.iter_mut().filter(|statement| statement.text.contains("insert into outbox")) {
+        for value in statement.parameters.iter_mut().flatten() {
+            let Some(names) = value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else {
+                continue;
+            };
+            if names.split(',').all(|name| listeners.contains(&name)) {
+                *value = format!("{{{}}}", vec![nobody; names.split(',').count()].join(","));
+            }
+        }
+    }
+}
