@@ -1,7 +1,5 @@
 //! Each operation over REST and by pgbench, in rounds that take turns.
 
-use std::time::Duration;
-
 use deploy_tools::http::authority;
 use serde_json::json;
 
@@ -51,14 +49,13 @@ pub async fn run(options: &Compare) -> Result<(), String> {
     memory.after = bench.watched.memory();
     memory.postgres_after = bench.watched.postgres_memory();
     let tables = format!("{}\n\n{}\n{}", heading(options, &circumstances), speed(&results), memory.table());
-    let Compare { clients, invoices, deals, tasks, tickets, rounds, seconds, warm_up, connections, .. } =
-        options;
+    let Compare { clients, invoices, deals, tasks, tickets, rounds, connections, .. } = options;
     let report = json!({
         "facts": circumstances.facts,
         "machine": circumstances.machine,
         "settings": {
             "clients": clients, "invoices": invoices, "deals": deals, "tasks": tasks, "tickets": tickets,
-            "rounds": rounds, "seconds": seconds, "warm_up_seconds": warm_up, "connections": connections,
+            "rounds": rounds.count, "seconds": rounds.seconds, "warm_up_seconds": rounds.warm_up, "connections": connections,
         },
         "memory_kb": memory,
         "results": results,
@@ -67,12 +64,14 @@ pub async fn run(options: &Compare) -> Result<(), String> {
 }
 
 fn heading(options: &Compare, circumstances: &Circumstances) -> String {
-    let Compare { clients, invoices, deals, tasks, tickets, rounds, seconds, .. } = options;
+    let Compare { clients, invoices, deals, tasks, tickets, rounds, .. } = options;
     format!(
         "{}, PostgreSQL {}, {clients} clients, {invoices} invoices, {deals} deals, {tasks} tasks, {tickets} tickets, \
-         medians of {rounds} rounds of {seconds} s.",
+         medians of {} rounds of {} s.",
         circumstances.summary(),
-        circumstances.get("postgres")
+        circumstances.get("postgres"),
+        rounds.count,
+        rounds.seconds
     )
 }
 
@@ -124,15 +123,11 @@ impl Bench<'_> {
     async fn operation(&self, operation: Operation) -> Result<Vec<Measured>, String> {
         let plan = self.plan(operation).await?;
         let mut rounds = vec![Vec::new(); self.options.connections.len()];
-        for round in 1..=self.options.rounds {
+        for round in 1..=self.options.rounds.count {
             for (asked, numbers) in self.options.connections.iter().zip(&mut rounds) {
-                let span = Span {
-                    connections: operation.connections(*asked),
-                    warm_up: Duration::from_secs(self.options.warm_up),
-                    measured: Duration::from_secs(self.options.seconds),
-                };
+                let span = self.options.rounds.span(operation.connections(*asked));
                 let found = self.round(operation, plan.as_ref(), span).await?;
-                let of = self.options.rounds;
+                let of = self.options.rounds.count;
                 let connections = span.connections;
                 eprintln!(
                     "  {operation:<16}{connections:>3} connections, round {round}/{of}: {:>6} req/s, pgbench {:>6}, ratio {}",

@@ -43,9 +43,9 @@ enum Pace {
 }
 
 pub async fn run(options: &Events) -> Result<(), String> {
-    let (send, received) = mpsc::unbounded_channel();
+    let (sender, requests) = mpsc::unbounded_channel();
     let receiver =
-        Receiver::start(send).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;
+        Receiver::start(sender).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;
     let mesh = Mesh::new(&options.context_secret, options.account, "bench");
     let flow = FLOW.replace("RECEIVER", &format!("'{}'", receiver.url()));
     apply_flow(options, &mesh, &flow, true).await?;
@@ -54,7 +54,7 @@ pub async fn run(options: &Events) -> Result<(), String> {
         authority: authority(&options.setup.base_url)?,
         database: options.setup.database()?,
         clock: Clock::system(),
-        received,
+        requests,
     };
     let mut results = Vec::new();
     let steady = options.rate * options.seconds;
@@ -116,7 +116,7 @@ struct Bench<'a> {
     authority: &'a str,
     database: Option<Database>,
     clock: Clock,
-    received: UnboundedReceiver<Received>,
+    requests: UnboundedReceiver<Received>,
 }
 
 /// What the connections of one measurement share.
@@ -144,7 +144,7 @@ impl Bench<'_> {
             Pace::Steady(rate) => format!("{rate} a second"),
             Pace::Fastest => format!("{} connections", self.options.connections),
         };
-        let effects = wait_for_effects(&mut self.received, &progress, &name);
+        let effects = wait_for_effects(&mut self.requests, &progress, &name);
         let (made, effects) = join(join_all(connections), effects).await;
         made.into_iter().collect::<Result<Vec<()>, String>>()?;
         let effects = effects?;
@@ -232,7 +232,7 @@ struct Effect {
 
 /// Waits for the effect of each client, and says every second how far it is. What was sent twice counts once.
 async fn wait_for_effects(
-    received: &mut UnboundedReceiver<Received>,
+    requests: &mut UnboundedReceiver<Received>,
     progress: &Progress,
     name: &str,
 ) -> Result<Vec<Effect>, String> {
@@ -246,7 +246,7 @@ async fn wait_for_effects(
                 let made = progress.answered.borrow().iter().flatten().count();
                 eprintln!("  {name}: {made} of {count} made, {} effects", effects.len());
             }
-            request = timeout(EFFECT_TIMEOUT, received.recv()) => {
+            request = timeout(EFFECT_TIMEOUT, requests.recv()) => {
                 let missing = || format!("{} of {count} effects did not come in time", count - effects.len());
                 let request = request.ok().flatten().ok_or_else(missing)?;
                 let number = number_of(&request.body, &progress.series);

@@ -2,7 +2,6 @@
 //! in rounds that take turns, and how many times as much the large one takes.
 
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use deploy_tools::http::authority;
 use serde_json::json;
@@ -12,9 +11,9 @@ use crate::database::Database;
 use crate::fill::Reader;
 use crate::growth_report::{MISSED, Measured, table};
 use crate::invoices::{self, NewInvoices};
-use crate::measure::{self, Span};
+use crate::measure;
 use crate::operations::{Resource, SEARCHED};
-use crate::options::Growth;
+use crate::options::{Growth, Rounds};
 use crate::pgbench::{self, Plan};
 use crate::process::{LOAD, Watched};
 use crate::report::{Circumstances, Figures, publish};
@@ -108,16 +107,17 @@ pub async fn run(options: &Growth) -> Result<(), String> {
         results.push(bench.position(position).await?);
     }
     let circumstances = Circumstances::new(setup);
-    let Growth { small, large, rounds, seconds, connections, limit, .. } = options;
+    let Growth { small, large, rounds, connections, limit, .. } = options;
+    let Rounds { count, seconds, .. } = rounds;
     let tables = format!(
-        "{}: {small} invoices of one account against {large} of another, medians of {rounds} rounds of {seconds} s at \
+        "{}: {small} invoices of one account against {large} of another, medians of {count} rounds of {seconds} s at \
          {connections} connection(s), limit {limit}.\n\n{}",
         circumstances.summary(),
         table(&results, *limit)
     );
     let report = json!({
         "facts": circumstances.facts, "machine": circumstances.machine, "small": small, "large": large,
-        "connections": connections, "rounds": rounds, "seconds": seconds, "limit": limit, "results": results,
+        "connections": connections, "rounds": count, "seconds": seconds, "limit": limit, "results": results,
     });
     publish(setup, "growth", &report, &tables)?;
     let missed = results.iter().filter(|found| found.verdict(*limit) == MISSED);
@@ -177,7 +177,7 @@ impl Bench<'_> {
         let small_plan = self.plan(position, &self.small).await?;
         let large_plan = self.plan(position, &self.large).await?;
         let mut rounds = Vec::new();
-        for number in 1..=self.options.rounds {
+        for number in 1..=self.options.rounds.count {
             let mut figures = Figures::default();
             // The sides of a ratio run next to each other.
             self.rest(position, &self.small, "small", &mut figures).await?;
@@ -192,7 +192,7 @@ impl Bench<'_> {
             eprintln!(
                 "  {:<17} round {number}/{}: latency x {}, CPU x {}, statement x {}",
                 position.list,
-                self.options.rounds,
+                self.options.rounds.count,
                 figures.cell("latency_ratio", 2),
                 figures.cell("cpu_ratio", 2),
                 figures.cell("statement_ratio", 2)
@@ -210,14 +210,6 @@ impl Bench<'_> {
         baseline.plan(&name, Resource::Invoice, &account.target, &load).await.map(Some)
     }
 
-    fn span(&self) -> Span {
-        Span {
-            connections: self.options.connections,
-            warm_up: Duration::from_secs(self.options.warm_up),
-            measured: Duration::from_secs(self.options.seconds),
-        }
-    }
-
     /// The median latency, and the CPU of gateway, service and database, of a request.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a run of minutes")]
     async fn rest(
@@ -228,7 +220,13 @@ impl Bench<'_> {
         figures: &mut Figures,
     ) -> Result<(), String> {
         let load = (position.load)(account.count);
-        let outcome = measure::run(&account.target, &load, self.span(), &self.watched).await?;
+        let outcome = measure::run(
+            &account.target,
+            &load,
+            self.options.rounds.span(self.options.connections),
+            &self.watched,
+        )
+        .await?;
         let spent: u64 = outcome.cpu.iter().filter(|(name, _)| *name != LOAD).map(|(_, ms)| ms).sum();
         figures.put(format!("{side}_latency_ms"), outcome.latencies.percentile(50.0));
         figures.put(format!("{side}_cpu_ms"), (spent > 0).then(|| spent as f64 / outcome.requests()));
@@ -238,7 +236,13 @@ impl Bench<'_> {
     /// The service's statements alone, run by pgbench.
     async fn statement(&self, plan: Option<&Plan>, side: &str, figures: &mut Figures) -> Result<(), String> {
         let Some((baseline, plan)) = self.baseline.as_ref().zip(plan) else { return Ok(()) };
-        let outcome = pgbench::run(&baseline.recorder.database, plan, self.span(), &self.watched).await?;
+        let outcome = pgbench::run(
+            &baseline.recorder.database,
+            plan,
+            self.options.rounds.span(self.options.connections),
+            &self.watched,
+        )
+        .await?;
         let rate = outcome.per_second / f64::from(self.options.connections);
         figures.put(format!("{side}_statement_ms"), Some(1000.0 / rate));
         Ok(())

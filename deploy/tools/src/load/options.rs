@@ -1,12 +1,14 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser};
 use uuid::Uuid;
 
 use crate::baseline::Baseline;
 use crate::database::Database;
+use crate::measure::Span;
 use crate::operations::{Operation, Resource};
 use crate::process::Process;
 use crate::record::Recorder;
@@ -83,6 +85,27 @@ pub struct Fact {
     pub value: String,
 }
 
+/// How long and how often each side is measured.
+#[derive(Args, Debug)]
+pub struct Rounds {
+    /// Rounds, whose medians are reported
+    #[arg(long = "rounds", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub count: u32,
+    /// Measured seconds of each round and side
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+    /// Seconds before them that do not count
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub warm_up: u64,
+}
+
+impl Rounds {
+    pub fn span(&self, connections: u32) -> Span {
+        let (warm_up, measured) = (Duration::from_secs(self.warm_up), Duration::from_secs(self.seconds));
+        Span { connections, warm_up, measured }
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct Compare {
     #[command(flatten)]
@@ -96,15 +119,8 @@ pub struct Compare {
     /// Numbers of connections; final invoices are made with 4 at most
     #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub connections: Vec<u32>,
-    /// Measured seconds of each round and side
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub seconds: u64,
-    /// Seconds before them that do not count
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub warm_up: u64,
-    /// Rounds, whose medians are reported
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub rounds: u32,
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Clients that the account is filled up to
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub clients: u64,
@@ -165,15 +181,8 @@ pub struct Growth {
     /// How many times as much as in the small account a list may take in the large one
     #[arg(long, default_value_t = 1.5)]
     pub limit: f64,
-    /// Measured seconds of each round and account
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub seconds: u64,
-    /// Seconds before them that do not count
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub warm_up: u64,
-    /// Rounds, whose medians are reported
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub rounds: u32,
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Connections
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512))]
     pub connections: u32,

@@ -8,7 +8,7 @@ use crate::record::Call;
 const DASHED: usize = 36;
 const SIMPLE: usize = 32;
 
-/// Tokens by which calls can be told apart, with the number of calls that have them.
+/// Ids and secrets that more than one call has: these are not new.
 pub fn shared_tokens(calls: &[Call]) -> HashSet<String> {
     let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
     for call in calls {
@@ -84,9 +84,13 @@ impl<'a> Marked<'a> {
         Self { call, existing, shared, new: Vec::new(), picked: Vec::new() }
     }
 
+    /// A parameter as it was recorded.
+    pub fn value(&self, statement: usize, parameter: usize) -> Option<&'a str> {
+        self.call.statements[statement].parameters.get(parameter)?.as_deref()
+    }
+
     pub fn pieces(&mut self, statement: usize, parameter: usize) -> Pieces {
-        let call = self.call;
-        let value = call.statements[statement].parameters.get(parameter)?.as_deref()?;
+        let value = self.value(statement, parameter)?;
         let mut pieces = Vec::new();
         let mut text = String::new();
         let mut at = 0;
@@ -96,19 +100,16 @@ impl<'a> Marked<'a> {
             at = 2 + SIMPLE;
         }
         while let Some(letter) = value[at..].chars().next() {
-            match self.piece_at(value, at) {
-                Some((piece, length)) => {
-                    if !text.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut text)));
-                    }
-                    pieces.push(piece);
-                    at += length;
-                }
-                None => {
-                    text.push(letter);
-                    at += letter.len_utf8();
-                }
+            let Some((piece, length)) = self.piece_at(value, at) else {
+                text.push(letter);
+                at += letter.len_utf8();
+                continue;
+            };
+            if !text.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut text)));
             }
+            pieces.push(piece);
+            at += length;
         }
         if !text.is_empty() || pieces.is_empty() {
             pieces.push(Piece::Text(text));
@@ -153,7 +154,7 @@ pub fn growing(calls: &[Marked<'_>], statement: usize, parameter: usize) -> Opti
     let mut steps = HashSet::new();
     let mut pieces = Vec::new();
     for marked in calls {
-        let value = marked.call.statements[statement].parameters.get(parameter)?.as_deref()?;
+        let value = marked.value(statement, parameter)?;
         let inner = value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         let numbers: Vec<i64> =
             inner.unwrap_or(value).split(',').map(str::parse).collect::<Result<_, _>>().ok()?;

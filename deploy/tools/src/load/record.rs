@@ -58,19 +58,18 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records the calls that `send` makes of a service, whose connections have its name as their application's.
+    /// Records what `make_call` asks of a service, whose connections have its name as their application's.
     pub async fn record(
         &self,
         service: &str,
-        send: impl AsyncFnMut() -> Result<Sent, String>,
+        make_call: impl AsyncFnMut() -> Result<Sent, String>,
     ) -> Result<Recording, String> {
         let prefix = format!("alter system set log_line_prefix = '{PREFIX}%p|%u|%a|';");
         self.switch(&format!("alter system set log_statement = 'all'; {prefix}")).await?;
-        let taken = self.take(send).await;
+        let taken = self.take(make_call).await;
         // Also after a failure: a server that logs everything is slow, and its log has what nobody should read.
         self.switch("alter system reset log_statement; alter system reset log_line_prefix;").await?;
-        let (sent, parts) = taken?;
-        assemble(service, sent, &parts)
+        assemble(service, taken?)
     }
 
     async fn switch(&self, settings: &str) -> Result<(), String> {
@@ -80,26 +79,23 @@ impl Recorder {
     }
 
     /// Makes the calls. Statements are logged before they run, so a call's are in the log when its answer is there.
-    async fn take(
-        &self,
-        mut send: impl AsyncFnMut() -> Result<Sent, String>,
-    ) -> Result<(Vec<Sent>, Vec<Part>), String> {
-        let (mut sent, mut parts) = (Vec::new(), Vec::new());
+    async fn take(&self, mut make_call: impl AsyncFnMut() -> Result<Sent, String>) -> Result<Taken, String> {
+        let mut taken = Taken::default();
         let mut from = self.length()?;
         for number in 0..WARM_UP + CALLS {
             let begin = Instant::now();
-            let call = send().await?;
+            let sent = make_call().await?;
             let end = self.length()?;
             tokio::time::sleep(begin.elapsed().max(PAUSE)).await;
             let next = self.length()?;
             if number >= WARM_UP {
-                parts.push(Part { log: self.read(from, end)?, call: Some(sent.len()) });
-                sent.push(call);
+                taken.parts.push(Part { log: self.read(from, end)?, call: Some(taken.sent.len()) });
+                taken.sent.push(sent);
             }
-            parts.push(Part { log: self.read(end, next)?, call: None });
+            taken.parts.push(Part { log: self.read(end, next)?, call: None });
             from = next;
         }
-        Ok((sent, parts))
+        Ok(taken)
     }
 
     fn length(&self) -> Result<u64, String> {
@@ -121,6 +117,13 @@ fn unreadable(log: &Path, fault: &std::io::Error) -> String {
     format!("the server's log {}: {fault}", log.display())
 }
 
+/// What was sent, and what was logged meanwhile.
+#[derive(Default)]
+struct Taken {
+    sent: Vec<Sent>,
+    parts: Vec<Part>,
+}
+
 /// A piece of the log: of a call, or of the pause after one.
 struct Part {
     log: String,
@@ -139,11 +142,12 @@ impl Unit {
     }
 }
 
-fn assemble(service: &str, sent: Vec<Sent>, parts: &[Part]) -> Result<Recording, String> {
-    let (mut units, mut role) = (Vec::<Unit>::new(), String::new());
+fn assemble(service: &str, taken: Taken) -> Result<Recording, String> {
+    let mut units = Vec::<Unit>::new();
+    let mut role = String::new();
     // The transaction that a connection has open; it counts as begun where its first statement is.
     let mut open = HashMap::<String, usize>::new();
-    for part in parts {
+    for part in &taken.parts {
         for entry in entries(&part.log).filter(|entry| entry.application == service) {
             role = entry.role;
             let word = entry.statement.text.to_ascii_lowercase();
@@ -161,7 +165,8 @@ fn assemble(service: &str, sent: Vec<Sent>, parts: &[Part]) -> Result<Recording,
         }
     }
     let background: HashSet<_> = units.iter().filter(|unit| unit.call.is_none()).map(Unit::texts).collect();
-    let mut calls: Vec<Call> = sent.into_iter().map(|sent| Call { sent, statements: Vec::new() }).collect();
+    let mut calls: Vec<Call> =
+        taken.sent.into_iter().map(|sent| Call { sent, statements: Vec::new() }).collect();
     for unit in units.iter().filter(|unit| !background.contains(&unit.texts())) {
         if let Some(call) = unit.call {
             calls[call].statements.extend_from_slice(&unit.statements);
@@ -290,11 +295,16 @@ mod tests {
             + "load:5|svc_work|work|LOG:  statement: select 2\n"
             + &line(7, "LOG:  statement: insert")
             + &line(7, "LOG:  statement: COMMIT");
-        let parts =
-            [Part { log: own, call: Some(0) }, Part { log: line(7, "LOG:  statement: poll"), call: None }];
-        let recording = assemble("crm", vec![Sent::default()], &parts).unwrap();
+        let taken = || Taken {
+            sent: vec![Sent::default()],
+            parts: vec![
+                Part { log: own.clone(), call: Some(0) },
+                Part { log: line(7, "LOG:  statement: poll"), call: None },
+            ],
+        };
+        let recording = assemble("crm", taken()).unwrap();
         let texts: Vec<_> = recording.calls[0].statements.iter().map(|each| each.text.as_str()).collect();
         assert_eq!((texts, recording.role.as_str()), (vec!["BEGIN", "insert", "COMMIT"], "svc_crm"));
-        assert!(assemble("billing", vec![Sent::default()], &parts).is_err(), "nothing was recorded of it");
+        assert!(assemble("billing", taken()).is_err(), "nothing was recorded of it");
     }
 }

@@ -93,15 +93,15 @@ fn head(last: &Marked<'_>, calls: usize, existing: &[&[String]]) -> String {
 }
 
 /// What a parameter becomes.
-enum Value {
+enum Value<'a> {
     /// The same in every transaction, but for the ids in it.
     Fixed(Pieces),
     /// One of these.
-    Drawn(Vec<Option<String>>),
+    Drawn(Vec<Option<&'a str>>),
 }
 
-impl Value {
-    fn new(calls: &mut [Marked<'_>], statement: usize, parameter: usize, kind: &str) -> Self {
+impl<'a> Value<'a> {
+    fn new(calls: &mut [Marked<'a>], statement: usize, parameter: usize, kind: &str) -> Self {
         let values: Vec<Pieces> = calls.iter_mut().map(|call| call.pieces(statement, parameter)).collect();
         let last = values.last().cloned().flatten();
         if values.iter().all(|value| *value == last) {
@@ -112,12 +112,11 @@ impl Value {
         {
             return Self::Fixed(Some(growing));
         }
-        let texts: Option<Vec<Option<String>>> = values.iter().map(plain_text).collect();
-        match texts {
-            // Times need not vary, and are many.
-            Some(texts) if !kind.starts_with("timestamp") => Self::Drawn(texts),
-            _ => Self::Fixed(last),
+        // Times need not vary, and are many.
+        if values.iter().all(is_short_text) && !kind.starts_with("timestamp") {
+            return Self::Drawn(calls.iter().map(|call| call.value(statement, parameter)).collect());
         }
+        Self::Fixed(last)
     }
 
     fn expression(&self, kind: &str, existing: &[&[String]], variables: &mut Variables) -> String {
@@ -146,11 +145,11 @@ impl Value {
 }
 
 /// Short text, or NULL, without anything to be made new.
-fn plain_text(value: &Pieces) -> Option<Option<String>> {
+fn is_short_text(value: &Pieces) -> bool {
     match value.as_deref() {
-        None => Some(None),
-        Some([Piece::Text(text)]) if text.len() <= MAX_DRAWN => Some(Some(text.clone())),
-        Some(_) => None,
+        None => true,
+        Some([Piece::Text(text)]) => text.len() <= MAX_DRAWN,
+        Some(_) => false,
     }
 }
 
@@ -185,12 +184,12 @@ impl Variables {
 }
 
 /// An array of texts as PostgreSQL writes it.
-fn array(values: &[Option<String>]) -> String {
-    let quoted = |value: &Option<String>| match value {
+fn array(values: &[Option<&str>]) -> String {
+    let quoted = |value: Option<&str>| match value {
         Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
         None => "NULL".to_owned(),
     };
-    format!("{{{}}}", values.iter().map(quoted).collect::<Vec<_>>().join(","))
+    format!("{{{}}}", values.iter().copied().map(quoted).collect::<Vec<_>>().join(","))
 }
 
 /// The statement with an expression in the place of each parameter.
@@ -226,5 +225,53 @@ pub fn silence_events(statements: &mut [Statement], listeners: &[&str], nobody: 
                 *value = format!("{{{}}}", vec![nobody; names.split(',').count()].join(","));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Sent;
+
+    const KNOWN: &str = "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05";
+
+    fn call(number: usize, text: &str, parameters: &[Option<&str>]) -> Call {
+        let parameters = parameters.iter().map(|value| value.map(str::to_owned)).collect();
+        let sent = Sent { path: "/x".to_owned(), idempotency_key: format!("key-{number}") };
+        Call { sent, statements: vec![Statement { text: text.to_owned(), parameters }] }
+    }
+
+    /// The statement that two calls with these parameters become.
+    fn replayed(kind: &str, first: Option<&str>, second: Option<&str>) -> String {
+        let calls = [call(1, "select $1", &[first]), call(2, "select $1", &[second])];
+        let types = Types::from([("select $1".to_owned(), vec![kind.to_owned()])]);
+        let (scripts, _) = scripts(&calls, &types, &[&[KNOWN.to_owned()]]).unwrap();
+        scripts[0].text.lines().last().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_parameter_becomes_what_it_is_in_the_calls() {
+        let new = "encode(int8send(:high0) || int8send(:low0), 'hex')";
+        let (one, two) = ("019a8c5e-0000-7000-8000-000000000001", "019a8c5e-0000-7000-8000-000000000002");
+        let array = |id: &str| format!("{{{id}}}");
+        assert_eq!(replayed("text", Some("same"), Some("same")), "select :value0;");
+        assert_eq!(replayed("text", Some(""), Some("")), "select ''::text;");
+        assert_eq!(replayed("date", None, None), "select null::date;");
+        assert_eq!(replayed("text", Some("key-1"), Some("key-2")), "select :key;");
+        assert_eq!(replayed("uuid", Some(one), Some(two)), format!("select ({new}::uuid)::uuid;"));
+        assert_eq!(replayed("bigint", Some("7"), Some("8")), "select :growing;");
+        assert_eq!(replayed("smallint", Some("7"), None), "select ((:value0)::text[])[:drawn]::smallint;");
+        assert_eq!(
+            replayed("uuid", Some(KNOWN), Some(KNOWN)),
+            format!("select (('{{{KNOWN}}}'::uuid[])[:pick0])::uuid;")
+        );
+        let whole = format!("select ((:value0)::text || ({new}::uuid)::text || (:value1)::text)::uuid[];");
+        assert_eq!(replayed("uuid[]", Some(&array(one)), Some(&array(two))), whole);
+    }
+
+    #[test]
+    fn what_pgbench_would_take_for_a_variable_is_refused() {
+        assert!(with_values("select 'a:b'", &[]).is_err());
+        assert_eq!(with_values("select '12:30'::time", &[]).unwrap(), "select '12:30'::time");
     }
 }
