@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chassis::Clock;
 use deploy_tools::http::{Connection, Request, authority};
-use deploy_tools::mesh::{Mesh, said};
+use deploy_tools::mesh::{Mesh, service_error};
 use deploy_tools::receiver::{Received, Receiver};
 use futures::future::{join, join_all};
 use proto::automation::ApplyFlowRequest;
@@ -108,7 +108,7 @@ async fn apply_flow(options: &Events, mesh: &Mesh, flow: &str, active: bool) -> 
     let channel = mesh.connect("automation", &format!("http://{}", options.automation)).await?;
     let request = ApplyFlowRequest { definition: flow.to_owned(), active: Some(active) };
     let applied = FlowServiceClient::new(channel).apply_flow(mesh.request(request)?).await;
-    applied.map(drop).map_err(said("automation"))
+    applied.map(drop).map_err(service_error("automation"))
 }
 
 struct Bench<'a> {
