@@ -55,7 +55,8 @@ pub async fn run(options: &Compare) -> Result<(), String> {
         "machine": circumstances.machine,
         "settings": {
             "clients": clients, "invoices": invoices, "deals": deals, "tasks": tasks, "tickets": tickets,
-            "rounds": rounds.count, "seconds": rounds.seconds, "warm_up_seconds": rounds.warm_up, "connections": connections,
+            "rounds": rounds.count, "seconds": rounds.seconds, "warm_up_seconds": rounds.warm_up,
+            "connections": connections,
         },
         "memory_kb": memory,
         "results": results,
@@ -99,13 +100,11 @@ async fn fill(
             }
             _ => fill::over_rest(target, resource, options.count(resource)).await?,
         }
-        let Some(database) = database else { continue };
-        if resource == Resource::Ticket {
-            // A first reply changes the status of a new ticket too, and so tells of two events: no reply is to be that one.
-            let sql = format!("update support.ticket set status = 'waiting' where account_id = '{account}'");
-            database.run("support", &sql).await?;
-        }
-        database.run(resource.service(), "vacuum analyze;").await?;
+    }
+    if let Some(database) = database {
+        // A first reply changes the status of a new ticket too, which is a second event: no reply is to be that one.
+        let waiting = format!("update support.ticket set status = 'waiting' where account_id = '{account}';");
+        database.run("support", &format!("{waiting} vacuum analyze;")).await?;
     }
     Ok(account)
 }

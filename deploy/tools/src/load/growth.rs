@@ -204,7 +204,8 @@ impl Bench<'_> {
 
     async fn plan(&self, position: &Position, account: &Account) -> Result<Option<Plan>, String> {
         let Some(baseline) = &self.baseline else { return Ok(None) };
-        let words: Vec<&str> = position.list.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
+        let words = position.list.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         let name = format!("growth-{}-{}", account.count, words.join("-"));
         let load = (position.load)(account.count);
         baseline.plan(&name, Resource::Invoice, &account.target, &load).await.map(Some)

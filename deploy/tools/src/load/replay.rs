@@ -3,7 +3,8 @@
 //! What the calls have in common stays as it is. An id that only one call has is new: the script makes a new one. An id of
 //! a record that exists becomes a random one of its kind. A number that grows with every call for a record, such as a
 //! version, grows on. Of what else differs (a name, a counter's slot) the script draws what one of the calls had; long
-//! values and times stay those of the last call. Calls that differ in their statements become scripts of their own.
+//! values and the time of the call stay those of the last one. Calls that differ in their statements become scripts of
+//! their own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -112,11 +113,10 @@ impl<'a> Value<'a> {
         {
             return Self::Fixed(Some(growing));
         }
-        // Times need not vary, and are many.
-        if values.iter().all(is_short_text) && !kind.starts_with("timestamp") {
-            return Self::Drawn(calls.iter().map(|call| call.value(statement, parameter)).collect());
-        }
-        Self::Fixed(last)
+        let texts: Vec<Option<&str>> = calls.iter().map(|call| call.value(statement, parameter)).collect();
+        // The time of the call itself only goes forward. It need not vary, and statements have many of it.
+        let is_call_time = kind.starts_with("timestamp") && texts.is_sorted();
+        if values.iter().all(is_short_text) && !is_call_time { Self::Drawn(texts) } else { Self::Fixed(last) }
     }
 
     fn expression(&self, kind: &str, existing: &[&[String]], variables: &mut Variables) -> String {
