@@ -5,6 +5,7 @@
 //! It shares the machine with what it measures: one thread, and little work for each request.
 
 mod baseline;
+mod bodies;
 mod compare;
 mod compare_report;
 mod database;
@@ -24,6 +25,7 @@ mod record;
 mod replay;
 mod report;
 mod requests;
+mod statement_log;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::database::Database;
+use crate::statement_log::{self, Statement, entries};
 
 /// Calls that are recorded.
 const CALLS: usize = 24;
@@ -18,16 +19,6 @@ const CALLS: usize = 24;
 const WARM_UP: usize = 3;
 /// The pause after a call in which only background work is logged, at least; as long as the call itself, if that is more.
 const PAUSE: Duration = Duration::from_millis(100);
-/// In front of every line while statements are recorded: process, role and application.
-const PREFIX: &str = "load:";
-
-/// A statement with its parameters as text; `None` is NULL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
-    pub text: String,
-    pub parameters: Vec<Option<String>>,
-}
-
 /// What a call sent, by which its traces in the statements are found.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
@@ -64,11 +55,10 @@ impl Recorder {
         service: &str,
         make_call: impl AsyncFnMut() -> Result<Sent, String>,
     ) -> Result<Recording, String> {
-        let prefix = format!("alter system set log_line_prefix = '{PREFIX}%p|%u|%a|';");
-        self.switch(&format!("alter system set log_statement = 'all'; {prefix}")).await?;
+        self.switch(statement_log::ON).await?;
         let taken = self.take(make_call).await;
         // Also after a failure: a server that logs everything is slow, and its log has what nobody should read.
-        self.switch("alter system reset log_statement; alter system reset log_line_prefix;").await?;
+        self.switch(statement_log::OFF).await?;
         assemble(service, taken?)
     }
 
@@ -194,98 +184,12 @@ fn leave_out_rare(calls: &mut [Call]) {
     }
 }
 
-/// A logged statement.
-struct Entry {
-    process: String,
-    role: String,
-    application: String,
-    statement: Statement,
-}
-
-/// The statements in a piece of a log. A line that goes on begins with a tab; parameters are a line of their own.
-fn entries(log: &str) -> impl Iterator<Item = Entry> {
-    let log = log.replace("\n\t", "\u{0}");
-    let mut found: Vec<Entry> = Vec::new();
-    for line in log.lines().filter_map(|line| line.strip_prefix(PREFIX)) {
-        let line = line.replace('\u{0}', "\n");
-        let mut fields = line.splitn(4, '|');
-        let (Some(process), Some(role), Some(application), Some(message)) =
-            (fields.next(), fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        if let Some(text) = message.strip_prefix("LOG:  ").and_then(statement_text) {
-            found.push(Entry {
-                process: process.to_owned(),
-                role: role.to_owned(),
-                application: application.to_owned(),
-                statement: Statement { text: text.to_owned(), parameters: Vec::new() },
-            });
-        } else if let Some(list) = message.strip_prefix("DETAIL:  ").and_then(parameter_list)
-            && let Some(entry) = found.iter_mut().rfind(|entry| entry.process == process)
-        {
-            entry.statement.parameters = parameters(list);
-        }
-    }
-    found.into_iter()
-}
-
-/// The statement of `statement: …` and of `execute NAME: …`.
-fn statement_text(message: &str) -> Option<&str> {
-    let text = message.strip_prefix("statement: ");
-    let text =
-        text.or_else(|| message.strip_prefix("execute ").and_then(|rest| Some(rest.split_once(": ")?.1)));
-    text.map(|text| text.trim_end_matches(';'))
-}
-
-fn parameter_list(detail: &str) -> Option<&str> {
-    // A capital from PostgreSQL 16 on.
-    detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "))
-}
-
-/// The values of `$1 = 'it''s', $2 = NULL`.
-fn parameters(list: &str) -> Vec<Option<String>> {
-    let mut values = Vec::new();
-    let mut rest = list;
-    while let Some((_, after)) = rest.split_once(" = ") {
-        let Some(quoted) = after.strip_prefix('\'') else {
-            values.push(None);
-            rest = after;
-            continue;
-        };
-        let mut value = String::new();
-        let mut letters = quoted.char_indices().peekable();
-        rest = "";
-        while let Some((at, letter)) = letters.next() {
-            if letter != '\'' || letters.next_if(|(_, next)| *next == '\'').is_some() {
-                value.push(letter);
-            } else {
-                rest = &quoted[at + 1..];
-                break;
-            }
-        }
-        values.push(Some(value));
-    }
-    values
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn line(process: u32, message: &str) -> String {
-        format!("{PREFIX}{process}|svc_crm|crm|{message}\n")
-    }
-
-    #[test]
-    fn a_statement_is_read_with_its_lines_and_parameters() {
-        let log = line(7, "LOG:  execute sqlx_s_1: select $1,\n\t$2, $3")
-            + &line(8, "LOG:  statement: BEGIN")
-            + &line(7, "DETAIL:  parameters: $1 = 'it''s, $2 = ''x''', $2 = NULL, $3 = 'a\n\tb'");
-        let found: Vec<Statement> = entries(&log).map(|entry| entry.statement).collect();
-        let values = [Some("it's, $2 = 'x'".to_owned()), None, Some("a\nb".to_owned())];
-        assert_eq!(found[0], Statement { text: "select $1,\n$2, $3".to_owned(), parameters: values.into() });
-        assert_eq!(found[1].text, "BEGIN");
+        format!("load:{process}|svc_crm|crm|{message}\n")
     }
 
     #[test]

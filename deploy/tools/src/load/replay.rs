@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use crate::pieces::{Marked, Piece, Pieces, growing, shared_tokens};
-use crate::record::{Call, Statement};
+use crate::record::Call;
+use crate::statement_log::Statement;
 
 /// Values up to this many bytes are drawn from those of all calls.
 const MAX_DRAWN: usize = 48;

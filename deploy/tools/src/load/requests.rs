@@ -7,17 +7,11 @@ use std::ops::RangeInclusive;
 
 use deploy_tools::http::Request;
 
+use crate::bodies;
 use crate::operations::{Action, Operation, Resource, SEARCHED};
 
-/// Every so many-th client that is filled in carries the word that the search looks for.
-const SEARCHED_EVERY: u64 = 1_500;
 /// How many deals a connection moves in turn.
 const DEALS_OF_A_CONNECTION: usize = 50;
-const CITIES: [&str; 8] =
-    ["Amsterdam", "Utrecht", "Rotterdam", "Den Haag", "Eindhoven", "Groningen", "Zwolle", "Maastricht"];
-/// What tickets are answered.
-const REPLY: &str = "Dank voor uw bericht. De levering is vanmorgen vertrokken en komt morgen tussen negen en twaalf \
-                     aan. Laat het gerust weten als dat niet uitkomt.";
 
 /// Where requests go, and what they ask for.
 #[derive(Clone, Debug, Default)]
@@ -163,7 +157,7 @@ impl<'a> Requests<'a> {
             }
             Action::Create if operation.resource == Resource::Client => {
                 self.path.push_str(path);
-                client(&mut self.body, number, "Handel")
+                bodies::client(&mut self.body, number, "Handel")
             }
             Action::Create => self.write_invoice(number, "draft"),
             Action::CreateFinal => self.write_invoice(number, "final"),
@@ -177,55 +171,22 @@ impl<'a> Requests<'a> {
             }
             Action::Message => {
                 let id = self.any(Resource::Ticket);
-                write!(self.body, "{{\"body\":\"{REPLY}\"}}")?;
+                bodies::reply(&mut self.body)?;
                 write!(self.path, "{path}/{id}/messages")
             }
         }
     }
 
-    /// An entry that reads find. Some clients are found by the searched word; those made while measuring never are.
     fn write_new(&mut self, resource: Resource, number: u64) -> fmt::Result {
         self.path.push_str(resource.path());
         let person = self.any(Resource::Client);
-        match resource {
-            Resource::Client if number.is_multiple_of(SEARCHED_EVERY) => {
-                client(&mut self.body, number, SEARCHED)
-            }
-            Resource::Client => client(&mut self.body, number, "Handel"),
-            Resource::Invoice => self.write_invoice(number, "draft"),
-            Resource::Deal => write!(
-                self.body,
-                "{{\"title\":\"Levering {number:06}\",\"client_id\":\"{person}\",\"amount\":\"{}.00\",\
-                 \"source\":\"Website\"}}",
-                1000 + number % 9000
-            ),
-            Resource::Task => write!(
-                self.body,
-                "{{\"title\":\"Bellen over levering {number:06}\",\"category\":\"call\",\"duration_minutes\":15}}"
-            ),
-            // Without an address, so that answering it sends no mail: that is not what is measured.
-            Resource::Ticket => write!(
-                self.body,
-                "{{\"subject\":\"Vraag over levering {number}\",\"client_name\":\"Handel {number} B.V.\"}}"
-            ),
-        }
+        bodies::filled_in(&mut self.body, resource, number, person)
     }
 
     fn write_invoice(&mut self, number: u64, mode: &str) -> fmt::Result {
-        self.path.clear();
         self.path.push_str(Resource::Invoice.path());
         let person = self.any(Resource::Client);
-        write!(
-            self.body,
-            "{{\"title\":\"Levering {number:06}\",\"client_id\":\"{person}\",\"generation_mode\":\"{mode}\",\"rows\":[\
-             {{\"name\":\"Zuurdesembrood\",\"quantity\":{},\"unit\":\"stuk\",\"unit_price\":\"4.25\",\
-             \"vat_rate\":\"9\"}},\
-             {{\"name\":\"Bezorging\",\"quantity\":1,\"unit_price\":\"{}.50\",\"vat_rate\":\"21\"}},\
-             {{\"name\":\"Advies\",\"quantity\":\"1.5\",\"unit\":\"uur\",\"unit_price\":\"85.00\",\
-             \"vat_rate\":\"21\"}}]}}",
-            number % 9 + 1,
-            number % 90 + 10
-        )
+        bodies::invoice(&mut self.body, number, person, mode)
     }
 
     /// Each connection goes round a few deals of its own, and takes all of them one phase further each time: so every
@@ -247,17 +208,6 @@ impl<'a> Requests<'a> {
         let ids = self.target.ids(resource);
         ids.get(self.random.below(ids.len())).map_or("", String::as_str)
     }
-}
-
-fn client(body: &mut String, number: u64, word: &str) -> fmt::Result {
-    let city = CITIES[usize::try_from(number % 8).unwrap_or(0)];
-    write!(
-        body,
-        "{{\"type\":\"company\",\"company_name\":\"{word} {number:06} B.V.\",\"firstname\":\"Sanne\",\
-         \"lastname\":\"de Vries\",\"email\":\"info{number}@example.com\",\"phone\":\"+31 20 123 4567\",\
-         \"address\":\"Prinsengracht {number}\",\"zipcode\":\"1015 DV\",\"city\":\"{city}\",\"country\":\"NL\",\
-         \"payment_term\":14}}"
-    )
 }
 
 /// A different number in every process, from the seed that the standard library gives its hash maps.
