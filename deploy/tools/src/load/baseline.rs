@@ -11,12 +11,16 @@ use crate::pgbench::{Plan, ScriptFile};
 use crate::record::{Recorder, Recording, Sent};
 use crate::replay::{self, Types};
 use crate::requests::{Load, Requests, Target};
+use crate::statement_log::Statement;
 
 /// Services that may be told of events, and the listener that stands in for all of them.
 const LISTENERS: [&str; 6] = ["relations", "billing", "crm", "support", "work", "automation"];
 const NOBODY: &str = "bench";
 /// Records that are changed while a change is recorded: few, so that it shows what grows with each change of one.
 const CHANGED_RECORDS: usize = 4;
+/// Types that a parameter may have whose type the server cannot infer.
+const CANDIDATES: [&str; 8] =
+    ["text", "bigint", "integer", "numeric", "uuid", "timestamptz", "date", "boolean"];
 /// How many times, a quarter of a second apart, is looked whether all events have been delivered.
 const EVENT_CHECKS: u32 = 240;
 
@@ -84,22 +88,42 @@ impl Baseline {
         Ok(Plan { service, role: recording.role, files, variables })
     }
 
-    /// The types of parameters, as the server infers them; pgbench does not say them either.
+    /// The types of parameters, as the server infers them: the log does not have those that the service declares.
     async fn types(&self, service: &str, recording: &Recording) -> Result<Types, String> {
         let mut types = Types::new();
         for statement in recording.calls.iter().flat_map(|call| &call.statements) {
-            if statement.parameters.is_empty() || types.contains_key(&statement.text) {
-                continue;
+            if !statement.parameters.is_empty() && !types.contains_key(&statement.text) {
+                types.insert(statement.text.clone(), self.types_of(service, statement).await?);
             }
-            let sql = format!(
-                "prepare recorded as {};
-                 select array_to_string(parameter_types, '|') from pg_prepared_statements where name = 'recorded';",
-                statement.text
-            );
-            let found = self.database().value(service, &sql).await?;
-            types.insert(statement.text.clone(), found.split('|').map(str::to_owned).collect());
         }
         Ok(types)
+    }
+
+    async fn types_of(&self, service: &str, statement: &Statement) -> Result<Vec<String>, String> {
+        let mut declared = vec!["unknown"; statement.parameters.len()];
+        // The parameter that is being tried, and the types that are left for it.
+        let mut tried = None;
+        loop {
+            let sql = format!(
+                "prepare recorded ({}) as {};
+                 select array_to_string(parameter_types, '|') from pg_prepared_statements where name = 'recorded';",
+                declared.join(", "),
+                statement.text
+            );
+            let fault = match self.database().value(service, &sql).await {
+                Ok(types) => return Ok(types.split('|').map(str::to_owned).collect()),
+                Err(fault) => fault,
+            };
+            // `$1 is null or x = $1` says nothing of the type at the first place, so the server gives up.
+            let unclear = undetermined(&fault).filter(|number| declared.get(*number) == Some(&"unknown"));
+            tried = unclear.map(|number| (number, CANDIDATES.iter())).or(tried);
+            let Some((number, kind)) =
+                tried.as_mut().and_then(|(number, kinds)| Some((*number, kinds.next()?)))
+            else {
+                return Err(fault);
+            };
+            declared[number] = kind;
+        }
     }
 
     pub async fn server_version(&self) -> Result<String, String> {
@@ -128,6 +152,13 @@ impl Baseline {
         let sql = format!("delete from outbox where account_id = '{account}' and listener = '{NOBODY}'");
         self.database().run(resource.service(), &sql).await
     }
+}
+
+/// The index of the parameter whose type the server cannot infer.
+fn undetermined(fault: &str) -> Option<usize> {
+    let (_, rest) = fault.split_once("could not determine data type of parameter $")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse::<usize>().ok()?.checked_sub(1)
 }
 
 #[cfg(test)]
@@ -231,6 +262,9 @@ mod tests {
         let of = database.value("shop", count).await.unwrap();
         let (all, items_sold) = of.split_once('|').unwrap();
         assert!(all.parse::<usize>().unwrap() > sales && items_sold.parse::<usize>().unwrap() > 4, "{of}");
+        let text = "update item set version = 2 where $1 is null or version <= $1".to_owned();
+        let unclear = Statement { text, parameters: vec![None] };
+        assert_eq!(baseline.types_of("shop", &unclear).await.unwrap(), ["bigint"], "the log has no types");
         let settings = "select setting from pg_settings where name = 'log_statement'";
         assert_eq!(
             database.value("public", settings).await.unwrap(),

@@ -132,9 +132,6 @@ impl<'a> Value<'a> {
         match pieces.as_slice() {
             // pgbench has no empty variables.
             [Piece::Text(text)] if text.is_empty() => format!("''::{kind}"),
-            [Piece::Text(text)] => format!(":{}", variables.name_of(text)),
-            [Piece::IdempotencyKey] => ":key".to_owned(),
-            [Piece::Growing(0)] => ":growing".to_owned(),
             [piece] => format!("({})::{kind}", expression(piece, existing, variables)),
             pieces => {
                 let text = |piece: &Piece| format!("({})::text", expression(piece, existing, variables));
@@ -165,6 +162,7 @@ fn expression(piece: &Piece, existing: &[&[String]], variables: &mut Variables) 
             format!("('{{{}}}'::uuid[])[:pick{number}]", ids.join(","))
         }
         Piece::IdempotencyKey => ":key".to_owned(),
+        Piece::Growing(0) => ":growing".to_owned(),
         Piece::Growing(offset) => format!(":growing::bigint + {offset}"),
     }
 }
@@ -255,12 +253,12 @@ mod tests {
         let new = "encode(int8send(:high0) || int8send(:low0), 'hex')";
         let (one, two) = ("019a8c5e-0000-7000-8000-000000000001", "019a8c5e-0000-7000-8000-000000000002");
         let array = |id: &str| format!("{{{id}}}");
-        assert_eq!(replayed("text", Some("same"), Some("same")), "select :value0;");
+        assert_eq!(replayed("text", Some("same"), Some("same")), "select (:value0)::text;");
         assert_eq!(replayed("text", Some(""), Some("")), "select ''::text;");
         assert_eq!(replayed("date", None, None), "select null::date;");
-        assert_eq!(replayed("text", Some("key-1"), Some("key-2")), "select :key;");
+        assert_eq!(replayed("text", Some("key-1"), Some("key-2")), "select (:key)::text;");
         assert_eq!(replayed("uuid", Some(one), Some(two)), format!("select ({new}::uuid)::uuid;"));
-        assert_eq!(replayed("bigint", Some("7"), Some("8")), "select :growing;");
+        assert_eq!(replayed("bigint", Some("7"), Some("8")), "select (:growing)::bigint;");
         assert_eq!(replayed("smallint", Some("7"), None), "select ((:value0)::text[])[:drawn]::smallint;");
         assert_eq!(
             replayed("uuid", Some(KNOWN), Some(KNOWN)),
