@@ -13,9 +13,9 @@ use crate::replay::{self, Types};
 use crate::requests::{Load, Requests, Target};
 use crate::statement_log::Statement;
 
-/// Services that may be told of events, and the listener that stands in for all of them.
+/// Services that listen to events, and what makes a listener of each that nobody serves.
 const LISTENERS: [&str; 6] = ["relations", "billing", "crm", "support", "work", "automation"];
-const NOBODY: &str = "bench";
+const NOBODY: &str = "bench-";
 /// Records that are changed while a change is recorded: few, so that it shows what grows with each change of one.
 const CHANGED_RECORDS: usize = 4;
 /// Types that a parameter may have whose type the server cannot infer.
@@ -133,8 +133,9 @@ impl Baseline {
     /// Waits until the events of what was created have been delivered, so that this is not part of the next round. Gives
     /// up after a while; returns how many are left.
     pub async fn drain_events(&self, resource: Resource, account: &str) -> Result<u64, String> {
-        let waiting =
-            format!("select count(*) from outbox where account_id = '{account}' and listener <> '{NOBODY}'");
+        let waiting = format!(
+            "select count(*) from outbox where account_id = '{account}' and listener not like '{NOBODY}%'"
+        );
         let mut left = 0;
         for _ in 0..EVENT_CHECKS {
             let count = self.database().value(resource.service(), &waiting).await?;
@@ -149,7 +150,7 @@ impl Baseline {
 
     /// Removes the events that pgbench wrote: nobody will come for them.
     pub async fn clean(&self, resource: Resource, account: &str) -> Result<(), String> {
-        let sql = format!("delete from outbox where account_id = '{account}' and listener = '{NOBODY}'");
+        let sql = format!("delete from outbox where account_id = '{account}' and listener like '{NOBODY}%'");
         self.database().run(resource.service(), &sql).await
     }
 }

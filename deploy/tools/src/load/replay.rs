@@ -213,15 +213,17 @@ fn with_values(text: &str, values: &[String]) -> Result<String, String> {
     Ok(out)
 }
 
-/// Sends events to nobody: delivering them would take time from what is measured.
-pub fn silence_events(statements: &mut [Statement], listeners: &[&str], nobody: &str) {
+/// Sends events to nobody, by a prefix before each listener: delivering them would take time from what is measured.
+pub fn silence_events(statements: &mut [Statement], listeners: &[&str], prefix: &str) {
     for statement in statements.iter_mut().filter(|statement| statement.text.contains("insert into outbox")) {
         for value in statement.parameters.iter_mut().flatten() {
             let Some(names) = value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else {
                 continue;
             };
-            if names.split(',').all(|name| listeners.contains(&name)) {
-                *value = format!("{{{}}}", vec![nobody; names.split(',').count()].join(","));
+            let names: Vec<&str> = names.split(',').collect();
+            if names.iter().all(|name| listeners.contains(name)) {
+                // Each keeps a name of its own: two listeners of one event are two rows with different keys.
+                *value = format!("{{{prefix}{}}}", names.join(&format!(",{prefix}")));
             }
         }
     }
@@ -266,6 +268,14 @@ mod tests {
         );
         let whole = format!("select ((:value0)::text || ({new}::uuid)::text || (:value1)::text)::uuid[];");
         assert_eq!(replayed("uuid[]", Some(&array(one)), Some(&array(two))), whole);
+    }
+
+    #[test]
+    fn listeners_of_events_become_strangers() {
+        let mut calls = [call(1, "insert into outbox", &[Some("{work,crm}"), Some("{file,file}"), None])];
+        silence_events(&mut calls[0].statements, &["work", "crm"], "no-");
+        let values: Vec<_> = calls[0].statements[0].parameters.iter().map(Option::as_deref).collect();
+        assert_eq!(values, [Some("{no-work,no-crm}"), Some("{file,file}"), None]);
     }
 
     #[test]
