@@ -62,7 +62,7 @@ async fn measure(db: &Db) -> Result<Backlog, Error> {
 
 fn show(db: &Db, Backlog { mut events, mails: (mail_age, dead_mails) }: Backlog) {
     // Also those for whom nothing waits: a gauge keeps what it was last told.
-    for listener in db.listeners().iter() {
+    for listener in db.listeners() {
         events.entry(listener.name.clone()).or_default();
     }
     for (listener, (age, dead)) in events {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// No header block of ours comes near this; a longer one is not HTTP.
-pub(crate) const LONGEST_HEAD: usize = 64 * 1024;
+pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// The host and port of `http://host:port[/]`.
 pub fn authority(base_url: &str) -> Result<&str, String> {
@@ -102,7 +102,7 @@ impl Connection {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n", 0) {
                 break Head::parse(&self.buffer, end + 4)?;
             }
-            if self.buffer.len() > LONGEST_HEAD {
+            if self.buffer.len() > MAX_HEAD_BYTES {
                 return Err(broken("the response's head has no end"));
             }
             self.read_more().await?;

@@ -45,13 +45,13 @@ impl Mesh {
     /// A request that has its effect once, however often it is made.
     pub fn keyed<T>(&self, key: &str, message: T) -> Result<Request<T>, String> {
         let mut request = self.request(message)?;
-        let key = key.parse().map_err(|_| format!("{key} is no usable key"))?;
+        let key = key.parse().map_err(|_| format!("{key} is not usable as an idempotency key"))?;
         request.metadata_mut().insert(chassis_rpc::call::IDEMPOTENCY_KEY, key);
         Ok(request)
     }
 }
 
-/// What a service said when it refused.
-pub fn said(service: &'static str) -> impl Fn(Status) -> String {
+/// The error of a service, with its name.
+pub fn service_error(service: &'static str) -> impl Fn(Status) -> String {
     move |status| format!("{service}: {}", status.message())
 }

@@ -1,4 +1,4 @@
-//! A server on this machine that takes every request, says 200 to it and tells what it got and when. As much of HTTP/1.1 as
+//! A server on this machine that takes every request, answers it with 200 and passes on what it got and when. As much of HTTP/1.1 as
 //! the requests of flows and webhooks need, and as little work as possible: it may share the machine with what it
 //! measures.
 
@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::http::{LONGEST_HEAD, broken, find};
+use crate::http::{MAX_HEAD_BYTES, broken, find};
 
 /// A request that has come.
 #[derive(Debug)]
@@ -28,18 +28,18 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// On a free port. Every request is told to `tell`.
-    pub async fn start(tell: UnboundedSender<Received>) -> io::Result<Self> {
+    /// On a free port. Every request goes to `sender`.
+    pub async fn start(sender: UnboundedSender<Received>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let tell = tell.clone();
+                let sender = sender.clone();
                 connections.spawn(async move {
                     // A sender that goes away ends its connection only.
-                    let _ = serve(stream, &tell).await;
+                    let _ = serve(stream, &sender).await;
                 });
             }
         });
@@ -51,7 +51,7 @@ impl Receiver {
     }
 }
 
-async fn serve(mut stream: TcpStream, tell: &UnboundedSender<Received>) -> io::Result<()> {
+async fn serve(mut stream: TcpStream, sender: &UnboundedSender<Received>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(16 * 1024);
     loop {
@@ -59,7 +59,7 @@ async fn serve(mut stream: TcpStream, tell: &UnboundedSender<Received>) -> io::R
             if let Some(end) = find(&buffer, b"\r\n\r\n", 0) {
                 break end + 4;
             }
-            if buffer.len() > LONGEST_HEAD {
+            if buffer.len() > MAX_HEAD_BYTES {
                 return Err(broken("the request's head has no end"));
             }
             if stream.read_buf(&mut buffer).await? == 0 {
@@ -73,7 +73,7 @@ async fn serve(mut stream: TcpStream, tell: &UnboundedSender<Received>) -> io::R
             }
         }
         // Nobody may be interested any more.
-        let _ = tell.send(Received { at: Instant::now(), body: buffer[head..end].to_vec() });
+        let _ = sender.send(Received { at: Instant::now(), body: buffer[head..end].to_vec() });
         buffer.drain(..end);
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?;
     }
@@ -97,9 +97,9 @@ mod tests {
     use crate::http::{Connection, Request, authority};
 
     #[tokio::test]
-    async fn every_request_of_a_connection_is_told_with_its_body() {
-        let (tell, mut told) = mpsc::unbounded_channel();
-        let receiver = Receiver::start(tell).await.unwrap();
+    async fn every_request_of_a_connection_is_passed_on_with_its_body() {
+        let (sender, mut requests) = mpsc::unbounded_channel();
+        let receiver = Receiver::start(sender).await.unwrap();
         let url = receiver.url();
         let authority = authority(&url).unwrap();
         let mut connection = Connection::open(authority).await.unwrap();
@@ -108,7 +108,7 @@ mod tests {
             Request { method: "POST", target: "/x", body, ..Request::default() }
                 .render(authority, &mut message);
             assert_eq!(connection.send(&message).await.unwrap().status, 200);
-            assert_eq!(told.recv().await.unwrap().body, body.unwrap_or_default().as_bytes());
+            assert_eq!(requests.recv().await.unwrap().body, body.unwrap_or_default().as_bytes());
         }
     }
 

@@ -41,7 +41,7 @@ impl Pages {
 
 /// The contract of the transcoding tests.
 pub fn contract() -> DescriptorPool {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcode");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../chassis/transcode/tests/transcode");
     let product = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto");
     let mut compiler = protox::Compiler::new([folder, product]).unwrap();
     compiler.include_imports(true).include_source_info(true).open_file("sample.proto").unwrap();

@@ -1,22 +1,11 @@
 //! What the OpenAPI document says about answers without an envelope, public operations and percentages.
 
-use prost_reflect::DescriptorPool;
 use serde_json::{Value, json};
 
-/// A contract with every kind of field and answer, from the tests of the transcoder.
-const SAMPLE: &str = include_str!("../../../chassis/transcode/tests/transcode/sample.proto");
-
-fn pool() -> DescriptorPool {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("sample.proto"), SAMPLE).unwrap();
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto");
-    let mut compiler = protox::Compiler::new([folder.path(), own.as_ref()]).unwrap();
-    compiler.include_imports(true).open_file("sample.proto").unwrap();
-    DescriptorPool::decode(compiler.encode_file_descriptor_set().as_slice()).unwrap()
-}
+use crate::pages::contract;
 
 fn document() -> Value {
-    gateway::openapi::document(&pool())
+    gateway::openapi::document(&contract())
 }
 
 #[test]
@@ -48,7 +37,7 @@ fn a_public_operation_needs_no_key_and_takes_forms() {
         document["paths"]["/pages/{token}"]["get"]["responses"]["200"]["content"]["text/html"]["schema"]["type"],
         "string"
     );
-    let table = gateway::openapi::route_table(&gateway::openapi::routes(&pool()));
+    let table = gateway::openapi::route_table(&gateway::openapi::routes(&contract()));
     assert!(
         table.contains("GET\t/pages/{token}\tpublic\t200\tadmin.sample.v1.PageService/ShowPage\n"),
         "{table}"

@@ -1,169 +1,179 @@
 //! Each operation over REST and by pgbench, in rounds that take turns.
 
-use std::fmt::Write;
-use std::sync::Arc;
-use std::time::Duration;
-
 use deploy_tools::http::authority;
+use serde_json::json;
 
 use crate::baseline::Baseline;
-use crate::database::Databases;
+use crate::compare_report::{Measured, MemoryReport, figures, speed};
+use crate::database::Database;
 use crate::fill;
 use crate::measure::{self, Span};
-use crate::operations::{Operation, Resource};
+use crate::operations::{Action, Operation, Resource};
 use crate::options::Compare;
+use crate::pgbench::{self, Plan};
 use crate::process::Watched;
-use crate::publish;
-use crate::report::{self, Measured, Numbers, Report, Settings};
+use crate::report::{Circumstances, Figures, publish};
 use crate::requests::{Load, Target};
-use crate::table;
+
+/// A list for which the service has to count: all invoices are newer than that.
+const COUNTED: &str = "/v1/invoices?created_from=2000-01-01";
 
 pub async fn run(options: &Compare) -> Result<(), String> {
     let mut operations = options.operations();
-    let place = &options.place;
-    let watched = Watched::new(place.processes.clone(), place.postmaster);
-    let databases = place.databases()?;
-    let mut report = begin(options, &watched);
-    eprintln!("Measuring takes about {} s, after up to a minute of filling.", options.duration().as_secs());
-    let mut target = Target::new(authority(&place.base_url)?.to_owned(), options.key.clone());
-    target.clients = fill::clients(&Arc::new(target.clone()), options.clients).await?;
-    let account = match &databases {
-        Some(databases) => databases.account_of(&target.clients[0]).await?,
+    let setup = &options.setup;
+    let watched = Watched { processes: setup.processes.clone(), postmaster: setup.postmaster };
+    // Before anything is asked of the processes.
+    let mut memory = MemoryReport { idle: watched.memory(), ..MemoryReport::default() };
+    let mut circumstances = Circumstances::new(setup);
+    let database = setup.database()?;
+    if database.is_none() {
+        eprintln!("Without the database there are no invoices to measure with.");
+        operations.retain(|operation| operation.resource != Resource::Invoice);
+    }
+    let mut target = Target::new(authority(&setup.base_url)?, &options.key);
+    let account = fill(options, &operations, &mut target, database.as_ref()).await?;
+    fill::first_look(&target, &operations).await?;
+    let baseline = setup.baseline()?;
+    match &baseline {
+        Some(baseline) => {
+            let version = baseline.server_version().await?;
+            circumstances.facts.insert("postgres".to_owned(), version);
+        }
+        None => eprintln!("Without the database and its log there is no comparison with pgbench."),
+    }
+    let bench = Bench { options, target, account, baseline, watched };
+    let mut results = Vec::new();
+    for operation in operations {
+        results.extend(bench.operation(operation).await?);
+    }
+    memory.after = bench.watched.memory();
+    memory.postgres_after = bench.watched.postgres_memory();
+    let tables = format!("{}\n\n{}\n{}", heading(options, &circumstances), speed(&results), memory.table());
+    let Compare { clients, invoices, deals, tasks, tickets, rounds, connections, .. } = options;
+    let report = json!({
+        "facts": circumstances.facts,
+        "machine": circumstances.machine,
+        "settings": {
+            "clients": clients, "invoices": invoices, "deals": deals, "tasks": tasks, "tickets": tickets,
+            "rounds": rounds.count, "seconds": rounds.seconds, "warm_up_seconds": rounds.warm_up,
+            "connections": connections,
+        },
+        "memory_kb": memory,
+        "results": results,
+    });
+    publish(setup, "bench", &report, &tables)
+}
+
+fn heading(options: &Compare, circumstances: &Circumstances) -> String {
+    let Compare { clients, invoices, deals, tasks, tickets, rounds, .. } = options;
+    format!(
+        "{}, PostgreSQL {}, {clients} clients, {invoices} invoices, {deals} deals, {tasks} tasks, {tickets} tickets, \
+         medians of {} rounds of {} s.",
+        circumstances.summary(),
+        circumstances.get("postgres"),
+        rounds.count,
+        rounds.seconds
+    )
+}
+
+/// Fills the account with what the operations need, and leaves the tables as after hours of running: statistics are
+/// known, and the search indexes have no pending entries. Returns the account's id when the database is known.
+async fn fill(
+    options: &Compare,
+    operations: &[Operation],
+    target: &mut Target,
+    database: Option<&Database>,
+) -> Result<String, String> {
+    fill::over_rest(target, Resource::Client, options.clients).await?;
+    let account = match database {
+        Some(database) => database.account_of(&target.ids(Resource::Client)[0]).await?,
         None => String::new(),
     };
-    for resource in Resource::ALL.into_iter().filter(|resource| *resource != Resource::Client) {
-        let is_measured = operations.iter().any(|operation| operation.resource == resource);
-        match databases.as_ref().and_then(|databases| databases.find(resource)) {
-            Some(database) if is_measured => {
-                fill::rows(&mut target, (resource, options.wanted(resource)), database, &account).await?;
+    for resource in Resource::ALL {
+        if !operations.iter().any(|operation| operation.resource == resource) {
+            continue;
+        }
+        match (resource, database) {
+            (Resource::Client, _) => {}
+            (Resource::Invoice, Some(database)) => {
+                fill::invoices(target, options.invoices, database, &account).await?;
             }
-            Some(_) => {}
-            None => {
-                let (service, name) = (resource.service(), resource.list());
-                eprintln!("Without the database of {service} there are no {name}s to measure with.");
-                operations.retain(|operation| operation.resource != resource);
-            }
+            _ => fill::over_rest(target, resource, options.count(resource)).await?,
         }
     }
-    let target = Arc::new(target);
-    fill::first_look(&target, &operations).await?;
-    let pgbench = baseline(options, databases, account, &target, &mut report).await?;
-    for operation in operations {
-        let bench = Bench { options, target: &target, pgbench: pgbench.as_ref(), watched: &watched };
-        report.results.extend(bench.operation(operation).await?);
+    if let Some(database) = database {
+        // A first reply changes the status of a new ticket too, which is a second event: no reply is to be that one.
+        let waiting = format!("update support.ticket set status = 'waiting' where account_id = '{account}';");
+        database.run("support", &format!("{waiting} vacuum analyze;")).await?;
     }
-    report.memory_kb.after = watched.memory();
-    report.memory_kb.after_total = report.memory_kb.after.values().sum();
-    report.memory_kb.postgres_after = watched.postgres_memory();
-    publish::publish(place, "bench", &report, &table::render(&report))
-}
-
-/// What is known before anything is asked of the processes.
-fn begin(options: &Compare, watched: &Watched) -> Report {
-    let mut report = Report {
-        facts: options.place.facts.iter().cloned().collect(),
-        machine: report::machine(),
-        settings: Settings {
-            clients: options.clients,
-            invoices: options.invoices,
-            deals: options.deals,
-            tasks: options.tasks,
-            tickets: options.tickets,
-            rounds: options.rounds,
-            seconds: options.seconds,
-            warm_up_seconds: options.warm_up,
-            connections: options.connections.clone(),
-        },
-        ..Report::default()
-    };
-    report.memory_kb.idle = watched.memory();
-    report.memory_kb.idle_total = report.memory_kb.idle.values().sum();
-    let count = report.memory_kb.idle.len();
-    if count > 0 {
-        eprintln!("Idle, {count} processes have {} MB together.", report.memory_kb.idle_total / 1024);
-    }
-    report
-}
-
-async fn baseline(
-    options: &Compare,
-    databases: Option<Databases>,
-    account: String,
-    target: &Target,
-    report: &mut Report,
-) -> Result<Option<Baseline>, String> {
-    let Some(databases) = databases else {
-        eprintln!("Without a database there is no comparison with pgbench.");
-        return Ok(None);
-    };
-    let folders = (options.place.scripts.as_path(), options.place.work.as_path());
-    let baseline = Baseline::new(databases, folders, account, target)?;
-    report.facts.insert("postgres".to_owned(), baseline.server_version().await?);
-    drain(&baseline, Resource::Client).await?;
-    baseline.settle().await?;
-    Ok(Some(baseline))
+    Ok(account)
 }
 
 struct Bench<'a> {
     options: &'a Compare,
-    target: &'a Arc<Target>,
-    pgbench: Option<&'a Baseline>,
-    watched: &'a Watched,
+    target: Target,
+    account: String,
+    baseline: Option<Baseline>,
+    watched: Watched,
 }
 
 impl Bench<'_> {
     /// All rounds of an operation: REST, pgbench, REST, pgbench, …, so that a machine that slows down slows both.
     async fn operation(&self, operation: Operation) -> Result<Vec<Measured>, String> {
+        let plan = self.plan(operation).await?;
         let mut rounds = vec![Vec::new(); self.options.connections.len()];
-        for round in 1..=self.options.rounds {
-            for (connections, numbers) in self.options.connections.iter().zip(&mut rounds) {
-                let connections = operation.connections(*connections);
-                let span = Span {
-                    connections,
-                    warm_up: Duration::from_secs(self.options.warm_up),
-                    measured: Duration::from_secs(self.options.seconds),
-                };
-                let found = self.pair(operation, span).await?;
-                eprintln!("  {}", progress(operation, connections, (round, self.options.rounds), &found));
+        for round in 1..=self.options.rounds.count {
+            for (asked, numbers) in self.options.connections.iter().zip(&mut rounds) {
+                let span = self.options.rounds.span(operation.connections(*asked));
+                let found = self.round(operation, plan.as_ref(), span).await?;
+                let of = self.options.rounds.count;
+                let connections = span.connections;
+                eprintln!(
+                    "  {operation:<16}{connections:>3} connections, round {round}/{of}: {:>6} req/s, pgbench {:>6}, ratio {}",
+                    found.cell("requests_per_second", 0),
+                    found.cell("pgbench_per_second", 0),
+                    found.cell("ratio", 2)
+                );
                 numbers.push(found);
             }
         }
-        let connections = self.options.connections.iter().zip(rounds);
-        Ok(connections
-            .map(|(count, rounds)| Measured::new(operation, operation.connections(*count), rounds))
+        let measured = self.options.connections.iter().zip(rounds);
+        Ok(measured
+            .map(|(asked, rounds)| Measured::new(operation, operation.connections(*asked), rounds))
             .collect())
     }
 
-    async fn pair(&self, operation: Operation, span: Span) -> Result<Numbers, String> {
-        let rest = measure::run(self.target, &Load::Operation(operation), span, self.watched).await?;
-        let Some(pgbench) = self.pgbench else { return Ok(Numbers::new(&rest, None)) };
-        if operation.writes() {
-            drain(pgbench, operation.resource).await?;
-        }
-        let baseline = pgbench.run(operation, span, self.watched).await?;
-        if operation.writes() {
-            pgbench.clean(operation.resource).await?;
-        }
-        Ok(Numbers::new(&rest, Some(&baseline)))
+    async fn plan(&self, operation: Operation) -> Result<Option<Plan>, String> {
+        let Some(baseline) = &self.baseline else { return Ok(None) };
+        let load = match operation.action {
+            Action::Counted => Load::Path(COUNTED.to_owned()),
+            _ => Load::Operation(operation),
+        };
+        // Also of what was filled in: delivering events would be part of the recording's pauses and of the first round.
+        self.drain(baseline, operation.resource).await?;
+        baseline.plan(operation.name, operation.resource, &self.target, &load).await.map(Some)
     }
-}
 
-async fn drain(baseline: &Baseline, resource: Resource) -> Result<(), String> {
-    let left = baseline.drain_events(resource).await?;
-    if left > 0 {
-        eprintln!("  {left} events are still on their way; delivering them slows the next round down");
+    async fn round(&self, operation: Operation, plan: Option<&Plan>, span: Span) -> Result<Figures, String> {
+        let rest = measure::run(&self.target, &Load::Operation(operation), span, &self.watched).await?;
+        let Some((baseline, plan)) = self.baseline.as_ref().zip(plan) else {
+            return Ok(figures(&rest, None));
+        };
+        if operation.writes() {
+            self.drain(baseline, operation.resource).await?;
+        }
+        let replayed = pgbench::run(&baseline.recorder.database, plan, span, &self.watched).await?;
+        if operation.writes() {
+            baseline.clean(operation.resource, &self.account).await?;
+        }
+        Ok(figures(&rest, Some(&replayed)))
     }
-    Ok(())
-}
 
-fn progress(operation: Operation, connections: u32, (round, rounds): (u32, u32), found: &Numbers) -> String {
-    let mut line = format!(
-        "{operation:<16}{connections:>3} connections, round {round}/{rounds}: {:>6.0} req/s",
-        found.requests_per_second
-    );
-    if let (Some(rate), Some(ratio)) = (found.pgbench_per_second, found.ratio) {
-        // Writing to a String cannot fail.
-        let _ = write!(line, ", pgbench {rate:>6.0}, ratio {ratio:.2}");
+    async fn drain(&self, baseline: &Baseline, resource: Resource) -> Result<(), String> {
+        let left = baseline.drain_events(resource, &self.account).await?;
+        if left > 0 {
+            eprintln!("  {left} events are still on their way; delivering them slows the next round down");
+        }
+        Ok(())
     }
-    line
 }

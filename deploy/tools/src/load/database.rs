@@ -1,4 +1,4 @@
-//! A service's database, seen with the service's own role and session settings, through PostgreSQL's own programs.
+//! The database, through PostgreSQL's own programs and with a superuser's rights.
 //!
 //! How to connect goes to them by environment (`PGHOST`, `PGPASSWORD`, …): a command line can be read by everyone.
 
@@ -8,11 +8,9 @@ use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::operations::Resource;
-
-/// As the services set them for their connections (`chassis/src/db.rs`).
-const SESSION: &str =
-    "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=15s";
+/// As the services set them for their connections.
+const SESSION: &str = "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=15s \
+                       -c client_connection_check_interval=1s";
 
 #[derive(Clone, Debug)]
 pub struct Database {
@@ -22,33 +20,32 @@ pub struct Database {
 
 impl Database {
     /// `url` is of the form `postgres://user:password@host:port/database`.
-    pub fn new(programs: &Path, url: &str, schema: &str) -> Result<Self, String> {
-        let mut environment = address(url)?;
-        environment.push(("PGOPTIONS", format!("-c search_path={schema},public {SESSION}")));
-        Ok(Self { programs: programs.to_owned(), environment })
+    pub fn new(programs: &Path, url: &str) -> Result<Self, String> {
+        Ok(Self { programs: programs.to_owned(), environment: address(url)? })
     }
 
-    /// `psql` or `pgbench`, ready for its arguments.
-    pub fn command(&self, program: &str) -> Command {
+    /// `psql` or `pgbench` in a schema, ready for its arguments.
+    pub fn command(&self, program: &str, schema: &str, options: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env("PGOPTIONS", format!("-c search_path={schema},public {options}"));
         command
     }
 
-    /// The single value that a statement gives; columns are separated by `|`.
-    pub async fn value(&self, statement: &str) -> Result<String, String> {
-        self.psql(statement).await
+    /// `pgbench` as a service connects: with its role, schema and limits.
+    pub fn pgbench(&self, service: &str, role: &str) -> Command {
+        self.command("pgbench", service, &format!("{SESSION} -c role={role}"))
     }
 
     /// Runs statements one after another; the first that fails ends it.
-    pub async fn run(&self, script: &str) -> Result<(), String> {
-        self.psql(script).await.map(drop)
+    pub async fn run(&self, schema: &str, script: &str) -> Result<(), String> {
+        self.value(schema, script).await.map(drop)
     }
 
-    /// By stdin, where a script may have any length.
-    async fn psql(&self, script: &str) -> Result<String, String> {
+    /// The same, with the single value that they give; columns are separated by `|`.
+    pub async fn value(&self, schema: &str, script: &str) -> Result<String, String> {
         let mut child = self
-            .command("psql")
+            .command("psql", schema, "")
             .args(["-XAtq", "-v", "ON_ERROR_STOP=1"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -66,38 +63,13 @@ impl Database {
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
-}
-
-/// The databases of the services that are measured.
-#[derive(Clone, Debug)]
-pub struct Databases {
-    pub relations: Database,
-    /// Those of the other services that are known, by what is measured in them.
-    pub others: Vec<(Resource, Database)>,
-}
-
-impl Databases {
-    pub fn find(&self, resource: Resource) -> Option<&Database> {
-        if resource == Resource::Client {
-            return Some(&self.relations);
-        }
-        self.others.iter().find(|(known, _)| *known == resource).map(|(_, database)| database)
-    }
-
-    pub fn get(&self, resource: Resource) -> Result<&Database, String> {
-        self.find(resource).ok_or_else(|| format!("{} has no database", resource.service()))
-    }
 
     /// The account that a client belongs to.
     pub async fn account_of(&self, client: &str) -> Result<String, String> {
         let sql = format!("select account_id from relations.relation where id = '{client}'");
-        let account = self.relations.value(&sql).await?;
-        if account.is_empty() {
-            return Err(
-                "the database does not have the clients that REST shows: is it the same one?".to_owned()
-            );
-        }
-        Ok(account)
+        let account = self.value("relations", &sql).await?;
+        let stranger = "the database does not have the clients that REST shows: is it the same one?";
+        if account.is_empty() { Err(stranger.to_owned()) } else { Ok(account) }
     }
 }
 
@@ -106,8 +78,8 @@ fn address(url: &str) -> Result<Vec<(&'static str, String)>, String> {
     let wrong =
         || "a database address must have the form postgres://user:password@host:port/database".to_owned();
     let (_, rest) = url.split_once("://").ok_or_else(wrong)?;
-    let (login, place) = rest.rsplit_once('@').ok_or_else(wrong)?;
-    let (host, database) = place.split_once('/').ok_or_else(wrong)?;
+    let (login, server) = rest.rsplit_once('@').ok_or_else(wrong)?;
+    let (host, database) = server.split_once('/').ok_or_else(wrong)?;
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     let (host, port) = host.split_once(':').unwrap_or((host, "5432"));
     if [user, host, database].contains(&"") {
@@ -129,9 +101,9 @@ mod tests {
 
     #[test]
     fn an_address_becomes_the_variables_of_libpq() {
-        let found = address("postgres://svc_billing:s:cret@127.0.0.1:7720/administration").unwrap();
+        let found = address("postgres://postgres:s:cret@127.0.0.1:7720/administration").unwrap();
         let expected = [
-            ("PGUSER", "svc_billing"),
+            ("PGUSER", "postgres"),
             ("PGPASSWORD", "s:cret"),
             ("PGHOST", "127.0.0.1"),
             ("PGPORT", "7720"),

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use chassis_base::Clock;
 use deploy_tools::http::{Connection, Request, authority};
-use deploy_tools::mesh::{Mesh, said};
+use deploy_tools::mesh::{Mesh, service_error};
 use deploy_tools::receiver::{Received, Receiver};
 use futures::future::{join, join_all};
 use proto::automation::ApplyFlowRequest;
 use proto::automation::flow_service_client::FlowServiceClient;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use crate::database::Database;
-use crate::events_report::{Measured, Report, Stages, render};
-use crate::histogram::Histogram;
+use crate::latency::Latencies;
 use crate::options::Events;
-use crate::{publish, report};
+use crate::report::{Circumstances, Figures, aligned, publish};
 
 /// The flow that is measured; switched off again at the end.
 const FLOW: &str = "
@@ -29,8 +29,10 @@ trigger: {event: customer.created}
 steps:
   - {id: tell, http: {url: RECEIVER, body: {name: '{{ data.company_name }}'}}}
 ";
+/// From the event to its being stored by automation with its run, and from there to the beginning of the run.
+const STAGES: [&str; 4] = ["stored_p50_ms", "stored_p99_ms", "begun_p50_ms", "begun_p99_ms"];
 /// So long without a request is too long: something does not work.
-const PATIENCE: Duration = Duration::from_mins(1);
+const EFFECT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How fast clients are made.
 #[derive(Clone, Copy)]
@@ -41,39 +43,72 @@ enum Pace {
 }
 
 pub async fn run(options: &Events) -> Result<(), String> {
-    let (tell, heard) = mpsc::unbounded_channel();
-    let receiver = Receiver::start(tell).await.map_err(|fault| format!("no port to hear at: {fault}"))?;
+    let (sender, requests) = mpsc::unbounded_channel();
+    let receiver =
+        Receiver::start(sender).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;
     let mesh = Mesh::new(&options.context_secret, options.account, "bench");
     let flow = FLOW.replace("RECEIVER", &format!("'{}'", receiver.url()));
-    switch(options, &mesh, (&flow, true)).await?;
+    apply_flow(options, &mesh, &flow, true).await?;
     let mut bench = Bench {
         options,
-        authority: authority(&options.place.base_url)?,
-        database: options.database()?,
+        authority: authority(&options.setup.base_url)?,
+        database: options.setup.database()?,
         clock: Clock::system(),
-        heard,
+        requests,
     };
     let mut results = Vec::new();
     let steady = options.rate * options.seconds;
     for (pace, count) in [(Pace::Steady(options.rate), steady), (Pace::Fastest, options.burst)] {
         results.push(bench.measure(pace, usize::try_from(count).unwrap_or(usize::MAX)).await?);
     }
-    switch(options, &mesh, (&flow, false)).await?;
-    let report = Report {
-        facts: options.place.facts.iter().cloned().collect(),
-        machine: report::machine(),
-        connections: options.connections,
-        results,
-    };
-    publish::publish(&options.place, "events", &report, &render(&report))
+    apply_flow(options, &mesh, &flow, false).await?;
+    let circumstances = Circumstances::new(&options.setup);
+    let tables = format!("{}: one account, one flow.\n\n{}", circumstances.summary(), table(&results));
+    let report = json!({
+        "facts": circumstances.facts, "machine": circumstances.machine, "connections": options.connections,
+        "results": results,
+    });
+    publish(&options.setup, "events", &report, &tables)
+}
+
+/// One kind of load.
+#[derive(Debug, Serialize)]
+struct Measured {
+    load: String,
+    runs: usize,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+fn table(results: &[Measured]) -> String {
+    let head = [
+        "load",
+        "runs",
+        "made/s",
+        "effects/s",
+        "stored p50 ms",
+        "p99 ms",
+        "begun p50 ms",
+        "p99 ms",
+        "effect p50 ms",
+        "p99 ms",
+    ];
+    let rates = ["made_per_second", "effects_per_second"];
+    let rows = results.iter().map(|found| {
+        let mut row = vec![found.load.clone(), found.runs.to_string()];
+        row.extend(rates.map(|name| found.figures.cell(name, 0)));
+        row.extend(STAGES.into_iter().chain(["p50_ms", "p99_ms"]).map(|name| found.figures.cell(name, 1)));
+        row
+    });
+    aligned(&head, &rows.collect::<Vec<_>>())
 }
 
 /// Stores the flow and switches it on or off.
-async fn switch(options: &Events, mesh: &Mesh, (flow, active): (&str, bool)) -> Result<(), String> {
+async fn apply_flow(options: &Events, mesh: &Mesh, flow: &str, active: bool) -> Result<(), String> {
     let channel = mesh.connect("automation", &format!("http://{}", options.automation)).await?;
     let request = ApplyFlowRequest { definition: flow.to_owned(), active: Some(active) };
     let applied = FlowServiceClient::new(channel).apply_flow(mesh.request(request)?).await;
-    applied.map(drop).map_err(said("automation"))
+    applied.map(drop).map_err(service_error("automation"))
 }
 
 struct Bench<'a> {
@@ -81,7 +116,7 @@ struct Bench<'a> {
     authority: &'a str,
     database: Option<Database>,
     clock: Clock,
-    heard: UnboundedReceiver<Received>,
+    requests: UnboundedReceiver<Received>,
 }
 
 /// What the connections of one measurement share.
@@ -109,33 +144,31 @@ impl Bench<'_> {
             Pace::Steady(rate) => format!("{rate} a second"),
             Pace::Fastest => format!("{} connections", self.options.connections),
         };
-        let (made, heard) =
-            join(join_all(connections), hear(&mut self.heard, &progress, (&name, count))).await;
+        let effects = wait_for_effects(&mut self.requests, &progress, &name);
+        let (made, effects) = join(join_all(connections), effects).await;
         made.into_iter().collect::<Result<Vec<()>, String>>()?;
-        let heard = heard?;
+        let effects = effects?;
         let answered = progress.answered.take();
-        let mut lag = Histogram::default();
-        for (number, at) in &heard {
+        let mut lag = Latencies::new()?;
+        for effect in &effects {
             // The effect may be there before the answer.
-            let answer = answered.get(*number).copied().flatten().unwrap_or(*at);
-            lag.record(at.saturating_duration_since(answer));
+            let answer = answered.get(effect.number).copied().flatten().unwrap_or(effect.at);
+            lag.record(effect.at.saturating_duration_since(answer));
         }
         let seconds = |end: Option<Instant>| end.map(|end| (end - progress.begin).as_secs_f64());
         let rate = |end| seconds(end).filter(|seconds| *seconds > 0.0).map(|seconds| as_f64(count) / seconds);
-        Ok(Measured {
-            load: name,
-            runs: count,
-            made_per_second: rate(answered.iter().copied().flatten().max()),
-            effects_per_second: rate(heard.iter().map(|(_, at)| *at).max()),
-            stages: self.stages(since).await?,
-            p50_ms: lag.percentile(50),
-            p99_ms: lag.percentile(99),
-        })
+        let mut figures = self.stages(since).await?;
+        figures.put("made_per_second", rate(answered.iter().copied().flatten().max()));
+        figures.put("effects_per_second", rate(effects.iter().map(|effect| effect.at).max()));
+        figures.put("p50_ms", lag.percentile(50.0));
+        figures.put("p99_ms", lag.percentile(99.0));
+        Ok(Measured { load: name, runs: count, figures })
     }
 
     /// Where the time went, as automation's own tables have it.
-    async fn stages(&self, since: chrono::DateTime<chrono::Utc>) -> Result<Option<Stages>, String> {
-        let Some(database) = &self.database else { return Ok(None) };
+    async fn stages(&self, since: chrono::DateTime<chrono::Utc>) -> Result<Figures, String> {
+        let mut figures = Figures::default();
+        let Some(database) = &self.database else { return Ok(figures) };
         let (account, since) = (self.options.account, since.to_rfc3339());
         let spans = |of: &str, table: &str, begin: &str| {
             format!(
@@ -149,12 +182,12 @@ impl Bench<'_> {
             spans("received_at", "event", "occurred_at"),
             spans("started_at", "run", "created_at")
         );
-        let values = database.value(&sql).await?;
-        let figures: Vec<f64> = values.split('|').filter_map(|value| value.parse().ok()).collect();
-        let [stored_p50, stored_p99, begun_p50, begun_p99] = figures[..] else {
-            return Err(format!("automation has no times of this: {values}"));
-        };
-        Ok(Some(Stages { stored_p50, stored_p99, begun_p50, begun_p99 }))
+        let values = database.value("automation", &sql).await?;
+        for (name, value) in STAGES.iter().zip(values.split('|')) {
+            let value = value.parse().map_err(|_| format!("automation has no times of this: {values}"))?;
+            figures.put(*name, Some(value));
+        }
+        Ok(figures)
     }
 }
 
@@ -191,33 +224,40 @@ async fn make(options: &Events, authority: &str, pace: Pace, progress: &Progress
     }
 }
 
-/// Waits for the effect of each client, and tells every second how far it is. Returns which was heard when; each once.
-async fn hear(
-    heard: &mut UnboundedReceiver<Received>,
+/// The request that the flow sent about a client.
+struct Effect {
+    number: usize,
+    at: Instant,
+}
+
+/// Waits for the effect of each client, and says every second how far it is. What was sent twice counts once.
+async fn wait_for_effects(
+    requests: &mut UnboundedReceiver<Received>,
     progress: &Progress,
-    (name, count): (&str, usize),
-) -> Result<Vec<(usize, Instant)>, String> {
-    let (mut seen, mut found) = (vec![false; count], Vec::with_capacity(count));
+    name: &str,
+) -> Result<Vec<Effect>, String> {
+    let count = progress.answered.borrow().len();
+    let mut has_effect = vec![false; count];
+    let mut effects = Vec::with_capacity(count);
     let mut second = interval(Duration::from_secs(1));
-    while found.len() < count {
+    while effects.len() < count {
         tokio::select! {
             _ = second.tick() => {
                 let made = progress.answered.borrow().iter().flatten().count();
-                eprintln!("  {name}: {made} of {count} made, {} heard of", found.len());
+                eprintln!("  {name}: {made} of {count} made, {} effects", effects.len());
             }
-            received = timeout(PATIENCE, heard.recv()) => {
-                let silent = || format!("{} of {count} effects were not had in time", count - found.len());
-                let received = received.ok().flatten().ok_or_else(silent)?;
-                let number = number_of(&received.body, &progress.series);
-                // What was sent twice counts once.
-                if let Some(number) = number.filter(|number| seen.get(*number) == Some(&false)) {
-                    seen[number] = true;
-                    found.push((number, received.at));
+            request = timeout(EFFECT_TIMEOUT, requests.recv()) => {
+                let missing = || format!("{} of {count} effects did not come in time", count - effects.len());
+                let request = request.ok().flatten().ok_or_else(missing)?;
+                let number = number_of(&request.body, &progress.series);
+                if let Some(number) = number.filter(|number| has_effect.get(*number) == Some(&false)) {
+                    has_effect[number] = true;
+                    effects.push(Effect { number, at: request.at });
                 }
             }
         }
     }
-    Ok(found)
+    Ok(effects)
 }
 
 /// Which client of the series a request is about.

@@ -1,24 +1,23 @@
 //! Whether lists stay as fast when an account grows: the same pages of a small and of a large account of one database,
 //! in rounds that take turns, and how many times as much the large one takes.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::ops::RangeInclusive;
 
 use deploy_tools::http::authority;
+use serde_json::json;
 
+use crate::baseline::Baseline;
 use crate::database::Database;
-use crate::documents;
 use crate::fill::Reader;
-use crate::growth_report::{MISSED, Measured, Pair, Report, Sides, render};
-use crate::measure::{self, Span};
+use crate::growth_report::{MISSED, Measured, table};
+use crate::invoices::{self, NewInvoices};
+use crate::measure;
 use crate::operations::{Resource, SEARCHED};
-use crate::options::Growth;
-use crate::pgbench::{self, Plan, Scripts};
+use crate::options::{Growth, Rounds};
+use crate::pgbench::{self, Plan};
 use crate::process::{LOAD, Watched};
-use crate::publish;
-use crate::report;
+use crate::report::{Circumstances, Figures, publish};
 use crate::requests::{Load, Target};
-use crate::table::optional;
 
 const INVOICES: &str = "/v1/invoices";
 const PAGE: u64 = 25;
@@ -27,7 +26,7 @@ const CLIENTS: u128 = 1_000;
 
 /// One of the two accounts.
 struct Account {
-    target: Arc<Target>,
+    target: Target,
     id: String,
     count: u64,
 }
@@ -37,124 +36,100 @@ struct Position {
     list: &'static str,
     judged: bool,
     load: fn(u64) -> Load,
-    /// The script with the statements, and the first and last page that is asked for.
-    script: Option<(&'static str, Asked)>,
 }
-
-type Asked = fn(u64) -> (u64, u64);
 
 fn pages(count: u64) -> u64 {
     count.div_ceil(PAGE)
 }
 
 /// The middle tenth, and not one page: how far a page is from the beginning of its day is a matter of chance.
-fn middle(count: u64) -> (u64, u64) {
-    (pages(count) * 45 / 100, pages(count) * 55 / 100)
-}
-
-fn last(count: u64) -> (u64, u64) {
-    (pages(count), pages(count))
-}
-
-fn first(_: u64) -> (u64, u64) {
-    (1, 1)
+fn middle(count: u64) -> RangeInclusive<u64> {
+    pages(count) * 45 / 100..=pages(count) * 55 / 100
 }
 
 const POSITIONS: [Position; 7] = [
-    Position {
-        list: "first page",
-        judged: true,
-        load: |_| Load::Path(INVOICES.to_owned()),
-        script: Some(("invoice-list", first)),
-    },
+    Position { list: "first page", judged: true, load: |_| Load::Path(INVOICES.to_owned()) },
     Position {
         list: "middle page",
         judged: true,
-        load: |count| Load::Pages { path: INVOICES, pages: middle(count).0..=middle(count).1 },
-        script: Some(("invoice-page", middle)),
+        load: |count| Load::Pages { path: INVOICES, pages: middle(count) },
     },
     Position {
         list: "last page",
         judged: true,
         load: |count| Load::Path(format!("{INVOICES}?page={}", pages(count))),
-        script: Some(("invoice-page", last)),
     },
     Position {
         list: "search, 7 found",
         judged: false,
         load: |_| Load::Path(format!("{INVOICES}?search={SEARCHED}")),
-        script: Some(("invoice-search", first)),
     },
     Position {
         list: "status open, 5 %",
         judged: false,
         load: |_| Load::Path(format!("{INVOICES}?payment_status=open")),
-        script: Some(("invoice-open", first)),
     },
     Position {
         list: "by invoice_date",
         judged: false,
         load: |_| Load::Path(format!("{INVOICES}?sort=invoice_date")),
-        script: None,
     },
     Position {
         list: "by due_date",
         judged: false,
         load: |_| Load::Path(format!("{INVOICES}?sort=due_date")),
-        script: None,
     },
 ];
 
 pub async fn run(options: &Growth) -> Result<(), String> {
-    let place = &options.place;
-    let billing = place.database(Resource::Invoice)?;
-    let billing = billing.ok_or("growth needs the database of billing to fill the accounts")?;
-    let authority = authority(&place.base_url)?;
+    let setup = &options.setup;
+    let database = setup.database()?.ok_or("growth needs the database to fill the accounts")?;
+    let authority = authority(&setup.base_url)?;
     let account = |key: &str, id: &str, count: u64| {
-        let target = Arc::new(Target::new(authority.to_owned(), key.to_owned()));
+        let target = Target::new(authority, key);
         Account { target, id: id.to_owned(), count }
     };
     let small = account(&options.small_key, &options.small_account, options.small);
     let large = account(&options.large_key, &options.large_account, options.large);
     for account in [&small, &large] {
-        account.fill(&billing).await?;
+        account.fill(&database).await?;
         account.check().await?;
     }
     let bench = Bench {
         options,
         small,
         large,
-        scripts: Scripts::new(&place.scripts, &place.work)?,
-        billing,
-        watched: Watched::new(place.processes.clone(), place.postmaster),
+        baseline: setup.baseline()?,
+        watched: Watched { processes: setup.processes.clone(), postmaster: setup.postmaster },
     };
     let mut results = Vec::new();
     for position in &POSITIONS {
         results.push(bench.position(position).await?);
     }
-    let report = Report {
-        facts: place.facts.iter().cloned().collect(),
-        machine: report::machine(),
-        small: options.small,
-        large: options.large,
-        connections: options.connections,
-        rounds: options.rounds,
-        seconds: options.seconds,
-        limit: options.limit,
-        results,
-    };
-    publish::publish(place, "growth", &report, &render(&report))?;
-    let missed: Vec<_> =
-        report.results.iter().filter(|found| found.verdict(report.limit) == MISSED).collect();
-    if missed.is_empty() {
+    let circumstances = Circumstances::new(setup);
+    let Growth { small, large, rounds, connections, limit, .. } = options;
+    let Rounds { count, seconds, .. } = rounds;
+    let tables = format!(
+        "{}: {small} invoices of one account against {large} of another, medians of {count} rounds of {seconds} s at \
+         {connections} connection(s), limit {limit}.\n\n{}",
+        circumstances.summary(),
+        table(&results, *limit)
+    );
+    let report = json!({
+        "facts": circumstances.facts, "machine": circumstances.machine, "small": small, "large": large,
+        "connections": connections, "rounds": count, "seconds": seconds, "limit": limit, "results": results,
+    });
+    publish(setup, "growth", &report, &tables)?;
+    let missed = results.iter().filter(|found| found.verdict(*limit) == MISSED);
+    let names: Vec<_> = missed.map(|found| found.list).collect();
+    if names.is_empty() {
         return Ok(());
     }
-    let names: Vec<_> = missed.iter().map(|found| found.list).collect();
-    Err(format!("beyond {} times the small account: {}", report.limit, names.join(", ")))
+    Err(format!("beyond {limit} times the small account: {}", names.join(", ")))
 }
 
 impl Account {
-    async fn fill(&self, billing: &Database) -> Result<(), String> {
+    async fn fill(&self, database: &Database) -> Result<(), String> {
         let present = Reader::open(&self.target).await?.total(Resource::Invoice).await?;
         if present > self.count {
             return Err(format!("the account has {present} invoices, which is more than {}", self.count));
@@ -163,15 +138,15 @@ impl Account {
             return Ok(());
         }
         let clients: Vec<String> = (1..=CLIENTS).map(|number| format!("{number:032x}")).collect();
-        let wanted = documents::Wanted { account: &self.id, clients: &clients, count: self.count - present };
-        documents::fill(billing, &wanted).await
+        let new = NewInvoices { account: &self.id, clients: &clients, count: self.count - present };
+        invoices::fill(database, &new).await
     }
 
     /// That the pages are what they should be, before anything is measured.
     async fn check(&self) -> Result<(), String> {
         let mut reader = Reader::open(&self.target).await?;
-        let (last, middle) = (pages(self.count), middle(self.count).0);
-        for page in [1, middle, last] {
+        let last = pages(self.count);
+        for page in [1, *middle(self.count).start(), last] {
             let answer = reader.get(&format!("{INVOICES}?page={page}")).await?;
             let rows = answer["data"].as_array().map_or(0, Vec::len) as u64;
             let total = answer["meta"]["total"].as_u64();
@@ -185,7 +160,7 @@ impl Account {
         }
         let path = format!("{INVOICES}?search={SEARCHED}");
         let found = reader.get(&path).await?["meta"]["total"].as_u64();
-        if found == Some(documents::MATCHING) { Ok(()) } else { Err(format!("{path} found {found:?}")) }
+        if found == Some(invoices::MATCHING) { Ok(()) } else { Err(format!("{path} found {found:?}")) }
     }
 }
 
@@ -193,78 +168,85 @@ struct Bench<'a> {
     options: &'a Growth,
     small: Account,
     large: Account,
-    scripts: Scripts,
-    billing: Database,
+    baseline: Option<Baseline>,
     watched: Watched,
 }
 
 impl Bench<'_> {
     async fn position(&self, position: &Position) -> Result<Measured, String> {
+        let small_plan = self.plan(position, &self.small).await?;
+        let large_plan = self.plan(position, &self.large).await?;
         let mut rounds = Vec::new();
-        for round in 1..=self.options.rounds {
-            let small = self.rest(position, &self.small).await?;
-            let large = self.rest(position, &self.large).await?;
-            let mut pair = Pair { latency: small.0.zip(large.0), cpu: small.1.zip(large.1), statement: None };
-            if position.script.is_some() {
-                let small = self.statement(position, &self.small).await?;
-                pair.statement = small.zip(self.statement(position, &self.large).await?);
+        for number in 1..=self.options.rounds.count {
+            let mut figures = Figures::default();
+            // The sides of a ratio run next to each other.
+            self.rest(position, &self.small, "small", &mut figures).await?;
+            self.rest(position, &self.large, "large", &mut figures).await?;
+            self.statement(small_plan.as_ref(), "small", &mut figures).await?;
+            self.statement(large_plan.as_ref(), "large", &mut figures).await?;
+            for figure in ["latency", "cpu", "statement"] {
+                let side = |side: &str| figures.get(&format!("{side}_{figure}_ms"));
+                let ratio = side("large").zip(side("small")).map(|(large, small)| large / small);
+                figures.put(format!("{figure}_ratio"), ratio);
             }
-            let (name, of) = (position.list, self.options.rounds);
-            let shown = |pair: Sides| optional(pair.map(|(small, large)| large / small), 2);
             eprintln!(
-                "  {name:<17} round {round}/{of}: latency x {}, CPU x {}, statement x {}",
-                shown(pair.latency),
-                shown(pair.cpu),
-                shown(pair.statement)
+                "  {:<17} round {number}/{}: latency x {}, CPU x {}, statement x {}",
+                position.list,
+                self.options.rounds.count,
+                figures.cell("latency_ratio", 2),
+                figures.cell("cpu_ratio", 2),
+                figures.cell("statement_ratio", 2)
             );
-            rounds.push(pair);
+            rounds.push(figures);
         }
-        Ok(Measured { list: position.list, judged: position.judged, rounds })
+        Ok(Measured::new(position.list, position.judged, rounds))
     }
 
-    fn span(&self) -> Span {
-        Span {
-            connections: self.options.connections,
-            warm_up: Duration::from_secs(self.options.warm_up),
-            measured: Duration::from_secs(self.options.seconds),
-        }
+    async fn plan(&self, position: &Position, account: &Account) -> Result<Option<Plan>, String> {
+        let Some(baseline) = &self.baseline else { return Ok(None) };
+        let words = position.list.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let name = format!("growth-{}-{}", account.count, words.join("-"));
+        let load = (position.load)(account.count);
+        baseline.plan(&name, Resource::Invoice, &account.target, &load).await.map(Some)
     }
 
-    /// The median latency, and the CPU of a request.
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds and requests of a run of minutes")]
+    /// The median latency, and the CPU of gateway, service and database, of a request.
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of a run of minutes")]
     async fn rest(
         &self,
         position: &Position,
         account: &Account,
-    ) -> Result<(Option<f64>, Option<f64>), String> {
+        side: &str,
+        figures: &mut Figures,
+    ) -> Result<(), String> {
         let load = (position.load)(account.count);
-        let outcome = measure::run(&account.target, &load, self.span(), &self.watched).await?;
+        let outcome = measure::run(
+            &account.target,
+            &load,
+            self.options.rounds.span(self.options.connections),
+            &self.watched,
+        )
+        .await?;
         let spent: u64 = outcome.cpu.iter().filter(|(name, _)| *name != LOAD).map(|(_, ms)| ms).sum();
-        let known = spent > 0 && outcome.requests > 0;
-        Ok((outcome.histogram.percentile(50), known.then(|| spent as f64 / outcome.requests as f64)))
+        figures.put(format!("{side}_latency_ms"), outcome.latencies.percentile(50.0));
+        figures.put(format!("{side}_cpu_ms"), (spent > 0).then(|| spent as f64 / outcome.requests()));
+        Ok(())
     }
 
-    /// Milliseconds of the statements alone.
-    async fn statement(&self, position: &Position, account: &Account) -> Result<Option<f64>, String> {
-        let Some((script, asked)) = position.script else { return Ok(None) };
-        let (low, high) = asked(account.count);
-        let copy =
-            self.scripts.copy(script, &format!("growth-{script}"), &[(":limit", &PAGE.to_string())])?;
-        let variables = [
-            ("account", account.id.clone()),
-            ("kind", "invoice".to_owned()),
-            ("list", "invoice".to_owned()),
-            ("all_days", "0001-01-01".to_owned()),
-            ("status", "open".to_owned()),
-            ("pattern", format!("%{SEARCHED}%")),
-            ("low", low.to_string()),
-            ("high", high.to_string()),
-        ];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value)).into();
-        let plan = Plan { files: vec![copy], variables };
-        let outcome = pgbench::run(&self.billing, &plan, self.span(), &self.watched).await?;
+    /// The service's statements alone, run by pgbench.
+    async fn statement(&self, plan: Option<&Plan>, side: &str, figures: &mut Figures) -> Result<(), String> {
+        let Some((baseline, plan)) = self.baseline.as_ref().zip(plan) else { return Ok(()) };
+        let outcome = pgbench::run(
+            &baseline.recorder.database,
+            plan,
+            self.options.rounds.span(self.options.connections),
+            &self.watched,
+        )
+        .await?;
         let rate = outcome.per_second / f64::from(self.options.connections);
-        Ok((rate > 0.0).then(|| 1000.0 / rate))
+        figures.put(format!("{side}_statement_ms"), Some(1000.0 / rate));
+        Ok(())
     }
 }
 
@@ -275,10 +257,9 @@ mod tests {
     #[test]
     fn middle_and_last_pages_exist_and_are_deep_for_every_allowed_size() {
         for count in [5_000, 10_000, 1_000_000, 1_000_013] {
-            let ((low, high), (last, _)) = (middle(count), last(count));
-            assert!(low < high && high < last && (last - 1) * PAGE < count, "{count}");
-            // From this offset on the service looks up the day first, which is what the script does.
-            assert!((low - 1) * PAGE >= 2_000, "{count}");
+            let (middle, last) = (middle(count), pages(count));
+            assert!(middle.start() < middle.end() && *middle.end() < last, "{count}");
+            assert!((last - 1) * PAGE < count && (middle.start() - 1) * PAGE >= 2_000, "{count}");
         }
     }
 }

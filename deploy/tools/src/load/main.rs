@@ -1,34 +1,31 @@
-//! Measures the API: over REST, next to pgbench with the same statements on the same server, and what both cost the
+//! Measures the API: over REST, next to pgbench with the service's own statements on the same server, and what both cost the
 //! processes. `compare` does it for each operation, `growth` for lists of a small and a large account,
 //! `events` for how long it takes from a change to what a flow does about it.
 //!
 //! It shares the machine with what it measures: one thread, and little work for each request.
 
 mod baseline;
+mod bodies;
 mod compare;
+mod compare_report;
 mod database;
-mod deals;
-mod documents;
 mod events;
-mod events_report;
 mod fill;
 mod growth;
 mod growth_report;
-mod histogram;
+mod invoices;
+mod latency;
 mod measure;
 mod operations;
 mod options;
 mod pgbench;
+mod pieces;
 mod process;
-mod publish;
+mod record;
+mod replay;
 mod report;
 mod requests;
-#[cfg(test)]
-mod scripts_tests;
-mod table;
-mod tasks;
-mod tickets;
-mod variables;
+mod statement_log;
 
 use std::process::ExitCode;
 

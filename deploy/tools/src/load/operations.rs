@@ -3,12 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Every so many-th client that is filled in carries the word that the search looks for.
-pub const SEARCHED_EVERY: u64 = 1_500;
+/// The word that the search looks for.
 pub const SEARCHED: &str = "korenbloem";
 
 /// Making PDFs is work for the processor; more connections than this only wait.
-const MOST_FOR_PDFS: u32 = 4;
+const MAX_PDF_CONNECTIONS: u32 = 4;
 
 /// Whose operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub enum Resource {
 impl Resource {
     pub const ALL: [Self; 5] = [Self::Client, Self::Invoice, Self::Deal, Self::Task, Self::Ticket];
 
-    /// The service that owns it; also the name of its schema.
+    /// The service that owns it; also the name of its schema and of its connections.
     pub fn service(self) -> &'static str {
         match self {
             Self::Client => "relations",
@@ -41,17 +40,6 @@ impl Resource {
             Self::Deal => "/v1/deals",
             Self::Task => "/v1/tasks",
             Self::Ticket => "/v1/tickets",
-        }
-    }
-
-    /// What one is called; also the list whose counters tell its total.
-    pub fn list(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Invoice => "invoice",
-            Self::Deal => "deal",
-            Self::Task => "task",
-            Self::Ticket => "ticket",
         }
     }
 }
@@ -88,56 +76,36 @@ pub struct Operation {
     pub action: Action,
 }
 
-const fn client(name: &'static str, action: Action) -> Operation {
-    Operation { name, resource: Resource::Client, action }
-}
-
-const fn invoice(name: &'static str, action: Action) -> Operation {
-    Operation { name, resource: Resource::Invoice, action }
-}
-
-const fn deal(name: &'static str, action: Action) -> Operation {
-    Operation { name, resource: Resource::Deal, action }
-}
-
-const fn task(name: &'static str, action: Action) -> Operation {
-    Operation { name, resource: Resource::Task, action }
-}
-
-const fn ticket(name: &'static str, action: Action) -> Operation {
-    Operation { name, resource: Resource::Ticket, action }
+const fn operation(name: &'static str, resource: Resource, action: Action) -> Operation {
+    Operation { name, resource, action }
 }
 
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
     pub const ALL: [Self; 19] = [
-        client("get", Action::Get),
-        client("list25", Action::List(25)),
-        client("list100", Action::List(100)),
-        client("search", Action::Search),
-        invoice("invoice-get", Action::Get),
-        invoice("invoice-list25", Action::List(25)),
-        invoice("invoice-list100", Action::List(100)),
-        invoice("invoice-counted", Action::Counted),
-        invoice("invoice-open", Action::Open),
-        invoice("invoice-search", Action::Search),
-        deal("deal-list25", Action::List(25)),
-        task("task-list25", Action::List(25)),
-        ticket("ticket-list25", Action::List(25)),
-        client("create", Action::Create),
-        invoice("invoice-draft", Action::Create),
-        invoice("invoice-final", Action::CreateFinal),
-        deal("deal-move", Action::Move),
-        task("task-complete", Action::Complete),
-        ticket("ticket-message", Action::Message),
+        operation("get", Resource::Client, Action::Get),
+        operation("list25", Resource::Client, Action::List(25)),
+        operation("list100", Resource::Client, Action::List(100)),
+        operation("search", Resource::Client, Action::Search),
+        operation("invoice-get", Resource::Invoice, Action::Get),
+        operation("invoice-list25", Resource::Invoice, Action::List(25)),
+        operation("invoice-list100", Resource::Invoice, Action::List(100)),
+        operation("invoice-counted", Resource::Invoice, Action::Counted),
+        operation("invoice-open", Resource::Invoice, Action::Open),
+        operation("invoice-search", Resource::Invoice, Action::Search),
+        operation("deal-list25", Resource::Deal, Action::List(25)),
+        operation("task-list25", Resource::Task, Action::List(25)),
+        operation("ticket-list25", Resource::Ticket, Action::List(25)),
+        operation("create", Resource::Client, Action::Create),
+        operation("invoice-draft", Resource::Invoice, Action::Create),
+        operation("invoice-final", Resource::Invoice, Action::CreateFinal),
+        operation("deal-move", Resource::Deal, Action::Move),
+        operation("task-complete", Resource::Task, Action::Complete),
+        operation("ticket-message", Resource::Ticket, Action::Message),
     ];
 
     pub fn success(self) -> u16 {
         if self.creates() { 201 } else { 200 }
-    }
-
-    pub fn page_size(self) -> u32 {
-        if let Action::List(size) = self.action { size } else { 25 }
     }
 
     pub fn writes(self) -> bool {
@@ -149,30 +117,8 @@ impl Operation {
     }
 
     /// With how many connections it is measured when so many are asked for.
-    pub fn connections(self, wanted: u32) -> u32 {
-        if self.action == Action::CreateFinal { wanted.min(MOST_FOR_PDFS) } else { wanted }
-    }
-
-    /// The pgbench script with its statements.
-    pub fn script(self) -> String {
-        let action = match self.action {
-            Action::Get => "get",
-            Action::List(_) => "list",
-            Action::Counted => "counted",
-            Action::Open => "open",
-            Action::Search => "search",
-            Action::Create => "create",
-            Action::CreateFinal => "final",
-            Action::Move => "move",
-            Action::Complete => "complete",
-            Action::Message => "message",
-        };
-        match self.resource {
-            Resource::Client => action.to_owned(),
-            Resource::Invoice | Resource::Deal | Resource::Task | Resource::Ticket => {
-                format!("{}-{action}", self.resource.list())
-            }
-        }
+    pub fn connections(self, asked: u32) -> u32 {
+        if self.action == Action::CreateFinal { asked.min(MAX_PDF_CONNECTIONS) } else { asked }
     }
 }
 
@@ -181,10 +127,8 @@ impl FromStr for Operation {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let names = || Self::ALL.map(|operation| operation.name).join(", ");
-        Self::ALL
-            .into_iter()
-            .find(|operation| operation.name == name)
-            .ok_or_else(|| format!("it must be one of: {}", names()))
+        let found = Self::ALL.into_iter().find(|operation| operation.name == name);
+        found.ok_or_else(|| format!("it must be one of: {}", names()))
     }
 }
 
@@ -205,12 +149,5 @@ mod tests {
             let writes: Vec<bool> = mine.map(Operation::writes).collect();
             assert!(writes.is_sorted(), "{resource:?}: {writes:?}");
         }
-    }
-
-    #[test]
-    fn pdfs_are_made_with_few_connections() {
-        let of = |name: &str| name.parse::<Operation>().unwrap();
-        assert_eq!((of("invoice-final").connections(32), of("invoice-final").connections(1)), (4, 1));
-        assert_eq!(of("invoice-draft").connections(32), 32);
     }
 }

@@ -6,8 +6,12 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use uuid::Uuid;
 
-use crate::database::{Database, Databases};
+use crate::baseline::Baseline;
+use crate::database::Database;
+use crate::measure::Span;
 use crate::operations::{Operation, Resource};
+use crate::process::Process;
+use crate::record::Recorder;
 
 /// Measure the API.
 ///
@@ -15,7 +19,7 @@ use crate::operations::{Operation, Resource};
 #[derive(Debug, Parser)]
 #[command(name = "load")]
 pub enum Command {
-    /// Each operation against pgbench with the same statements
+    /// Each operation against pgbench with the service's own statements
     Compare(Compare),
     /// Lists of a small account against those of a large one
     Growth(Growth),
@@ -25,61 +29,31 @@ pub enum Command {
 
 /// Where everything is.
 #[derive(Args, Debug)]
-pub struct Place {
+pub struct Setup {
     /// Address of the gateway
     #[arg(long, env = "BASE_URL", default_value = "http://127.0.0.1:7700")]
     pub base_url: String,
     /// Folder of psql and pgbench; without it only our side is measured
     #[arg(long, value_name = "DIR")]
-    pub pg_programs: Option<PathBuf>,
-    /// Database of relations
-    #[arg(
-        long,
-        env = "RELATIONS_DATABASE_URL",
-        hide_env_values = true,
-        default_value = "",
-        value_name = "URL"
-    )]
-    pub relations_database_url: String,
-    /// Database of billing
-    #[arg(
-        long,
-        env = "BILLING_DATABASE_URL",
-        hide_env_values = true,
-        default_value = "",
-        value_name = "URL"
-    )]
-    pub billing_database_url: String,
-    /// Database of crm
-    #[arg(long, env = "CRM_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
-    pub crm_database_url: String,
-    /// Database of work
-    #[arg(long, env = "WORK_DATABASE_URL", hide_env_values = true, default_value = "", value_name = "URL")]
-    pub work_database_url: String,
-    /// Database of support
-    #[arg(
-        long,
-        env = "SUPPORT_DATABASE_URL",
-        hide_env_values = true,
-        default_value = "",
-        value_name = "URL"
-    )]
-    pub support_database_url: String,
-    /// Folder of the pgbench scripts
-    #[arg(long, value_name = "DIR", default_value = "deploy/bench.d")]
-    pub scripts: PathBuf,
-    /// Folder for copies of scripts
+    pg_programs: Option<PathBuf>,
+    /// A superuser's address of the services' database
+    #[arg(long, env = "SUPERUSER_URL", hide_env_values = true, value_name = "URL")]
+    superuser_url: Option<String>,
+    /// Log of the database server, from which statements are recorded; without it there is no pgbench
+    #[arg(long, value_name = "FILE")]
+    server_log: Option<PathBuf>,
+    /// Folder for the recorded scripts
     #[arg(long, value_name = "DIR", default_value = ".local/bench")]
-    pub work: PathBuf,
+    work: PathBuf,
     /// A process to watch (repeatable)
-    #[arg(long = "process", value_name = "NAME=PID", value_parser = named_process)]
-    pub processes: Vec<(String, u32)>,
+    #[arg(long = "process", value_name = "NAME=PID", value_parser = process)]
+    pub processes: Vec<Process>,
     /// The first process of the database cluster
     #[arg(long, value_name = "PID")]
     pub postmaster: Option<u32>,
-    /// Something to be noted in the report (repeatable)
+    /// Something to be put into the report (repeatable)
     #[arg(long = "fact", value_name = "NAME=VALUE", value_parser = fact)]
-    pub facts: Vec<(String, String)>,
+    pub facts: Vec<Fact>,
     /// File for the report as JSON
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -88,53 +62,65 @@ pub struct Place {
     pub readme: Option<PathBuf>,
 }
 
-impl Place {
-    /// The databases, when they and the programs for them are known.
-    pub fn databases(&self) -> Result<Option<Databases>, String> {
-        let Some(relations) = self.database(Resource::Client)? else { return Ok(None) };
-        let mut others = Vec::new();
-        for resource in Resource::ALL.into_iter().filter(|resource| *resource != Resource::Client) {
-            others.extend(self.database(resource)?.map(|database| (resource, database)));
-        }
-        Ok(Some(Databases { relations, others }))
+impl Setup {
+    /// The database, when it and the programs for it are known.
+    pub fn database(&self) -> Result<Option<Database>, String> {
+        let known = self.pg_programs.as_ref().zip(self.superuser_url.as_ref());
+        known.map(|(programs, url)| Database::new(programs, url)).transpose()
     }
 
-    /// The database in which this is kept.
-    pub fn database(&self, resource: Resource) -> Result<Option<Database>, String> {
-        let url = match resource {
-            Resource::Client => &self.relations_database_url,
-            Resource::Invoice => &self.billing_database_url,
-            Resource::Deal => &self.crm_database_url,
-            Resource::Task => &self.work_database_url,
-            Resource::Ticket => &self.support_database_url,
-        };
-        let programs = self.pg_programs.as_ref().filter(|_| !url.is_empty());
-        programs.map(|programs| Database::new(programs, url, resource.service())).transpose()
+    /// What records, when the server's log is known too.
+    pub fn baseline(&self) -> Result<Option<Baseline>, String> {
+        let Some((database, log)) = self.database()?.zip(self.server_log.clone()) else { return Ok(None) };
+        let work = self.work.clone();
+        std::fs::create_dir_all(&work).map_err(|fault| format!("{}: {fault}", work.display()))?;
+        Ok(Some(Baseline { recorder: Recorder { database, log }, work }))
     }
 }
 
+/// Something that the caller knows about the run.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    pub name: String,
+    pub value: String,
+}
+
+/// How long and how often each side is measured.
 #[derive(Args, Debug)]
-pub struct Compare {
-    #[command(flatten)]
-    pub place: Place,
-    /// API key with the scopes of clients, invoices, deals, tasks and tickets
-    #[arg(long, env = "API_KEY", hide_env_values = true)]
-    pub key: String,
-    /// What to measure
-    #[arg(long, value_delimiter = ',', value_name = "OPERATIONS")]
-    pub only: Vec<Operation>,
-    /// Numbers of connections; final invoices are made with 4 at most
-    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..=512))]
-    pub connections: Vec<u32>,
+pub struct Rounds {
+    /// Rounds, whose medians are reported
+    #[arg(long = "rounds", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub count: u32,
     /// Measured seconds of each round and side
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub seconds: u64,
     /// Seconds before them that do not count
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
     pub warm_up: u64,
-    /// Rounds, whose medians are reported
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub rounds: u32,
+}
+
+impl Rounds {
+    pub fn span(&self, connections: u32) -> Span {
+        let (warm_up, measured) = (Duration::from_secs(self.warm_up), Duration::from_secs(self.seconds));
+        Span { connections, warm_up, measured }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct Compare {
+    #[command(flatten)]
+    pub setup: Setup,
+    /// API key with the scopes of clients, invoices, deals, tasks and tickets
+    #[arg(long, env = "API_KEY", hide_env_values = true)]
+    pub key: String,
+    /// What to measure
+    #[arg(long, value_delimiter = ',', value_name = "OPERATIONS")]
+    only: Vec<Operation>,
+    /// Numbers of connections; final invoices are made with 4 at most
+    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub connections: Vec<u32>,
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Clients that the account is filled up to
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub clients: u64,
@@ -159,7 +145,7 @@ impl Compare {
     }
 
     /// How many of them the account is filled up to.
-    pub fn wanted(&self, resource: Resource) -> u64 {
+    pub fn count(&self, resource: Resource) -> u64 {
         match resource {
             Resource::Client => self.clients,
             Resource::Invoice => self.invoices,
@@ -168,20 +154,12 @@ impl Compare {
             Resource::Ticket => self.tickets,
         }
     }
-
-    /// How long the rounds take, without the filling.
-    pub fn duration(&self) -> Duration {
-        let sides = if self.place.pg_programs.is_some() { 2 } else { 1 };
-        let parts = self.operations().len() as u64 * self.connections.len() as u64 * u64::from(self.rounds);
-        // pgbench runs a second longer than it is read.
-        Duration::from_secs(parts * (sides * (self.seconds + self.warm_up) + sides - 1))
-    }
 }
 
 #[derive(Args, Debug)]
 pub struct Growth {
     #[command(flatten)]
-    pub place: Place,
+    pub setup: Setup,
     /// API key of the small account
     #[arg(long, env = "SMALL_KEY", hide_env_values = true)]
     pub small_key: String,
@@ -203,15 +181,8 @@ pub struct Growth {
     /// How many times as much as in the small account a list may take in the large one
     #[arg(long, default_value_t = 1.5)]
     pub limit: f64,
-    /// Measured seconds of each round and account
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub seconds: u64,
-    /// Seconds before them that do not count
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub warm_up: u64,
-    /// Rounds, whose medians are reported
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub rounds: u32,
+    #[command(flatten)]
+    pub rounds: Rounds,
     /// Connections
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512))]
     pub connections: u32,
@@ -220,7 +191,7 @@ pub struct Growth {
 #[derive(Args, Debug)]
 pub struct Events {
     #[command(flatten)]
-    pub place: Place,
+    pub setup: Setup,
     /// API key with the scopes of clients
     #[arg(long, env = "API_KEY", hide_env_values = true)]
     pub key: String,
@@ -233,15 +204,6 @@ pub struct Events {
     /// Signs the context tokens of the mesh
     #[arg(long, env = "CONTEXT_SECRET", hide_env_values = true, default_value = "")]
     pub context_secret: String,
-    /// Database of automation; without it the stages are unknown
-    #[arg(
-        long,
-        env = "AUTOMATION_DATABASE_URL",
-        hide_env_values = true,
-        default_value = "",
-        value_name = "URL"
-    )]
-    pub automation_database_url: String,
     /// Clients made a second while nothing is in a hurry
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rate: u32,
@@ -256,29 +218,16 @@ pub struct Events {
     pub connections: u32,
 }
 
-impl Events {
-    /// Automation's database, when it and the programs for it are known.
-    pub fn database(&self) -> Result<Option<Database>, String> {
-        let url = &self.automation_database_url;
-        let programs = self.place.pg_programs.as_ref().filter(|_| !url.is_empty());
-        programs.map(|programs| Database::new(programs, url, "automation")).transpose()
-    }
+fn fact(text: &str) -> Result<Fact, String> {
+    let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    let (name, value) = parts.ok_or_else(|| format!("`{text}` must have the form NAME=VALUE"))?;
+    Ok(Fact { name: name.to_owned(), value: value.to_owned() })
 }
 
-fn pair(text: &str) -> Result<(&str, &str), String> {
-    text.split_once('=')
-        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
-        .ok_or_else(|| format!("`{text}` must have the form NAME=VALUE"))
-}
-
-fn named_process(text: &str) -> Result<(String, u32), String> {
-    let (name, pid) = pair(text)?;
-    let pid = pid.parse().map_err(|_| format!("`{pid}` is not a process number"))?;
-    Ok((name.to_owned(), pid))
-}
-
-fn fact(text: &str) -> Result<(String, String), String> {
-    pair(text).map(|(name, value)| (name.to_owned(), value.to_owned()))
+fn process(text: &str) -> Result<Process, String> {
+    let Fact { name, value } = fact(text)?;
+    let pid = value.parse().map_err(|_| format!("`{value}` is not a process number"))?;
+    Ok(Process { name, pid })
 }
 
 #[cfg(test)]
@@ -286,48 +235,30 @@ mod tests {
     use super::*;
 
     fn parse(arguments: &str) -> Result<Compare, clap::Error> {
-        let command =
-            Command::try_parse_from(format!("load compare --key ba_x {arguments}").split_whitespace())?;
-        match command {
+        let command = format!("load compare --key ba_x {arguments}");
+        match Command::try_parse_from(command.split_whitespace())? {
             Command::Compare(options) => Ok(options),
             Command::Growth(_) | Command::Events(_) => panic!("compare was asked for"),
         }
     }
 
     #[test]
-    fn without_options_everything_is_measured_at_1_and_32_connections() {
-        let options = parse("").unwrap();
-        assert_eq!(options.operations(), Operation::ALL);
-        assert_eq!(options.connections, [1, 32]);
-    }
-
-    #[test]
     fn a_choice_is_measured_in_the_fixed_order() {
+        assert_eq!(parse("").unwrap().operations(), Operation::ALL);
         let options = parse("--only create,list25,get --connections 4").unwrap();
         let names: Vec<_> = options.operations().iter().map(|operation| operation.name).collect();
         assert_eq!(names, ["get", "list25", "create"]);
-        assert!(parse("--only delete").is_err());
-        assert!(parse("--connections 0").is_err());
-        assert!(parse("--rounds 0").is_err());
-    }
-
-    #[test]
-    fn the_duration_counts_both_sides() {
-        let options = parse("--only get --connections 1,32 --rounds 3 --seconds 5 --warm-up 2").unwrap();
-        assert_eq!(options.duration().as_secs(), 42);
-        let options =
-            parse("--only get --connections 1 --rounds 1 --seconds 5 --warm-up 2 --pg-programs /x").unwrap();
-        assert_eq!(options.duration().as_secs(), 15);
+        for wrong in ["--only delete", "--connections 0", "--rounds 0"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
     fn processes_are_named_numbers() {
-        assert_eq!(
-            parse("--process gateway=12 --process crm=7").unwrap().place.processes[1],
-            ("crm".to_owned(), 7)
-        );
-        assert!(parse("--process gateway").is_err());
-        assert!(parse("--process gateway=twelve").is_err());
-        assert!(parse("--process =12").is_err());
+        let options = parse("--process gateway=12 --process crm=7").unwrap();
+        assert_eq!(options.setup.processes[1], Process { name: "crm".to_owned(), pid: 7 });
+        for wrong in ["gateway", "gateway=twelve", "=12"] {
+            assert!(parse(&format!("--process {wrong}")).is_err(), "{wrong}");
+        }
     }
 }

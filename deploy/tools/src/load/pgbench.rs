@@ -2,21 +2,32 @@
 //!
 //! pgbench starts cold, so its first seconds are left out, like the warm-up of the other side.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use chassis_base::Clock;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use crate::database::Database;
 use crate::measure::Span;
 use crate::process::{Cpu, Watched, spent};
+use crate::replay::Variable;
 
-/// What is run: any of the files at a time, with these variables.
-#[derive(Debug, Default)]
+/// A script, and how often it is run in relation to the others.
+#[derive(Clone, Debug)]
+pub struct ScriptFile {
+    pub path: PathBuf,
+    pub weight: usize,
+}
+
+/// What is run: any of the files at a time, as the service connects.
+#[derive(Clone, Debug)]
 pub struct Plan {
-    pub files: Vec<PathBuf>,
-    pub variables: Vec<(String, String)>,
+    pub service: &'static str,
+    pub role: String,
+    pub files: Vec<ScriptFile>,
+    pub variables: Vec<Variable>,
 }
 
 #[derive(Debug)]
@@ -27,16 +38,19 @@ pub struct Outcome {
 }
 
 pub async fn run(database: &Database, plan: &Plan, span: Span, watched: &Watched) -> Result<Outcome, String> {
-    let (warm_up, measured) = (whole_seconds(span.warm_up), whole_seconds(span.measured));
-    let mut command = database.command("pgbench");
+    let warm_up = whole_seconds(span.warm_up);
+    let measured = whole_seconds(span.measured);
+    let mut command = database.pgbench(plan.service, &plan.role);
     // One second more: the line of the last second is not always printed.
     command.args(["-n", "-M", "prepared", "-j", "2", "-P", "1"]);
     command.args(["-T", &(warm_up + measured + 1).to_string(), "-c", &span.connections.to_string()]);
-    for (name, value) in &plan.variables {
-        command.arg("-D").arg(format!("{name}={value}"));
+    // The time from which new ids count on.
+    command.arg("-D").arg(format!("ms={}", Clock::system().now().timestamp_millis()));
+    for variable in &plan.variables {
+        command.arg("-D").arg(format!("{}={}", variable.name, variable.value));
     }
     for file in &plan.files {
-        command.arg("-f").arg(file);
+        command.arg("-f").arg(format!("{}@{}", file.path.display(), file.weight));
     }
     let mut child = command
         .stdin(Stdio::null())
@@ -57,33 +71,6 @@ pub async fn run(database: &Database, plan: &Plan, span: Span, watched: &Watched
     Ok(outcome)
 }
 
-/// Our scripts, and the folder for copies with what pgbench cannot send as a value written out.
-#[derive(Clone, Debug)]
-pub struct Scripts {
-    pub folder: PathBuf,
-    pub work: PathBuf,
-}
-
-impl Scripts {
-    pub fn new(folder: &Path, work: &Path) -> Result<Self, String> {
-        std::fs::create_dir_all(work).map_err(|fault| format!("{}: {fault}", work.display()))?;
-        Ok(Self { folder: folder.to_owned(), work: work.to_owned() })
-    }
-
-    /// A copy of a script under another name, with each of the texts replaced.
-    pub fn copy(&self, script: &str, name: &str, replace: &[(&str, &str)]) -> Result<PathBuf, String> {
-        let original = self.folder.join(format!("{script}.sql"));
-        let mut text =
-            std::fs::read_to_string(&original).map_err(|fault| format!("{}: {fault}", original.display()))?;
-        for (from, to) in replace {
-            text = text.replace(from, to);
-        }
-        let copy = self.work.join(format!("{name}.sql"));
-        std::fs::write(&copy, text).map_err(|fault| format!("{}: {fault}", copy.display()))?;
-        Ok(copy)
-    }
-}
-
 fn whole_seconds(time: Duration) -> u64 {
     time.as_secs().max(1)
 }
@@ -96,7 +83,7 @@ async fn watch(
     watched: &Watched,
 ) -> Result<Outcome, String> {
     let mut other = String::new();
-    let mut seen = Vec::new();
+    let mut seconds = Vec::new();
     let mut before = Cpu::new();
     loop {
         let mut line = String::new();
@@ -107,30 +94,39 @@ async fn watch(
             other.push_str(&line);
             continue;
         };
-        seen.push(progress);
-        let count = seen.len() as u64;
+        seconds.push(progress);
+        let count = seconds.len() as u64;
         if count == warm_up {
             before = watched.cpu();
         } else if count == warm_up + measured {
             let cpu = spent(&before, &watched.cpu());
-            return total(&seen[usize::try_from(warm_up).unwrap_or(0) - 1..], cpu);
+            return total(&seconds[usize::try_from(warm_up).unwrap_or(1) - 1..], cpu);
         }
     }
 }
 
 /// Sums up the seconds after the first, which says only when the others begin.
-fn total(seen: &[(f64, f64)], cpu: Cpu) -> Result<Outcome, String> {
-    let transactions = seen.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[1].1).sum::<f64>();
-    let (first, last) = seen.first().zip(seen.last()).ok_or("pgbench reported nothing")?;
-    Ok(Outcome { per_second: transactions / (last.0 - first.0), transactions, cpu })
+fn total(seconds: &[Progress], cpu: Cpu) -> Result<Outcome, String> {
+    let transactions = seconds.windows(2).map(|pair| (pair[1].end - pair[0].end) * pair[1].rate).sum::<f64>();
+    let (first, last) = seconds.first().zip(seconds.last()).ok_or("pgbench reported nothing")?;
+    Ok(Outcome { per_second: transactions / (last.end - first.end), transactions, cpu })
+}
+
+/// What pgbench says every second.
+#[derive(Debug, PartialEq)]
+struct Progress {
+    /// Seconds since the start.
+    end: f64,
+    /// Transactions a second since the line before.
+    rate: f64,
 }
 
 /// The end and the rate of `progress: 2.0 s, 9184.9 tps, lat …`.
-fn progress(line: &str) -> Option<(f64, f64)> {
+fn progress(line: &str) -> Option<Progress> {
     let mut parts = line.trim().strip_prefix("progress: ")?.split(", ");
     let end = parts.next()?.strip_suffix(" s")?.parse().ok()?;
     let rate = parts.next()?.strip_suffix(" tps")?.parse().ok()?;
-    Some((end, rate))
+    Some(Progress { end, rate })
 }
 
 #[cfg(test)]
@@ -140,7 +136,7 @@ mod tests {
     #[test]
     fn a_line_of_progress_gives_its_time_and_rate() {
         let line = "progress: 2.0 s, 9184.9 tps, lat 0.108 ms stddev 0.044, 0 failed\n";
-        assert_eq!(progress(line), Some((2.0, 9184.9)));
+        assert_eq!(progress(line), Some(Progress { end: 2.0, rate: 9184.9 }));
         assert_eq!(progress("pgbench: error: client 3 aborted"), None);
     }
 

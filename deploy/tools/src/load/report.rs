@@ -1,143 +1,104 @@
-//! What was found, as data: rounds, and the medians over them. Written as JSON; `table` makes it readable.
+//! What all reports share: the circumstances, medians, tables, and where results go: to the terminal, to a file as JSON,
+//! and into a document between its markers.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::measure;
-use crate::operations::Operation;
-use crate::pgbench;
-use crate::process::{Cpu, Memory};
+use crate::options::Setup;
 
-#[derive(Debug, Default, Serialize)]
-pub struct Report {
-    /// What the caller knows about this run: commit, versions, time.
+/// What is known about a run.
+#[derive(Debug, Default)]
+pub struct Circumstances {
+    /// What the caller knows: commit, versions, time.
     pub facts: BTreeMap<String, String>,
     pub machine: BTreeMap<String, String>,
-    pub settings: Settings,
-    pub memory_kb: MemoryReport,
-    pub results: Vec<Measured>,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub struct Settings {
-    pub clients: u64,
-    pub invoices: u64,
-    pub deals: u64,
-    pub tasks: u64,
-    pub tickets: u64,
-    pub rounds: u32,
-    pub seconds: u64,
-    pub warm_up_seconds: u64,
-    pub connections: Vec<u32>,
-}
-
-/// Resident kilobytes.
-#[derive(Debug, Default, Serialize)]
-pub struct MemoryReport {
-    /// Before anything was asked of the processes.
-    pub idle: Memory,
-    pub idle_total: u64,
-    pub after: Memory,
-    pub after_total: u64,
-    /// The database cluster after the run, shared buffers counted once.
-    pub postgres_after: Option<u64>,
-}
-
-/// One operation at one number of connections.
-#[derive(Debug, Serialize)]
-pub struct Measured {
-    pub operation: &'static str,
-    /// The service that owns it.
-    pub service: &'static str,
-    pub connections: u32,
-    pub median: Numbers,
-    pub rounds: Vec<Numbers>,
-}
-
-/// The figures of a round, or their medians.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Numbers {
-    pub requests_per_second: f64,
-    pub p50_ms: Option<f64>,
-    pub p99_ms: Option<f64>,
-    pub pgbench_per_second: Option<f64>,
-    /// Requests over REST for each transaction of pgbench.
-    pub ratio: Option<f64>,
-    /// CPU milliseconds for each request, by process.
-    pub cpu_ms: BTreeMap<String, f64>,
-    /// The same for each transaction of pgbench.
-    pub pgbench_cpu_ms: BTreeMap<String, f64>,
-}
-
-impl Numbers {
-    pub fn new(rest: &measure::Outcome, baseline: Option<&pgbench::Outcome>) -> Self {
-        let rate = rest.per_second();
-        Self {
-            requests_per_second: rate,
-            p50_ms: rest.histogram.percentile(50),
-            p99_ms: rest.histogram.percentile(99),
-            pgbench_per_second: baseline.map(|baseline| baseline.per_second),
-            ratio: baseline.map(|baseline| rate / baseline.per_second).filter(|ratio| ratio.is_finite()),
-            cpu_ms: each(&rest.cpu, rate * rest.elapsed.as_secs_f64()),
-            pgbench_cpu_ms: baseline
-                .map(|baseline| each(&baseline.cpu, baseline.transactions))
-                .unwrap_or_default(),
-        }
+impl Circumstances {
+    pub fn new(setup: &Setup) -> Self {
+        let facts = setup.facts.iter().map(|fact| (fact.name.clone(), fact.value.clone()));
+        Self { facts: facts.collect(), machine: machine() }
     }
 
-    /// The median of each figure for itself. The ratio's is that of the rounds' ratios: both sides of one ratio ran next
-    /// to each other.
+    /// When, what and on which machine.
+    pub fn summary(&self) -> String {
+        let [date, commit, cores, cpu] = ["date", "commit", "cores", "cpu"].map(|name| self.get(name));
+        format!("{date}, commit {commit}, {cores} cores, {cpu}")
+    }
+
+    pub fn get(&self, name: &str) -> &str {
+        self.facts.get(name).or_else(|| self.machine.get(name)).map_or("unknown", String::as_str)
+    }
+}
+
+/// `part` names the markers in the document: `<!-- part -->` … `<!-- /part -->`.
+pub fn publish(setup: &Setup, part: &str, report: &impl Serialize, tables: &str) -> Result<(), String> {
+    println!("\n{tables}");
+    if let Some(file) = &setup.out {
+        let json = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
+        std::fs::write(file, json + "\n").map_err(|fault| format!("{}: {fault}", file.display()))?;
+        eprintln!("The report is in {}", file.display());
+    }
+    if let Some(file) = &setup.readme {
+        let shown = |fault: &dyn std::fmt::Display| format!("{}: {fault}", file.display());
+        let document = std::fs::read_to_string(file).map_err(|fault| shown(&fault))?;
+        let document = replace(&document, part, tables).map_err(|fault| shown(&fault))?;
+        std::fs::write(file, document).map_err(|fault| shown(&fault))?;
+        eprintln!("The tables are in {}", file.display());
+    }
+    Ok(())
+}
+
+fn replace(document: &str, part: &str, tables: &str) -> Result<String, String> {
+    let (begin, end) = (format!("<!-- {part} -->"), format!("<!-- /{part} -->"));
+    let missing = || format!("the document has no {begin} … {end}");
+    let (before, rest) = document.split_once(&begin).ok_or_else(missing)?;
+    let (_, after) = rest.split_once(&end).ok_or_else(missing)?;
+    Ok(format!("{before}{begin}\n\n{}\n\n{end}{after}", tables.trim()))
+}
+
+/// Named figures of a round, or their medians.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figures(BTreeMap<String, f64>);
+
+impl Figures {
+    /// A figure that is not known, or not a number, is left out.
+    pub fn put(&mut self, name: impl Into<String>, value: Option<f64>) {
+        self.0.extend(value.filter(|value| value.is_finite()).map(|value| (name.into(), value)));
+    }
+
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
+    /// For a table.
+    pub fn cell(&self, name: &str, decimals: usize) -> String {
+        cell(self.get(name), decimals)
+    }
+
+    /// The median of each figure for itself. A ratio's is that of the rounds' ratios: both sides of one ratio ran next to
+    /// each other.
     pub fn median(rounds: &[Self]) -> Self {
-        let of = |figure: fn(&Self) -> Option<f64>| median(rounds.iter().filter_map(figure).collect());
-        let by_name = |figure: fn(&Self) -> &BTreeMap<String, f64>| {
-            let names = rounds.iter().flat_map(|round| figure(round).keys());
-            names
-                .filter_map(|name| {
-                    let values = rounds.iter().filter_map(|round| figure(round).get(name).copied());
-                    Some((name.clone(), median(values.collect())?))
-                })
-                .collect()
+        let mut names: Vec<&String> = rounds.iter().flat_map(|round| round.0.keys()).collect();
+        names.dedup();
+        let median = |name: &&String| {
+            let mut values: Vec<f64> = rounds.iter().filter_map(|round| round.get(name)).collect();
+            values.sort_by(f64::total_cmp);
+            let middle = values.len() / 2;
+            if values.len() % 2 == 1 {
+                values[middle]
+            } else {
+                f64::midpoint(values[middle - 1], values[middle])
+            }
         };
-        Self {
-            requests_per_second: of(|round| Some(round.requests_per_second)).unwrap_or_default(),
-            p50_ms: of(|round| round.p50_ms),
-            p99_ms: of(|round| round.p99_ms),
-            pgbench_per_second: of(|round| round.pgbench_per_second),
-            ratio: of(|round| round.ratio),
-            cpu_ms: by_name(|round| &round.cpu_ms),
-            pgbench_cpu_ms: by_name(|round| &round.pgbench_cpu_ms),
-        }
-    }
-}
-
-impl Measured {
-    pub fn new(operation: Operation, connections: u32, rounds: Vec<Numbers>) -> Self {
-        let (name, service) = (operation.name, operation.resource.service());
-        Self { operation: name, service, connections, median: Numbers::median(&rounds), rounds }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "milliseconds of a run of minutes")]
-fn each(cpu: &Cpu, count: f64) -> BTreeMap<String, f64> {
-    if count < 1.0 {
-        return BTreeMap::new();
-    }
-    cpu.iter().map(|(name, spent)| (name.clone(), *spent as f64 / count)).collect()
-}
-
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+        Self(names.iter().map(|name| ((*name).clone(), median(name))).collect())
     }
 }
 
 /// The machine, as far as it tells.
-pub fn machine() -> BTreeMap<String, String> {
+fn machine() -> BTreeMap<String, String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.starts_with(name))?;
@@ -157,36 +118,76 @@ pub fn machine() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// A figure, or a dash when it is not known.
+pub fn cell(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+/// The first column to the left, figures to the right.
+pub fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
+    let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
+    let mut widths: Vec<usize> = head.iter().map(|name| name.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    let mut line = |cells: &[String]| {
+        for (column, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
+            let _ = if column == 0 {
+                write!(text, "| {cell:<width$} ")
+            } else {
+                write!(text, "| {cell:>width$} ")
+            };
+        }
+        text.push_str("|\n");
+    };
+    line(&head);
+    let rule = |(column, width): (usize, &usize)| {
+        if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+    };
+    line(&widths.iter().enumerate().map(rule).collect::<Vec<_>>());
+    for row in rows {
+        line(row);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn round(rate: f64, ratio: f64) -> Numbers {
-        Numbers {
-            requests_per_second: rate,
-            ratio: Some(ratio),
-            cpu_ms: BTreeMap::from([("gateway".to_owned(), rate / 1000.0)]),
-            ..Numbers::default()
-        }
+    #[test]
+    fn only_what_is_between_the_markers_is_replaced() {
+        let document = "# A\n<!-- bench -->\nold\n<!-- /bench -->\n<!-- growth -->\n<!-- /growth -->\nend\n";
+        let once = replace(document, "bench", "| new |\n").unwrap();
+        assert_eq!(
+            once,
+            "# A\n<!-- bench -->\n\n| new |\n\n<!-- /bench -->\n<!-- growth -->\n<!-- /growth -->\nend\n"
+        );
+        assert_eq!(replace(&once, "bench", "| new |\n").unwrap(), once);
+        assert!(replace("# A\n<!-- bench -->\n", "bench", "x").is_err());
     }
 
     #[test]
-    fn each_figure_has_its_own_median() {
-        let median = Numbers::median(&[round(900.0, 0.2), round(100.0, 0.9), round(500.0, 0.3)]);
-        assert_eq!((median.requests_per_second, median.ratio), (500.0, Some(0.3)));
-        assert_eq!(median.cpu_ms.get("gateway"), Some(&0.5));
-        assert_eq!(median.pgbench_per_second, None);
+    fn each_figure_has_its_own_median_of_the_rounds_that_have_it() {
+        let round = |rate: f64, ratio: Option<f64>| {
+            let mut figures = Figures::default();
+            figures.put("rate", Some(rate));
+            figures.put("ratio", ratio);
+            figures
+        };
+        let median = Figures::median(&[round(900.0, Some(0.2)), round(100.0, None), round(500.0, Some(0.4))]);
+        assert_eq!(median.get("rate"), Some(500.0));
+        assert_eq!((median.cell("ratio", 2), median.cell("unknown", 2)), ("0.30".to_owned(), "–".to_owned()));
     }
 
     #[test]
-    fn the_median_of_an_even_number_lies_between_the_middle_two() {
-        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), Some(2.5));
-        assert_eq!(median(Vec::new()), None);
-    }
-
-    #[test]
-    fn cpu_of_a_round_without_requests_is_unknown() {
-        assert!(each(&Cpu::from([("gateway".to_owned(), 30)]), 0.0).is_empty());
-        assert_eq!(each(&Cpu::from([("gateway".to_owned(), 30)]), 60.0).get("gateway"), Some(&0.5));
+    fn every_line_of_a_table_has_the_same_width() {
+        let table =
+            aligned(&["operation", "x"], &[vec!["a".into(), "–".into()], vec!["b".into(), "1234".into()]]);
+        let widths: Vec<usize> = table.lines().map(|line| line.chars().count()).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{table}");
     }
 }

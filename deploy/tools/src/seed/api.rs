@@ -75,7 +75,7 @@ impl Api {
         }
     }
 
-    /// Anything but 2xx and 409 is an error that shows what the server said.
+    /// Anything but 2xx and 409 is an error that shows the server's answer.
     async fn call(
         &mut self,
         method: &str,

@@ -1,9 +1,9 @@
-//! A flow with runs, one of which waits for a decision, and a webhook endpoint that was told of what started them. The
+//! A flow with runs, one of which waits for a decision, and a webhook endpoint that got the events that started them. The
 //! endpoint is this program, so it is switched off at the end.
 
 use std::time::Duration;
 
-use deploy_tools::mesh::{Mesh, said};
+use deploy_tools::mesh::{Mesh, service_error};
 use deploy_tools::receiver::Receiver;
 use proto::automation::ApplyFlowRequest;
 use proto::automation::flow_service_client::FlowServiceClient;
@@ -25,25 +25,31 @@ const LEADS: [(&str, u32, &str); 4] = [
 ];
 const ENDPOINTS: &str = "/v1/webhook-endpoints";
 /// Far longer than it takes; a machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Adds what is missing.
 pub async fn add(api: &mut Api, mesh: &Mesh, url: &str) -> Result<(), String> {
     let mut flows = FlowServiceClient::new(mesh.connect(SERVICE, url).await?);
     let request = mesh.request(ApplyFlowRequest { definition: FLOW.to_owned(), active: Some(true) })?;
-    let flow = flows.apply_flow(request).await.map_err(said(SERVICE))?.into_inner().data.unwrap_or_default();
+    let flow = flows
+        .apply_flow(request)
+        .await
+        .map_err(service_error(SERVICE))?
+        .into_inner()
+        .data
+        .unwrap_or_default();
     let runs = format!("/v1/automation/runs?per_page=1&flow_id={}", flow.id);
     if api.total(&runs).await? > 0 {
         return Ok(());
     }
     let endpoint = Endpoint::add(api).await?;
-    for (number, (name, budget, wish)) in LEADS.iter().enumerate() {
-        let data = json!({"name": name, "budget": budget, "wish": wish});
+    for (number, (name, budget, request)) in LEADS.iter().enumerate() {
+        let data = json!({"name": name, "budget": budget, "wish": request});
         let body = json!({"event": EVENT, "data": data, "entity_type": "lead"});
         api.post("/v1/automation/trigger", &format!("seed-lead-{number}"), &body).await?;
     }
-    until(api, &format!("{runs}&status=success"), LEADS.len() as u64 - 1).await?;
-    until(api, &format!("{runs}&status=pending_approval"), 1).await?;
+    wait_for_entries(api, &format!("{runs}&status=success"), LEADS.len() as u64 - 1).await?;
+    wait_for_entries(api, &format!("{runs}&status=pending_approval"), 1).await?;
     if let Some(endpoint) = endpoint {
         endpoint.end(api).await?;
     }
@@ -52,17 +58,19 @@ pub async fn add(api: &mut Api, mesh: &Mesh, url: &str) -> Result<(), String> {
 }
 
 /// Waits until a list has as many entries.
-async fn until(api: &mut Api, target: &str, wanted: u64) -> Result<(), String> {
+async fn wait_for_entries(api: &mut Api, target: &str, count: u64) -> Result<(), String> {
     let there = async {
-        while api.total(target).await? < wanted {
+        while api.total(target).await? < count {
             sleep(Duration::from_millis(200)).await;
         }
         Ok(())
     };
-    timeout(PATIENCE, there).await.unwrap_or_else(|_| Err(format!("{target} has no {wanted} entries")))
+    timeout(LIST_TIMEOUT, there)
+        .await
+        .unwrap_or_else(|_| Err(format!("{target} does not have {count} entries")))
 }
 
-/// The endpoint, as long as it can be told something.
+/// The endpoint, as long as it takes deliveries.
 struct Endpoint {
     path: String,
     _receiver: Receiver,
@@ -74,9 +82,10 @@ impl Endpoint {
         if api.total(&format!("{ENDPOINTS}?per_page=1")).await? > 0 {
             return Ok(None);
         }
-        // Nobody has to know what came.
-        let (tell, _) = mpsc::unbounded_channel();
-        let receiver = Receiver::start(tell).await.map_err(|fault| format!("no port to hear at: {fault}"))?;
+        // Nobody reads what it receives.
+        let (sender, _) = mpsc::unbounded_channel();
+        let receiver =
+            Receiver::start(sender).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;
         let body = json!({"url": receiver.url(), "description": "The website", "types": [EVENT]});
         // The address is another one each time, and so is the key.
         let made = api.post(ENDPOINTS, &format!("seed-endpoint-{}", receiver.url()), &body).await?;
@@ -84,11 +93,11 @@ impl Endpoint {
         Ok(Some(Self { path, _receiver: receiver }))
     }
 
-    /// Lets it hear a ping, and switches it off when it has heard everything.
+    /// Sends it a ping, and switches it off when everything is delivered.
     async fn end(self, api: &mut Api) -> Result<(), String> {
         let Self { path, .. } = &self;
         api.post(&format!("{path}/test"), "seed-ping", &json!({})).await?;
-        let told = async {
+        let delivered = async {
             loop {
                 let list = api.get(&format!("{path}/deliveries")).await?;
                 let waiting = |entry: &Value| entry["status"] == "pending";
@@ -98,8 +107,8 @@ impl Endpoint {
                 sleep(Duration::from_millis(200)).await;
             }
         };
-        // One that is not told in time is told to nobody.
-        timeout(PATIENCE, told).await.unwrap_or(Ok(()))?;
+        // What is not delivered in time is never delivered, since the receiver ends here.
+        timeout(LIST_TIMEOUT, delivered).await.unwrap_or(Ok(()))?;
         api.patch(path, "seed-endpoint-off", &json!({"active": false})).await.map(drop)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
-use deploy_tools::mesh::{Mesh, said};
+use deploy_tools::mesh::{Mesh, service_error};
 use proto::crm::pipeline_service_client::PipelineServiceClient;
 use proto::crm::{CreatePipelineRequest, PipelineInput};
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl Deals {
         };
         let mut service = PipelineServiceClient::new(mesh.connect("crm", crm).await?);
         let created = service.create_pipeline(mesh.request(request)?).await;
-        created.map(drop).map_err(said("crm"))
+        created.map(drop).map_err(service_error("crm"))
     }
 
     /// Adds what is missing. A deal of the same title is taken for the one that an earlier run made.

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use crate::api::{Api, text};
-use crate::seller::Desk;
+use crate::seller::BillingService;
 
 /// The invoice that is collected; its client gives the mandate.
 pub const INVOICE: &str = "demo-collected-1";
 
 /// Does what an earlier run did not. Only with the sandbox: a real provider wants a real client.
-pub async fn add(api: &mut Api, desk: &mut Desk<'_>) -> Result<(), String> {
+pub async fn add(api: &mut Api, billing: &mut BillingService<'_>) -> Result<(), String> {
     let found = api.get(&format!("/v1/invoices?search={INVOICE}&per_page=1")).await?;
     let invoice = &found["data"][0];
     // Sample data of before has no such invoice.
@@ -29,7 +29,7 @@ pub async fn add(api: &mut Api, desk: &mut Desk<'_>) -> Result<(), String> {
     let id = text(invoice, "id")?;
     let payments = api.get(&format!("/v1/invoices/{id}/payments")).await?;
     if payments["data"].as_array().is_some_and(Vec::is_empty) {
-        desk.collect(id).await?;
+        billing.collect(id).await?;
         println!("1 mandate, 1 collection");
     }
     Ok(())

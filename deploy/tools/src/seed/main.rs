@@ -24,7 +24,7 @@ use deploy_tools::mesh::Mesh;
 use uuid::Uuid;
 
 use crate::api::Api;
-use crate::seller::Desk;
+use crate::seller::BillingService;
 
 /// Fill an account with sample clients, suppliers, products, deals, invoices, quotes, workorders, subscriptions, a
 /// mandate, projects, hours, tasks, notes, files, tickets, and a flow with runs.
@@ -88,8 +88,8 @@ async fn run(options: &Options) -> Result<(), String> {
     deals.add(&mut api, today).await?;
     add_sales(options, mesh.as_ref(), &mut api, today).await?;
     if let (Some(work), Some(mesh)) = (&options.work, &mesh) {
-        let desk = work::Desk::open(work, mesh).await?;
-        work::data()?.add(&mut api, &desk, today).await?;
+        let service = work::WorkService::open(work, mesh).await?;
+        work::data()?.add(&mut api, &service, today).await?;
     }
     if let (Some(support), Some(mesh)) = (&options.support, &mesh) {
         let mut clients = support::Clients::open(support, mesh).await?;
@@ -108,20 +108,20 @@ async fn add_sales(
     today: NaiveDate,
 ) -> Result<(), String> {
     let sales = sales::data()?;
-    let mut desk = match (&options.billing, mesh) {
-        (Some(billing), Some(mesh)) => Some(Desk::open(billing, mesh).await?),
+    let mut service = match (&options.billing, mesh) {
+        (Some(billing), Some(mesh)) => Some(BillingService::open(billing, mesh).await?),
         _ => None,
     };
     if !sales.is_there(api).await? {
         // Before the documents: a final one keeps its seller as it was.
-        if let Some(desk) = &mut desk {
-            desk.introduce(sales.identity()).await?;
+        if let Some(service) = &mut service {
+            service.introduce(sales.identity()).await?;
         }
         sales.add(api, today).await?;
     }
     subscriptions::add(api, today).await?;
-    match &mut desk {
-        Some(desk) => debit::add(api, desk).await,
+    match &mut service {
+        Some(service) => debit::add(api, service).await,
         None => Ok(()),
     }
 }

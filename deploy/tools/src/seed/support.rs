@@ -1,7 +1,7 @@
 //! Tickets with their threads, one for each status. Clients write by mail, which comes in over gRPC; we answer over the
 //! public API.
 
-use deploy_tools::mesh::{Mesh, said};
+use deploy_tools::mesh::{Mesh, service_error};
 use proto::support::ReceiveMailRequest;
 use proto::support::mail_intake_service_client::MailIntakeServiceClient;
 use serde::Deserialize;
@@ -49,11 +49,11 @@ impl<'a> Clients<'a> {
         Ok(Self { intake, mesh })
     }
 
-    /// Hands a mail over, and tells its ticket. The same mail again is recognised.
+    /// Hands a mail over, and returns the id of its ticket. The same mail again is recognised.
     async fn write(&mut self, mail: String) -> Result<String, String> {
         let message = ReceiveMailRequest { message: mail.into_bytes().into(), ..Default::default() };
         let answer = self.intake.receive_mail(self.mesh.request(message)?).await;
-        Ok(answer.map_err(said(SERVICE))?.into_inner().ticket_id)
+        Ok(answer.map_err(service_error(SERVICE))?.into_inner().ticket_id)
     }
 }
 
@@ -62,9 +62,10 @@ pub async fn add(api: &mut Api, clients: &mut Clients<'_>) -> Result<(), String>
     if api.total("/v1/tickets?per_page=1").await? > 0 {
         return Ok(());
     }
-    let (tickets, known) = (data()?, relations::data()?.clients);
+    let tickets = data()?;
+    let sample_clients = relations::data()?.clients;
     for ticket in &tickets {
-        let client = known.iter().find(|client| client["external_id"] == ticket.client.as_str());
+        let client = sample_clients.iter().find(|client| client["external_id"] == ticket.client.as_str());
         let client = client.ok_or_else(|| format!("support.json names the client {}", ticket.client))?;
         add_ticket(api, clients, ticket, client).await?;
     }
@@ -80,14 +81,15 @@ async fn add_ticket(
 ) -> Result<(), String> {
     let Ticket { key, status, priority, .. } = ticket;
     let mut id = String::new();
-    for (place, message) in ticket.thread.iter().enumerate() {
+    for (position, message) in ticket.thread.iter().enumerate() {
         if message.from == "client" {
-            id = clients.write(mail(ticket, place, client)?).await?;
+            id = clients.write(mail(ticket, position, client)?).await?;
             continue;
         }
         let kind = if message.from == "note" { "note" } else { "reply" };
         let body = json!({"body": message.text, "type": kind, "author_name": "Demo"});
-        api.post(&format!("/v1/tickets/{id}/messages"), &format!("seed-ticket-{key}-{place}"), &body).await?;
+        api.post(&format!("/v1/tickets/{id}/messages"), &format!("seed-ticket-{key}-{position}"), &body)
+            .await?;
     }
     let found = api.get(&format!("/v1/clients?search={}", text(client, "email")?)).await?;
     let body = json!({"status": status, "priority": priority, "client_id": found["data"][0]["id"]});
@@ -96,16 +98,16 @@ async fn add_ticket(
 }
 
 /// A client's mail; an answer refers to the first one of its thread.
-fn mail(ticket: &Ticket, place: usize, client: &Value) -> Result<String, String> {
+fn mail(ticket: &Ticket, position: usize, client: &Value) -> Result<String, String> {
     let Ticket { key, subject, thread, .. } = ticket;
     let (name, email) =
         (format!("{} {}", text(client, "firstname")?, text(client, "lastname")?), text(client, "email")?);
     let answer =
-        if place == 0 { String::new() } else { format!("In-Reply-To: <demo-{key}-0@example.com>\r\n") };
-    let body = thread.get(place).map_or("", |message| &message.text).replace('\n', "\r\n");
+        if position == 0 { String::new() } else { format!("In-Reply-To: <demo-{key}-0@example.com>\r\n") };
+    let body = thread.get(position).map_or("", |message| &message.text).replace('\n', "\r\n");
     Ok(format!(
         "From: {name} <{email}>\r\nTo: support@example.com\r\nSubject: {subject}\r\n\
-         Message-ID: <demo-{key}-{place}@example.com>\r\n{answer}Content-Type: text/plain; charset=utf-8\r\n\r\n{body}\r\n"
+         Message-ID: <demo-{key}-{position}@example.com>\r\n{answer}Content-Type: text/plain; charset=utf-8\r\n\r\n{body}\r\n"
     ))
 }
 

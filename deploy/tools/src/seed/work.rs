@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
-use deploy_tools::mesh::{Mesh, said};
+use deploy_tools::mesh::{Mesh, service_error};
 use proto::work::file_service_client::FileServiceClient;
 use proto::work::hour_service_client::HourServiceClient;
 use proto::work::project_service_client::ProjectServiceClient;
@@ -87,46 +87,58 @@ pub fn data() -> Result<Work, String> {
 }
 
 /// Where work is, and who may call it.
-pub struct Desk<'a> {
+pub struct WorkService<'a> {
     channel: Channel,
     mesh: &'a Mesh,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> WorkService<'a> {
     pub async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
         Ok(Self { channel: mesh.connect(SERVICE, url).await?, mesh })
     }
 }
 
+/// The ids of what tasks and notes refer to.
+struct Ids<'a> {
+    /// By external id.
+    clients: HashMap<String, String>,
+    /// By key.
+    projects: HashMap<&'a str, String>,
+}
+
 impl Work {
     /// Adds them to an account without notes: those are made last.
-    pub async fn add(&self, api: &mut Api, desk: &Desk<'_>, today: NaiveDate) -> Result<(), String> {
+    pub async fn add(
+        &self,
+        api: &mut Api,
+        service: &WorkService<'_>,
+        today: NaiveDate,
+    ) -> Result<(), String> {
         if api.total("/v1/notes?per_page=1").await? > 0 {
             return Ok(());
         }
-        let clients = clients(api).await?;
-        let mut projects = HashMap::new();
+        let mut ids = Ids { clients: clients(api).await?, projects: HashMap::new() };
         for project in &self.projects {
-            projects.insert(project.key.as_str(), project.add(api, &clients, today).await?);
+            ids.projects.insert(&project.key, project.add(api, &ids.clients, today).await?);
         }
         for project in &self.projects {
-            let id = known(&projects, &project.key)?;
+            let id = id_of(&ids.projects, &project.key)?;
             for (number, hours) in project.hours.iter().enumerate() {
-                hours.add(desk, id, &format!("seed-hours-{}-{number}", project.key), today).await?;
+                hours.add(service, id, &format!("seed-hours-{}-{number}", project.key), today).await?;
             }
         }
-        convert_quote(api, desk).await?;
+        convert_quote(api, service).await?;
         println!("{} projects with their hours, and one of a quote", self.projects.len());
         for (number, task) in self.tasks.iter().enumerate() {
-            task.add(api, &format!("seed-task-{number}"), (&clients, &projects), today).await?;
+            task.add(api, &format!("seed-task-{number}"), &ids, today).await?;
         }
         println!("{} tasks", self.tasks.len());
         for (number, file) in self.files.iter().enumerate() {
-            file.add(desk, &format!("seed-file-{number}")).await?;
+            file.add(service, &format!("seed-file-{number}")).await?;
         }
         println!("{} files, besides the PDFs", self.files.len());
         for (number, note) in self.notes.iter().enumerate() {
-            note.add(api, &format!("seed-note-{number}"), (&clients, &projects)).await?;
+            note.add(api, &format!("seed-note-{number}"), &ids).await?;
         }
         println!("{} notes", self.notes.len());
         Ok(())
@@ -143,7 +155,7 @@ impl Project {
     ) -> Result<String, String> {
         let body = json!({
             "name": self.name,
-            "client_id": known(clients, &self.client)?,
+            "client_id": id_of(clients, &self.client)?,
             "start_date": day(today, self.start),
             "end_date": self.end.map(|end| day(today, end)),
             "budget": self.budget,
@@ -159,8 +171,14 @@ impl Project {
 }
 
 impl Logged {
-    async fn add(&self, desk: &Desk<'_>, project: &str, key: &str, today: NaiveDate) -> Result<(), String> {
-        let mut hours = HourServiceClient::new(desk.channel.clone());
+    async fn add(
+        &self,
+        service: &WorkService<'_>,
+        project: &str,
+        key: &str,
+        today: NaiveDate,
+    ) -> Result<(), String> {
+        let mut hours = HourServiceClient::new(service.channel.clone());
         let entry = HourInput {
             date: day(today, self.day),
             hours: self.hours.clone(),
@@ -168,24 +186,25 @@ impl Logged {
             activity_name: self.activity.clone(),
         };
         let request = LogHoursRequest { project_id: project.to_owned(), entry: Some(entry) };
-        let logged = hours.log_hours(desk.mesh.keyed(key, request)?).await.map_err(said(SERVICE))?;
+        let logged =
+            hours.log_hours(service.mesh.keyed(key, request)?).await.map_err(service_error(SERVICE))?;
         let ids: Vec<String> = logged.into_inner().data.into_iter().map(|entry| entry.id).collect();
         if self.status == "draft" {
             return Ok(());
         }
         let step = |name: &str| format!("{key}-{name}");
         let request = SubmitHoursRequest { ids: ids.clone() };
-        let request = desk.mesh.keyed(&step("submit"), request)?;
-        hours.submit_hours(request).await.map_err(said(SERVICE))?;
+        let request = service.mesh.keyed(&step("submit"), request)?;
+        hours.submit_hours(request).await.map_err(service_error(SERVICE))?;
         match self.status.as_str() {
             "approved" => {
-                let request = desk.mesh.keyed(&step("approve"), ApproveHoursRequest { ids })?;
-                hours.approve_hours(request).await.map_err(said(SERVICE))?;
+                let request = service.mesh.keyed(&step("approve"), ApproveHoursRequest { ids })?;
+                hours.approve_hours(request).await.map_err(service_error(SERVICE))?;
             }
             "rejected" => {
                 let request = RejectHoursRequest { ids, reason: self.reason.clone() };
-                let request = desk.mesh.keyed(&step("reject"), request)?;
-                hours.reject_hours(request).await.map_err(said(SERVICE))?;
+                let request = service.mesh.keyed(&step("reject"), request)?;
+                hours.reject_hours(request).await.map_err(service_error(SERVICE))?;
             }
             _ => {}
         }
@@ -194,20 +213,14 @@ impl Logged {
 }
 
 impl Task {
-    async fn add(
-        &self,
-        api: &mut Api,
-        key: &str,
-        (clients, projects): (&HashMap<String, String>, &HashMap<&str, String>),
-        today: NaiveDate,
-    ) -> Result<(), String> {
+    async fn add(&self, api: &mut Api, key: &str, ids: &Ids<'_>, today: NaiveDate) -> Result<(), String> {
         let body = json!({
             "title": self.title,
             "category": self.category,
             "deadline": day(today, self.deadline),
             "duration_minutes": self.minutes,
-            "client_id": self.client.as_deref().map(|name| known(clients, name)).transpose()?,
-            "project_id": self.project.as_deref().map(|name| known(projects, name)).transpose()?,
+            "client_id": self.client.as_deref().map(|name| id_of(&ids.clients, name)).transpose()?,
+            "project_id": self.project.as_deref().map(|name| id_of(&ids.projects, name)).transpose()?,
         });
         let created = api.post("/v1/tasks", key, &body).await?;
         if self.done {
@@ -219,20 +232,15 @@ impl Task {
 }
 
 impl Note {
-    async fn add(
-        &self,
-        api: &mut Api,
-        key: &str,
-        (clients, projects): (&HashMap<String, String>, &HashMap<&str, String>),
-    ) -> Result<(), String> {
+    async fn add(&self, api: &mut Api, key: &str, ids: &Ids<'_>) -> Result<(), String> {
         let invoice = match &self.invoice {
             Some(name) => find(api, &format!("/v1/invoices?search={name}&per_page=1")).await?,
             None => None,
         };
         let body = json!({
             "body": self.body,
-            "client_id": self.client.as_deref().map(|name| known(clients, name)).transpose()?,
-            "project_id": self.project.as_deref().map(|name| known(projects, name)).transpose()?,
+            "client_id": self.client.as_deref().map(|name| id_of(&ids.clients, name)).transpose()?,
+            "project_id": self.project.as_deref().map(|name| id_of(&ids.projects, name)).transpose()?,
             "invoice_id": invoice,
         });
         api.post("/v1/notes", key, &body).await.map(drop)
@@ -240,23 +248,23 @@ impl Note {
 }
 
 impl File {
-    async fn add(&self, desk: &Desk<'_>, key: &str) -> Result<(), String> {
+    async fn add(&self, service: &WorkService<'_>, key: &str) -> Result<(), String> {
         let file = FileInput { name: self.name.clone(), content_type: String::new() };
         let part = UploadFileRequest { file: Some(file), data: self.content.clone().into() };
-        let request = desk.mesh.keyed(key, futures::stream::iter([part]))?;
-        let mut files = FileServiceClient::new(desk.channel.clone());
-        files.upload_file(request).await.map(drop).map_err(said(SERVICE))
+        let request = service.mesh.keyed(key, futures::stream::iter([part]))?;
+        let mut files = FileServiceClient::new(service.channel.clone());
+        files.upload_file(request).await.map(drop).map_err(service_error(SERVICE))
     }
 }
 
 /// Makes a project of the quote that was accepted, if there is one.
-async fn convert_quote(api: &mut Api, desk: &Desk<'_>) -> Result<(), String> {
+async fn convert_quote(api: &mut Api, service: &WorkService<'_>) -> Result<(), String> {
     let Some(quote_id) = find(api, "/v1/quotes?payment_status=accepted&per_page=1").await? else {
         return Ok(());
     };
-    let request = desk.mesh.request(CreateProjectFromQuoteRequest { quote_id })?;
-    let mut projects = ProjectServiceClient::new(desk.channel.clone());
-    projects.create_project_from_quote(request).await.map(drop).map_err(said(SERVICE))
+    let request = service.mesh.request(CreateProjectFromQuoteRequest { quote_id })?;
+    let mut projects = ProjectServiceClient::new(service.channel.clone());
+    projects.create_project_from_quote(request).await.map(drop).map_err(service_error(SERVICE))
 }
 
 /// The id of the first entry of a list.
@@ -276,7 +284,7 @@ async fn clients(api: &mut Api) -> Result<HashMap<String, String>, String> {
     Ok(entries.iter().filter_map(pair).collect())
 }
 
-fn known<'m, K>(ids: &'m HashMap<K, String>, name: &str) -> Result<&'m str, String>
+fn id_of<'m, K>(ids: &'m HashMap<K, String>, name: &str) -> Result<&'m str, String>
 where
     K: std::hash::Hash + Eq + std::borrow::Borrow<str>,
 {

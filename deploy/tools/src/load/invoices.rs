@@ -16,11 +16,11 @@ const DAYS: u32 = 1_000;
 const PROGRESS: Duration = Duration::from_secs(5);
 
 /// Both sides of an invoice, as the service keeps them with a final one.
-pub const SELLER: &str = r#"{"party":{"name":"Bakkerij De Korenbloem B.V.","contact":"","address":"Prinsengracht 12","zipcode":"1015 DV","city":"Amsterdam","country":"NL","email":"info@korenbloem.example","phone":"+31 20 555 0112","website":"https://korenbloem.example","registration_number":"68112340","vat_number":"NL854231675B01","debtor_number":""},"bank":{"iban":"NL91ABNA0417164300","bic":"ABNANL2A","holder":"Bakkerij De Korenbloem B.V."}}"#;
-pub const BUYER: &str = r#"{"name":"Handel 000001 B.V.","contact":"Sanne de Vries","address":"Prinsengracht 1","zipcode":"1015 DV","city":"Utrecht","country":"NL","email":"info1@example.com","phone":"+31 20 123 4567","website":"","registration_number":"","vat_number":"","debtor_number":"D-00001"}"#;
+const SELLER: &str = r#"{"party":{"name":"Bakkerij De Korenbloem B.V.","contact":"","address":"Prinsengracht 12","zipcode":"1015 DV","city":"Amsterdam","country":"NL","email":"info@korenbloem.example","phone":"+31 20 555 0112","website":"https://korenbloem.example","registration_number":"68112340","vat_number":"NL854231675B01","debtor_number":""},"bank":{"iban":"NL91ABNA0417164300","bic":"ABNANL2A","holder":"Bakkerij De Korenbloem B.V."}}"#;
+const BUYER: &str = r#"{"name":"Handel 000001 B.V.","contact":"Sanne de Vries","address":"Prinsengracht 1","zipcode":"1015 DV","city":"Utrecht","country":"NL","email":"info1@example.com","phone":"+31 20 123 4567","website":"","registration_number":"","vat_number":"","debtor_number":"D-00001"}"#;
 
 /// What is to be made.
-pub struct Wanted<'a> {
+pub struct NewInvoices<'a> {
     pub account: &'a str,
     /// Ids that the invoices are spread over.
     pub clients: &'a [String],
@@ -28,38 +28,40 @@ pub struct Wanted<'a> {
 }
 
 /// Adds invoices to an account, and leaves the tables as after hours of running.
-pub async fn fill(database: &Database, wanted: &Wanted<'_>) -> Result<(), String> {
-    let Wanted { account, count, .. } = *wanted;
+pub async fn fill(database: &Database, new: &NewInvoices<'_>) -> Result<(), String> {
+    let NewInvoices { account, count, .. } = *new;
     eprintln!("Filling an account with {count} invoices of 3 rows");
     let used = format!(
         "select coalesce(max(value), 0) from counter where account_id = '{account}' and name like 'invoice/%'"
     );
-    let used: u64 = database.value(&used).await?.parse().map_err(|_| "psql gave no number".to_owned())?;
-    let (begin, mut told) = (Instant::now(), Instant::now());
+    let used: u64 =
+        database.value("billing", &used).await?.parse().map_err(|_| "psql gave no number".to_owned())?;
+    let begin = Instant::now();
+    let mut reported = begin;
     let mut done = 0;
     while done < count {
         let last = (done + CHUNK).min(count);
-        database.run(&chunk(wanted, used, done + 1, last)).await?;
+        database.run("billing", &chunk(new, used, done + 1, last)).await?;
         done = last;
-        if told.elapsed() >= PROGRESS || done == count {
-            told = Instant::now();
+        if reported.elapsed() >= PROGRESS || done == count {
+            reported = Instant::now();
             eprintln!("  {done} of {count} invoices after {} s", begin.elapsed().as_secs());
         }
     }
     eprintln!("  vacuum analyze");
     let tables =
         ["document", "document_row", "total"].map(|table| format!("vacuum analyze billing.{table};"));
-    database.run(&format!("{SETTINGS}\n{}", tables.join("\n"))).await
+    database.run("billing", &format!("{SETTINGS}\n{}", tables.join("\n"))).await
 }
 
 /// The search index takes what is new in large portions, and a crash of the machine may lose the end.
 const SETTINGS: &str = "set statement_timeout = 0; set synchronous_commit = off; set maintenance_work_mem = '512MB'; \
                         set gin_pending_list_limit = '128MB';";
 
-/// Invoices `from` to `to` of the wanted ones, oldest first. A twentieth is open, a fiftieth a draft, the rest is paid or
+/// Invoices `from` to `to` of the new ones, oldest first. A twentieth is open, a fiftieth a draft, the rest is paid or
 /// partly so; days are those of the counters, which are UTC's.
-fn chunk(wanted: &Wanted<'_>, used: u64, from: u64, to: u64) -> String {
-    let Wanted { account, clients, count } = *wanted;
+fn chunk(new: &NewInvoices<'_>, used: u64, from: u64, to: u64) -> String {
+    let NewInvoices { account, clients, count } = *new;
     let searched = (count / MATCHING).max(1);
     let people = clients.len().max(1);
     let clients = clients.join(",");
@@ -135,8 +137,8 @@ mod tests {
 
     #[test]
     fn chunks_follow_one_another_and_number_on_from_what_is_used() {
-        let wanted = Wanted { account: "a", clients: &["c".to_owned()], count: 50_000 };
-        let sql = chunk(&wanted, 700, 20_001, 40_000);
+        let new = NewInvoices { account: "a", clients: &["c".to_owned()], count: 50_000 };
+        let sql = chunk(&new, 700, 20_001, 40_000);
         assert!(sql.contains("generate_series(20001, 40000)") && sql.contains("700 + i as serial"), "{sql}");
     }
 }

@@ -1,3 +1,0 @@
--- The first page of deals, newest first, with the exact total from the counters: `list` of svc-crm/src/deal/store.rs,
--- built by chassis/src/list.rs. The load program writes the limit out as a number, as the service does.
-select page.*, counted.total from (select coalesce(sum(entries), 0)::bigint as total from total where account_id = :account and list = :list and bucket = :all_days) counted left join lateral (select id, version, title, client_id, pipeline_id, phase_id, amount, priority, status, expected_close_date, source, phase_since, won_at, lost_at, created_at, updated_at, true as found from crm.deal where account_id = :account order by created_at desc, id desc limit :limit) page on true;

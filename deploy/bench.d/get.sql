@@ -1,3 +1,0 @@
--- A client by its id: `find` of svc-relations/src/relation/store.rs. pgbench has no list of texts to draw from, so the
--- load program makes one copy of this script for each of 32 clients, with `id` as its own variable.
-select id, version, type, company_name, firstname, lastname, email, phone, address, zipcode, city, country, company_registration_number, vat_number, website, iban, bank_account_name, bic, external_id, payment_term, quote_expiration_days, email_invoices, email_reminders, mail_salutation, debtor_number, created_at, updated_at from relations.relation where account_id = :account and role = :role and id = :id;

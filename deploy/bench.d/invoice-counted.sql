@@ -1,3 +1,0 @@
--- The first page with its exact total as a database tells it without the counters of the service: by counting.
--- Otherwise invoice-list.sql.
-select page.*, counted.total from (select count(*) as total from billing.document where account_id = :account and kind = :kind) counted left join lateral (select id, number, title, invoice_date, due_date, created_at, total_excl, vat_rate, vat_amount, total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id, true as found from billing.document where account_id = :account and kind = :kind order by created_at desc, id desc limit :limit) page on true;

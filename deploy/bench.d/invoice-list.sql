@@ -1,4 +1,0 @@
--- The first page, newest first, with the exact total from the counters: `list` of
--- svc-billing/src/document/store/list.rs, built by chassis/src/list.rs. invoice-list25 and invoice-list100 differ in the
--- limit only, which the service writes out as a number: so does the load program, before pgbench reads this.
-select page.*, counted.total from (select coalesce(sum(entries), 0)::bigint as total from total where account_id = :account and list = :list and bucket = :all_days) counted left join lateral (select id, number, title, invoice_date, due_date, created_at, total_excl, vat_rate, vat_amount, total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id, true as found from billing.document where account_id = :account and kind = :kind order by created_at desc, id desc limit :limit) page on true;

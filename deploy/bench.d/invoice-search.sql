@@ -1,3 +1,0 @@
--- The first page of what contains a word, with its exact total: `list` of svc-billing/src/document/store/list.rs, built by
--- chassis/src/list.rs.
-select page.*, counted.total from (select count(*) as total from billing.document where account_id = :account and kind = :kind and search_text like :pattern) counted left join lateral (select id, number, title, invoice_date, due_date, created_at, total_excl, vat_rate, vat_amount, total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id, true as found from billing.document where account_id = :account and kind = :kind and search_text like :pattern order by created_at desc, id desc limit :limit) page on true;

@@ -1,4 +1,0 @@
--- The first page, newest first, with the exact total from the counters: `list` of svc-relations/src/relation/store.rs,
--- built by chassis/src/list.rs. list25 and list100 differ in `limit` only, which the
--- service writes out as a number: so does the load program, before pgbench reads this.
-select page.*, counted.total from (select coalesce(sum(entries), 0)::bigint as total from total where account_id = :account and list = :list and bucket = :all_days) counted left join lateral (select id, version, type, company_name, firstname, lastname, email, phone, address, zipcode, city, country, company_registration_number, vat_number, website, iban, bank_account_name, bic, external_id, payment_term, quote_expiration_days, email_invoices, email_reminders, mail_salutation, debtor_number, created_at, updated_at, true as found from relations.relation where account_id = :account and role = :role order by created_at desc, id desc limit :limit) page on true;

@@ -1,3 +1,0 @@
--- The first page of tasks, newest first, with the exact total from the counters: `list` of svc-work/src/task/store.rs, built
--- by chassis/src/list.rs.
-select page.*, counted.total from (select coalesce(sum(entries), 0)::bigint as total from total where account_id = :account and list = :list and bucket = :all_days) counted left join lateral (select id, title, category, '' as notes, deadline_on, deadline_at, duration_minutes, client_id, project_id, deal_id, completed_at, created_at, updated_at, true as found from work.task where account_id = :account order by created_at desc, id desc limit :limit) page on true;

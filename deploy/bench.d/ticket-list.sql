@@ -1,3 +1,0 @@
--- The first page of tickets, newest first, with the exact total from the counters: `list` of
--- svc-support/src/ticket/store.rs, built by chassis/src/list.rs. The load program writes the limit out as a number.
-select page.*, counted.total from (select coalesce(sum(entries), 0)::bigint as total from total where account_id = :account and list = :list and bucket = :all_days) counted left join lateral (select id, version, number, subject, status, priority, client_name, client_email, client_id, source, channel_id, reply_secret, message_count, last_message_at, created_at, updated_at, closed_at, true as found from support.ticket where account_id = :account order by created_at desc, id desc limit :limit) page on true;
