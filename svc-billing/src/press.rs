@@ -104,13 +104,11 @@ impl Press {
     async fn moments(&self, account: &Account, full: &Full) -> Result<(Moment, Moment), Error> {
         let (record, zone) = (&full.record, account.timezone);
         let collections = if record.kind == Kind::Invoice && record.is_final && !record.is_credit() {
-            let all = self
-                .db
+            self.db
                 .read(async |connection| {
                     online::store::list_collections(connection, account.id, record.id).await
                 })
-                .await?;
-            all
+                .await?
         } else {
             Vec::new()
         };

@@ -18,7 +18,8 @@ pub struct Authority {
 }
 
 impl Authority {
-    pub fn new() -> Self {
+    /// A new authority of its own.
+    pub fn create() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();

@@ -36,14 +36,14 @@ pub struct Undescribed {
 pub struct Schemas {
     names: BTreeMap<(String, Use), String>,
     /// `null` for one that is referred to and not described yet.
-    schemas: BTreeMap<String, Value>,
+    written: BTreeMap<String, Value>,
     undescribed: VecDeque<Undescribed>,
 }
 
 impl Schemas {
     /// Sets a schema by its name.
     pub fn add(&mut self, name: &str, schema: Value) {
-        self.schemas.insert(name.to_owned(), schema);
+        self.written.insert(name.to_owned(), schema);
     }
 
     /// A reference to the schema of a message. The first one takes the name and leaves the message to be described, so
@@ -54,7 +54,7 @@ impl Schemas {
             name.clone()
         } else {
             let name = self.free_name(message, usage);
-            self.schemas.insert(name.clone(), Value::Null);
+            self.written.insert(name.clone(), Value::Null);
             self.names.insert(key, name.clone());
             self.undescribed.push_back(Undescribed { name: name.clone(), message: message.clone(), usage });
             name
@@ -68,7 +68,7 @@ impl Schemas {
     }
 
     pub fn into_components(self) -> BTreeMap<String, Value> {
-        self.schemas
+        self.written
     }
 
     /// The message's own name, with the use where a request needs another shape and with the area where two areas
@@ -82,7 +82,7 @@ impl Schemas {
             Use::Patch | Use::NonEmptyPatch => format!("{stem}Patch"),
             Use::Wrapped => format!("{stem}Fields"),
         };
-        if !self.schemas.contains_key(&name) {
+        if !self.written.contains_key(&name) {
             return name;
         }
         let package = message.package_name().split('.').nth(1).unwrap_or_default().to_owned();

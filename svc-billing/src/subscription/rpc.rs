@@ -110,7 +110,7 @@ impl SubscriptionService for Subscriptions {
             .db
             .read(async |connection| {
                 if !store::exists(connection, account, id).await? {
-                    return Err(UNKNOWN.into());
+                    return Err(UNKNOWN);
                 }
                 let wanted = document::store::Wanted {
                     subscription: Some(id),

@@ -41,7 +41,7 @@ impl HourService for Hours {
             .db
             .read(async |connection| {
                 if !project::exists(connection, account, project).await? {
-                    return Err(PROJECT_NOT_FOUND.into());
+                    return Err(PROJECT_NOT_FOUND);
                 }
                 let page = Page::new(input.page, input.per_page);
                 let (records, meta) = store::list(connection, account, &filter, page).await?;

@@ -76,7 +76,7 @@ async fn call(service: &Started, host: &'static str, tls: &TlsSettings) -> Outco
 
 #[tokio::test]
 async fn a_team_calls_with_a_certificate_of_its_own_authority_by_the_full_name_of_a_service() {
-    let (database, mesh, team) = (database().await, Authority::new(), Authority::new());
+    let (database, mesh, team) = (database().await, Authority::create(), Authority::create());
     let service = start(&database, &served(&mesh, &team.file())).await;
     let reporting = team.settings("team-reporting", &mesh);
     for host in [FULL[0], FULL[1], SHORT] {
@@ -97,9 +97,9 @@ async fn a_team_calls_with_a_certificate_of_its_own_authority_by_the_full_name_o
 
 #[tokio::test]
 async fn an_authority_of_a_team_makes_nobody_but_teams() {
-    let (database, mesh, team) = (database().await, Authority::new(), Authority::new());
+    let (database, mesh, team) = (database().await, Authority::create(), Authority::create());
     let service = start(&database, &served(&mesh, &team.file())).await;
-    let stranger = Authority::new();
+    let stranger = Authority::create();
     for (refused, why) in [
         (team.settings("gateway", &mesh), "the name of a program"),
         (team.settings_for(&["team-reporting", "gateway"], &mesh), "the name of a program besides"),
@@ -114,7 +114,7 @@ async fn an_authority_of_a_team_makes_nobody_but_teams() {
 
 #[tokio::test]
 async fn the_authority_of_a_team_that_comes_later_is_believed_without_a_restart_until_it_is_taken_out() {
-    let (database, mesh, team) = (database().await, Authority::new(), Authority::new());
+    let (database, mesh, team) = (database().await, Authority::create(), Authority::create());
     let folder = tempfile::tempdir().unwrap();
     let teams = folder.path().join("teams.pem");
     let service = start(&database, &served(&mesh, &teams)).await;

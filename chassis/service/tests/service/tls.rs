@@ -66,7 +66,7 @@ async fn shown(service: &Started, tls: &TlsSettings) -> CertificateDer<'static> 
 #[tokio::test]
 async fn only_processes_with_a_certificate_of_the_authority_are_answered() {
     let database = database().await;
-    let (ours, foreign) = (Authority::new(), Authority::new());
+    let (ours, foreign) = (Authority::create(), Authority::create());
     let server = ours.settings("localhost", &ours);
     let (service, url) = start(&database, &server).await;
 
@@ -80,7 +80,7 @@ async fn only_processes_with_a_certificate_of_the_authority_are_answered() {
 
 #[tokio::test]
 async fn a_certificate_that_has_ended_or_not_begun_is_refused() {
-    let (database, ours) = (database().await, Authority::new());
+    let (database, ours) = (database().await, Authority::create());
     let (_service, url) = start(&database, &ours.settings("localhost", &ours)).await;
     let client = ours.settings("client", &ours);
     assert!(answers(&url, &client).await);
@@ -95,7 +95,7 @@ async fn a_certificate_that_has_ended_or_not_begun_is_refused() {
 
 #[tokio::test]
 async fn a_renewed_certificate_is_shown_by_the_next_connection_while_calls_go_on() {
-    let (database, ours) = (database().await, Authority::new());
+    let (database, ours) = (database().await, Authority::create());
     let server = ours.settings("localhost", &ours);
     let (service, url) = start(&database, &server).await;
     let client = ours.settings("client", &ours);
@@ -113,7 +113,7 @@ async fn a_renewed_certificate_is_shown_by_the_next_connection_while_calls_go_on
 #[tokio::test]
 async fn a_caller_uses_its_new_certificate_and_its_new_authorities_without_a_restart() {
     let database = database().await;
-    let (ours, foreign) = (Authority::new(), Authority::new());
+    let (ours, foreign) = (Authority::create(), Authority::create());
     let (_service, url) = start(&database, &ours.settings("localhost", &ours)).await;
     let client = foreign.settings("client", &foreign);
     let channel = channel(&url, &client);
@@ -137,7 +137,7 @@ async fn explore(channel: &Channel) -> Result<(), Status> {
 
 #[tokio::test]
 async fn only_named_callers_are_served_and_anyone_of_the_mesh_may_ask_for_health() {
-    let (database, ours) = (database().await, Authority::new());
+    let (database, ours) = (database().await, Authority::create());
     let callers = ["gateway", "team-*"].map(str::to_owned).to_vec();
     let server = TlsSettings { tls_callers: callers, ..ours.settings("localhost", &ours) };
     let (_service, url) = start(&database, &server).await;

@@ -84,7 +84,7 @@ impl ClientService for Clients {
             .db
             .read(async |connection| {
                 if link::store::list_client_types(connection, account, &[id]).await?.is_empty() {
-                    return Err(NOT_FOUND.into());
+                    return Err(NOT_FOUND);
                 }
                 let links = link::store::list(connection, account, id).await?;
                 Ok::<_, Error>(links)
