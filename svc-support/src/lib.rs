@@ -134,7 +134,7 @@ impl Service for Support {
         let Some(address) = self.mail_listen else { return Ok(()) };
         let listener = bind(address).await?;
         tracing::info!(listen = %address, "receiving mail");
-        smtp::serve(listener, self.receiver.clone(), stop).await;
+        smtp::serve(listener, self.mail_receiver(), stop).await;
         Ok(())
     }
 
@@ -143,7 +143,9 @@ impl Service for Support {
     }
 }
 
-/// Receives the mail that comes in over SMTP, for tests that speak to it.
-pub async fn mail_receiver(runtime: &Runtime) -> Result<MailReceiver, String> {
-    Ok(Support::new(runtime).await?.receiver)
+impl Support {
+    /// Receives the mail that comes in over SMTP.
+    pub fn mail_receiver(&self) -> MailReceiver {
+        self.receiver.clone()
+    }
 }

@@ -19,7 +19,8 @@ pub use database::TestDatabase;
 pub use pooler::{ServiceDatabase, TestPooler, service_database};
 pub use process::{Process, quiet_port};
 pub use running::{
-    Started, TestCaller, environment, secret, service_settings, start, start_with, start_working, timing,
+    Started, TestCaller, environment, secret, service_settings, start, start_with, start_working,
+    start_working_service, timing,
 };
 pub use scanning::{look_through, set_threshold};
 pub use server::TestServer;

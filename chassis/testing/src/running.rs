@@ -118,10 +118,19 @@ pub fn environment(flags: &[impl AsRef<str>]) -> &'static [&'static str] {
 /// Starts a service with its background work. Leases and times to wait follow the test's clock; the look for work is in
 /// real time, and quick.
 pub async fn start_working<S: Service>(database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
+    start_working_service::<S>(database_url, clock, flags).await.0
+}
+
+/// The same together with the service itself, for tests of what it serves besides gRPC.
+pub async fn start_working_service<S: Service>(
+    database_url: &str,
+    clock: &Clock,
+    flags: &[&str],
+) -> (Started, Arc<S>) {
     let (mut started, service) = launch::<S>(database_url, clock, flags).await;
     let workers = assembly::workers(&service, &started.runtime);
     started.workers = Some(Workers::start(&started.runtime.db, workers, timing()));
-    started
+    (started, service)
 }
 
 /// The times of background work in tests. Sweeps are frequent, for tests that write past the service.

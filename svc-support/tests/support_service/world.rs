@@ -70,15 +70,12 @@ impl World {
         let own = ["--peers", &peer, "--files-dir", folder, "--smtp-url", &smtp, "--mail-domain", DOMAIN];
         let own = [&own[..], &["--listeners", LISTENER], flags].concat();
         let flags = own.iter().map(|flag| (*flag).to_owned()).collect();
-        let support = chassis_testing::start_working::<Support>(database.url(), &clock, &own).await;
+        let (support, service) =
+            chassis_testing::start_working_service::<Support>(database.url(), &clock, &own).await;
         let (stop, stopped) = watch::channel(Stage::Running);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let smtp_address = listener.local_addr().unwrap();
-        tokio::spawn(svc_support::smtp::serve(
-            listener,
-            svc_support::mail_receiver(&support.runtime).await.unwrap(),
-            stopped,
-        ));
+        tokio::spawn(svc_support::smtp::serve(listener, service.mail_receiver(), stopped));
         let peers = [peer, format!("support={}", support.url())];
         let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
         Self {
