@@ -68,7 +68,7 @@ def arguments(text, start):
 def metrics():
     """Name and labels of every metric that the sources record; a histogram has three names."""
     found = {}
-    for folder in ("chassis", "gateway", *PROGRAMS):
+    for folder in members():
         for file in (ROOT / folder / "src").rglob("*.rs"):
             text = file.read_text()
             for call in re.finditer(r'\b(counter|gauge|histogram)!\(\s*"(\w+)"', text):

@@ -110,7 +110,7 @@ def test_liveness_never_asks_the_database(build):
         readiness = container["readinessProbe"]
         assert readiness["httpGet"] == {"path": "/readyz", "port": "operators"}, program
         # So long a service that is away is waited for, and a database; the answer must come before the probe gives up.
-        for source, name in (("gateway/src/readiness.rs", "PATIENCE"), ("chassis/data/src/probe.rs", "ASK_TIMEOUT")):
+        for source, name in (("gateway/src/readiness.rs", "PEER_TIMEOUT"), ("chassis/data/src/probe.rs", "ASK_TIMEOUT")):
             assert readiness["timeoutSeconds"] > seconds((ROOT / source).read_text(), name), source
 
 
