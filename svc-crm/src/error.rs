@@ -30,11 +30,6 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// The error of a stored text that `chassis_base::stored::decode` does not know, inside `FromRow`.
-pub fn undecodable(error: chassis_base::Error) -> sqlx::Error {
-    sqlx::Error::Decode(error.into())
-}
-
 impl From<Error> for chassis_base::Error {
     fn from(error: Error) -> Self {
         match error {

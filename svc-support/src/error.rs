@@ -59,11 +59,6 @@ impl From<Error> for chassis_base::Error {
     }
 }
 
-/// A column value that cannot be decoded, in the form in which [`sqlx::FromRow`] reports it.
-pub fn undecodable(error: chassis_base::Error) -> sqlx::Error {
-    sqlx::Error::Decode(Box::new(error))
-}
-
 impl From<Error> for tonic::Status {
     fn from(error: Error) -> Self {
         chassis_base::Error::from(error).into()

@@ -15,6 +15,12 @@ pub fn decode<T>(
         .ok_or_else(|| Error::Internal(format!("{column} is {text:?}, which this version does not know")))
 }
 
+/// The error of [`decode`] where a row is read, which knows errors of the database only.
+#[cfg(feature = "sqlx")]
+pub fn undecodable(error: Error) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

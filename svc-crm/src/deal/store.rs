@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::decode;
+use chassis_base::stored::{decode, undecodable};
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
@@ -19,7 +19,6 @@ use super::{
     status_list, status_name,
 };
 use crate::Error;
-use crate::error::undecodable;
 
 const TABLE: &str = "crm.deal";
 

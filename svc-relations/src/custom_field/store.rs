@@ -1,6 +1,7 @@
 //! The SQL of custom fields, and nothing else.
 
-use chassis_base::{AccountId, stored};
+use chassis_base::AccountId;
+use chassis_base::stored::{self, undecodable};
 use chrono::{DateTime, Utc};
 use proto::relations::{CustomFieldEntity, CustomFieldType};
 use sqlx::postgres::PgRow;
@@ -8,7 +9,6 @@ use sqlx::{FromRow, PgConnection, Row};
 
 use super::{Record, entity_from_name, entity_name, type_from_name, type_name};
 use crate::Error;
-use crate::error::undecodable;
 
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {

@@ -1,6 +1,7 @@
 //! The SQL of links, and nothing else.
 
 use chassis_base::AccountId;
+use chassis_base::stored::undecodable;
 use chrono::{DateTime, Utc};
 use proto::relations::RelationType;
 use sqlx::postgres::PgRow;
@@ -8,7 +9,6 @@ use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
 use super::Record;
-use crate::error::undecodable;
 use crate::{Error, relation_type};
 
 /// The type of a client.

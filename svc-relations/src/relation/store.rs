@@ -2,6 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
+use chassis_base::stored::undecodable;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
@@ -13,7 +14,6 @@ use sqlx::{FromRow, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::{Record, Role, rules};
-use crate::error::undecodable;
 use crate::{Error, relation_type};
 
 const TABLE: &str = "relations.relation";

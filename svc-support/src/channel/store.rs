@@ -1,6 +1,7 @@
 //! The SQL of channels, and nothing else.
 
 use chassis_base::AccountId;
+use chassis_base::stored::undecodable;
 use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -10,7 +11,6 @@ use uuid::Uuid;
 use super::{Record, Values};
 use crate::Error;
 use crate::address::InboundKey;
-use crate::error::undecodable;
 
 /// The number of channels that an account can have. Every mail that comes in is compared with all of them.
 pub const MAX_CHANNELS: i64 = 100;

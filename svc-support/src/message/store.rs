@@ -1,6 +1,7 @@
 //! The SQL of messages, and nothing else.
 
-use chassis_base::{AccountId, stored};
+use chassis_base::AccountId;
+use chassis_base::stored::{self, undecodable};
 use chassis_data::PageBytes;
 use futures::TryStreamExt;
 use sqlx::postgres::PgRow;
@@ -11,7 +12,6 @@ use uuid::Uuid;
 use super::Record;
 use crate::Error;
 use crate::automatic::Automatic;
-use crate::error::undecodable;
 
 /// The number of messages, and of bytes of their text, that a list of a very long thread contains.
 const MAX_LISTED: i64 = 1000;

@@ -1,7 +1,8 @@
 //! The SQL of tickets, and nothing else.
 
+use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::{AccountId, stored};
+use chassis_base::stored::{self, undecodable};
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use proto::api::PageMeta;
@@ -13,7 +14,6 @@ use uuid::Uuid;
 use super::{LIST, Record, Source, Values, rules};
 use crate::Error;
 use crate::address::ReplySecret;
-use crate::error::undecodable;
 
 macro_rules! columns {
     () => {

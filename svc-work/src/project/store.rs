@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::decode;
+use chassis_base::stored::{decode, undecodable};
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use super::{LIST, Record, Values, rules, status_from_name, status_name};
 use crate::Error;
-use crate::error::undecodable;
 
 macro_rules! columns {
     () => {

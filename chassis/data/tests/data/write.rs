@@ -18,7 +18,7 @@ use tonic::service::RoutesBuilder;
 
 static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 
-/// A service with nothing but what every service has.
+/// A service that numbers its provisionings, tells of them and counts them.
 struct Bare;
 
 #[tonic::async_trait]
