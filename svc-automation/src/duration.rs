@@ -1,11 +1,11 @@
-//! Spans of time as people write them in a flow: `90s`, `15m`, `2h`, `3d`, `2w`, `1d12h`.
+//! Durations as authors write them in a flow: `90s`, `15m`, `2h`, `3d`, `2w`, `1d12h`. Pure.
 
 use chrono::TimeDelta;
 
-/// A year and a day: nothing waits longer.
-const MOST: TimeDelta = TimeDelta::days(366);
+/// A leap year.
+const MAX: TimeDelta = TimeDelta::days(366);
 
-/// `None` for what is no span, and for spans of nothing or of more than a year.
+/// `None` for a text that is not a duration, and for durations of zero or of more than [`MAX`].
 pub(crate) fn parse(text: &str) -> Option<TimeDelta> {
     let mut rest = text.trim();
     let mut sum = TimeDelta::zero();
@@ -24,10 +24,10 @@ pub(crate) fn parse(text: &str) -> Option<TimeDelta> {
         sum = sum.checked_add(&TimeDelta::try_seconds(amount.checked_mul(seconds)?)?)?;
         rest = &rest[digits + unit.len_utf8()..];
     }
-    (sum > TimeDelta::zero() && sum <= MOST).then_some(sum)
+    (sum > TimeDelta::zero() && sum <= MAX).then_some(sum)
 }
 
-/// How the text is to be, for messages.
+/// The expected form, for error messages.
 pub(crate) const FORM: &str = "must be a span of time such as 90s, 15m, 2h, 3d or 1d12h, at most a year";
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn spans_are_read_as_people_write_them() {
+    fn durations_are_read_as_authors_write_them() {
         let cases =
             [("90s", 90), ("15m", 900), ("2h", 7200), ("3d", 259_200), ("2w", 1_209_600), ("1d12h", 129_600)];
         for (text, seconds) in cases {

@@ -1,4 +1,4 @@
-//! What can go wrong here, and the one table from it to the errors of the mesh.
+//! The errors of this service, and the one table from them to the errors of the mesh.
 
 use proto::api::Problem;
 
@@ -8,13 +8,20 @@ pub enum Error {
     NotFound(&'static str),
     #[error("the run has finished as {status}")]
     RunFinished { status: String },
-    /// `needed` says which state the operation asks for.
+    /// `needed` is the state that the operation requires.
     #[error("the run is {status}, not {needed}")]
     RunState { status: String, needed: &'static str },
     #[error("the account has too many webhook endpoints")]
     TooManyEndpoints,
     #[error(transparent)]
     Chassis(#[from] chassis_base::Error),
+}
+
+impl Error {
+    /// An inconsistency that no caller can cause; logged, and answered as an internal error.
+    pub(crate) fn internal(what: impl Into<String>) -> Self {
+        chassis_base::Error::Internal(what.into()).into()
+    }
 }
 
 impl From<sqlx::Error> for Error {

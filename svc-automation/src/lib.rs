@@ -1,17 +1,22 @@
-//! Automation: hears the events of every service and those that integrations fire, keeps each once, runs the flows that
-//! wait for them and tells the endpoints that want to know. Knows no other service's tables; calls the others by the
+//! Automation: receives the events of every service and those that integrations fire, stores each once, runs the flows
+//! that they trigger and delivers them to webhook endpoints. Knows no other service's tables; calls the others by the
 //! contract alone.
+//!
+//! Imports run one way, from the last of these to the first: `dispatcher` and `template`, `egress`, `event`,
+//! `definition`, `webhook`, `run`, `ingest`, `flow`.
 
+mod definition;
+mod dispatcher;
 mod duration;
+mod egress;
 mod error;
 mod event;
 mod flow;
-mod outside;
-mod pump;
+mod ingest;
 mod purge;
 mod run;
 mod template;
-mod trigger;
+mod text;
 mod webhook;
 
 use std::sync::Arc;
@@ -21,7 +26,7 @@ use chassis_data::Tx;
 use chassis_service::{Runtime, Service};
 use chassis_work::Worker;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use outside::Outside;
+use egress::Egress;
 use proto::api::event_listener_service_server::EventListenerServiceServer;
 use proto::automation::event_service_server::EventServiceServer;
 use proto::automation::flow_service_server::FlowServiceServer;
@@ -36,11 +41,11 @@ pub use error::Error;
 /// The service.
 pub struct Automation {
     runtime: Runtime,
-    outside: Outside,
+    egress: Egress,
 }
 
-/// Also lets flows and webhooks reach private networks.
-const PRIVATE: &str = "allow-private-networks";
+/// Lets flows and webhooks reach private networks too.
+const ALLOW_PRIVATE_NETWORKS: &str = "allow-private-networks";
 
 #[tonic::async_trait]
 impl Service for Automation {
@@ -48,14 +53,14 @@ impl Service for Automation {
     const ABOUT: &'static str = "Events, triggers, flows and their runs, webhooks";
 
     async fn new(runtime: &Runtime) -> Result<Self, String> {
-        if runtime.options.get_flag(PRIVATE) && runtime.environment != Environment::Development {
+        if allows_private_networks(runtime) && runtime.environment != Environment::Development {
             return Err(
                 "ALLOW_PRIVATE_NETWORKS is for development only, as an account could reach what is not its \
                         own: unset it, or set ENVIRONMENT=development"
                     .to_owned(),
             );
         }
-        Ok(Self { runtime: runtime.clone(), outside: outside(runtime) })
+        Ok(Self { runtime: runtime.clone(), egress: Egress::new(allows_private_networks(runtime)) })
     }
 
     fn migrations() -> &'static Migrator {
@@ -64,41 +69,37 @@ impl Service for Automation {
     }
 
     fn options(command: Command) -> Command {
-        let private = Arg::new(PRIVATE)
-            .long(PRIVATE)
+        let private = Arg::new(ALLOW_PRIVATE_NETWORKS)
+            .long(ALLOW_PRIVATE_NETWORKS)
             .env("ALLOW_PRIVATE_NETWORKS")
             .action(ArgAction::SetTrue)
             .global(true)
             .help("Let flows and webhooks reach this machine and private networks; in development only");
-        command.arg(private).subcommand(flow::cli::command())
+        command.arg(private).subcommand(flow::command_line::command())
     }
 
     fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
-        let runtime = &self.runtime;
-        let db = || runtime.db.clone();
-        let deliverer = webhook::Deliverer {
-            outside: self.outside.clone(),
-            post: runtime.mailer.clone(),
-            peers: runtime.peers.clone(),
-            tokens: runtime.tokens.clone(),
+        let db = || self.runtime.db.clone();
+        let webhooks = webhook::Webhooks {
+            db: db(),
+            sender: Arc::new(webhook::Sender::new(&self.runtime, self.egress.clone())),
+            allow_private: allows_private_networks(&self.runtime),
         };
-        let webhooks =
-            webhook::Webhooks { db: db(), deliverer: Arc::new(deliverer), private: is_private(runtime) };
         routes
-            .add_service(EventListenerServiceServer::new(event::Rpc { db: db() }))
+            .add_service(EventListenerServiceServer::new(ingest::EventListener { db: db() }))
             .add_service(EventServiceServer::new(event::Events { db: db() }))
             .add_service(FlowServiceServer::new(flow::Flows { db: db() }))
             .add_service(RunServiceServer::new(run::Runs { db: db() }))
-            .add_service(TriggerServiceServer::new(trigger::Rpc { db: db() }))
+            .add_service(TriggerServiceServer::new(ingest::Triggers { db: db() }))
             .add_service(WebhookServiceServer::new(webhooks));
     }
 
     fn workers(self: &Arc<Self>) -> Vec<Worker> {
-        let (runtime, outside) = (&self.runtime, self.outside.clone());
+        let (runtime, egress) = (&self.runtime, self.egress.clone());
         let mut workers = vec![
-            run::executor::worker(runtime, outside.clone()),
-            webhook::worker(runtime, outside),
-            flow::schedule::worker(),
+            run::worker::worker(runtime, egress.clone()),
+            webhook::worker::worker(runtime, egress),
+            flow::worker::worker(),
         ];
         workers.extend(purge::workers());
         workers
@@ -106,20 +107,16 @@ impl Service for Automation {
 
     async fn command(runtime: &Runtime, name: &str, arguments: &ArgMatches) -> Result<(), String> {
         match name {
-            flow::cli::NAME => flow::cli::run(runtime, arguments).await,
+            flow::command_line::NAME => flow::command_line::run(runtime, arguments).await,
             other => Err(format!("there is no command {other}")),
         }
     }
 
     async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {
-        Ok(flow::ready::install(tx).await?)
+        Ok(flow::provision::install(tx).await?)
     }
 }
 
-fn is_private(runtime: &Runtime) -> bool {
-    runtime.options.get_flag(PRIVATE)
-}
-
-fn outside(runtime: &Runtime) -> Outside {
-    Outside::new(is_private(runtime))
+fn allows_private_networks(runtime: &Runtime) -> bool {
+    runtime.options.get_flag(ALLOW_PRIVATE_NETWORKS)
 }

@@ -26,7 +26,7 @@ fn flow(database: &str, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn told(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -47,7 +47,7 @@ async fn a_flow_is_applied_listed_shown_and_deleted() {
     let file = folder.path().join("greet.yaml");
     std::fs::write(&file, FLOW).unwrap();
     let (file, id) = (file.to_str().unwrap(), account.id.to_string());
-    let run = |arguments: &[&str]| told(&flow(database.url(), arguments));
+    let run = |arguments: &[&str]| stdout(&flow(database.url(), arguments));
     assert!(run(&["apply", "--account", &id, "--activate", file]).starts_with("created\t"));
     assert!(run(&["apply", "--account", "Bakery", file]).starts_with("unchanged\t"));
     let list = run(&["list", "--account", "Bakery"]);
@@ -58,7 +58,7 @@ async fn a_flow_is_applied_listed_shown_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_told_and_nothing_is_stored() {
+async fn faults_are_reported_and_nothing_is_stored() {
     let (database, _, folder) = world().await;
     let (right, wrong) = (folder.path().join("right.yaml"), folder.path().join("wrong.yaml"));
     std::fs::write(&right, FLOW).unwrap();
@@ -70,7 +70,7 @@ async fn what_is_wrong_is_told_and_nothing_is_stored() {
         !refused.status.success() && text.contains("/steps/0/mail/to") && text.contains("datum"),
         "{text}"
     );
-    assert!(!told(&flow(database.url(), &["list", "--account", "Bakery"])).contains("Greet"));
+    assert!(!stdout(&flow(database.url(), &["list", "--account", "Bakery"])).contains("Greet"));
     let unknown = flow(database.url(), &["list", "--account", "Nobody"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("no account Nobody"));
 }
@@ -83,7 +83,7 @@ fn a_test_needs_no_database_and_says_what_would_happen() {
     std::fs::write(&event, r#"{"type": "greet", "data": {"email": "a@example.com", "name": "Sanne"}}"#)
         .unwrap();
     let arguments = ["test", file.to_str().unwrap(), "--event", event.to_str().unwrap()];
-    let text = told(&flow("postgres://127.0.0.1:1/nothing", &arguments));
+    let text = stdout(&flow("postgres://127.0.0.1:1/nothing", &arguments));
     assert!(
         text.contains("The event starts the flow.") && text.contains("mail \"Hello\" to a@example.com"),
         "{text}"
@@ -94,7 +94,7 @@ fn a_test_needs_no_database_and_says_what_would_happen() {
 #[test]
 fn the_published_schema_is_the_one_of_the_program() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/flow.schema.json");
-    let schema = told(&flow("postgres://127.0.0.1:1/nothing", &["schema"]));
+    let schema = stdout(&flow("postgres://127.0.0.1:1/nothing", &["schema"]));
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(path, &schema).unwrap();
     }
@@ -114,9 +114,9 @@ fn private_networks_are_not_reached_outside_development() {
         .args(["--metrics-listen", "127.0.0.1:0"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && said.contains("ALLOW_PRIVATE_NETWORKS is for development only"),
-        "{said}"
+        !output.status.success() && stderr.contains("ALLOW_PRIVATE_NETWORKS is for development only"),
+        "{stderr}"
     );
 }

@@ -1,4 +1,4 @@
-//! Two replicas as real processes, one of which is killed again and again while runs make clients in a real service.
+//! Two replicas as real processes, one of which is killed repeatedly while runs create clients in a real service.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
@@ -22,17 +22,17 @@ trigger: {custom: go}
 steps:
   - id: first
     call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: '{{ data.name }} 1'}}}
-    retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
+    retry: {max_attempts: 20, initial_backoff: 1s, max_backoff: 1s}
   - id: second
     call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: '{{ data.name }} 2'}}}
-    retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
+    retry: {max_attempts: 20, initial_backoff: 1s, max_backoff: 1s}
 ";
 
 async fn count(database: &TestDatabase, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(&mut database.connect().await).await.unwrap()
 }
 
-/// Fires from a replica that is not killed.
+/// Fires through a replica that is not killed.
 async fn fire(channel: &Channel, caller: &TestCaller, name: String) {
     let data = serde_json::json!({"name": name}).to_string();
     let trigger = TriggerInput { event: "go".into(), data, ..TriggerInput::default() };
@@ -41,7 +41,7 @@ async fn fire(channel: &Channel, caller: &TestCaller, name: String) {
     assert_eq!(answer.into_inner().data.unwrap().matched, 1);
 }
 
-/// Waits until so many runs have succeeded; says why one has not.
+/// Waits until so many runs have succeeded; fails with the error of one that has not.
 async fn all_succeed(database: &TestDatabase, total: i64) {
     let mut connection = database.connect().await;
     eventually("all runs have succeeded", async || {
@@ -55,7 +55,7 @@ async fn all_succeed(database: &TestDatabase, total: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_replicas_lose_no_run_and_double_no_effect() {
+async fn killed_replicas_lose_no_run_and_duplicate_no_effect() {
     let schemas = [(Automation::NAME, Automation::migrations()), (Relations::NAME, Relations::migrations())];
     let (database, clock) = (TestDatabase::new(&schemas).await, Clock::system());
     let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
@@ -66,13 +66,13 @@ async fn killed_replicas_lose_no_run_and_double_no_effect() {
     for _ in 0..2 {
         let listen = quiet_port();
         replicas.push(Process::start(binary, listen, &flags));
-        // Not found free again before the process has it.
+        // Only then the next look for a free port cannot find the same one.
         eventually("the replica listens", async || tokio::net::TcpStream::connect(listen).await.is_ok())
             .await;
     }
-    // Takes requests only, so that none is lost with a killed one.
-    let desk = chassis_testing::start::<Automation>(database.url(), &clock).await;
-    let channel = Endpoint::from_shared(desk.url()).unwrap().connect_lazy();
+    // Serves requests only, so that none is lost with a killed replica.
+    let api = chassis_testing::start::<Automation>(database.url(), &clock).await;
+    let channel = Endpoint::from_shared(api.url()).unwrap().connect_lazy();
     let callers: Vec<TestCaller> =
         (0..ACCOUNTS).map(|_| TestCaller::mesh(&chassis_testing::account(), &clock)).collect();
     for caller in &callers {
@@ -82,7 +82,8 @@ async fn killed_replicas_lose_no_run_and_double_no_effect() {
     let begun = "select count(*) from automation.run_step";
     let mut total = 0;
     for round in 0..=KILLS {
-        // A run that two kills hit while it is rendered is given up, as it may have been what ended its process.
+        // A run that is rendered during two kills is failed, because it may have been the cause. So each round waits for
+        // all runs of the rounds before.
         all_succeed(&database, total).await;
         let before = count(&database, begun).await;
         for number in (0..RUNS).filter(|number| number % (KILLS + 1) == round) {

@@ -1,5 +1,5 @@
-//! Ten thousand operations on a real process of relations, whose events a real process of automation hears, while both are
-//! killed again and again: every event of an operation that was acknowledged is there once, in the order of its record.
+//! Ten thousand operations on a real process of relations, which delivers its events to a real process of automation, while
+//! both are killed repeatedly: the event of every acknowledged operation is stored once, in the order of its record.
 //!
 //! This program is the test and, started with `serve`, also the relations that it kills: only the binaries of the own
 //! package are there for sure.
@@ -25,19 +25,19 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 use uuid::Uuid;
 
-const NAME: &str = "no_event_is_lost_or_doubled_over_ten_thousand_operations_on_processes_that_are_killed";
+const NAME: &str = "no_event_is_lost_or_duplicated_over_ten_thousand_operations_on_processes_that_are_killed";
 
 const ACCOUNTS: usize = 8;
 const CLIENTS: usize = 1_000;
 /// Of each client: it is made, and renamed nine times.
 const OPERATIONS: usize = 10;
-const IMMEDIATELY: usize = 16;
+const CONCURRENCY: usize = 16;
 const KILLS: usize = 24;
 
 /// The part of the protocol of test programs that those who run them use.
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if has("serve") {
         return chassis_service::process::main::<Relations>();
     }
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-'));
     if filters.all(|filter| NAME.contains(filter.as_str())) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(LocalSet::new().run_until(no_event_is_lost_or_doubled()));
+        runtime.block_on(LocalSet::new().run_until(no_event_is_lost_or_duplicated()));
     }
     ExitCode::SUCCESS
 }
@@ -60,8 +60,8 @@ fn name_of(client: usize, operation: usize) -> String {
     format!("Client {client} as of {operation}")
 }
 
-/// Whether it was not the service that refused, or only because it is still at it.
-fn will_pass(status: &Status) -> bool {
+/// Whether a repeat may succeed: the service was not reached, is busy, or still works on the first call.
+fn is_transient(status: &Status) -> bool {
     let busy = [Code::Unavailable, Code::DeadlineExceeded, Code::ResourceExhausted, Code::Cancelled];
     let in_progress = proto::api::Problem::IdempotencyInProgress.code().as_bytes();
     let is_in_progress = status.details().windows(in_progress.len()).any(|part| part == in_progress);
@@ -76,7 +76,7 @@ async fn answered<T>(what: &str, mut call: impl AsyncFnMut() -> Result<Response<
             answer = Some(response.into_inner());
             true
         }
-        Err(status) if will_pass(&status) => false,
+        Err(status) if is_transient(&status) => false,
         Err(status) => panic!("{what}: {status:?}"),
     })
     .await;
@@ -114,20 +114,20 @@ async fn start(database: &TestDatabase) -> (Vec<Process>, SocketAddr) {
         eventually("it listens", async || tokio::net::TcpStream::connect(address).await.is_ok()).await;
     };
     let flags = ["--database-url", database.url(), "--lease-ms", "1000"];
-    let heard_at = quiet_port();
-    let automation = Process::start(env!("CARGO_BIN_EXE_svc-automation"), heard_at, &flags);
-    // So that its port is not found free again.
-    listens(heard_at).await;
+    let automation_address = quiet_port();
+    let automation = Process::start(env!("CARGO_BIN_EXE_svc-automation"), automation_address, &flags);
+    // Only then the next look for a free port cannot find the same one.
+    listens(automation_address).await;
     let this: &'static str = std::env::current_exe().unwrap().to_str().unwrap().to_owned().leak();
-    let (address, listener) = (quiet_port(), format!("automation=http://{heard_at}"));
-    let way = service_database(database.url(), Relations::NAME).flags();
-    let flags = [&way[0], &way[1], "--lease-ms", "1000", "--listeners", &listener];
+    let (address, listener) = (quiet_port(), format!("automation=http://{automation_address}"));
+    let database_flags = service_database(database.url(), Relations::NAME).flags();
+    let flags = [&database_flags[0], &database_flags[1], "--lease-ms", "1000", "--listeners", &listener];
     let relations = Process::start(this, address, &flags);
     listens(address).await;
     (vec![automation, relations], address)
 }
 
-async fn no_event_is_lost_or_doubled() {
+async fn no_event_is_lost_or_duplicated() {
     let schemas = [(Automation::NAME, Automation::migrations()), (Relations::NAME, Relations::migrations())];
     let database = TestDatabase::new(&schemas).await;
     let (mut processes, address) = start(&database).await;
@@ -137,12 +137,12 @@ async fn no_event_is_lost_or_doubled() {
     let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
     let (done, mut progress) = watch::channel(0);
     let done = Rc::new(done);
-    let workers: Vec<_> = (0..IMMEDIATELY)
+    let workers: Vec<_> = (0..CONCURRENCY)
         .map(|worker| {
             let (channel, callers, done) = (channel.clone(), Rc::clone(&callers), Rc::clone(&done));
             tokio::task::spawn_local(async move {
                 let mut made = Vec::new();
-                for client in (worker..CLIENTS).step_by(IMMEDIATELY) {
+                for client in (worker..CLIENTS).step_by(CONCURRENCY) {
                     let caller = &callers[client % ACCOUNTS];
                     made.push((client, operate(&channel, caller, client, &done).await));
                 }
@@ -150,9 +150,11 @@ async fn no_event_is_lost_or_doubled() {
             })
         })
         .collect();
+    // Only the workers hold the sender now: should all of them end early, the wait below fails instead of going on for ever.
+    drop(done);
     for kill in 1..=KILLS {
         progress.wait_for(|count| *count >= kill * CLIENTS * OPERATIONS / (KILLS + 1)).await.unwrap();
-        // One, the other, and now and then both.
+        // One, the other, and every fifth time both.
         for (number, process) in processes.iter_mut().enumerate() {
             if kill % 5 == 0 || kill % 2 == number {
                 process.kill_and_restart();
@@ -182,11 +184,11 @@ async fn compare(database: &TestDatabase, clients: &HashMap<Uuid, usize>) {
     .await
     .unwrap();
     assert_eq!(events.len(), CLIENTS * OPERATIONS);
-    for told in events.chunks(OPERATIONS) {
-        let client = clients[&told[0].0.parse::<Uuid>().unwrap()];
-        for (operation, (id, kind, name)) in told.iter().enumerate() {
+    for of_client in events.chunks(OPERATIONS) {
+        let client = clients[&of_client[0].0.parse::<Uuid>().unwrap()];
+        for (operation, (id, kind, name)) in of_client.iter().enumerate() {
             let expected = if operation == 0 { "customer.created" } else { "customer.updated" };
-            assert_eq!((id, kind.as_str()), (&told[0].0, expected));
+            assert_eq!((id, kind.as_str()), (&of_client[0].0, expected));
             assert_eq!(*name, name_of(client, operation));
         }
     }
@@ -198,5 +200,5 @@ async fn compare(database: &TestDatabase, clients: &HashMap<Uuid, usize>) {
     .fetch_one(&mut connection)
     .await
     .unwrap();
-    assert_eq!((stored, backwards), (ids, 0), "each id once, and none heard before the one it follows");
+    assert_eq!((stored, backwards), (ids, 0), "each id once, and none received before the one it follows");
 }

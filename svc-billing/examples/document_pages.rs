@@ -3,14 +3,14 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "for a person at a terminal")]
 
 #[path = "../tests/support/mod.rs"]
-mod papers;
+mod samples;
 
 use std::path::PathBuf;
 
-use papers::{credit, day, invoice, row, total};
-use render::Paper;
-use render::paper::{Category, Kind, Language, Logo, LogoFormat, Row};
+use render::PrintedDocument;
+use render::printed::{Category, Kind, Language, Logo, LogoFormat, Row};
 use rust_decimal::Decimal;
+use samples::{credit, day, invoice, row, total};
 use svc_billing::page::{Pay, State, page};
 
 const LOGO: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='220' height='56'>\
@@ -36,35 +36,37 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-fn quote() -> Paper {
-    let mut paper = Paper { kind: Kind::Quote, number: "QUO-2026-00001".to_owned(), ..invoice(rows()) };
-    "Nieuwe huisstijl en website".clone_into(&mut paper.title);
-    "#c2410c".clone_into(&mut paper.look.primary_color);
-    "#fdba74".clone_into(&mut paper.look.secondary_color);
-    "Samen maken we er iets moois van.".clone_into(&mut paper.look.footer);
-    paper.look.logo = Some(Logo { format: LogoFormat::Svg, bytes: LOGO.as_bytes().to_vec() });
-    paper
+fn quote() -> PrintedDocument {
+    let mut printed =
+        PrintedDocument { kind: Kind::Quote, number: "QUO-2026-00001".to_owned(), ..invoice(rows()) };
+    "Nieuwe huisstijl en website".clone_into(&mut printed.title);
+    "#c2410c".clone_into(&mut printed.look.primary_color);
+    "#fdba74".clone_into(&mut printed.look.secondary_color);
+    "Samen maken we er iets moois van.".clone_into(&mut printed.look.footer);
+    printed.look.logo = Some(Logo { format: LogoFormat::Svg, bytes: LOGO.as_bytes().to_vec() });
+    printed
 }
 
 fn main() {
     let folder = PathBuf::from(std::env::args().nth(1).expect("the name of a folder"));
-    let paper = invoice(rows());
+    let printed = invoice(rows());
     let part = Decimal::from(500);
     let to_pay = |paid: Decimal, late| State::ToPay {
-        open: paper.total_incl - paid,
+        open: printed.total_incl - paid,
         paid,
         credited: Decimal::ZERO,
         late,
         pay: Pay::default(),
     };
     let on = Some(day(2026, 11, 20));
-    let draft = Paper { draft: true, number: "DRAFT-12".to_owned(), ..invoice(rows()) };
+    let draft = PrintedDocument { draft: true, number: "DRAFT-12".to_owned(), ..invoice(rows()) };
     let mut many = invoice((0..14).flat_map(|_| rows()).take(40).collect());
     many.language = Language::En;
     many.rows[3].category = Category::AE;
     many.rows[3].vat_rate = Decimal::ZERO;
     total(&mut many);
-    let work = Paper { kind: Kind::Workorder, number: "WO-2026-00001".to_owned(), ..invoice(rows()) };
+    let work =
+        PrintedDocument { kind: Kind::Workorder, number: "WO-2026-00001".to_owned(), ..invoice(rows()) };
     let refund = State::ToRefund { open: part, paid: Decimal::ZERO };
     let open_many = State::ToPay {
         open: many.total_incl,
@@ -74,11 +76,11 @@ fn main() {
         pay: Pay::default(),
     };
     std::fs::create_dir_all(&folder).unwrap();
-    for (name, paper, state) in [
-        ("open", &paper, to_pay(Decimal::ZERO, false)),
-        ("late", &paper, to_pay(part, true)),
-        ("paid", &paper, State::Paid { on }),
-        ("credited", &paper, State::Credited),
+    for (name, printed, state) in [
+        ("open", &printed, to_pay(Decimal::ZERO, false)),
+        ("late", &printed, to_pay(part, true)),
+        ("paid", &printed, State::Paid { on }),
+        ("credited", &printed, State::Credited),
         ("draft", &draft, State::Draft),
         ("credit", &credit(rows()), State::Settled),
         ("refund", &credit(rows()), refund),
@@ -86,9 +88,9 @@ fn main() {
         ("accepted", &quote(), State::Accepted { on }),
         ("expired", &quote(), State::Expired),
         ("many", &many, open_many),
-        ("work", &work, State::Told),
+        ("work", &work, State::Informative),
     ] {
-        let html = page(paper, &state, "/documents/sample").unwrap().html;
+        let html = page(printed, &state, "/documents/sample").unwrap().html;
         std::fs::write(folder.join(format!("{name}.html")), html).unwrap();
     }
 }

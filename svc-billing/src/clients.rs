@@ -1,4 +1,5 @@
-//! Clients, as relations knows them. Asked before a transaction begins, never inside one.
+//! Clients, which belong to the relations service. They are fetched before a transaction begins, never inside one: a
+//! transaction must not hold its locks while it waits for another service.
 
 use std::time::Instant;
 
@@ -7,34 +8,55 @@ use chassis_rpc::Context;
 use chassis_rpc::outgoing::{self, Outgoing};
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{BatchGetClientsRequest, GetClientByExternalIdRequest, Relation};
-use render::paper::Party;
+use render::printed::Party;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
 use crate::Error;
-use crate::document::Client;
 
 const RELATIONS: &str = "relations";
 
+/// The names of a client, as documents and subscriptions store them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    pub id: Uuid,
+    pub company_name: String,
+    pub firstname: String,
+    pub lastname: String,
+}
+
+impl From<&Relation> for Client {
+    fn from(client: &Relation) -> Self {
+        Self {
+            id: chassis_base::id::parse(&client.id).unwrap_or_default(),
+            company_name: client.company_name.clone(),
+            firstname: client.firstname.clone(),
+            lastname: client.lastname.clone(),
+        }
+    }
+}
+
+/// The connection to the service of clients.
 #[derive(Clone)]
 pub struct Clients {
     pub outgoing: Outgoing,
 }
 
-/// The client that a request names.
+/// The result of looking up the client that a request names.
 #[derive(Clone, Debug, Default)]
-pub enum Named {
+pub enum ClientLookup {
+    /// The request names no client.
     #[default]
-    Nobody,
+    None,
     Found(Box<Relation>),
-    /// The field that names one who does not exist.
-    Unknown(&'static str),
-    /// `client_id` and `client_external_id` name different ones.
-    Disagreeing,
+    /// There is no such client; with the field that names it.
+    NotFound(&'static str),
+    /// `client_id` and `client_external_id` name different clients.
+    Conflicting,
 }
 
-impl Named {
+impl ClientLookup {
     pub fn found(&self) -> Option<&Relation> {
         match self {
             Self::Found(client) => Some(client),
@@ -44,25 +66,30 @@ impl Named {
 }
 
 impl Clients {
-    /// The client that a document is to have: by id, by external id, or by both when they agree.
-    pub async fn named(&self, context: &Context, id: &str, external_id: &str) -> Result<Named, Error> {
+    /// Looks up the client of a request: by id, by external id, or by both.
+    pub async fn resolve(
+        &self,
+        context: &Context,
+        id: &str,
+        external_id: &str,
+    ) -> Result<ClientLookup, Error> {
         let by_id = match (id, chassis_base::id::parse(id)) {
             ("", _) => None,
-            (_, None) => return Ok(Named::Unknown("client_id")),
+            (_, None) => return Ok(ClientLookup::NotFound("client_id")),
             (_, Some(id)) => match self.get(context.account(), id, context.deadline).await? {
                 Some(client) => Some(client),
-                None => return Ok(Named::Unknown("client_id")),
+                None => return Ok(ClientLookup::NotFound("client_id")),
             },
         };
         if external_id.is_empty() {
-            return Ok(by_id.map_or(Named::Nobody, |client| Named::Found(Box::new(client))));
+            return Ok(by_id.map_or(ClientLookup::None, |client| ClientLookup::Found(Box::new(client))));
         }
         let Some(other) = self.get_by_external_id(context, external_id).await? else {
-            return Ok(Named::Unknown("client_external_id"));
+            return Ok(ClientLookup::NotFound("client_external_id"));
         };
         match by_id {
-            Some(client) if client.id != other.id => Ok(Named::Disagreeing),
-            _ => Ok(Named::Found(Box::new(other))),
+            Some(client) if client.id != other.id => Ok(ClientLookup::Conflicting),
+            _ => Ok(ClientLookup::Found(Box::new(other))),
         }
     }
 
@@ -78,7 +105,7 @@ impl Clients {
             deadline,
             BatchGetClientsRequest { ids: vec![id.to_string()] },
         )?;
-        let found = self.client()?.batch_get_clients(request).await.map_err(|status| away(&status))?;
+        let found = self.client()?.batch_get_clients(request).await.map_err(|status| unavailable(&status))?;
         Ok(found.into_inner().data.into_iter().next())
     }
 
@@ -91,9 +118,9 @@ impl Clients {
         let request = self.outgoing.request(RELATIONS, context.account(), context.deadline, asked)?;
         match self.client()?.get_client_by_external_id(request).await {
             Ok(found) => Ok(found.into_inner().data),
-            // What cannot be an external id at all belongs to nobody either.
+            // A text that is not a valid external id belongs to no client either.
             Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => Ok(None),
-            Err(status) => Err(away(&status)),
+            Err(status) => Err(unavailable(&status)),
         }
     }
 
@@ -102,18 +129,8 @@ impl Clients {
     }
 }
 
-fn away(status: &Status) -> Error {
+fn unavailable(status: &Status) -> Error {
     outgoing::lookup_failed(RELATIONS, "Clients", status).into()
-}
-
-/// What a document itself shows of its client.
-pub fn shown(client: &Relation) -> Client {
-    Client {
-        id: chassis_base::id::parse(&client.id).unwrap_or_default(),
-        company_name: client.company_name.clone(),
-        firstname: client.firstname.clone(),
-        lastname: client.lastname.clone(),
-    }
 }
 
 /// The client as the buyer on a document.

@@ -1,4 +1,4 @@
-//! What can go wrong here, and the one table from it to the errors of the mesh.
+//! The errors of billing, and the one table that maps them to the errors of the mesh.
 
 use chassis_base::error::database::violated_constraint;
 use proto::api::Problem;
@@ -7,15 +7,16 @@ use uuid::Uuid;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Names what was looked for.
+    /// With the name of what was looked for.
     #[error("there is no such {0} in this account")]
     NotFound(&'static str),
     #[error("the external id belongs to another record")]
     ExternalIdTaken { holder: Option<Uuid> },
-    /// `holder` is the product that has it, unless that was lost in a race and not looked up.
+    /// `holder` is the product that has the code. It is `None` when a constraint refused the statement: then the
+    /// transaction was aborted before the holder could be read.
     #[error("the code is in use")]
     CodeTaken { holder: Option<Uuid> },
-    /// What is the default cannot be removed.
+    /// The default cannot be deleted.
     #[error("the {0} is the default")]
     InUse(&'static str),
     #[error("the number belongs to another document")]
@@ -28,30 +29,30 @@ pub enum Error {
     HasPayments,
     #[error("the draft has been credited")]
     HasCredits { credit: Uuid },
-    /// Says what is missing.
+    /// With a sentence about what is missing.
     #[error("{0}")]
     Incomplete(String),
     #[error("a row was credited before")]
     AlreadyCredited,
     #[error("a credit cannot be credited")]
     IsCredit,
-    #[error("the payment has come to its end")]
+    #[error("the payment has ended")]
     PaymentFinal,
     #[error("the quote has expired")]
     Expired,
     #[error("the subscription has ended")]
     Ended,
-    /// In the provider's words.
+    /// With the provider's own message.
     #[error("the payment provider refused: {0}")]
     PaymentRefused(String),
     #[error("no payment provider is set up")]
     NoProvider,
-    /// Says why.
-    #[error("a message is not signed well: {0}")]
+    /// With the reason.
+    #[error("a message is not signed correctly: {0}")]
     BadSignature(String),
     #[error("the client has no authorised mandate")]
     NotAuthorized,
-    /// Names the project.
+    /// With the number of the project.
     #[error("the quote has become the project {0}")]
     HasProject(String),
     #[error(transparent)]

@@ -3,21 +3,26 @@
 mod clients;
 mod debit;
 mod document;
+mod document_page;
 pub mod einvoice;
 mod error;
-mod heard;
+mod event_listener;
 pub mod identity;
-mod online;
+mod language;
+mod mandate;
+mod money;
+mod online_payment;
 pub mod page;
 mod payment;
 mod payment_term;
-mod press;
+mod processor;
 mod product;
 mod provision;
 mod renderer;
 mod sandbox;
-mod scans;
 pub mod settings;
+mod settings_base;
+mod settings_service;
 pub mod subscription;
 pub mod tax_rate;
 
@@ -49,20 +54,21 @@ use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
 use crate::clients::Clients;
-use crate::document::attachment::Pdfs;
-use crate::document::rpc::{Desk, Shared};
+use crate::document::attachment::PdfAttachments;
+use crate::document::pdf_renderer::PdfRenderer;
+use crate::document::rpc::{DocumentService, Shared};
 use crate::document::{Kind, Links};
-use crate::online::{Closed, Till};
-use crate::press::Press;
+use crate::event_listener::EventListener;
+use crate::processor::{NO_PROVIDER, NoProvider, PaymentProcessor, ProviderAccess};
 use crate::sandbox::Sandbox;
 
 pub use error::Error;
 
 pub struct Billing {
     db: Db,
-    /// What all that deals with documents works with.
+    /// What everything that deals with documents shares.
     shared: Arc<Shared>,
-    till: Arc<Till>,
+    processor: Arc<PaymentProcessor>,
 }
 
 #[tonic::async_trait]
@@ -72,8 +78,8 @@ impl Service for Billing {
     const KEEPS_FILES: bool = true;
 
     async fn new(runtime: &Runtime) -> Result<Self, String> {
-        let till = till(runtime, mollie(runtime)?);
-        Ok(Self { db: runtime.db.clone(), shared: shared(runtime), till })
+        let processor = payment_processor(runtime, mollie(runtime)?);
+        Ok(Self { db: runtime.db.clone(), shared: shared(runtime), processor })
     }
 
     fn migrations() -> &'static Migrator {
@@ -88,39 +94,45 @@ impl Service for Billing {
     fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
         let db = || self.db.clone();
         let shared = Arc::clone(&self.shared);
-        let till = Arc::clone(&self.till);
-        let pages = page::rpc::Pages { shared: Arc::clone(&shared), till: Arc::clone(&till) };
-        let desk = |kind| Desk { kind, shared: Arc::clone(&shared) };
+        let processor = Arc::clone(&self.processor);
+        let pages =
+            document_page::rpc::Pages { shared: Arc::clone(&shared), processor: Arc::clone(&processor) };
+        let documents = |kind| DocumentService { kind, shared: Arc::clone(&shared) };
         routes
-            .add_service(EventListenerServiceServer::new(heard::Heard { db: db() }))
-            .add_service(InvoiceServiceServer::new(desk(Kind::Invoice)))
-            .add_service(QuoteServiceServer::new(desk(Kind::Quote)))
-            .add_service(WorkorderServiceServer::new(desk(Kind::Workorder)))
+            .add_service(EventListenerServiceServer::new(EventListener { db: db() }))
+            .add_service(InvoiceServiceServer::new(documents(Kind::Invoice)))
+            .add_service(QuoteServiceServer::new(documents(Kind::Quote)))
+            .add_service(WorkorderServiceServer::new(documents(Kind::Workorder)))
             .add_service(DocumentPageServiceServer::new(pages))
-            .add_service(DirectDebitServiceServer::new(debit::rpc::DirectDebit { till: Arc::clone(&till) }))
-            .add_service(OnlinePaymentServiceServer::new(online::rpc::OnlinePayments {
-                till: Arc::clone(&till),
+            .add_service(DirectDebitServiceServer::new(debit::rpc::DirectDebitRpc {
+                processor: Arc::clone(&processor),
             }))
-            .add_service(SandboxServiceServer::new(sandbox::rpc::Checkouts { till }))
-            .add_service(PaymentServiceServer::new(payment::rpc::Payments { db: db() }))
+            .add_service(OnlinePaymentServiceServer::new(processor::rpc::OnlinePaymentRpc {
+                processor: Arc::clone(&processor),
+            }))
+            .add_service(SandboxServiceServer::new(sandbox::rpc::SandboxRpc { processor }))
+            .add_service(PaymentServiceServer::new(payment::rpc::PaymentRpc { db: db() }))
             .add_service(ProductServiceServer::new(product::rpc::Products { db: db() }))
-            .add_service(SubscriptionServiceServer::new(subscription::rpc::Subscriptions { shared }))
-            .add_service(SettingsServiceServer::new(settings::rpc::SettingsRpc { db: db() }));
+            .add_service(SubscriptionServiceServer::new(subscription::rpc::SubscriptionRpc { shared }))
+            .add_service(SettingsServiceServer::new(settings_service::SettingsRpc { db: db() }));
     }
 
     fn workers(self: &Arc<Self>) -> Vec<Worker> {
-        let till = Arc::clone(&self.till);
-        let billing = subscription::worker(Arc::clone(&self.shared), Arc::clone(&till));
-        let mut workers = vec![billing, online::worker(Arc::clone(&till)), debit::worker(Arc::clone(&till))];
-        match till.provider.name() {
+        let processor = Arc::clone(&self.processor);
+        let mut workers = vec![
+            subscription::worker(Arc::clone(&self.shared), Arc::clone(&processor)),
+            processor::worker(Arc::clone(&processor)),
+            mandate::worker(Arc::clone(&processor.provider)),
+        ];
+        match processor.provider.name() {
             sandbox::NAME => {
                 tracing::warn!(
-                    by_default = till.sandbox_by_default,
-                    "accounts may pay in the sandbox: no money moves, and anyone can say that they paid"
+                    access = ?processor.access,
+                    "accounts may pay in the sandbox: no money moves, and anyone can claim to have paid"
                 );
-                workers.push(sandbox::worker(till));
+                workers.push(sandbox::worker(processor));
             }
-            online::NONE => {
+            NO_PROVIDER => {
                 tracing::warn!("nothing can be paid or collected online: MOLLIE_API_KEY is not set");
             }
             _ => {}
@@ -129,7 +141,7 @@ impl Service for Billing {
     }
 
     fn scans(self: &Arc<Self>) -> Vec<Scan> {
-        scans::all()
+        document::scans::all().into_iter().chain(subscription::scans::all()).collect()
     }
 
     fn referables() -> &'static [Referable] {
@@ -146,7 +158,8 @@ impl Service for Billing {
     }
 
     fn attachments(self: &Arc<Self>) -> Option<Arc<dyn AttachmentSource>> {
-        Some(Arc::new(Pdfs { db: self.db.clone(), press: self.shared.press.clone() }))
+        let renderer = self.shared.renderer.clone();
+        Some(Arc::new(PdfAttachments { db: self.db.clone(), renderer }))
     }
 }
 
@@ -165,38 +178,32 @@ fn is_development(runtime: &Runtime) -> bool {
     environment == Some(&Environment::Development)
 }
 
-/// Whether the sandbox may be the provider. Not in production, unless the operator allows it: anyone can say there that
-/// they paid.
+/// Whether the sandbox may be the provider. Not in production, unless the operator allows it: anyone can claim to
+/// have paid there.
 fn allows_sandbox(runtime: &Runtime) -> bool {
     let settings = sandbox::Settings::from_arg_matches(&runtime.options);
     is_development(runtime) || settings.is_ok_and(|own| own.sandbox_in_production)
 }
 
-/// Where payments are made.
-fn till(runtime: &Runtime, mollie: Option<Mollie>) -> Arc<Till> {
+/// The provider of the installation, and which accounts use it.
+fn payment_processor(runtime: &Runtime, mollie: Option<Mollie>) -> Arc<PaymentProcessor> {
     let base: Arc<str> = runtime.public_url.trim_end_matches('/').into();
-    let provider: Arc<dyn Provider> = match mollie {
-        Some(mollie) => Arc::new(mollie),
-        None if allows_sandbox(runtime) => Arc::new(Sandbox {
-            db: runtime.db.clone(),
-            tokens: runtime.tokens.clone(),
-            base: Arc::clone(&base),
-        }),
-        None => Arc::new(Closed),
+    let (provider, access): (Arc<dyn Provider>, _) = match mollie {
+        Some(mollie) => (Arc::new(mollie), ProviderAccess::EveryAccount),
+        None if allows_sandbox(runtime) => {
+            let sandbox = Sandbox { db: runtime.db.clone(), base: Arc::clone(&base) };
+            (Arc::new(sandbox), ProviderAccess::OptIn { default: is_development(runtime) })
+        }
+        None => (Arc::new(NoProvider), ProviderAccess::EveryAccount),
     };
-    Arc::new(Till {
-        db: runtime.db.clone(),
-        provider,
-        clients: clients(runtime),
-        base,
-        sandbox_by_default: is_development(runtime),
-    })
+    let clients = clients(runtime);
+    Arc::new(PaymentProcessor { db: runtime.db.clone(), provider, access, clients, base })
 }
 
-/// What all that deals with documents works with.
+/// What everything that deals with documents shares.
 fn shared(runtime: &Runtime) -> Arc<Shared> {
     let clients = clients(runtime);
-    let press = Press::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
+    let renderer = PdfRenderer::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
     let links = Links::new(&runtime.public_url);
-    Arc::new(Shared { db: runtime.db.clone(), clients, links, press, post: runtime.mailer.clone() })
+    Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer: runtime.mailer.clone() })
 }

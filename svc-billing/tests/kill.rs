@@ -1,6 +1,8 @@
-//! The service as a real process that is killed again and again while final invoices are created through a real gateway.
+//! The service as a real process that is killed repeatedly while final invoices are created through a real gateway.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+
+mod ready;
 
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use chassis_base::Clock;
 use chassis_service::Service;
 use chassis_testing::{Process, TestDatabase, quiet_port};
 use gateway::testing::{Answer, Api, TestGateway};
+use ready::until_ready;
 use serde_json::json;
 use svc_billing::Billing;
 use svc_relations::Relations;
@@ -15,21 +18,21 @@ use tokio::sync::watch;
 
 const INVOICES: usize = 32;
 const KILLS: usize = 5;
-/// As many as PDFs are made at once on a small machine, and some that are in their transaction meanwhile.
+/// As many as a small machine renders PDFs at the same time, and some that are in their transaction meanwhile.
 const WORKERS: usize = 6;
 
-/// Repeats a keyed request until it is answered, as an integration does. The gateway's own pauses set the pace.
+/// Repeats a keyed request until it is answered, as an integration does. The gateway's own retry delays set the pace.
 async fn create_until_answered(api: &Api, client: &str, index: usize) -> Answer {
     let body = json!({
         "title": format!("Invoice {index}"), "client_id": client, "generation_mode": "final",
         "external_id": format!("x-{index}"), "rows": [{"name": "Bread", "unit_price": 4}],
     });
-    // Far more often than a service needs to come back.
+    // Far more attempts than a restart of the service takes.
     for _ in 0..2_000 {
         let answer = api.post_keyed("/v1/invoices", &format!("key-{index}"), body.clone()).await;
         match answer.status.as_u16() {
             201 => return answer,
-            409 | 503 | 504 => assert_ne!(answer.at("/code"), "external_id_taken", "it was made twice"),
+            409 | 503 | 504 => assert_ne!(answer.at("/code"), "external_id_taken", "it was created twice"),
             status => panic!("{status}: {}", String::from_utf8_lossy(&answer.body)),
         }
     }
@@ -37,7 +40,7 @@ async fn create_until_answered(api: &Api, client: &str, index: usize) -> Answer 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_service_loses_no_number_and_doubles_none() {
+async fn a_killed_service_loses_and_duplicates_no_number() {
     let database = TestDatabase::new(&[
         (gateway::NAME, &gateway::MIGRATIONS),
         ("relations", Relations::migrations()),
@@ -62,7 +65,7 @@ async fn a_killed_service_loses_no_number_and_doubles_none() {
     let mut process = Process::start(env!("CARGO_BIN_EXE_svc-billing"), address, &flags);
     let flags = ["--rate-per-minute", "0", "--deadline-ms", "120000"];
     let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
-    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
+    until_ready(&gateway).await;
     let account = gateway.account("Bakery").await;
     let scopes = ["relations.write", "invoices.read", "invoices.write"];
     let api = gateway.api(&account, &scopes).await;

@@ -1,7 +1,9 @@
-//! The service as a real process that is killed again and again while invoices are paid online: between a wish and its
-//! outcome, between the provider's work and our knowing of it, anywhere.
+//! The service as a real process that is killed repeatedly while invoices are paid online: between a command and its
+//! outcome, between the provider's work and the record of it, anywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
+
+mod ready;
 
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use chassis_service::Service;
 use chassis_testing::{Process, TestDatabase, eventually, quiet_port};
 use gateway::testing::{Api, TestGateway};
 use http::Method;
+use ready::until_ready;
 use serde_json::json;
 use svc_billing::Billing;
 use svc_relations::Relations;
@@ -19,7 +22,7 @@ const INVOICES: usize = 24;
 const KILLS: usize = 5;
 const PAYERS: usize = 6;
 
-/// Sends a form until it is answered with a redirect, as a patient payer does.
+/// Sends a form until it is answered with a redirect, as a payer does who tries again.
 async fn press(visitor: &Api, path: &str, form: &str) -> String {
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin")];
     for _ in 0..2_000 {
@@ -35,7 +38,7 @@ async fn press(visitor: &Api, path: &str, form: &str) -> String {
     panic!("the service never came back")
 }
 
-/// Pays an invoice on its page, however often the service dies meanwhile.
+/// Pays an invoice on its page, however often the service is killed meanwhile.
 async fn pay(visitor: &Api, page: &str) {
     for _ in 0..100 {
         let leads = press(visitor, &format!("{page}/pay"), "").await;
@@ -48,7 +51,7 @@ async fn pay(visitor: &Api, page: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_service_takes_every_payment_once() {
+async fn a_killed_service_records_every_payment_once() {
     let database = TestDatabase::new(&[
         (gateway::NAME, &gateway::MIGRATIONS),
         ("relations", Relations::migrations()),
@@ -65,7 +68,7 @@ async fn a_killed_service_takes_every_payment_once() {
     let mut process = Process::start(env!("CARGO_BIN_EXE_svc-billing"), address, &flags);
     let flags = ["--rate-per-minute", "0", "--public-rate-per-minute", "0", "--deadline-ms", "120000"];
     let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
-    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
+    until_ready(&gateway).await;
     let account = gateway.account("Bakery").await;
     let api = gateway.api(&account, &["relations.write", "invoices.read", "invoices.write"]).await;
     let client = api.post("/v1/clients", json!({"company_name": "C"})).await.expect(201).at("/data/id");

@@ -16,6 +16,6 @@ pub fn from_name(text: &str) -> Option<RelationType> {
 }
 
 /// Decodes a value of the column.
-pub fn decode(text: &str) -> Result<RelationType, chassis_base::Error> {
+pub fn decode(text: &str) -> Result<RelationType, chassis_base::stored::Undecodable> {
     chassis_base::stored::decode("relation.type", text, from_name)
 }

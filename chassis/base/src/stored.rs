@@ -2,23 +2,41 @@
 
 use crate::error::Error;
 
-/// What `text` of `column` (`table.column`) stands for. `decode` knows the column's values.
+/// What is stored cannot be read by this version: a newer one wrote it, or somebody by hand. Becomes an error of the
+/// service, and where a row is read one of the database, as nothing else may fail there.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Undecodable(String);
+
+impl Undecodable {
+    pub fn new(explanation: impl Into<String>) -> Self {
+        Self(explanation.into())
+    }
+}
+
+/// What `text` of `column` (`table.column`) stands for. `from_name` knows the column's values.
 ///
-/// A row that this version cannot read was written by a newer one, or by hand. To guess would show, and with the next
-/// change store, what nobody meant.
+/// To guess where a text is unknown would show, and with the next change store, what nobody meant.
 pub fn decode<T>(
     column: &'static str,
     text: &str,
-    decode: impl FnOnce(&str) -> Option<T>,
-) -> Result<T, Error> {
-    decode(text)
-        .ok_or_else(|| Error::Internal(format!("{column} is {text:?}, which this version does not know")))
+    from_name: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Undecodable> {
+    from_name(text)
+        .ok_or_else(|| Undecodable(format!("{column} is {text:?}, which this version does not know")))
 }
 
-/// The error of [`decode`] where a row is read, which knows errors of the database only.
+impl From<Undecodable> for Error {
+    fn from(error: Undecodable) -> Self {
+        Self::Internal(error.0)
+    }
+}
+
 #[cfg(feature = "sqlx")]
-pub fn undecodable(error: Error) -> sqlx::Error {
-    sqlx::Error::Decode(error.into())
+impl From<Undecodable> for sqlx::Error {
+    fn from(error: Undecodable) -> Self {
+        Self::Decode(error.into())
+    }
 }
 
 #[cfg(test)]

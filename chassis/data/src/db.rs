@@ -55,13 +55,12 @@ impl Db {
 
     /// Whether sessions come out as they are needed; the error says what to do. A database that is away may come yet.
     pub async fn check(&self) -> Result<(), String> {
-        let mut connection = match self.acquire().await {
-            Ok(connection) => connection,
+        let read = self.read(async |connection| Ok(SessionSettings::read(connection).await?)).await;
+        let session = match read {
+            Ok(session) => session,
             Err(Error::Database(sqlx::Error::InvalidArgument(reason))) => return Err(reason),
             Err(_) => return Ok(()),
         };
-        let Ok(session) = SessionSettings::read(&mut connection).await else { return Ok(()) };
-        connection.done();
         let missing = session.missing(self.schema, self.pooler);
         missing.map_or(Ok(()), |Missing { saw, advice }| Err(format!("{saw}. {advice}")))
     }

@@ -52,7 +52,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "with recursive",
         "where it is refused, a plainer form takes its place",
     ),
-    ("svc-billing/src/scans/clients.rs", "with recursive", "of one account, so of one node"),
+    ("svc-billing/src/document/scans.rs", "with recursive", "of one account, so of one node"),
 ];
 
 /// Where accounts may be compared with each other, and why.

@@ -1,30 +1,26 @@
-//! Takes events in: each once, with everything that follows from it in the same transaction.
+//! Writes of events.
 
 use chassis_data::Tx;
 
 use super::{Event, store};
-use crate::run::start::{self, Started};
-use crate::{Error, webhook};
+use crate::Error;
 
-/// Keeps those that are new, starts the runs of the flows that wait for them and queues what endpoints are told, in the
-/// order of the events. Returns the runs.
-pub(crate) async fn take(tx: &mut Tx<'_>, events: &[Event]) -> Result<Vec<Started>, Error> {
+/// Stores the events that are not stored yet and returns these, each once and in the order given: deliveries of other
+/// services are repeated, and a batch may contain the same event twice.
+pub(crate) async fn insert_new(tx: &mut Tx<'_>, events: &[Event]) -> Result<Vec<Event>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let new = store::insert_new(tx.db(), account, events, now).await?;
-    // A batch may have the same event twice.
-    let mut fresh: Vec<Event> = Vec::with_capacity(new.len());
+    let mut inserted: Vec<Event> = Vec::with_capacity(new.len());
     for event in events {
-        if new.contains(&event.id) && !fresh.iter().any(|known| known.id == event.id) {
-            fresh.push(event.clone());
+        if new.contains(&event.id) && !inserted.iter().any(|other| other.id == event.id) {
+            inserted.push(event.clone());
         }
     }
-    if fresh.is_empty() {
-        return Ok(Vec::new());
-    }
-    for event in &fresh {
-        let lag = (now - event.occurred_at).as_seconds_f64().max(0.0);
-        metrics::histogram!("event_lag_seconds").record(lag);
-    }
-    webhook::operations::queue(tx, &fresh).await?;
-    start::matching(tx, &fresh).await
+    Ok(inserted)
+}
+
+/// Deletes old events, at most `limit`; returns how many.
+pub(crate) async fn purge(tx: &mut Tx<'_>, limit: i64) -> Result<u64, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    store::purge(tx.db(), account, now, limit).await
 }

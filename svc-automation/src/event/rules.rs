@@ -1,12 +1,6 @@
-//! Which events are taken in.
+//! Names of events, and limits on what events lead to. Pure.
 
-use chassis_base::AccountId;
-use proto::api::Fault;
-use proto::{At, Faults};
-
-use super::Event;
-
-/// The events that the product itself knows by name.
+/// The events of the contract. A list of the contract, not of what happens to be stored.
 pub(crate) const BUILT_IN: [&str; 46] = [
     "ticket.created",
     "ticket.inbound_message",
@@ -56,43 +50,18 @@ pub(crate) const BUILT_IN: [&str; 46] = [
     "planning.deleted",
 ];
 
-/// One event has two names in use.
+/// Runs in a row that may lead to one another. The next is stored as failed, so that nothing feeds itself for ever.
+pub(crate) const MAX_DEPTH: u32 = 8;
+
+/// The name that an event is stored under: one event of the contract has two names in use.
 pub(crate) fn canonical(name: &str) -> &str {
     if name == "quote.fase_changed" { "quote.phase_changed" } else { name }
 }
 
-/// The event, if it can be kept. An event of another account is a fault of the sender: a token speaks for one account.
-pub(crate) fn accept(
-    event: &proto::api::Event,
-    account: AccountId,
-    at: &At<'_>,
-    faults: &mut Faults,
-) -> Option<Event> {
-    let id = event.id.parse().ok();
-    if id.is_none() {
-        faults.add(&at.name("id"), Fault::BadFormat, "id must be a UUID");
-    }
-    if event.account_id.parse() != Ok(account.uuid()) {
-        let detail = "account_id must be the account that the call is made for";
-        faults.add(&at.name("account_id"), Fault::NotAllowed, detail);
-    }
-    if event.r#type.is_empty() {
-        faults.add(&at.name("type"), Fault::Required, "type is required");
-    }
-    let occurred_at = event.occurred_at.as_ref().and_then(chassis_base::time::from_timestamp);
-    if occurred_at.is_none() {
-        faults.add(&at.name("occurred_at"), Fault::NotATime, "occurred_at must be a time");
-    }
-    Some(Event {
-        id: id?,
-        kind: canonical(&event.r#type).to_owned(),
-        entity_type: event.entity_type.clone(),
-        entity_id: event.entity_id.clone(),
-        sequence: Some(event.sequence),
-        data: or_empty_object(&event.data),
-        occurred_at: occurred_at?,
-        depth: event.depth,
-        actor: String::new(),
+/// Whether a name has only the characters that an event may have: `a-z 0-9 _ . : -`. The contract limits its length.
+pub(crate) fn is_event_name(name: &str) -> bool {
+    name.bytes().all(|byte| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.' | b':' | b'-')
     })
 }
 
@@ -110,5 +79,13 @@ mod tests {
         assert_eq!(canonical("quote.fase_changed"), "quote.phase_changed");
         assert_eq!(canonical("quote.viewed"), "quote.viewed");
         assert!(BUILT_IN.contains(&canonical("quote.fase_changed")));
+    }
+
+    #[test]
+    fn an_event_name_has_lowercase_letters_digits_and_few_signs() {
+        assert!(is_event_name("order.shipped:2026_11-14"));
+        for wrong in ["Order", "a b", "a/b", "é", "a\n", "a*"] {
+            assert!(!is_event_name(wrong), "{wrong:?}");
+        }
     }
 }

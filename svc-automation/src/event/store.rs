@@ -1,4 +1,4 @@
-//! The only SQL on events.
+//! The SQL of events.
 
 use std::collections::HashSet;
 
@@ -12,21 +12,20 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::Event;
-use super::readers::Reader;
+use super::{Event, ReadAccess, Record};
 use crate::Error;
 
-/// How long an event is kept.
-pub(crate) const KEPT: TimeDelta = TimeDelta::days(30);
+/// How long an event is stored.
+pub(crate) const RETENTION: TimeDelta = TimeDelta::days(30);
 
-/// Keeps the events that are not known yet; returns their ids.
+/// Stores the events that are not stored yet; returns their ids.
 pub(crate) async fn insert_new(
     connection: &mut PgConnection,
     account: AccountId,
     events: &[Event],
     now: DateTime<Utc>,
 ) -> Result<HashSet<Uuid>, Error> {
-    // In one order, so that two batches with the same events do not lock one another out.
+    // Always in the order of ids: two transactions that insert the same events in different orders would deadlock.
     let mut events: Vec<&Event> = events.iter().collect();
     events.sort_unstable_by_key(|event| event.id);
     let new: Vec<Uuid> = sqlx::query_scalar(
@@ -55,7 +54,7 @@ pub(crate) async fn insert_new(
     Ok(new.into_iter().collect())
 }
 
-/// How many times in a row automation led to an event; 0 for one that is not kept.
+/// How many runs in a row led to an event; 0 for one that is not stored.
 pub(crate) async fn find_depth(
     connection: &mut PgConnection,
     account: AccountId,
@@ -75,14 +74,24 @@ fn column<'a, T>(events: &[&'a Event], of: impl Fn(&'a Event) -> T) -> Vec<T> {
     events.iter().map(|event| of(event)).collect()
 }
 
-/// What decides who may read an event.
-pub(crate) async fn find(
+/// The columns that decide who may read an event.
+#[derive(FromRow)]
+struct AccessRow {
+    #[sqlx(rename = "type")]
+    kind: String,
+    entity_type: String,
+    sequence: Option<i64>,
+    occurred_at: DateTime<Utc>,
+    actor: String,
+}
+
+/// Finds what decides who may read an event; the other fields of the event are empty.
+pub(crate) async fn find_for_access(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
 ) -> Result<Option<Event>, Error> {
-    type Row = (String, String, Option<i64>, DateTime<Utc>, String);
-    let found: Option<Row> = sqlx::query_as(
+    let found: Option<AccessRow> = sqlx::query_as(
         "select type, entity_type, sequence, occurred_at, actor from automation.event
          where account_id = $1 and id = $2",
     )
@@ -90,21 +99,20 @@ pub(crate) async fn find(
     .bind(id)
     .fetch_optional(connection)
     .await?;
-    let event = |(kind, entity_type, sequence, occurred_at, actor)| Event {
+    Ok(found.map(|row| Event {
         id,
-        kind,
-        entity_type,
+        kind: row.kind,
+        entity_type: row.entity_type,
         entity_id: String::new(),
-        sequence,
+        sequence: row.sequence,
         data: String::new(),
-        occurred_at,
+        occurred_at: row.occurred_at,
         depth: 0,
-        actor,
-    };
-    Ok(found.map(event))
+        actor: row.actor,
+    }))
 }
 
-/// Which events a list shows; empty texts ask for nothing.
+/// Which events a list shows; an empty text does not restrict it.
 pub(crate) struct Filter<'a> {
     pub kind: &'a str,
     pub entity_type: &'a str,
@@ -113,21 +121,10 @@ pub(crate) struct Filter<'a> {
     pub to: Option<DateTime<Utc>>,
 }
 
-/// An event as lists show it.
-pub(crate) struct Row {
-    pub id: Uuid,
-    pub kind: String,
-    pub entity_type: String,
-    pub entity_id: String,
-    pub data: String,
-    pub occurred_at: DateTime<Utc>,
-    pub received_at: DateTime<Utc>,
-}
-
 const COLUMNS: &str = "id, type, entity_type, entity_id, data, occurred_at, received_at";
 
 /// In the order of `COLUMNS`.
-impl FromRow<'_, PgRow> for Row {
+impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
         Ok(Self {
@@ -142,16 +139,16 @@ impl FromRow<'_, PgRow> for Row {
     }
 }
 
-/// A page of what somebody may read, newest first.
+/// A page of the readable events, newest first.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    reader: &Reader,
+    access: &ReadAccess,
     filter: &Filter<'_>,
     page: Page,
-) -> Result<(Vec<Row>, PageMeta), Error> {
+) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "automation.event", COLUMNS, Total::Matching);
-    list.matching(|values| reader.condition(values));
+    list.matching(|values| access.condition(values));
     list.between("received_at", Some(filter.from), filter.to);
     for (column, value) in
         [("type", filter.kind), ("entity_type", filter.entity_type), ("entity_id", filter.entity_id)]
@@ -160,25 +157,25 @@ pub(crate) async fn list(
             list.equals(column, value.to_owned());
         }
     }
-    // Always one of the allowed ones, so there is nothing to be wrong with it.
+    // The order is fixed here, so it cannot be a fault of the request.
     list.sort(&[("created_at", "received_at")], "created_at", "desc", &mut proto::Faults::default());
     Ok(list.fetch(connection, page).await?)
 }
 
-/// Forgets old events, at most `most` of them; returns how many.
+/// Deletes old events, at most `limit`; returns how many.
 pub(crate) async fn purge(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    most: i64,
+    limit: i64,
 ) -> Result<u64, Error> {
     let purged = sqlx::query(
         "delete from automation.event where account_id = $1 and id in (
             select id from automation.event where account_id = $1 and received_at < $2 limit $3)",
     )
     .bind(account)
-    .bind(now - KEPT)
-    .bind(most)
+    .bind(now - RETENTION)
+    .bind(limit)
     .execute(connection)
     .await?;
     Ok(purged.rows_affected())

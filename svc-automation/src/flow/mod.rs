@@ -1,27 +1,28 @@
-//! Flows: what happens by itself. Owns their definitions, from the text of an author to the steps that a run takes.
+//! Flows: automations of an account, each with a trigger and versions of its definition. Owns which flows there are and
+//! which are active; the language of definitions is in `definition`, their execution in `run`.
+//!
+//! Files beyond the usual ones: `command_line` for operators, `dry_run` for tests of definitions, `provision` for the
+//! flows that every account starts with.
 
-pub(crate) mod calls;
-pub(crate) mod check;
-pub(crate) mod cli;
-pub(crate) mod definition;
-pub(crate) mod dry;
-pub(crate) mod graph;
-pub(crate) mod operations;
-pub(crate) mod read;
-pub(crate) mod ready;
+pub(crate) mod command_line;
+mod dry_run;
+mod operations;
+pub(crate) mod provision;
 mod rpc;
-pub(crate) mod schedule;
-pub(crate) mod store;
+mod store;
+pub(crate) mod worker;
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
-use proto::automation::{Flow, FlowMeta, TriggerType};
+use proto::automation::{Flow, FlowMeta};
 use uuid::Uuid;
+
+use crate::definition::{FlowRef, TriggerType};
 
 pub(crate) use rpc::Flows;
 
-/// What the audit log calls a flow.
-pub(crate) const AUDITED: &str = "flow";
+/// The name of a flow in the audit log.
+const AUDITED: &str = "flow";
 
 /// A flow as it is stored, without its definition.
 #[derive(Clone, Debug)]
@@ -30,12 +31,14 @@ pub(crate) struct Record {
     pub name: String,
     pub description: String,
     pub category: String,
-    pub trigger_type: String,
+    pub trigger_type: TriggerType,
     pub trigger_key: String,
     pub active: bool,
     pub step_count: i32,
     pub version: i64,
+    /// Which of the flows of `provision` it was made from; empty for none.
     pub ready_made: String,
+    /// When an active scheduled flow starts next.
     pub next_start_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -49,7 +52,7 @@ impl From<Record> for Flow {
             name: record.name,
             description: record.description,
             category: record.category,
-            trigger_type: trigger_type(&record.trigger_type).into(),
+            trigger_type: proto::automation::TriggerType::from(record.trigger_type).into(),
             trigger_key: record.trigger_key,
             active: record.active,
             step_count: record.step_count,
@@ -60,19 +63,15 @@ impl From<Record> for Flow {
     }
 }
 
-const TYPES: [(TriggerType, &str); 4] = [
-    (TriggerType::Event, "event"),
-    (TriggerType::Custom, "custom"),
-    (TriggerType::Schedule, "schedule"),
-    (TriggerType::Manual, "manual"),
-];
-
-/// A trigger's type as it is stored; `None` when none was named.
-pub(crate) fn type_name(kind: TriggerType) -> Option<&'static str> {
-    TYPES.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name)
-}
-
-/// The opposite of [`type_name`].
-pub(crate) fn trigger_type(name: &str) -> TriggerType {
-    TYPES.iter().find(|(_, known)| *known == name).map_or(TriggerType::Unspecified, |(kind, _)| *kind)
+/// The part of a flow that a new run is made from.
+impl From<&Record> for FlowRef {
+    fn from(record: &Record) -> Self {
+        Self {
+            id: record.id,
+            version: record.version,
+            name: record.name.clone(),
+            trigger_type: record.trigger_type,
+            trigger_key: record.trigger_key.clone(),
+        }
+    }
 }

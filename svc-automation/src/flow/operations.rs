@@ -1,86 +1,97 @@
-//! What is done with flows as a whole.
+//! Writes of flows.
 
 use std::collections::BTreeSet;
 
 use chassis_data::Tx;
 use chassis_rpc::token::MESH_SCOPE;
-use proto::Faults;
 use proto::automation::Flow;
+use serde_json::json;
+use uuid::Uuid;
 
-use super::definition::{Definition, Trigger};
-use super::{AUDITED, Record, check, read, schedule, store};
-use crate::Error;
-use crate::event::rules::canonical;
+use super::{AUDITED, Record, store};
+use crate::definition::model::{Definition, Trigger};
+use crate::definition::{FlowRef, TriggerType, Version, schedule, store as definitions};
+use crate::event::rules::{canonical, or_empty_object};
+use crate::event::{Event, rfc3339};
+use crate::run::{self, StartedRun};
+use crate::{Error, ingest};
 
-/// What applying a definition came to.
-pub(crate) struct Applied {
+pub(super) const NOT_FOUND: Error = Error::NotFound("flow");
+/// The event of a scheduled start.
+const SCHEDULED_START: &str = "work.recurring";
+
+/// A checked definition that is to be stored.
+#[derive(Clone, Copy)]
+pub(super) struct Apply<'a> {
+    /// The text of its author.
+    pub source: &'a str,
+    pub definition: &'a Definition,
+    /// What the version may do. The same definition with other scopes is another version.
+    pub scopes: &'a [String],
+    /// Without it a new flow is inactive and an existing one stays as it is.
+    pub active: Option<bool>,
+    /// Which of the flows of `provision` it is; empty for none.
+    pub ready_made: &'a str,
+}
+
+/// The result of [`apply`].
+pub(super) struct Applied {
     pub flow: Record,
-    pub created: bool,
-    pub changed: bool,
+    pub is_created: bool,
+    /// Whether there is a new version.
+    pub is_changed: bool,
 }
 
-/// Reads and checks a definition for someone with these scopes; every fault has its place below `at`.
-pub(crate) fn understand(
-    text: &str,
-    at: &str,
-    (now, zone): (chrono::DateTime<chrono::Utc>, chrono_tz::Tz),
-    scopes: &[String],
-    faults: &mut Faults,
-) -> Option<Definition> {
-    let definition = read::read(text, at, faults)?;
-    check::check(&definition, at, (now, zone), scopes, faults);
-    Some(definition)
-}
-
-/// Stores a definition that was understood: a new flow, or a new version of the one of that name. `active` switches it;
-/// without it a new flow is inactive and an existing one stays as it is. `scopes` are what the version may do; the same
-/// definition with other ones is another version.
-pub(crate) async fn apply(
-    tx: &mut Tx<'_>,
-    (source, definition): (&str, &Definition),
-    scopes: &[String],
-    active: Option<bool>,
-    ready_made: &str,
-) -> Result<Applied, Error> {
+/// Stores a definition as a new flow, or as a new version of the flow of the same name.
+pub(super) async fn apply(tx: &mut Tx<'_>, apply: Apply<'_>) -> Result<Applied, Error> {
     let (account, now) = (tx.account(), tx.now());
+    let definition = apply.definition;
     let json = serde_json::to_string(definition)
-        .map_err(|error| chassis_base::Error::Internal(format!("a definition as JSON: {error}")))?;
-    let version = store::Version { source: source.to_owned(), definition: json, scopes: clean(scopes) };
-    let found = store::find_named_locked(tx.db(), account, definition.name.trim()).await?;
-    let created = found.is_none();
-    let changed = match &found {
+        .map_err(|error| Error::internal(format!("a definition cannot be serialised: {error}")))?;
+    let version =
+        Version { source: apply.source.to_owned(), definition: json, scopes: normalise(apply.scopes) };
+    let found = store::find_by_name_locked(tx.db(), account, definition.name.trim()).await?;
+    let is_created = found.is_none();
+    let is_changed = match &found {
         Some(flow) => {
-            let stored = store::find_version(tx.db(), account, flow.id, flow.version).await?;
-            let same = |stored: &store::Version| {
-                stored.definition == version.definition && stored.scopes == version.scopes
+            let current = definitions::find_version(tx.db(), account, flow.id, flow.version).await?;
+            let is_same = |current: &Version| {
+                current.definition == version.definition && current.scopes == version.scopes
             };
-            !stored.as_ref().is_some_and(same)
+            !current.as_ref().is_some_and(is_same)
         }
         None => true,
     };
     let mut flow = found.unwrap_or_else(|| Record {
         id: tx.id(),
-        version: 0,
+        name: String::new(),
+        description: String::new(),
+        category: String::new(),
+        trigger_type: definition.trigger.trigger_type(),
+        trigger_key: String::new(),
         active: false,
-        ready_made: ready_made.to_owned(),
+        step_count: 0,
+        version: 0,
+        ready_made: apply.ready_made.to_owned(),
+        next_start_at: None,
         created_at: now,
-        ..empty(now)
+        updated_at: now,
     });
     let before = (flow.active, flow.version);
-    if changed {
+    if is_changed {
         describe(&mut flow, definition);
         flow.version += 1;
-        store::insert_version(tx.db(), account, (flow.id, flow.version), &version, now).await?;
+        definitions::insert_version(tx.db(), account, flow.id, flow.version, &version, now).await?;
     }
-    flow.active = active.unwrap_or(flow.active);
+    flow.active = apply.active.unwrap_or(flow.active);
     if before != (flow.active, flow.version) {
         save(tx, &mut flow).await?;
     }
-    Ok(Applied { flow, created, changed })
+    Ok(Applied { flow, is_created, is_changed })
 }
 
-/// The scopes as they are kept: each once, in order; `mesh` stands for all.
-fn clean(scopes: &[String]) -> Vec<String> {
+/// The scopes as they are stored and compared: sorted, each once; `mesh` stands for all.
+fn normalise(scopes: &[String]) -> Vec<String> {
     if scopes.iter().any(|scope| scope == MESH_SCOPE) {
         return vec![MESH_SCOPE.to_owned()];
     }
@@ -88,34 +99,12 @@ fn clean(scopes: &[String]) -> Vec<String> {
     scopes.into_iter().cloned().collect()
 }
 
-/// Switches a flow on or off.
-pub(crate) async fn switch(tx: &mut Tx<'_>, flow: &mut Record, active: bool) -> Result<(), Error> {
-    if flow.active == active {
-        return Ok(());
-    }
-    flow.active = active;
-    save(tx, flow).await
-}
-
-/// Stores a flow with the time of its next start, which follows from everything else.
-async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
-    let (account, now, zone) = (tx.account(), tx.now(), tx.settings().timezone);
-    let scheduled = flow.active && flow.trigger_type == "schedule";
-    flow.next_start_at = scheduled.then(|| schedule::next(&flow.trigger_key, now, zone).ok()).flatten();
-    flow.updated_at = now;
-    if store::put(tx.db(), account, flow).await? {
-        tx.changed(AUDITED, flow.id, &Flow::from(flow.clone()));
-        return Ok(());
-    }
-    // Someone else has just made a flow of this name; the next attempt finds it.
-    Err(chassis_base::Error::Raced.into())
-}
-
+/// Copies to the flow what lists and triggers need of its definition.
 fn describe(flow: &mut Record, definition: &Definition) {
     definition.name.trim().clone_into(&mut flow.name);
     flow.description.clone_from(&definition.description);
     definition.category.trim().clone_into(&mut flow.category);
-    definition.trigger.type_name().clone_into(&mut flow.trigger_type);
+    flow.trigger_type = definition.trigger.trigger_type();
     flow.trigger_key = match &definition.trigger {
         Trigger::Schedule(line) => line.trim().to_owned(),
         trigger => canonical(trigger.key()).to_owned(),
@@ -123,20 +112,95 @@ fn describe(flow: &mut Record, definition: &Definition) {
     flow.step_count = i32::try_from(definition.all_steps().len()).unwrap_or(i32::MAX);
 }
 
-fn empty(now: chrono::DateTime<chrono::Utc>) -> Record {
-    Record {
-        id: uuid::Uuid::nil(),
-        name: String::new(),
-        description: String::new(),
-        category: String::new(),
-        trigger_type: String::new(),
-        trigger_key: String::new(),
-        active: false,
-        step_count: 0,
-        version: 0,
-        ready_made: String::new(),
-        next_start_at: None,
-        created_at: now,
-        updated_at: now,
+/// Activates or deactivates a flow. `None` leaves it as it is.
+pub(super) async fn set_active(tx: &mut Tx<'_>, id: Uuid, active: Option<bool>) -> Result<Record, Error> {
+    let account = tx.account();
+    let mut flow = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    let active = active.unwrap_or(flow.active);
+    if flow.active != active {
+        flow.active = active;
+        save(tx, &mut flow).await?;
     }
+    Ok(flow)
+}
+
+/// Stores a flow with the time of its next start, which follows from its other fields.
+async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
+    let (account, now, zone) = (tx.account(), tx.now(), tx.settings().timezone);
+    let is_scheduled = flow.active && flow.trigger_type == TriggerType::Schedule;
+    flow.next_start_at = is_scheduled.then(|| schedule::next(&flow.trigger_key, now, zone).ok()).flatten();
+    flow.updated_at = now;
+    if store::put(tx.db(), account, flow).await? {
+        tx.changed(AUDITED, flow.id, &Flow::from(flow.clone()));
+        return Ok(());
+    }
+    // Another transaction has created a flow of this name since it was looked for. This one is run again, and finds it.
+    Err(chassis_base::Error::Raced.into())
+}
+
+pub(super) async fn delete(tx: &mut Tx<'_>, id: Uuid) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    if !store::delete(tx.db(), account, id, now).await? {
+        return Err(NOT_FOUND);
+    }
+    tx.removed(AUDITED, id);
+    Ok(())
+}
+
+/// What a person starts a flow with.
+#[derive(Clone, Copy)]
+pub(super) struct ManualStart<'a> {
+    pub flow: Uuid,
+    pub entity_type: &'a str,
+    pub entity_id: &'a str,
+    /// JSON text of an object; may be empty.
+    pub data: &'a str,
+}
+
+/// Starts a flow by hand, whatever its trigger is and whether it is active or not.
+pub(super) async fn start(tx: &mut Tx<'_>, start: ManualStart<'_>) -> Result<StartedRun, Error> {
+    let account = tx.account();
+    let flow = definitions::find_flow(tx.db(), account, start.flow).await?.ok_or(NOT_FOUND)?;
+    // Only the run gets this event. It is not stored: nothing has happened but the start itself.
+    let event = Event {
+        id: tx.id(),
+        kind: flow.trigger_key.clone(),
+        entity_type: start.entity_type.to_owned(),
+        entity_id: start.entity_id.to_owned(),
+        sequence: None,
+        data: or_empty_object(start.data),
+        occurred_at: tx.now(),
+        depth: tx.depth(),
+        actor: String::new(),
+    };
+    run::operations::start_flow(tx, &flow, &event).await
+}
+
+/// Starts the scheduled flows whose time has come, at most `limit`; returns how many. A time that passed while no process
+/// was running is made up for once.
+pub(super) async fn start_scheduled(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
+    let (account, now, zone) = (tx.account(), tx.now(), tx.settings().timezone);
+    tx.unaudited("the time of the next start is not a change of a flow");
+    let due = store::find_scheduled_locked(tx.db(), account, now, limit).await?;
+    for flow in &due {
+        let planned = flow.next_start_at.unwrap_or(now);
+        let data = json!({"flow_id": flow.id, "flow_name": flow.name, "scheduled_for": rfc3339(planned)});
+        let event = Event {
+            id: tx.id(),
+            kind: SCHEDULED_START.to_owned(),
+            entity_type: "flow".to_owned(),
+            entity_id: flow.id.to_string(),
+            sequence: None,
+            data: data.to_string(),
+            occurred_at: now,
+            depth: 0,
+            actor: String::new(),
+        };
+        run::operations::start_flow(tx, &FlowRef::from(flow), &event).await?;
+        ingest::operations::ingest(tx, &[event]).await?;
+        // A line that was valid when it was checked may have no further time.
+        let next = schedule::next(&flow.trigger_key, now, zone).ok();
+        store::set_next_start(tx.db(), account, flow.id, next).await?;
+    }
+    Ok(i64::try_from(due.len()).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! `FlowService`: parse, decide, write, reply.
+//! `FlowService`.
 
 use chassis_base::id;
 use chassis_base::paging::Page;
@@ -13,15 +13,16 @@ use proto::automation::{
 };
 use serde_json::Value;
 use tonic::{Request, Response, Status};
+use uuid::Uuid;
 
-use super::{AUDITED, definition, dry, operations, store, type_name};
+use super::dry_run;
+use super::operations::{self, Apply, ManualStart, NOT_FOUND};
+use super::store::{self, Filter};
 use crate::Error;
-use crate::event::Event;
-use crate::event::rules::or_empty_object;
-use crate::run::start;
+use crate::definition::check::{self, CheckContext};
+use crate::definition::{TriggerType, model, store as definitions};
 
-const UNKNOWN: Error = Error::NotFound("flow");
-/// Where faults of a document are.
+/// The pointer of the document in requests, before the pointers of its faults.
 const DOCUMENT: &str = "/definition";
 
 pub(crate) struct Flows {
@@ -36,22 +37,23 @@ impl FlowService for Flows {
     ) -> Result<Response<ListFlowsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let filter = (type_name(input.trigger_type()), input.active);
+        let filter =
+            Filter { trigger_type: TriggerType::from_message(input.trigger_type()), active: input.active };
         let (flows, meta) = self
             .db
-            .read(async |connection| store::list(connection, context.account_id(), filter, page).await)
+            .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)
             .await?;
         let data = flows.into_iter().map(Flow::from).collect();
         Ok(Response::new(ListFlowsResponse { data, meta: Some(meta) }))
     }
 
     async fn get_flow(&self, request: Request<GetFlowRequest>) -> Result<Response<GetFlowResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // Without `valid`: a malformed id is not found, and the request has no other field.
         let Call { context, input, .. } = Call::open(request)?;
-        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let found =
             self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
-        let data = found.map(Flow::from).ok_or(UNKNOWN)?;
+        let data = found.map(Flow::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetFlowResponse { data: Some(data) }))
     }
 
@@ -74,18 +76,18 @@ impl FlowService for Flows {
         request: Request<GetFlowDefinitionRequest>,
     ) -> Result<Response<GetFlowDefinitionResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let (account, id) = (context.account_id(), id::parse(&input.id).ok_or(UNKNOWN)?);
-        let (version, found) = self
+        let (account, id) = (context.account_id(), id::parse(&input.id).ok_or(NOT_FOUND)?);
+        let definition = self
             .db
             .read(async |connection| {
-                let flow = store::find(connection, account, id).await?.ok_or(UNKNOWN)?;
+                let flow = store::find(connection, account, id).await?.ok_or(NOT_FOUND)?;
                 let version = if input.version == 0 { flow.version } else { input.version };
-                let found = store::find_version(connection, account, id, version).await?;
-                Ok::<_, Error>((version, found))
+                let found = definitions::find_version(connection, account, id, version).await?;
+                let definition = found.ok_or(Error::NotFound("version of the flow"))?.source;
+                Ok::<_, Error>(GetFlowDefinitionResponse { definition, version })
             })
             .await?;
-        let definition = found.ok_or(Error::NotFound("version of the flow"))?.source;
-        Ok(Response::new(GetFlowDefinitionResponse { definition, version }))
+        Ok(Response::new(definition))
     }
 
     async fn delete_flow(
@@ -101,21 +103,21 @@ impl FlowService for Flows {
     ) -> Result<Response<TestFlowResponse>, Status> {
         let Call { context, input, mut faults } = Call::open(request)?;
         let (account, now) = (context.account(), context.clock.now());
-        let (when, scopes) = ((now, account.timezone), &context.identity.scopes);
-        let read = operations::understand(&input.definition, DOCUMENT, when, scopes, &mut faults);
-        let Some(definition) = read.filter(|_| faults.is_empty()) else {
+        let check = CheckContext { now, zone: account.timezone, scopes: &context.identity.scopes };
+        let parsed = check::parse(&input.definition, DOCUMENT, check, &mut faults);
+        let Some(definition) = parsed.filter(|_| faults.is_empty()) else {
             return Err(Error::from(faults).into());
         };
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-        let tested = dry::run(&definition, &json(&input.event), &json(&input.answers), (account, now));
-        Ok(Response::new(tested))
+        let (event, answers) = (json(&input.event), json(&input.answers));
+        Ok(Response::new(dry_run::run(&definition, &event, &answers, account, now)))
     }
 
     async fn start_flow(
         &self,
         request: Request<StartFlowRequest>,
     ) -> Result<Response<StartFlowResponse>, Status> {
-        self.db.write(Call::open(request)?, start_now).await
+        self.db.write(Call::open(request)?, start).await
     }
 
     async fn get_flow_schema(
@@ -123,65 +125,59 @@ impl FlowService for Flows {
         request: Request<GetFlowSchemaRequest>,
     ) -> Result<Response<GetFlowSchemaResponse>, Status> {
         Call::open(request)?.valid()?;
-        Ok(Response::new(GetFlowSchemaResponse { schema: definition::schema() }))
+        Ok(Response::new(GetFlowSchemaResponse { schema: model::schema() }))
     }
 }
 
-async fn update(tx: &mut Tx<'_>, input: &UpdateFlowRequest) -> Result<UpdateFlowResponse, Error> {
+/// Parses the id of the path, after the faults of all other fields were reported.
+fn parse_id(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
-    let account = tx.account();
-    let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-    let mut flow = store::find_locked(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
-    let active = input.flow.as_ref().and_then(|patch| patch.active).unwrap_or(flow.active);
-    operations::switch(tx, &mut flow, active).await?;
+    id::parse(text).ok_or(NOT_FOUND)
+}
+
+async fn update(tx: &mut Tx<'_>, input: &UpdateFlowRequest) -> Result<UpdateFlowResponse, Error> {
+    let id = parse_id(tx, &input.id)?;
+    let active = input.flow.as_ref().and_then(|patch| patch.active);
+    let flow = operations::set_active(tx, id, active).await?;
     Ok(UpdateFlowResponse { data: Some(flow.into()) })
 }
 
 async fn apply(tx: &mut Tx<'_>, input: &ApplyFlowRequest) -> Result<ApplyFlowResponse, Error> {
-    let when = (tx.now(), tx.settings().timezone);
     let scopes = tx.caller().map(|caller| caller.identity.scopes.clone()).unwrap_or_default();
-    let read = if tx.faults.is_empty() {
-        operations::understand(&input.definition, DOCUMENT, when, &scopes, &mut tx.faults)
+    let check = CheckContext { now: tx.now(), zone: tx.settings().timezone, scopes: &scopes };
+    let parsed = if tx.faults.is_empty() {
+        check::parse(&input.definition, DOCUMENT, check, &mut tx.faults)
     } else {
         None
     };
     tx.valid()?;
-    let definition =
-        read.ok_or_else(|| chassis_base::Error::Internal("a definition without a fault".to_owned()))?;
-    let applied = operations::apply(tx, (&input.definition, &definition), &scopes, input.active, "").await?;
-    let (created, changed) = (applied.created, applied.changed);
-    Ok(ApplyFlowResponse { data: Some(applied.flow.into()), created, changed })
+    let definition = parsed.ok_or_else(|| Error::internal("a definition was refused without a fault"))?;
+    let apply = Apply {
+        source: &input.definition,
+        definition: &definition,
+        scopes: &scopes,
+        active: input.active,
+        ready_made: "",
+    };
+    let applied = operations::apply(tx, apply).await?;
+    Ok(ApplyFlowResponse {
+        data: Some(applied.flow.into()),
+        created: applied.is_created,
+        changed: applied.is_changed,
+    })
 }
 
 async fn delete(tx: &mut Tx<'_>, input: &DeleteFlowRequest) -> Result<DeleteFlowResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-    if !store::delete(tx.db(), account, id, now).await? {
-        return Err(UNKNOWN);
-    }
-    tx.removed(AUDITED, id);
+    let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
+    operations::delete(tx, id).await?;
     Ok(DeleteFlowResponse {})
 }
 
-async fn start_now(tx: &mut Tx<'_>, input: &StartFlowRequest) -> Result<StartFlowResponse, Error> {
-    id::ignore_malformed(&mut tx.faults);
-    tx.valid()?;
-    let account = tx.account();
-    let id = id::parse(&input.id).ok_or(UNKNOWN)?;
-    let flow = store::find(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
-    // Nothing happened but the start itself, so this is no event that is kept.
-    let event = Event {
-        id: tx.id(),
-        kind: flow.trigger_key.clone(),
-        entity_type: input.entity_type.clone(),
-        entity_id: input.entity_id.clone(),
-        sequence: None,
-        data: or_empty_object(&input.data),
-        occurred_at: tx.now(),
-        depth: tx.depth(),
-        actor: String::new(),
-    };
-    let started = start::of_flow(tx, &flow, &event).await?;
-    Ok(StartFlowResponse { run_id: started.run_id.to_string(), status: started.status.to_owned() })
+async fn start(tx: &mut Tx<'_>, input: &StartFlowRequest) -> Result<StartFlowResponse, Error> {
+    let flow = parse_id(tx, &input.id)?;
+    let start =
+        ManualStart { flow, entity_type: &input.entity_type, entity_id: &input.entity_id, data: &input.data };
+    let started = operations::start(tx, start).await?;
+    Ok(StartFlowResponse { run_id: started.run_id.to_string(), status: started.status.name().to_owned() })
 }

@@ -1,7 +1,8 @@
-//! The SQL of flows, and nothing else.
+//! The SQL of flows. Their versions are in `definition::store`.
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
+use chassis_base::stored;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
@@ -12,6 +13,7 @@ use uuid::Uuid;
 
 use super::Record;
 use crate::Error;
+use crate::definition::TriggerType;
 
 macro_rules! columns {
     () => {
@@ -29,7 +31,11 @@ impl FromRow<'_, PgRow> for Record {
             name: columns.take()?,
             description: columns.take()?,
             category: columns.take()?,
-            trigger_type: columns.take()?,
+            trigger_type: stored::decode(
+                "flow.trigger_type",
+                &columns.take::<String>()?,
+                TriggerType::from_name,
+            )?,
             trigger_key: columns.take()?,
             active: columns.take()?,
             step_count: columns.take()?,
@@ -42,25 +48,31 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
+/// Which flows a list shows.
+pub(super) struct Filter {
+    pub trigger_type: Option<TriggerType>,
+    pub active: Option<bool>,
+}
+
 /// A page, newest first.
-pub(crate) async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    (trigger_type, active): (Option<&'static str>, Option<bool>),
+    filter: &Filter,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "automation.flow", columns!(), Total::Matching);
     list.equals("deleted", false);
-    if let Some(trigger_type) = trigger_type {
-        list.equals("trigger_type", trigger_type);
+    if let Some(trigger_type) = filter.trigger_type {
+        list.equals("trigger_type", trigger_type.name());
     }
-    if let Some(active) = active {
+    if let Some(active) = filter.active {
         list.equals("active", active);
     }
     Ok(list.fetch(connection, page).await?)
 }
 
-pub(crate) async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -73,8 +85,8 @@ pub(crate) async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds a flow that is about to be changed; others who want to change it wait.
-pub(crate) async fn find_locked(
+/// Finds a flow and locks its row: changes of it happen one after the other.
+pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -87,8 +99,8 @@ pub(crate) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// The same by its name.
-pub(crate) async fn find_named_locked(
+/// Finds a flow by its name and locks its row.
+pub(super) async fn find_by_name_locked(
     connection: &mut PgConnection,
     account: AccountId,
     name: &str,
@@ -101,42 +113,23 @@ pub(crate) async fn find_named_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(name).fetch_optional(connection).await?)
 }
 
-/// The active flows that one of these events starts, in the order in which they were made.
-pub(crate) async fn find_triggered(
-    connection: &mut PgConnection,
-    account: AccountId,
-    events: &[String],
-) -> Result<Vec<Record>, Error> {
-    let sql = concat!(
-        "select ",
-        columns!(),
-        " from automation.flow where account_id = $1 and trigger_key = any($2) and active and not deleted
-            and trigger_type in ('event', 'custom')
-          order by created_at, id"
-    );
-    Ok(sqlx::query_as(sql).bind(account).bind(events).fetch_all(connection).await?)
-}
-
-/// Scheduled flows whose time has come, with that time; others who look wait.
-pub(crate) async fn find_scheduled(
+/// Scheduled flows whose time has come, locked so that a change of the schedule at the same time is not overwritten.
+pub(super) async fn find_scheduled_locked(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    most: i64,
-) -> Result<Vec<(Record, DateTime<Utc>)>, Error> {
+    limit: i64,
+) -> Result<Vec<Record>, Error> {
     let sql = concat!(
         "select ",
         columns!(),
         " from automation.flow where account_id = $1 and next_start_at <= $2 and active and not deleted
           order by next_start_at, id limit $3 for update"
     );
-    let due: Vec<Record> =
-        sqlx::query_as(sql).bind(account).bind(now).bind(most).fetch_all(connection).await?;
-    let planned = |flow: Record| flow.next_start_at.map(|planned| (flow, planned));
-    Ok(due.into_iter().filter_map(planned).collect())
+    Ok(sqlx::query_as(sql).bind(account).bind(now).bind(limit).fetch_all(connection).await?)
 }
 
-pub(crate) async fn set_next_start(
+pub(super) async fn set_next_start(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -151,8 +144,8 @@ pub(crate) async fn set_next_start(
     Ok(())
 }
 
-/// Stores a flow, new or changed. Tells whether it could: another one may have taken the name.
-pub(crate) async fn put(
+/// Stores a flow, new or changed; `false` when another flow has the name.
+pub(super) async fn put(
     connection: &mut PgConnection,
     account: AccountId,
     flow: &Record,
@@ -171,7 +164,7 @@ pub(crate) async fn put(
     .bind(&flow.name)
     .bind(&flow.description)
     .bind(&flow.category)
-    .bind(&flow.trigger_type)
+    .bind(flow.trigger_type.name())
     .bind(&flow.trigger_key)
     .bind(flow.active)
     .bind(flow.step_count)
@@ -191,8 +184,8 @@ pub(crate) async fn put(
     }
 }
 
-/// Marks a flow as deleted; its versions stay for its runs. Tells whether there was one.
-pub(crate) async fn delete(
+/// Marks a flow as deleted; its versions stay for its runs. `false` when there is none.
+pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -210,8 +203,8 @@ pub(crate) async fn delete(
     Ok(deleted.rows_affected() > 0)
 }
 
-/// The ready-made flows that the account has or had.
-pub(crate) async fn list_ready_made(
+/// The ready-made flows that the account has or had, deleted ones included.
+pub(super) async fn list_ready_made(
     connection: &mut PgConnection,
     account: AccountId,
 ) -> Result<Vec<String>, Error> {
@@ -219,47 +212,11 @@ pub(crate) async fn list_ready_made(
     Ok(sqlx::query_scalar(sql).bind(account).fetch_all(connection).await?)
 }
 
-pub(crate) async fn insert_version(
+/// The accounts of this name or id, at most two: more than one means that the name is not enough.
+pub(super) async fn find_accounts(
     connection: &mut PgConnection,
-    account: AccountId,
-    (flow, version): (Uuid, i64),
-    content: &Version,
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
-    sqlx::query(
-        "insert into automation.flow_version (account_id, flow_id, version, source, definition, created_at, scopes)
-         values ($1, $2, $3, $4, $5, $6, $7)",
-    )
-    .bind(account)
-    .bind(flow)
-    .bind(version)
-    .bind(&content.source)
-    .bind(&content.definition)
-    .bind(now)
-    .bind(&content.scopes)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// What a version is made of.
-#[derive(FromRow)]
-pub(crate) struct Version {
-    /// As its author wrote it.
-    pub source: String,
-    /// As JSON.
-    pub definition: String,
-    /// What it may do.
-    pub scopes: Vec<String>,
-}
-
-pub(crate) async fn find_version(
-    connection: &mut PgConnection,
-    account: AccountId,
-    flow: Uuid,
-    version: i64,
-) -> Result<Option<Version>, Error> {
-    let sql = "select source, definition, scopes from automation.flow_version
-               where account_id = $1 and flow_id = $2 and version = $3";
-    Ok(sqlx::query_as(sql).bind(account).bind(flow).bind(version).fetch_optional(connection).await?)
+    name_or_id: &str,
+) -> Result<Vec<Uuid>, Error> {
+    let sql = "select account_id from automation.account where name = $1 or account_id::text = $1 limit 2";
+    Ok(sqlx::query_scalar(sql).bind(name_or_id).fetch_all(connection).await?)
 }

@@ -1,39 +1,42 @@
-//! What a step is about to do, made of its definition and of what is known by then. Pure: the same for a run and for a
-//! test of a flow.
+//! Renders a step: what it is about to do, made from its definition and the results of earlier steps. Pure: the same for a
+//! run and for a test of a flow.
 
 use chassis_base::Account;
 use chassis_base::formats::email;
 use chassis_base::time::midnight;
-use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeZone, Utc};
 use chrono_tz::Tz;
 use serde_json::{Map, Value, json};
 
+use crate::definition::Kind;
+use crate::definition::model::{Approve, Http, HttpMethod, Mail, Wait};
 use crate::duration;
 use crate::event::rfc3339;
-use crate::flow::definition::{Approve, Http, HttpMethod, Kind, Mail, Wait};
 use crate::template::{Engine, Rendering};
 
-/// The time of day at which a wait for a date ends.
-const MORNING: NaiveTime = NaiveTime::from_hms_opt(9, 0, 0).expect("a time");
-/// Most recipients of a mail.
+/// The time of day at which a wait for a date ends, unless the step names one.
+const DEFAULT_TIME: NaiveTime = NaiveTime::from_hms_opt(9, 0, 0).expect("a time");
 const MAX_RECIPIENTS: usize = 20;
 
-/// A step with everything in it rendered.
+/// A step with all its templates rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Prepared {
     /// The arguments.
     Call(Value),
     /// `method`, `url`, `headers` and `body`.
     Http(Value),
-    Mail(Letter),
+    Mail(PreparedMail),
     Wait(DateTime<Utc>),
     When(bool),
-    /// What is asked, and until when there is time.
-    Approve(String, Option<DateTime<Utc>>),
+    Approve {
+        title: String,
+        /// Until when there is time to decide.
+        until: Option<DateTime<Utc>>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Letter {
+pub(crate) struct PreparedMail {
     pub to: Vec<String>,
     pub cc: Vec<String>,
     pub reply_to: String,
@@ -42,77 +45,86 @@ pub(crate) struct Letter {
 }
 
 impl Prepared {
-    /// What is kept of it: the same at every attempt.
+    /// What is stored of it, and sent again unchanged at every attempt.
     pub fn input(&self) -> Option<Value> {
         match self {
             Self::Call(input) | Self::Http(input) => Some(input.clone()),
-            Self::Mail(letter) => Some(json!({
-                "to": letter.to, "cc": letter.cc, "reply_to": letter.reply_to, "subject": letter.subject,
-                "text": letter.text,
+            Self::Mail(mail) => Some(json!({
+                "to": mail.to, "cc": mail.cc, "reply_to": mail.reply_to, "subject": mail.subject,
+                "text": mail.text,
             })),
             Self::Wait(until) => Some(json!({"until": rfc3339(*until)})),
-            Self::Approve(title, until) => Some(json!({"title": title, "until": until.map(rfc3339)})),
+            Self::Approve { title, until } => Some(json!({"title": title, "until": until.map(rfc3339)})),
             Self::When(_) => None,
         }
     }
 }
 
-/// What is known when a step begins.
-pub(crate) struct Known<'a> {
+/// What templates can refer to when a step starts.
+pub(crate) struct TemplateContext<'a> {
     pub event: &'a Value,
-    /// `outcome`, `answer` and `error` of earlier steps, by id.
+    /// The results of earlier steps, by id; see [`step_result`].
     pub steps: Map<String, Value>,
-    pub account: (&'a Account, &'a str),
-    pub run: (String, &'a str),
+    pub account: &'a Account,
+    pub account_name: &'a str,
+    pub run_id: String,
+    pub flow_name: &'a str,
     pub now: DateTime<Utc>,
 }
 
-impl Known<'_> {
-    /// As templates see it.
+impl TemplateContext<'_> {
+    /// The names of templates, with their values.
     pub fn scope(&self) -> Value {
-        let (account, name) = self.account;
+        let account = self.account;
         json!({
             "event": self.event,
             "data": self.event.get("data").cloned().unwrap_or_default(),
             "steps": self.steps,
             "account": {
-                "id": account.id.to_string(), "name": name, "country": account.country,
+                "id": account.id.to_string(), "name": self.account_name, "country": account.country,
                 "timezone": account.timezone.name(), "currency": account.currency,
             },
-            "run": {"id": self.run.0, "flow_name": self.run.1},
+            "run": {"id": self.run_id, "flow_name": self.flow_name},
             "now": rfc3339(self.now),
             "today": self.now.with_timezone(&account.timezone).date_naive().to_string(),
         })
     }
 }
 
-/// How a step that has come to its end is seen by later ones.
-pub(crate) fn seen(outcome: &str, answer: &Value, error: &str) -> Value {
+/// The result of a step that has ended, as templates of later steps see it.
+pub(crate) fn step_result(outcome: &str, answer: &Value, error: &str) -> Value {
     json!({"outcome": outcome, "answer": answer, "error": error})
+}
+
+/// A point in time, with the zone that dates and times of day are in.
+#[derive(Clone, Copy)]
+pub(crate) struct LocalTime {
+    pub now: DateTime<Utc>,
+    pub zone: Tz,
 }
 
 /// Renders a step; the error says what is wrong with it.
 pub(crate) fn prepare(
     kind: Kind<'_>,
     scope: &Value,
-    (now, zone): (DateTime<Utc>, Tz),
+    time: LocalTime,
     engine: &Engine,
 ) -> Result<Prepared, String> {
     let rendering = &engine.rendering(scope);
     match kind {
         Kind::Call(call) => rendering.render_all(&Value::Object(call.with.clone())).map(Prepared::Call),
-        Kind::Http(http) => request(http, scope, rendering).map(Prepared::Http),
-        Kind::Mail(mail) => letter(mail, rendering).map(Prepared::Mail),
-        Kind::Wait(wait) => until(wait, (now, zone), rendering).map(Prepared::Wait),
+        Kind::Http(http) => prepare_request(http, scope, rendering).map(Prepared::Http),
+        Kind::Mail(mail) => prepare_mail(mail, rendering).map(Prepared::Mail),
+        Kind::Wait(wait) => wait_end(wait, time, rendering).map(Prepared::Wait),
         Kind::When(condition) => rendering.condition(condition).map(Prepared::When),
         Kind::Approve(Approve { title, within, .. }) => {
-            let limit = within.as_deref().and_then(duration::parse).map(|within| now + within);
-            Ok(Prepared::Approve(rendering.render_text(title)?, limit))
+            let until = within.as_deref().and_then(duration::parse).map(|within| time.now + within);
+            Ok(Prepared::Approve { title: rendering.render_text(title)?, until })
         }
     }
 }
 
-fn request(http: &Http, scope: &Value, rendering: &Rendering<'_>) -> Result<Value, String> {
+fn prepare_request(http: &Http, scope: &Value, rendering: &Rendering<'_>) -> Result<Value, String> {
     let url = rendering.render_text(&http.url)?;
     let mut headers = Map::new();
     for (name, value) in &http.headers {
@@ -132,17 +144,18 @@ fn request(http: &Http, scope: &Value, rendering: &Rendering<'_>) -> Result<Valu
     Ok(json!({"method": method, "url": url, "headers": headers, "body": body}))
 }
 
-fn letter(mail: &Mail, rendering: &Rendering<'_>) -> Result<Letter, String> {
+fn prepare_mail(mail: &Mail, rendering: &Rendering<'_>) -> Result<PreparedMail, String> {
     let addresses = |name: &str, text: &str| -> Result<Vec<String>, String> {
         let rendered = rendering.render_text(text).map_err(|error| format!("{name}: {error}"))?;
         if rendered.trim().is_empty() {
             return Ok(Vec::new());
         }
         let several = email::normalise_several(&rendered)
-            .ok_or_else(|| format!("{name}: `{rendered}` is no e-mail address"))?;
+            .ok_or_else(|| format!("{name}: `{rendered}` is not an e-mail address"))?;
         Ok(several.split(',').map(str::to_owned).collect())
     };
-    let (to, cc) = (addresses("to", &mail.to)?, addresses("cc", &mail.cc)?);
+    let to = addresses("to", &mail.to)?;
+    let cc = addresses("cc", &mail.cc)?;
     if to.is_empty() {
         return Err("to: there is no address to send to".to_owned());
     }
@@ -152,37 +165,36 @@ fn letter(mail: &Mail, rendering: &Rendering<'_>) -> Result<Letter, String> {
     let reply_to = addresses("reply_to", &mail.reply_to)?.into_iter().next().unwrap_or_default();
     let text =
         |name: &str, text: &str| rendering.render_text(text).map_err(|error| format!("{name}: {error}"));
-    Ok(Letter { to, cc, reply_to, subject: text("subject", &mail.subject)?, text: text("text", &mail.text)? })
+    Ok(PreparedMail {
+        to,
+        cc,
+        reply_to,
+        subject: text("subject", &mail.subject)?,
+        text: text("text", &mail.text)?,
+    })
 }
 
-fn until(
-    wait: &Wait,
-    (now, zone): (DateTime<Utc>, Tz),
-    rendering: &Rendering<'_>,
-) -> Result<DateTime<Utc>, String> {
+fn wait_end(wait: &Wait, time: LocalTime, rendering: &Rendering<'_>) -> Result<DateTime<Utc>, String> {
     if let Some(span) = &wait.span {
         let span = duration::parse(span).ok_or_else(|| format!("for {}", duration::FORM))?;
-        return Ok(now + span);
+        return Ok(time.now + span);
     }
     let text = rendering.render_text(wait.until.as_deref().unwrap_or_default())?;
     let text = text.trim();
     if let Ok(day) = text.parse::<NaiveDate>() {
-        let time = wait.at.as_deref().and_then(|at| NaiveTime::parse_from_str(at, "%H:%M").ok());
-        return Ok(moment(day, time.unwrap_or(MORNING), zone));
+        let at = wait.at.as_deref().and_then(|at| NaiveTime::parse_from_str(at, "%H:%M").ok());
+        return Ok(instant(day, at.unwrap_or(DEFAULT_TIME), time.zone));
     }
-    let time = DateTime::parse_from_rfc3339(text);
-    time.map(|time| time.to_utc()).map_err(|_| format!("until: `{text}` is neither a date nor a time"))
+    let until = DateTime::parse_from_rfc3339(text);
+    until.map(|until| until.to_utc()).map_err(|_| format!("until: `{text}` is neither a date nor a time"))
 }
 
-/// A time of day in a zone; one that the clock leaves out counts from the day's beginning.
-fn moment(day: NaiveDate, time: NaiveTime, zone: Tz) -> DateTime<Utc> {
+/// The instant of a time of day in a zone. One that the clocks skip is counted from midnight.
+fn instant(day: NaiveDate, time: NaiveTime, zone: Tz) -> DateTime<Utc> {
     let found = zone.from_local_datetime(&day.and_time(time)).earliest();
     let since_midnight = time.signed_duration_since(NaiveTime::MIN);
     found.map_or_else(|| midnight(day, zone) + since_midnight, |time| time.to_utc())
 }
-
-/// The longest that a run waits; a date of the data may be any.
-pub(crate) const LONGEST_WAIT: TimeDelta = TimeDelta::days(5 * 366);
 
 #[cfg(test)]
 mod tests {
@@ -192,13 +204,13 @@ mod tests {
         let now = chassis_testing::moment();
         let zone = chrono_tz::Europe::Amsterdam;
         let scope = json!({"data": data});
-        let prepared = prepare(Kind::Wait(wait), &scope, (now, zone), &Engine::default())?;
+        let prepared = prepare(Kind::Wait(wait), &scope, LocalTime { now, zone }, &Engine::default())?;
         let Prepared::Wait(until) = prepared else { panic!("a wait") };
         Ok(until.to_rfc3339())
     }
 
     #[test]
-    fn a_wait_ends_on_the_accounts_morning_or_at_its_time() {
+    fn a_wait_for_a_date_ends_at_nine_in_the_accounts_zone_or_at_its_own_time() {
         let until = |at: Option<&str>| Wait {
             span: None,
             until: Some("{{ data.due }}".into()),
@@ -217,14 +229,17 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_the_clock_leaves_out_comes_all_the_same() {
+    fn a_time_that_the_clocks_skip_is_counted_from_midnight() {
         let day = NaiveDate::from_ymd_opt(2026, 3, 29).unwrap();
         let time = NaiveTime::from_hms_opt(2, 30, 0).unwrap();
-        assert_eq!(moment(day, time, chrono_tz::Europe::Amsterdam).to_rfc3339(), "2026-03-29T01:30:00+00:00");
+        assert_eq!(
+            instant(day, time, chrono_tz::Europe::Amsterdam).to_rfc3339(),
+            "2026-03-29T01:30:00+00:00"
+        );
     }
 
     #[test]
-    fn a_mail_without_a_proper_address_says_which() {
+    fn the_error_of_a_mail_names_the_bad_address() {
         let mail = |to: &str| Mail {
             to: to.into(),
             cc: String::new(),
@@ -233,7 +248,7 @@ mod tests {
             text: "T".into(),
         };
         let scope = json!({"data": {"email": "a@example.com, b@example.com", "none": ""}});
-        let prepared = |to: &str| letter(&mail(to), &Engine::default().rendering(&scope));
+        let prepared = |to: &str| prepare_mail(&mail(to), &Engine::default().rendering(&scope));
         assert_eq!(prepared("{{ data.email }}").unwrap().to, ["a@example.com", "b@example.com"]);
         assert!(prepared("{{ data.none }}").unwrap_err().starts_with("to: "));
         assert!(prepared("nobody").unwrap_err().contains("nobody"));

@@ -1,4 +1,4 @@
-//! `RunService`: parse, decide, write, reply.
+//! `RunService`.
 
 use chassis_base::id;
 use chassis_base::paging::Page;
@@ -13,10 +13,10 @@ use proto::automation::{
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::{operations, shown, store};
+use super::RunWithSteps;
+use super::operations::{self, NOT_FOUND};
+use super::store::{self, Filter};
 use crate::Error;
-
-const UNKNOWN: Error = Error::NotFound("run");
 
 pub(crate) struct Runs {
     pub db: Db,
@@ -29,34 +29,34 @@ impl RunService for Runs {
         request: Request<ListRunsRequest>,
     ) -> Result<Response<ListRunsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let status = Some(input.status.as_str()).filter(|status| !status.is_empty());
-        // What is no id belongs to no flow, as the nil one does.
         let flow = Some(&input.flow_id).filter(|id| !id.is_empty());
-        let flow = flow.map(|id| id::parse(id).unwrap_or_default());
+        let filter = Filter {
+            status: Some(input.status.as_str()).filter(|status| !status.is_empty()),
+            // A text that is not an id matches nothing, as the nil id does.
+            flow: flow.map(|id| id::parse(id).unwrap_or_default()),
+        };
         let page = Page::new(input.page, input.per_page);
         let (runs, meta) = self
             .db
-            .read(async |connection| {
-                store::list(connection, context.account_id(), (status, flow), page).await
-            })
+            .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)
             .await?;
-        let data = runs.into_iter().map(|run| shown(run, Vec::new())).collect();
+        let data = runs.into_iter().map(Run::from).collect();
         Ok(Response::new(ListRunsResponse { data, meta: Some(meta) }))
     }
 
     async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // Without `valid`: a malformed id is not found, and the request has no other field.
         let Call { context, input, .. } = Call::open(request)?;
-        let (account, id) = (context.account_id(), id::parse(&input.id).ok_or(UNKNOWN)?);
+        let (account, id) = (context.account_id(), id::parse(&input.id).ok_or(NOT_FOUND)?);
         let (run, steps) = self
             .db
             .read(async |connection| {
-                let run = store::find(connection, account, id).await?.ok_or(UNKNOWN)?;
+                let run = store::find(connection, account, id).await?.ok_or(NOT_FOUND)?;
                 let steps = store::list_steps(connection, account, id).await?;
                 Ok::<_, Error>((run, steps))
             })
             .await?;
-        Ok(Response::new(GetRunResponse { data: Some(shown(run, steps)) }))
+        Ok(Response::new(GetRunResponse { data: Some(RunWithSteps { run, steps }.into()) }))
     }
 
     async fn cancel_run(
@@ -88,48 +88,43 @@ impl RunService for Runs {
     }
 }
 
-/// The id of a path, after everything else that may be wrong.
-fn id_of(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
+/// Parses the id of the path, after the faults of all other fields were reported.
+fn parse_id(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
-    id::parse(text).ok_or(UNKNOWN)
+    id::parse(text).ok_or(NOT_FOUND)
 }
 
 async fn cancel(tx: &mut Tx<'_>, input: &CancelRunRequest) -> Result<CancelRunResponse, Error> {
-    let id = id_of(tx, &input.id)?;
+    let id = parse_id(tx, &input.id)?;
     let run = operations::cancel(tx, id).await?;
     let data = CancelledRun { id: run.id.to_string(), status: run.status.name().to_owned() };
-    // As approving and the like are kept by their answers.
-    tx.changed("run", run.id, &shown(run, Vec::new()));
     Ok(CancelRunResponse { data: Some(data) })
 }
 
 async fn approve(tx: &mut Tx<'_>, input: &ApproveRunRequest) -> Result<ApproveRunResponse, Error> {
-    let data = decide(tx, &input.id, (true, input.decision.as_ref())).await?;
+    let data = decide(tx, &input.id, true, input.decision.as_ref()).await?;
     Ok(ApproveRunResponse { data: Some(data) })
 }
 
 async fn reject(tx: &mut Tx<'_>, input: &RejectRunRequest) -> Result<RejectRunResponse, Error> {
-    let data = decide(tx, &input.id, (false, input.decision.as_ref())).await?;
+    let data = decide(tx, &input.id, false, input.decision.as_ref()).await?;
     Ok(RejectRunResponse { data: Some(data) })
 }
 
 async fn decide(
     tx: &mut Tx<'_>,
     id: &str,
-    (approved, decision): (bool, Option<&Decision>),
+    is_approved: bool,
+    decision: Option<&Decision>,
 ) -> Result<Run, Error> {
-    let id = id_of(tx, id)?;
+    let id = parse_id(tx, id)?;
     let decision = decision.cloned().unwrap_or_default();
-    let (run, steps) = operations::decide(tx, id, (approved, &decision)).await?;
-    Ok(shown(run, steps))
+    Ok(operations::decide(tx, id, is_approved, &decision).await?.into())
 }
 
 async fn restart(tx: &mut Tx<'_>, input: &RestartRunRequest) -> Result<RestartRunResponse, Error> {
-    let account = tx.account();
-    let id = id_of(tx, &input.id)?;
-    let id = operations::restart(tx, id, input.from()).await?;
-    let run = store::find(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
-    let steps = store::list_steps(tx.db(), account, id).await?;
-    Ok(RestartRunResponse { data: Some(shown(run, steps)) })
+    let id = parse_id(tx, &input.id)?;
+    let run = operations::restart(tx, id, input.from()).await?;
+    Ok(RestartRunResponse { data: Some(run.into()) })
 }

@@ -1,94 +1,112 @@
-//! What follows when a step has been tried. Pure, but for the random part of a wait.
+//! What follows an attempt of a step, and how a run moves on. Pure, but for the random part of a backoff and the counter of
+//! runs that have ended.
 
 use chassis_work::worker::backoff;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::prepare::LONGEST_WAIT;
-use super::{Outcome, Status};
-use crate::duration;
-use crate::flow::definition::{DEFAULT_ATTEMPTS, Kind, OnError, Step};
-use crate::flow::graph::{Graph, Node};
+use super::{Outcome, Record, Status};
+use crate::definition::Kind;
+use crate::definition::graph::{Graph, Node};
+use crate::definition::model::{DEFAULT_ATTEMPTS, OnError, Retry, Step};
+use crate::{duration, text};
 
-const FIRST_WAIT: TimeDelta = TimeDelta::seconds(2);
-const MOST_WAIT: TimeDelta = TimeDelta::minutes(10);
+const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(2);
+const MAX_BACKOFF: TimeDelta = TimeDelta::minutes(10);
 const TIMEOUT: TimeDelta = TimeDelta::seconds(10);
-/// Keys of calls are remembered for a day. After that nobody could tell whether a call was made.
-pub(crate) const CERTAIN_FOR: TimeDelta = TimeDelta::hours(23);
-/// Characters of a stored error.
-const MAX_ERROR: usize = 1000;
+/// The longest wait. It bounds `until`, whose date comes from data and may be any.
+const MAX_WAIT: TimeDelta = TimeDelta::days(5 * 366);
+/// Services remember idempotency keys for a day. After that a repeated call could have its effect a second time, so a call
+/// whose effect is uncertain is not repeated.
+pub(super) const IDEMPOTENCY_WINDOW: TimeDelta = TimeDelta::hours(23);
 
-/// How a try ended.
+/// A step in its graph.
+#[derive(Clone, Copy)]
+pub(super) struct StepRef<'d> {
+    pub graph: &'d Graph<'d>,
+    pub node: Node<'d>,
+    pub kind: Kind<'d>,
+}
+
+impl<'d> StepRef<'d> {
+    pub fn definition(self) -> &'d Step {
+        self.node.step
+    }
+}
+
+/// How an attempt of a step ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ended {
+pub(super) enum AttemptResult {
     Done(Value),
     Branch(bool),
+    /// The run waits until then.
     Wait(DateTime<Utc>),
-    Ask(Option<DateTime<Utc>>),
+    /// The run waits for a decision, until then if there is a limit.
+    WaitForApproval(Option<DateTime<Utc>>),
     /// Nobody has decided in time.
     Expired,
     Failed(Failure),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(super) struct Failure {
     pub error: String,
-    /// Whether another try may do better.
-    pub passing: bool,
-    /// Whether it may have had its effect all the same.
-    pub uncertain: bool,
+    /// Whether another attempt may succeed.
+    pub is_transient: bool,
+    /// Whether the attempt may have had its effect although it failed.
+    pub is_uncertain: bool,
 }
 
 impl Failure {
-    /// Another try would end the same way.
-    pub fn lasting(error: impl Into<String>) -> Self {
-        Self { error: error.into(), passing: false, uncertain: false }
+    /// There was no effect, and another attempt would fail the same way.
+    pub fn permanent(error: impl Into<String>) -> Self {
+        Self { error: error.into(), is_transient: false, is_uncertain: false }
     }
 
-    /// Nothing was done, and that may change.
-    pub fn passing(error: impl Into<String>) -> Self {
-        Self { error: error.into(), passing: true, uncertain: false }
+    /// There was no effect, and another attempt may succeed.
+    pub fn transient(error: impl Into<String>) -> Self {
+        Self { error: error.into(), is_transient: true, is_uncertain: false }
     }
 
-    /// Nobody knows whether it was done, and it is not to be tried again.
-    pub fn unknown(error: impl Into<String>) -> Self {
-        Self { error: error.into(), passing: false, uncertain: true }
-    }
-
-    /// Nobody knows whether it was done.
+    /// There may have been an effect, and another attempt may succeed.
     pub fn uncertain(error: impl Into<String>) -> Self {
-        Self { error: error.into(), passing: true, uncertain: true }
+        Self { error: error.into(), is_transient: true, is_uncertain: true }
+    }
+
+    /// There may have been an effect, and there must not be another attempt.
+    pub fn uncertain_permanent(error: impl Into<String>) -> Self {
+        Self { error: error.into(), is_transient: false, is_uncertain: true }
     }
 }
 
-/// What is written about the step and the run.
+/// What is written about the step and the run after an attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Move {
+pub(super) struct Transition {
     pub outcome: Outcome,
     pub answer: Option<Value>,
     pub error: String,
-    pub uncertain: bool,
+    pub is_uncertain: bool,
     pub next: Next,
-    /// An effect was had.
-    pub acted: bool,
-    /// The step failed, and the run goes on all the same.
-    pub forgiven: bool,
+    /// The step has changed something elsewhere.
+    pub had_effect: bool,
+    /// The step has failed, and its definition lets the run continue.
+    pub is_ignored_failure: bool,
 }
 
+/// What the run does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// The step of this id, at once.
+pub(super) enum Next {
+    /// Takes the step of this id, without a pause.
     Step(String),
-    /// There is none: the run has come to its end.
+    /// Ends: there is no further step.
     End,
-    /// The same step again, or further, at that time; without a time when somebody decides.
+    /// Continues at that time, or when somebody decides.
     Later(Status, Option<DateTime<Utc>>),
-    /// The run has failed.
     Fail,
 }
 
-/// How often a step is tried.
-pub(crate) fn max_attempts(step: &Step) -> u32 {
+/// How often a step is attempted.
+pub(super) fn max_attempts(step: &Step) -> u32 {
     match step.kind() {
         Some(Kind::Call(_) | Kind::Http(_)) => {
             step.retry.as_ref().map_or(DEFAULT_ATTEMPTS, |retry| retry.max_attempts)
@@ -97,95 +115,116 @@ pub(crate) fn max_attempts(step: &Step) -> u32 {
     }
 }
 
-/// How long a try may take.
-pub(crate) fn timeout(step: &Step) -> std::time::Duration {
+/// How long an attempt may take.
+pub(super) fn timeout(step: &Step) -> std::time::Duration {
     let timeout = step.timeout.as_deref().and_then(duration::parse).unwrap_or(TIMEOUT);
     timeout.to_std().unwrap_or(std::time::Duration::from_secs(10))
 }
 
-/// What follows a try, the `attempts`-th of the step.
-pub(crate) fn after(
-    ended: Ended,
-    (graph, node): (&Graph<'_>, Node<'_>),
+/// What follows an attempt, the `attempts`-th of the step.
+pub(super) fn transition(
+    result: AttemptResult,
+    step: StepRef<'_>,
     attempts: u32,
     now: DateTime<Utc>,
-) -> Move {
-    let step = node.step;
-    let to = |next: Option<&str>| next.map_or(Next::End, |id| Next::Step(id.to_owned()));
-    let done = |outcome, next| Move {
+) -> Transition {
+    let StepRef { graph, node, kind } = step;
+    let step_or_end = |next: Option<&str>| next.map_or(Next::End, |id| Next::Step(id.to_owned()));
+    let plain = |outcome, next| Transition {
         outcome,
         answer: None,
         error: String::new(),
-        uncertain: false,
+        is_uncertain: false,
         next,
-        acted: false,
-        forgiven: false,
+        had_effect: false,
+        is_ignored_failure: false,
     };
-    match ended {
-        Ended::Done(answer) => Move {
+    match result {
+        AttemptResult::Done(answer) => Transition {
             answer: Some(answer),
-            acted: step.kind().is_some_and(Kind::is_action),
-            ..done(Outcome::Done, to(graph.after(node)))
+            had_effect: kind.is_action(),
+            ..plain(Outcome::Done, step_or_end(graph.after(node)))
         },
-        Ended::Branch(holds) => {
-            Move { answer: Some(holds.into()), ..done(Outcome::Done, to(graph.branch(node, holds))) }
-        }
-        Ended::Wait(until) if until <= now => done(Outcome::Done, to(graph.after(node))),
-        Ended::Wait(until) if until > now + LONGEST_WAIT => {
+        AttemptResult::Branch(holds) => Transition {
+            answer: Some(holds.into()),
+            ..plain(Outcome::Done, step_or_end(graph.branch(node, holds)))
+        },
+        AttemptResult::Wait(until) if until <= now => plain(Outcome::Done, step_or_end(graph.after(node))),
+        AttemptResult::Wait(until) if until > now + MAX_WAIT => {
             let error = format!("{until} is more than five years away");
-            failed(&Failure::lasting(error), (graph, node), attempts, now)
+            failed(&Failure::permanent(error), step, attempts, now)
         }
-        Ended::Wait(until) => done(Outcome::Waiting, Next::Later(Status::Waiting, Some(until))),
-        Ended::Ask(limit) => done(Outcome::Pending, Next::Later(Status::PendingApproval, limit)),
-        Ended::Expired => done(Outcome::Expired, to(graph.refused(node))),
-        Ended::Failed(failure) => failed(&failure, (graph, node), attempts, now),
+        AttemptResult::Wait(until) => plain(Outcome::Waiting, Next::Later(Status::Waiting, Some(until))),
+        AttemptResult::WaitForApproval(limit) => {
+            plain(Outcome::Pending, Next::Later(Status::PendingApproval, limit))
+        }
+        AttemptResult::Expired => plain(Outcome::Expired, step_or_end(graph.rejected(node))),
+        AttemptResult::Failed(failure) => failed(&failure, step, attempts, now),
     }
 }
 
-fn failed(
-    failure: &Failure,
-    (graph, node): (&Graph<'_>, Node<'_>),
-    attempts: u32,
-    now: DateTime<Utc>,
-) -> Move {
-    let step = node.step;
-    let again = failure.passing && attempts < max_attempts(step);
-    let forgiven = !again && step.on_error == OnError::Continue;
-    let (outcome, next) = if again {
-        (Outcome::Retrying, Next::Later(Status::Retrying, Some(now + pause(step, attempts))))
-    } else if forgiven {
-        let next = graph.after(node).map_or(Next::End, |id| Next::Step(id.to_owned()));
+fn failed(failure: &Failure, step: StepRef<'_>, attempts: u32, now: DateTime<Utc>) -> Transition {
+    let definition = step.definition();
+    let is_retried = failure.is_transient && attempts < max_attempts(definition);
+    let is_ignored_failure = !is_retried && definition.on_error == OnError::Continue;
+    let (outcome, next) = if is_retried {
+        let at = now + retry_delay(definition, attempts);
+        (Outcome::Retrying, Next::Later(Status::Retrying, Some(at)))
+    } else if is_ignored_failure {
+        let next = step.graph.after(step.node).map_or(Next::End, |id| Next::Step(id.to_owned()));
         (Outcome::Failed, next)
     } else {
         (Outcome::Failed, Next::Fail)
     };
-    let error = clean(&failure.error);
-    Move { outcome, answer: None, error, uncertain: failure.uncertain, next, acted: false, forgiven }
+    Transition {
+        outcome,
+        answer: None,
+        error: text::storable(&failure.error),
+        is_uncertain: failure.is_uncertain,
+        next,
+        had_effect: false,
+        is_ignored_failure,
+    }
 }
 
-fn pause(step: &Step, attempts: u32) -> TimeDelta {
+fn retry_delay(step: &Step, attempts: u32) -> TimeDelta {
     let retry = step.retry.as_ref();
-    let span = |text: Option<&String>| text.and_then(|text| duration::parse(text));
-    let first = span(retry.and_then(|retry| retry.first_wait.as_ref())).unwrap_or(FIRST_WAIT);
-    let most = span(retry.and_then(|retry| retry.most_wait.as_ref())).unwrap_or(MOST_WAIT);
-    backoff(attempts, first, most.max(first))
+    let initial = retry.and_then(Retry::initial_backoff).and_then(duration::parse);
+    let initial = initial.unwrap_or(INITIAL_BACKOFF);
+    let max = retry.and_then(Retry::max_backoff).and_then(duration::parse).unwrap_or(MAX_BACKOFF);
+    backoff(attempts, initial, max.max(initial))
 }
 
-/// Text of others that can be stored: of bounded length, without NUL.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().filter(|character| *character != '\0').take(MAX_ERROR).collect()
-}
-
-/// How a run that has come to its end is called.
-pub(crate) fn final_status(failed_steps: i32) -> Status {
+/// The status of a run that has taken its last step.
+pub(super) fn final_status(failed_steps: i32) -> Status {
     if failed_steps > 0 { Status::Partial } else { Status::Success }
+}
+
+impl Record {
+    /// Makes a step the next one, due now.
+    pub(super) fn go_to(&mut self, step: &str, now: DateTime<Utc>) {
+        self.status = Status::Running;
+        step.clone_into(&mut self.step);
+        self.renders = 0;
+        self.next_at = Some(now);
+        self.updated_at = now;
+    }
+
+    /// Ends the run. `step` stays: it shows where the run ended, and a restart continues from it.
+    pub(super) fn finish(&mut self, status: Status, now: DateTime<Utc>) {
+        self.status = status;
+        self.next_at = None;
+        self.finished_at = Some(now);
+        self.updated_at = now;
+        metrics::counter!("runs_finished_total", "status" => status.name()).increment(1);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::definition::Definition;
-    use crate::flow::read::read;
+    use crate::definition::Definition;
+    use crate::definition::read::read;
     use serde_json::json;
 
     const FLOW: &str = "
@@ -193,7 +232,7 @@ name: A
 trigger: manual
 steps:
   - {id: plain, call: {method: x}}
-  - {id: forgiving, call: {method: x}, on_error: continue, retry: {max_attempts: 2}}
+  - {id: lenient, call: {method: x}, on_error: continue, retry: {max_attempts: 2}}
   - {id: ask, approve: {title: '?', otherwise: [{id: sorry, wait: {for: 1d}}]}}
   - {id: last, wait: {for: 1d}}
 ";
@@ -202,59 +241,72 @@ steps:
         read(FLOW, "", &mut proto::Faults::default()).unwrap()
     }
 
-    fn moved(step: &str, ended: Ended, attempts: u32) -> Move {
+    fn after(step: &str, result: AttemptResult, attempts: u32) -> Transition {
         let definition = definition();
         let graph = Graph::of(&definition);
-        after(ended, (&graph, graph.find(step).unwrap()), attempts, chassis_testing::moment())
+        let node = graph.find(step).unwrap();
+        let step = StepRef { graph: &graph, node, kind: node.step.kind().unwrap() };
+        transition(result, step, attempts, chassis_testing::moment())
     }
 
     #[test]
-    fn what_may_pass_is_tried_again_until_the_attempts_are_used_up() {
+    fn a_transient_failure_is_retried_until_the_attempts_are_used_up() {
         let now = chassis_testing::moment();
         for attempts in 1..5 {
-            let moved = moved("plain", Ended::Failed(Failure::passing("away")), attempts);
-            let Next::Later(Status::Retrying, Some(at)) = moved.next else { panic!("{moved:?}") };
-            assert!(at > now && at <= now + MOST_WAIT && moved.outcome == Outcome::Retrying);
+            let next = after("plain", AttemptResult::Failed(Failure::transient("away")), attempts);
+            let Next::Later(Status::Retrying, Some(at)) = next.next else { panic!("{next:?}") };
+            assert!(at > now && at <= now + MAX_BACKOFF && next.outcome == Outcome::Retrying);
         }
-        let last = moved("plain", Ended::Failed(Failure::passing("away")), 5);
+        let last = after("plain", AttemptResult::Failed(Failure::transient("away")), 5);
         assert_eq!((last.outcome, last.next, last.error.as_str()), (Outcome::Failed, Next::Fail, "away"));
-        let lasting = moved("plain", Ended::Failed(Failure::lasting("no")), 1);
-        assert_eq!(lasting.next, Next::Fail);
+        let permanent = after("plain", AttemptResult::Failed(Failure::permanent("no")), 1);
+        assert_eq!(permanent.next, Next::Fail);
     }
 
     #[test]
-    fn a_failure_that_is_forgiven_goes_on() {
-        let moved = moved("forgiving", Ended::Failed(Failure::passing("away")), 2);
-        assert_eq!((moved.next, moved.forgiven), (Next::Step("ask".into()), true));
+    fn a_run_continues_after_a_failure_that_its_step_ignores() {
+        let next = after("lenient", AttemptResult::Failed(Failure::transient("away")), 2);
+        assert_eq!((next.next, next.is_ignored_failure), (Next::Step("ask".into()), true));
         assert_eq!(final_status(1), Status::Partial);
     }
 
     #[test]
     fn an_approval_that_does_not_come_in_time_is_its_own_outcome() {
-        let expired = moved("ask", Ended::Expired, 1);
+        let expired = after("ask", AttemptResult::Expired, 1);
         assert_eq!((expired.outcome, expired.next), (Outcome::Expired, Next::Step("sorry".into())));
-        let asked = moved("ask", Ended::Ask(None), 1);
+        let asked = after("ask", AttemptResult::WaitForApproval(None), 1);
         assert_eq!(asked.next, Next::Later(Status::PendingApproval, None));
     }
 
     #[test]
     fn a_wait_that_is_over_does_not_wait_and_an_endless_one_fails() {
         let now = chassis_testing::moment();
-        assert_eq!(moved("last", Ended::Wait(now), 1).next, Next::End);
+        assert_eq!(after("last", AttemptResult::Wait(now), 1).next, Next::End);
         let later = now + TimeDelta::days(1);
-        assert_eq!(moved("last", Ended::Wait(later), 1).next, Next::Later(Status::Waiting, Some(later)));
-        assert_eq!(moved("last", Ended::Wait(now + TimeDelta::days(3000)), 1).next, Next::Fail);
+        assert_eq!(
+            after("last", AttemptResult::Wait(later), 1).next,
+            Next::Later(Status::Waiting, Some(later))
+        );
+        assert_eq!(after("last", AttemptResult::Wait(now + TimeDelta::days(3000)), 1).next, Next::Fail);
     }
 
     #[test]
     fn only_effects_count_as_actions() {
-        assert!(moved("plain", Ended::Done(json!({})), 1).acted);
-        assert!(!moved("last", Ended::Done(Value::Null), 1).acted);
+        assert!(after("plain", AttemptResult::Done(json!({})), 1).had_effect);
+        assert!(!after("last", AttemptResult::Done(Value::Null), 1).had_effect);
     }
 
     #[test]
-    fn an_error_can_be_stored_whatever_it_says() {
-        let text = clean(&("a\0b".to_owned() + &"é".repeat(5000)));
-        assert!(text.starts_with("ab") && text.chars().count() == MAX_ERROR);
+    fn the_delay_grows_from_the_initial_backoff_to_the_longest_under_old_and_new_names() {
+        for retry in ["initial_backoff: 10s, max_backoff: 40s", "first_wait: 10s, most_wait: 40s"] {
+            let text = format!(
+                "{{name: A, trigger: manual, steps: [{{id: a, call: {{method: x}}, retry: {{{retry}}}}}]}}"
+            );
+            let definition = read(&text, "", &mut proto::Faults::default()).unwrap();
+            for (attempts, full) in [(1, 10_000), (2, 20_000), (3, 40_000), (9, 40_000)] {
+                let delay = retry_delay(&definition.steps[0], attempts).num_milliseconds();
+                assert!((full / 2..=full).contains(&delay), "{retry}, attempt {attempts}: {delay} ms");
+            }
+        }
     }
 }

@@ -1,23 +1,23 @@
-//! What rendering the texts of one step may cost. Everything that a template makes, copies or goes through is charged
-//! here before or as it happens, so memory and time are bounded whatever the template says: there is no operation that
-//! makes more than a fixed multiple of what it was charged for.
+//! The budget of rendering one step. Everything that a template makes, copies or reads is charged here before or as it
+//! happens, and no operation makes more than a fixed multiple of what it was charged for. So memory and time are bounded,
+//! whatever the template says.
 
 use std::cell::Cell;
 
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
-/// Parts of templates that are evaluated.
+/// Statements and expressions that are evaluated.
 const MAX_OPERATIONS: usize = 100_000;
-/// Bytes that are made, copied or gone through.
+/// Bytes that are made, copied or read.
 const MAX_WORK: usize = 32 << 20;
 /// Bytes of one value, with everything in it.
 pub(super) const MAX_VALUE: usize = 1 << 20;
 /// Bytes of one text.
 pub(super) const MAX_TEXT: usize = 256 << 10;
-/// Bytes of everything that is rendered.
+/// Bytes of all rendered values of a step.
 const MAX_OUTPUT: usize = 1 << 20;
-/// What a value counts for besides its text.
+/// The bytes that a value counts for besides its text.
 pub(super) const ELEMENT: usize = 32;
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Budget {
         charge(&self.work, bytes, MAX_WORK).ok_or_else(error)
     }
 
-    /// Charges what is kept of a step.
+    /// Charges a rendered value, which is stored with the step.
     pub fn output(&self, bytes: usize) -> Result<(), String> {
         let error = || format!("a step renders at most {} KiB", MAX_OUTPUT >> 10);
         charge(&self.output, bytes, MAX_OUTPUT).ok_or_else(error)
@@ -54,7 +54,7 @@ impl Budget {
         self.work(bytes)
     }
 
-    /// Charges going through a value with everything in it; returns its size.
+    /// Charges reading a value with everything in it; returns its size.
     pub fn measure(&self, value: &Value) -> Result<usize, String> {
         let left = weigh(value, MAX_VALUE).ok_or_else(too_large)?;
         self.work(MAX_VALUE - left)?;
@@ -66,14 +66,14 @@ fn too_large() -> String {
     format!("a value of more than {} KiB cannot be used here", MAX_VALUE >> 10)
 }
 
-fn charge(used: &Cell<usize>, amount: usize, most: usize) -> Option<()> {
-    let total = used.get().checked_add(amount).filter(|total| *total <= most);
-    used.set(total.unwrap_or(most));
+fn charge(used: &Cell<usize>, amount: usize, max: usize) -> Option<()> {
+    let total = used.get().checked_add(amount).filter(|total| *total <= max);
+    used.set(total.unwrap_or(max));
     total.map(|_| ())
 }
 
-/// What is left of `left` bytes after a value; stops as soon as that is nothing. Recurses as deep as the value, which is
-/// as deep as a JSON text and a template together can be.
+/// What is left of `left` bytes after a value; `None` as soon as nothing is, so a huge value is not walked to its end.
+/// Recurses as deep as the value, whose depth the parsers of JSON and of templates bound.
 fn weigh(value: &Value, left: usize) -> Option<usize> {
     let mut left = left.checked_sub(ELEMENT)?;
     match value.kind() {

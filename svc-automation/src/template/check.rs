@@ -1,13 +1,16 @@
-//! Whether a template can be used: everything that can be known before there is a scope.
+//! Checks a template before it is used: everything that can be known without the values of its names.
 
 use std::collections::HashSet;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 
-use super::evaluate::is_cycle;
+use super::evaluate::{is_cycle, path};
 use super::filters::FILTERS;
-use super::{NAMES, STATEMENTS};
 
+/// The names of a scope.
+const NAMES: [&str; 7] = ["event", "data", "steps", "account", "run", "now", "today"];
+/// Statements that may be used.
+const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
 /// Functions that may be used.
 const FUNCTIONS: [&str; 2] = ["range", "dict"];
 /// Tests that may be used.
@@ -51,12 +54,12 @@ const TESTS: &[&str] = &[
     "==",
     "!=",
 ];
-/// As deep as what is evaluated.
+/// The same as in `evaluate`, so that a template which passes the check can be evaluated.
 const MAX_DEPTH: usize = 200;
 
 pub(super) struct Check<'c> {
     earlier: &'c HashSet<&'c str>,
-    /// The names of the loops around.
+    /// The names that the enclosing loops bind.
     local: Vec<&'c str>,
     depth: usize,
 }
@@ -66,13 +69,9 @@ impl<'c> Check<'c> {
         Self { earlier, local: Vec::new(), depth: 0 }
     }
 
-    fn deeper(&mut self) -> Result<(), String> {
+    fn enter(&mut self) -> Result<(), String> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            Err("its parts are too deep inside of each other".to_owned())
-        } else {
-            Ok(())
-        }
+        if self.depth > MAX_DEPTH { Err("it is nested too deeply".to_owned()) } else { Ok(()) }
     }
 
     fn statements(&mut self, statements: &'c [Stmt<'c>]) -> Result<(), String> {
@@ -80,7 +79,7 @@ impl<'c> Check<'c> {
     }
 
     pub fn statement(&mut self, statement: &'c Stmt<'c>) -> Result<(), String> {
-        self.deeper()?;
+        self.enter()?;
         match statement {
             Stmt::Template(template) => self.statements(&template.children)?,
             Stmt::EmitRaw(_) => {}
@@ -121,7 +120,7 @@ impl<'c> Check<'c> {
     }
 
     pub fn expression(&mut self, expression: &'c Expr<'c>) -> Result<(), String> {
-        self.deeper()?;
+        self.enter()?;
         match expression {
             Expr::Const(_) => {}
             Expr::Var(variable) => self.name(variable.id)?,
@@ -170,7 +169,7 @@ impl<'c> Check<'c> {
                 match &call.expr {
                     Expr::Var(function) if FUNCTIONS.contains(&function.id) => {}
                     Expr::GetAttr(method) if is_cycle(method) => self.expression(&method.expr)?,
-                    other => return Err(format!("`{}` cannot be called", super::evaluate::path(other))),
+                    other => return Err(format!("`{}` cannot be called", path(other))),
                 }
                 self.arguments(&call.args)?;
             }
@@ -203,11 +202,11 @@ impl<'c> Check<'c> {
         if self.local.contains(&name) || NAMES.contains(&name) {
             return Ok(());
         }
-        let known = NAMES.join(", ");
-        Err(format!("`{name}` is not known here; known are {known}"))
+        let defined = NAMES.join(", ");
+        Err(format!("`{name}` is not defined here; defined are {defined}"))
     }
 
-    /// A step that is named must come before.
+    /// A step that is used must come before this one.
     fn step(&self, of: &Expr<'_>, step: &str) -> Result<(), String> {
         let is_steps = matches!(of, Expr::Var(of) if of.id == "steps" && !self.local.contains(&"steps"));
         if is_steps && !self.earlier.contains(step) {

@@ -1,5 +1,5 @@
-//! Evaluates templates, part by part, against a budget. The engine of `minijinja` reads the texts and has the filters; it
-//! does not run them, since it bounds how many instructions it takes and not how much one of them makes.
+//! Evaluates templates against a budget. `minijinja` parses them and has the filters, but does not run them: it can bound
+//! the number of instructions, and not how much memory one of them takes.
 
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Stmt, UnaryOpKind};
 use minijinja::{Environment, Value};
@@ -7,7 +7,7 @@ use minijinja::{Environment, Value};
 use super::budget::{Budget, ELEMENT, MAX_TEXT};
 use super::{filters, operators, parse};
 
-/// How deep the parts of a template can be inside of each other: each takes room on the stack.
+/// How deep the parts of a template can be nested: each level takes room on the stack.
 const MAX_DEPTH: usize = 200;
 
 pub(super) struct Evaluator<'e> {
@@ -18,10 +18,16 @@ pub(super) struct Evaluator<'e> {
     depth: usize,
 }
 
-/// The names that one turn of a loop has, and which turn it is, of how many.
+/// One iteration of a loop.
 struct Frame<'e> {
     names: Vec<(&'e str, Value)>,
-    turn: (usize, usize),
+    iteration: Iteration,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Iteration {
+    index: usize,
+    count: usize,
 }
 
 impl<'e> Evaluator<'e> {
@@ -29,7 +35,7 @@ impl<'e> Evaluator<'e> {
         Self { environment, scope, budget, frames: Vec::new(), depth: 0 }
     }
 
-    /// The text of a template.
+    /// Renders a template to text.
     pub fn text(&mut self, template: &'e Stmt<'e>) -> Result<String, String> {
         let mut out = String::new();
         self.statement(template, &mut out)?;
@@ -44,12 +50,12 @@ impl<'e> Evaluator<'e> {
     }
 
     fn statement(&mut self, statement: &'e Stmt<'e>, out: &mut String) -> Result<(), String> {
-        self.deeper()?;
+        self.enter()?;
         match statement {
             Stmt::Template(template) => self.statements(&template.children, out)?,
             Stmt::EmitRaw(raw) => self.emit(raw.raw, out)?,
             Stmt::EmitExpr(emitted) => {
-                let value = self.present(&emitted.expr)?;
+                let value = self.defined(&emitted.expr)?;
                 if let Some(text) = value.as_str() {
                     self.emit(text, out)?;
                 } else {
@@ -78,70 +84,66 @@ impl<'e> Evaluator<'e> {
     }
 
     fn repeat(&mut self, repeated: &'e ast::ForLoop<'e>, out: &mut String) -> Result<(), String> {
-        let over = self.present(&repeated.iter)?;
+        let over = self.defined(&repeated.iter)?;
         let count = over.len().unwrap_or_default();
         self.budget.work(count.saturating_mul(ELEMENT))?;
         let items = over.try_iter().map_err(|error| parse::explain(&error))?;
-        let mut turns: Vec<Vec<(&'e str, Value)>> = Vec::new();
+        let mut iterations: Vec<Vec<(&'e str, Value)>> = Vec::new();
         for item in items {
             self.budget.operation()?;
             let mut names = Vec::new();
             bind(&repeated.target, item, &mut names)?;
             if let Some(condition) = &repeated.filter_expr {
-                self.frames.push(Frame { names, turn: (0, 0) });
+                self.frames.push(Frame { names, iteration: Iteration::default() });
                 let holds = self.value(condition)?.is_true();
                 let Some(frame) = self.frames.pop() else { continue };
                 if holds {
-                    turns.push(frame.names);
+                    iterations.push(frame.names);
                 }
             } else {
-                turns.push(names);
+                iterations.push(names);
             }
         }
-        let count = turns.len();
-        for (index, names) in turns.into_iter().enumerate() {
-            self.frames.push(Frame { names, turn: (index, count) });
+        let count = iterations.len();
+        for (index, names) in iterations.into_iter().enumerate() {
+            self.frames.push(Frame { names, iteration: Iteration { index, count } });
             self.statements(&repeated.body, out)?;
             self.frames.pop();
         }
         if count == 0 { self.statements(&repeated.else_body, out) } else { Ok(()) }
     }
 
-    fn deeper(&mut self) -> Result<(), String> {
+    fn enter(&mut self) -> Result<(), String> {
         self.budget.operation()?;
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            Err("its parts are too deep inside of each other".to_owned())
-        } else {
-            Ok(())
-        }
+        if self.depth > MAX_DEPTH { Err("it is nested too deeply".to_owned()) } else { Ok(()) }
     }
 
-    /// The value of an expression, which must be there.
-    pub fn present(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
+    /// The value of an expression, which must be defined.
+    pub fn defined(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
         let value = self.value(expression)?;
-        if value.is_undefined() { Err(missing(expression)) } else { Ok(value) }
+        if value.is_undefined() { Err(undefined(expression)) } else { Ok(value) }
     }
 
-    /// The value of an expression; undefined when it is not there.
+    /// The value of an expression; may be undefined.
     pub fn value(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
-        self.deeper()?;
+        self.enter()?;
         let value = match expression {
             Expr::Const(constant) => constant.value.clone(),
             Expr::Var(variable) => self.lookup(variable.id),
             Expr::GetAttr(attribute) => {
-                let of = self.present(&attribute.expr)?;
+                let of = self.defined(&attribute.expr)?;
                 of.get_attr(attribute.name).unwrap_or_default()
             }
             Expr::GetItem(item) => {
-                let of = self.present(&item.expr)?;
-                let key = self.present(&item.subscript_expr)?;
+                let of = self.defined(&item.expr)?;
+                let key = self.defined(&item.subscript_expr)?;
                 of.get_item(&key).unwrap_or_default()
             }
             Expr::BinOp(operation) => self.binary(operation)?,
             Expr::UnaryOp(operation) => match operation.op {
                 UnaryOpKind::Not => Value::from(!self.value(&operation.expr)?.is_true()),
-                UnaryOpKind::Neg => operators::negate(&self.present(&operation.expr)?)?,
+                UnaryOpKind::Neg => operators::negate(&self.defined(&operation.expr)?)?,
             },
             Expr::Compare(chain) => self.compare(chain)?,
             Expr::IfExpr(choice) => self.choose(choice)?,
@@ -158,11 +160,11 @@ impl<'e> Evaluator<'e> {
 
     fn lookup(&self, name: &str) -> Value {
         for frame in self.frames.iter().rev() {
-            if let Some((_, value)) = frame.names.iter().find(|(known, _)| *known == name) {
+            if let Some((_, value)) = frame.names.iter().find(|(bound, _)| *bound == name) {
                 return value.clone();
             }
             if name == "loop" {
-                return turn(frame.turn);
+                return loop_variable(frame.iteration);
             }
         }
         self.scope.get_attr(name).unwrap_or_default()
@@ -172,17 +174,17 @@ impl<'e> Evaluator<'e> {
         let ast::BinOp { op, left, right } = operation;
         if matches!(op, BinOpKind::ScAnd | BinOpKind::ScOr) {
             let left = self.value(left)?;
-            let decided = left.is_true() == matches!(op, BinOpKind::ScOr);
-            return if decided { Ok(left) } else { self.value(right) };
+            let is_decided = left.is_true() == matches!(op, BinOpKind::ScOr);
+            return if is_decided { Ok(left) } else { self.value(right) };
         }
-        let (left, right) = (self.present(left)?, self.present(right)?);
+        let (left, right) = (self.defined(left)?, self.defined(right)?);
         operators::binary(*op, &left, &right, self.budget)
     }
 
     fn compare(&mut self, chain: &'e ast::Compare<'e>) -> Result<Value, String> {
-        let mut left = self.present(&chain.expr)?;
+        let mut left = self.defined(&chain.expr)?;
         for next in &chain.ops {
-            let right = self.present(&next.expr)?;
+            let right = self.defined(&next.expr)?;
             let op = match next.op {
                 CompareOpKind::Eq => BinOpKind::Eq,
                 CompareOpKind::Ne => BinOpKind::Ne,
@@ -211,9 +213,9 @@ impl<'e> Evaluator<'e> {
     fn filter(&mut self, filter: &'e ast::Filter<'e>) -> Result<Value, String> {
         let of = filter.expr.as_ref().ok_or("a filter needs a value")?;
         let value = self.value(of)?;
-        let absent = value.is_undefined() && !matches!(filter.name, "default" | "d");
-        if absent {
-            return Err(missing(of));
+        let is_missing = value.is_undefined() && !matches!(filter.name, "default" | "d");
+        if is_missing {
+            return Err(undefined(of));
         }
         let arguments = self.arguments(Some(value), &filter.args)?;
         filters::apply(self.environment, self.budget, filter.name, &arguments)
@@ -221,10 +223,10 @@ impl<'e> Evaluator<'e> {
 
     fn test(&mut self, test: &'e ast::Test<'e>) -> Result<Value, String> {
         let value = self.value(&test.expr)?;
-        let absent =
+        let is_missing =
             value.is_undefined() && !matches!(test.name, "defined" | "undefined" | "none" | "true" | "false");
-        if absent {
-            return Err(missing(&test.expr));
+        if is_missing {
+            return Err(undefined(&test.expr));
         }
         let arguments = self.arguments(Some(value), &test.args)?;
         filters::holds(self.environment, self.budget, test.name, &arguments).map(Value::from)
@@ -234,8 +236,8 @@ impl<'e> Evaluator<'e> {
         let (mut arguments, mut named): (Vec<Value>, _) = (first.into_iter().collect(), Vec::new());
         for argument in given {
             match argument {
-                CallArg::Pos(expression) => arguments.push(self.present(expression)?),
-                CallArg::Kwarg(name, expression) => named.push((*name, self.present(expression)?)),
+                CallArg::Pos(expression) => arguments.push(self.defined(expression)?),
+                CallArg::Kwarg(name, expression) => named.push((*name, self.defined(expression)?)),
                 CallArg::PosSplat(_) | CallArg::KwargSplat(_) => {
                     return Err("arguments cannot be unpacked here".to_owned());
                 }
@@ -246,13 +248,13 @@ impl<'e> Evaluator<'e> {
     }
 
     fn slice(&mut self, slice: &'e ast::Slice<'e>) -> Result<Value, String> {
-        let value = self.present(&slice.expr)?;
+        let value = self.defined(&slice.expr)?;
         let mut bounds = [None; 3];
         for (bound, expression) in bounds.iter_mut().zip([&slice.start, &slice.stop, &slice.step]) {
             if let Some(expression) = expression {
-                let given = self.present(expression)?;
+                let given = self.defined(expression)?;
                 if !given.is_none() {
-                    *bound = Some(given.as_i64().ok_or("the ends of a part must be whole numbers")?);
+                    *bound = Some(given.as_i64().ok_or("the bounds of a slice must be whole numbers")?);
                 }
             }
         }
@@ -265,9 +267,9 @@ impl<'e> Evaluator<'e> {
             Expr::Var(function) if function.id == "range" => filters::range(&arguments, self.budget),
             Expr::Var(function) if function.id == "dict" => filters::dict(&arguments, self.budget),
             Expr::GetAttr(method) if is_cycle(method) => {
-                let (index, _) = self.frames.last().map(|frame| frame.turn).unwrap_or_default();
-                let place = index.checked_rem(arguments.len()).unwrap_or_default();
-                arguments.get(place).cloned().ok_or_else(|| "cycle needs values".to_owned())
+                let iteration = self.frames.last().map(|frame| frame.iteration).unwrap_or_default();
+                let position = iteration.index.checked_rem(arguments.len()).unwrap_or_default();
+                arguments.get(position).cloned().ok_or_else(|| "cycle needs values".to_owned())
             }
             other => Err(format!("`{}` cannot be called", path(other))),
         }
@@ -276,7 +278,7 @@ impl<'e> Evaluator<'e> {
     fn list(&mut self, items: &'e [Expr<'e>]) -> Result<Value, String> {
         let mut made = Vec::with_capacity(items.len());
         for item in items {
-            made.push(self.present(item)?);
+            made.push(self.defined(item)?);
         }
         let made = Value::from(made);
         self.budget.measure(&made)?;
@@ -286,7 +288,7 @@ impl<'e> Evaluator<'e> {
     fn map(&mut self, map: &'e ast::Map<'e>) -> Result<Value, String> {
         let mut made = Vec::with_capacity(map.keys.len());
         for (key, value) in map.keys.iter().zip(&map.values) {
-            made.push((self.present(key)?, self.present(value)?));
+            made.push((self.defined(key)?, self.defined(value)?));
         }
         let made: Value = made.into_iter().collect();
         self.budget.measure(&made)?;
@@ -318,8 +320,8 @@ fn bind<'e>(target: &'e Expr<'e>, item: Value, names: &mut Vec<(&'e str, Value)>
     Ok(())
 }
 
-/// What a template sees of the turn of its loop.
-fn turn((index, count): (usize, usize)) -> Value {
+/// The variable `loop` of a template.
+fn loop_variable(Iteration { index, count }: Iteration) -> Value {
     let left = count.saturating_sub(index);
     let fields: [(&str, Value); 7] = [
         ("index", (index + 1).into()),
@@ -333,11 +335,11 @@ fn turn((index, count): (usize, usize)) -> Value {
     fields.into_iter().collect()
 }
 
-fn missing(expression: &Expr<'_>) -> String {
-    format!("`{}` is not there", path(expression))
+fn undefined(expression: &Expr<'_>) -> String {
+    format!("`{}` is not defined", path(expression))
 }
 
-/// An expression as its author wrote it, as far as that is a path.
+/// An expression as its author wrote it, as far as it is a path; for error messages.
 pub(super) fn path(expression: &Expr<'_>) -> String {
     match expression {
         Expr::Var(variable) => variable.id.to_owned(),

@@ -1,5 +1,5 @@
-//! Filters, tests and functions: those of the engine, behind limits. Most make at most a fixed multiple of what they are
-//! given, and what they are given is measured. Those that multiply are told apart, and refused before they begin.
+//! Filters, tests and functions: those of `minijinja`, behind limits. The result of most is at most a fixed multiple of
+//! their arguments, which are measured. For the others the size of the result is computed and charged before they run.
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Value};
@@ -7,7 +7,7 @@ use minijinja::{Environment, Value};
 use super::budget::{Budget, ELEMENT, MAX_VALUE};
 use super::parse::explain;
 
-/// Every filter that may be used.
+/// The filters that may be used.
 pub(super) const FILTERS: &[&str] = &[
     "abs",
     "attr",
@@ -57,10 +57,10 @@ pub(super) const FILTERS: &[&str] = &[
     "upper",
     "zip",
 ];
-/// Filters that make nothing and look at no more than the outside of a value.
+/// Filters that make nothing and do not read the content of a value.
 const CHEAP: [&str; 11] =
     ["abs", "attr", "bool", "count", "d", "default", "first", "float", "int", "length", "round"];
-/// Tests that look at no more than the outside of a value.
+/// Tests that do not read the content of a value.
 const CHEAP_TESTS: [&str; 13] = [
     "boolean",
     "defined",
@@ -76,12 +76,12 @@ const CHEAP_TESTS: [&str; 13] = [
     "true",
     "undefined",
 ];
-/// Most groups of `batch` and `slice`.
+/// The number of groups of `batch` and `slice`.
 const MAX_GROUPS: usize = 10_000;
-/// Widest field of `format`.
+/// The width of a field of `format`, in characters.
 const MAX_WIDTH: usize = 1000;
 
-/// What a filter makes of its arguments, of which the first is the value that it is put behind.
+/// Applies a filter. The first argument is the value before the bar.
 pub(super) fn apply(
     environment: &Environment<'_>,
     budget: &Budget,
@@ -110,7 +110,7 @@ pub(super) fn apply(
     budget.value(made)?;
     let made = filter(environment, name, arguments)?;
     let made = if made.kind() == ValueKind::Iterable || matches!(name, "chain" | "zip") {
-        settled(&made)?
+        collected(&made)?
     } else {
         made
     };
@@ -137,7 +137,7 @@ pub(super) fn holds(
     environment.empty_state().perform_test(name, arguments).map_err(|error| explain(&error))
 }
 
-/// `map` with the name of a filter: one value after the other, so that the limits hold for each.
+/// `map` with the name of a filter: applied here value by value, so that the limits hold for each.
 fn each(environment: &Environment<'_>, budget: &Budget, arguments: &[Value]) -> Result<Value, String> {
     let (Some(list), Some(name)) = (arguments.first(), arguments.get(1).and_then(Value::as_str)) else {
         return Err("map needs the name of a filter".to_owned());
@@ -153,8 +153,8 @@ fn each(environment: &Environment<'_>, budget: &Budget, arguments: &[Value]) -> 
     Ok(made)
 }
 
-/// What the engine would make when it is asked, made now: nothing is left that grows later.
-fn settled(value: &Value) -> Result<Value, String> {
+/// Collects a lazy value now, while it can be measured: `minijinja` would make its elements when they are read.
+fn collected(value: &Value) -> Result<Value, String> {
     let is_map = value.kind() == ValueKind::Map;
     let mut items = Vec::new();
     for item in value.try_iter().map_err(|error| explain(&error))? {
@@ -172,8 +172,8 @@ fn settled(value: &Value) -> Result<Value, String> {
     Ok(items.into_iter().map(|key| (key.clone(), value.get_item(&key).unwrap_or_default())).collect())
 }
 
-fn text(arguments: &[Value], place: usize) -> String {
-    arguments.get(place).map(ToString::to_string).unwrap_or_default()
+fn text(arguments: &[Value], position: usize) -> String {
+    arguments.get(position).map(ToString::to_string).unwrap_or_default()
 }
 
 fn replaced(arguments: &[Value]) -> usize {
@@ -196,7 +196,7 @@ fn indented(arguments: &[Value], sizes: &[usize]) -> usize {
     lines.saturating_add(1).saturating_mul(width).saturating_add(total(sizes))
 }
 
-/// Each field may have all of the arguments, and is as wide as its digits say.
+/// The size of a formatted text: each field may hold all arguments, and is as wide as its digits say.
 fn formatted(arguments: &[Value], sizes: &[usize]) -> usize {
     let pattern = text(arguments, 0);
     let fields = pattern.matches('%').count();
@@ -204,7 +204,7 @@ fn formatted(arguments: &[Value], sizes: &[usize]) -> usize {
         pattern.split(|character: char| !character.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let widths: usize =
         widths.map(|digits| digits.parse().unwrap_or(usize::MAX)).fold(0, usize::saturating_add);
-    // A width among the arguments.
+    // `*` takes the width from the arguments.
     let starred = pattern.contains('*');
     if starred || widths > MAX_WIDTH.saturating_mul(fields.max(1)) {
         return usize::MAX;
@@ -242,7 +242,7 @@ pub(super) fn range(arguments: &[Value], budget: &Budget) -> Result<Value, Strin
     Ok(numbers.take(count).map(Value::from).collect())
 }
 
-/// The fields of a map, and more.
+/// A map of the fields of its arguments.
 pub(super) fn dict(arguments: &[Value], budget: &Budget) -> Result<Value, String> {
     let mut fields: Vec<(Value, Value)> = Vec::new();
     for argument in arguments {
@@ -260,7 +260,7 @@ pub(super) fn dict(arguments: &[Value], budget: &Budget) -> Result<Value, String
     Ok(made)
 }
 
-/// Arguments that are given by their names, as the last argument.
+/// Keyword arguments, as `minijinja` takes them: as the last argument.
 pub(super) fn named(arguments: Vec<(&str, Value)>) -> Option<Value> {
     (!arguments.is_empty()).then(|| Value::from(arguments.into_iter().collect::<Kwargs>()))
 }

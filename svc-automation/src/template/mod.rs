@@ -1,6 +1,6 @@
-//! Templates and conditions: the language of Jinja without anything that could leave it. There is no loader and no
-//! function that reaches a file, the network or the clock, so what a text becomes depends on its scope only; a budget
-//! bounds the time and the memory that it takes. Knows nothing of flows but which names a scope has.
+//! Templates and conditions: a sandboxed Jinja. There is no loader and no function that reaches files, the network or the
+//! clock, so the result of a template depends on its scope only; a budget bounds its time and memory. Knows nothing of
+//! flows but the names of their scope.
 
 mod budget;
 mod check;
@@ -20,12 +20,7 @@ use budget::Budget;
 use check::Check;
 use evaluate::Evaluator;
 
-/// The names that a scope has.
-pub(crate) const NAMES: [&str; 7] = ["event", "data", "steps", "account", "run", "now", "today"];
-/// Statements that may be used.
-const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
-
-/// Why a text cannot be a template, if so. `earlier` are the steps whose answers it may use.
+/// The error says why a text is not a valid template. `earlier` are the steps whose results it may use.
 pub(crate) fn check(text: &str, earlier: &HashSet<&str>) -> Result<(), String> {
     if !is_template(text) {
         return Ok(());
@@ -36,7 +31,7 @@ pub(crate) fn check(text: &str, earlier: &HashSet<&str>) -> Result<(), String> {
     Check::new(earlier).statement(&parse::template(text)?)
 }
 
-/// Why a text cannot be a condition, if so.
+/// The error says why a text is not a valid condition.
 pub(crate) fn check_condition(text: &str, earlier: &HashSet<&str>) -> Result<(), String> {
     Check::new(earlier).expression(&parse::expression(text)?)
 }
@@ -55,7 +50,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Begins to render what belongs together: the texts of one step share a budget.
+    /// Starts the rendering of one step, whose texts share a budget.
     pub fn rendering(&self, scope: &Value) -> Rendering<'_> {
         let scope = minijinja::Value::from_serialize(scope);
         Rendering { environment: &self.environment, scope, budget: Budget::default() }
@@ -70,7 +65,7 @@ pub(crate) struct Rendering<'e> {
 }
 
 impl Rendering<'_> {
-    /// What a text becomes. A text that is one expression and nothing else becomes its value, whatever type that has.
+    /// Renders a text. A text that is one expression and nothing else becomes its value, of whatever type.
     pub fn render(&self, text: &str) -> Result<Value, String> {
         let rendered = if !is_template(text) {
             text.to_owned()
@@ -84,7 +79,7 @@ impl Rendering<'_> {
         Ok(Value::String(rendered))
     }
 
-    /// The same as text, for places that take nothing else.
+    /// Renders to text, for fields that take nothing else.
     pub fn render_text(&self, text: &str) -> Result<String, String> {
         Ok(match self.render(text)? {
             Value::String(text) => text,
@@ -93,25 +88,25 @@ impl Rendering<'_> {
         })
     }
 
-    /// Every text in a JSON value rendered. Names of fields are no templates. The error begins with the place.
+    /// Renders every text in a JSON value. Names of fields are not templates. The error begins with the pointer of the text.
     pub fn render_all(&self, value: &Value) -> Result<Value, String> {
         self.render_at(value, "")
     }
 
-    fn render_at(&self, value: &Value, place: &str) -> Result<Value, String> {
+    fn render_at(&self, value: &Value, pointer: &str) -> Result<Value, String> {
         match value {
             Value::String(text) => {
-                let named = |error| if place.is_empty() { error } else { format!("{place}: {error}") };
-                self.render(text).map_err(named)
+                let at = |error| if pointer.is_empty() { error } else { format!("{pointer}: {error}") };
+                self.render(text).map_err(at)
             }
             Value::Array(items) => {
                 let items = items.iter().enumerate();
-                let rendered = items.map(|(index, item)| self.render_at(item, &format!("{place}/{index}")));
+                let rendered = items.map(|(index, item)| self.render_at(item, &format!("{pointer}/{index}")));
                 rendered.collect::<Result<_, _>>().map(Value::Array)
             }
             Value::Object(fields) => {
                 let rendered = fields.iter().map(|(name, field)| {
-                    Ok((name.clone(), self.render_at(field, &format!("{place}/{name}"))?))
+                    Ok((name.clone(), self.render_at(field, &format!("{pointer}/{name}"))?))
                 });
                 rendered.collect::<Result<Map<_, _>, String>>().map(Value::Object)
             }
@@ -126,9 +121,9 @@ impl Rendering<'_> {
 
     fn value(&self, text: &str) -> Result<Value, String> {
         let expression = parse::expression(text)?;
-        let value = self.evaluator().present(&expression)?;
+        let value = self.evaluator().defined(&expression)?;
         self.budget.output(self.budget.measure(&value)?)?;
-        serde_json::to_value(&value).map_err(|error| format!("`{}` is no value: {error}", text.trim()))
+        serde_json::to_value(&value).map_err(|error| format!("`{}` is not a value: {error}", text.trim()))
     }
 
     fn evaluator(&self) -> Evaluator<'_> {
@@ -136,7 +131,7 @@ impl Rendering<'_> {
     }
 }
 
-/// Whether there is anything to render.
+/// Whether a text has anything to render.
 pub(crate) fn is_template(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|start| text.contains(start))
 }
@@ -146,6 +141,6 @@ fn sole_expression(text: &str) -> Option<&str> {
     let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix('-').unwrap_or(inner);
     let inner = inner.strip_suffix('-').unwrap_or(inner);
-    let alone = !["{{", "}}", "{%", "{#"].iter().any(|mark| inner.contains(mark));
-    alone.then_some(inner)
+    let is_sole = !["{{", "}}", "{%", "{#"].iter().any(|mark| inner.contains(mark));
+    is_sole.then_some(inner)
 }

@@ -1,4 +1,4 @@
-//! Operators on values. Each is charged for what it makes before it makes it.
+//! Operators on values. Each charges the size of its result before it makes it.
 
 use minijinja::Value;
 use minijinja::machinery::ast::BinOpKind;
@@ -6,7 +6,7 @@ use minijinja::value::ValueKind;
 
 use super::budget::{Budget, ELEMENT};
 
-/// The value of `left op right` for everything but `and` and `or`. Both are there.
+/// The value of `left op right` for every operator but `and` and `or`. Both sides are defined.
 pub(super) fn binary(op: BinOpKind, left: &Value, right: &Value, budget: &Budget) -> Result<Value, String> {
     match op {
         BinOpKind::Eq | BinOpKind::Ne | BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
@@ -47,18 +47,18 @@ pub(super) fn compare(op: BinOpKind, left: &Value, right: &Value, budget: &Budge
     })
 }
 
-pub(super) fn contains(container: &Value, wanted: &Value, budget: &Budget) -> Result<bool, String> {
+pub(super) fn contains(container: &Value, searched: &Value, budget: &Budget) -> Result<bool, String> {
     if container.kind() == ValueKind::Map {
-        return Ok(container.get_item(wanted).is_ok_and(|found| !found.is_undefined()));
+        return Ok(container.get_item(searched).is_ok_and(|found| !found.is_undefined()));
     }
     budget.measure(container)?;
-    budget.measure(wanted)?;
+    budget.measure(searched)?;
     match container.as_str() {
-        Some(text) => Ok(match wanted.as_str() {
-            Some(wanted) => text.contains(wanted),
-            None => text.contains(&wanted.to_string()),
+        Some(text) => Ok(match searched.as_str() {
+            Some(searched) => text.contains(searched),
+            None => text.contains(&searched.to_string()),
         }),
-        None if is_list(container) => Ok(items(container)?.any(|item| item == *wanted)),
+        None if is_list(container) => Ok(items(container)?.any(|item| item == *searched)),
         None => Err(format!("a {} contains nothing", container.kind())),
     }
 }
@@ -69,7 +69,7 @@ fn concat(left: &Value, right: &Value, budget: &Budget) -> Result<Value, String>
     Ok(Value::from(format!("{left}{right}")))
 }
 
-/// A text or a list, several times.
+/// Repeats a text or a list.
 fn repeat(left: &Value, right: &Value, budget: &Budget) -> Result<Value, String> {
     let (what, times) = if is_repeatable(left) { (left, right) } else { (right, left) };
     let times = integer(times).and_then(|times| usize::try_from(times).ok());
@@ -118,10 +118,10 @@ pub(super) fn negate(value: &Value) -> Result<Value, String> {
         Some(number) => number.checked_neg().map(whole),
         None => float(value).map(|number| Value::from(-number)),
     };
-    negative.ok_or_else(|| format!("a {} has no opposite", value.kind()))
+    negative.ok_or_else(|| format!("a {} cannot be negated", value.kind()))
 }
 
-/// The part from `start` to `end`, as in Python.
+/// The slice from `start` to `end`, as in Python.
 pub(super) fn slice(
     value: &Value,
     [start, end, step]: [Option<i64>; 3],
@@ -129,7 +129,7 @@ pub(super) fn slice(
 ) -> Result<Value, String> {
     let step = step.unwrap_or(1);
     if step == 0 {
-        return Err("cannot go on in steps of 0".to_owned());
+        return Err("the step of a slice cannot be 0".to_owned());
     }
     if value.is_none() {
         return Ok(Value::from(Vec::<Value>::new()));
@@ -139,28 +139,28 @@ pub(super) fn slice(
         let characters: Vec<char> = text.chars().collect();
         budget.work(characters.len() * size_of::<char>())?;
         let part: String =
-            places(characters.len(), start, end, step).map(|place| characters[place]).collect();
+            indices(characters.len(), start, end, step).map(|index| characters[index]).collect();
         return Ok(Value::from(part));
     }
     if !is_list(value) {
-        return Err(format!("a {} has no parts", value.kind()));
+        return Err(format!("a {} cannot be sliced", value.kind()));
     }
     let all: Vec<Value> = items(value)?.collect();
-    let part: Vec<Value> = places(all.len(), start, end, step).map(|place| all[place].clone()).collect();
+    let part: Vec<Value> = indices(all.len(), start, end, step).map(|index| all[index].clone()).collect();
     Ok(Value::from(part))
 }
 
-/// Indices below `length`.
-fn places(length: usize, start: Option<i64>, end: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
+/// The indices of a slice, all below `length`.
+fn indices(length: usize, start: Option<i64>, end: Option<i64>, step: i64) -> impl Iterator<Item = usize> {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
-    let place =
+    let bound =
         |index: i64| if index < 0 { index.saturating_add(length) } else { index }.clamp(lowest, highest);
     let (first, last) = if step > 0 { (lowest, highest) } else { (highest, lowest) };
-    let (first, end) = (start.map_or(first, place), end.map_or(last, place));
-    std::iter::successors(Some(first), move |place| place.checked_add(step))
-        .take_while(move |place| if step > 0 { *place < end } else { *place > end })
-        .filter_map(|place| usize::try_from(place).ok())
+    let (first, end) = (start.map_or(first, bound), end.map_or(last, bound));
+    std::iter::successors(Some(first), move |index| index.checked_add(step))
+        .take_while(move |index| if step > 0 { *index < end } else { *index > end })
+        .filter_map(|index| usize::try_from(index).ok())
 }
 
 pub(super) fn is_list(value: &Value) -> bool {

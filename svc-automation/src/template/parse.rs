@@ -1,34 +1,35 @@
-//! Reads templates. The parser of the engine recurses without a limit over some chains (`not not …`, `a if b else …`)
-//! and builds trees that are as deep as others are long (`a + a + …`), so texts with too much of that do not come to it.
+//! Parses templates. The parser of `minijinja` recurses without a limit over some chains (`not not …`, `a if b else …`),
+//! and the trees of others are as deep as the chain is long (`a + a + …`). Texts with too much of that are refused before
+//! they are parsed.
 
 use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{Token, WhitespaceConfig, parse, parse_expr, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-/// Words and signs inside of one pair of braces.
+/// Tokens inside of one pair of braces.
 const MAX_TOKENS: usize = 1000;
-/// Those among them that lead the parser deeper.
+/// Tokens among them that the parser recurses for.
 const MAX_NESTING: usize = 100;
 
-/// A text with templates in it.
+/// Parses a text with templates in it.
 pub(super) fn template(text: &str) -> Result<Stmt<'_>, String> {
-    bound(text, false)?;
+    check_size(text, false)?;
     parse(text, "template", SyntaxConfig, WhitespaceConfig::default()).map_err(|error| explain(&error))
 }
 
-/// An expression. The engine panics over what follows a `}}` that closes nothing, so such a text does not come to it.
+/// Parses an expression. `minijinja` panics over what follows a `}}` that closes nothing, so that is refused first.
 pub(super) fn expression(text: &str) -> Result<Expr<'_>, String> {
     if closes_nothing(text) {
         return Err("`}}` closes nothing here".to_owned());
     }
-    bound(text, true)?;
+    check_size(text, true)?;
     parse_expr(text).map_err(|error| explain(&error))
 }
 
-fn bound(text: &str, is_expression: bool) -> Result<(), String> {
+fn check_size(text: &str, is_expression: bool) -> Result<(), String> {
     let (mut tokens, mut nesting, mut branches) = (0, 0, 0);
     for token in tokenize(text, is_expression, SyntaxConfig, WhitespaceConfig::default()) {
-        // What cannot be read is told by the parser.
+        // The parser reports what cannot be read.
         let Ok((token, _)) = token else { return Ok(()) };
         match token {
             Token::VariableStart | Token::BlockStart => (tokens, nesting) = (0, 0),
@@ -38,7 +39,7 @@ fn bound(text: &str, is_expression: bool) -> Result<(), String> {
         }
         tokens += 1;
         if tokens > MAX_TOKENS || nesting > MAX_NESTING || branches > MAX_NESTING {
-            return Err("it is too long to be read".to_owned());
+            return Err("it is too long".to_owned());
         }
     }
     Ok(())
@@ -65,7 +66,7 @@ fn closes_nothing(expression: &str) -> bool {
     false
 }
 
-/// In one line, without what the engine calls its templates.
+/// The message in one line, without the name that `minijinja` gives to templates.
 pub(super) fn explain(error: &minijinja::Error) -> String {
     match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),

@@ -33,7 +33,7 @@ fn a_sole_expression_keeps_its_type_and_other_texts_stay_texts() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_that_names_it() {
+fn an_undefined_value_is_an_error_that_names_it() {
     for (text, name) in [
         ("{{ data.colour }}", "`data.colour`"),
         ("A {{ data.colour }}", "`data.colour`"),
@@ -56,7 +56,7 @@ fn what_is_not_there_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_value_is_rendered_to_its_leaves_and_a_fault_has_its_place() {
+fn every_text_of_a_value_is_rendered_and_an_error_has_its_pointer() {
     let engine = Engine::default();
     let (scope, value) = (scope(), json!({"a": ["{{ data.number }}", 1], "{{ b }}": true}));
     let rendering = engine.rendering(&scope);
@@ -214,7 +214,7 @@ fn no_text_takes_more_than_its_budget() {
 }
 
 #[test]
-fn a_text_has_its_longest_and_a_step_its_most_operations() {
+fn the_length_of_a_text_and_the_operations_of_a_step_are_bounded() {
     let long = |times: usize| {
         render(&format!("{{% for a in range({times}) %}}{}{{% endfor %}}", "x".repeat(1 << 10)))
     };

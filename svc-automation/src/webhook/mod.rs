@@ -1,26 +1,29 @@
-//! Webhooks: endpoints of integrations that are told of events, what they were told and what came of it.
+//! Webhooks: endpoints of integrations, the deliveries of events to them, and the secrets that sign requests.
+//!
+//! `message` turns records into messages, so that this file stays short.
+//! `sender` makes one attempt of a delivery; a file of its own because both the worker and the rpc that tests an endpoint
+//! use it.
 
-mod deliver;
+mod message;
 pub(crate) mod operations;
 mod rpc;
 mod rules;
+mod sender;
 mod store;
+pub(crate) mod worker;
 
-use chassis_base::time::timestamp;
 use chassis_rpc::token::Identity;
 use chrono::{DateTime, Utc};
-use proto::automation::{WebhookDelivery, WebhookEndpoint, WebhookEndpointMeta, WebhookEndpointWithSecret};
 use uuid::Uuid;
 
-use crate::event::readers::Reader;
-use crate::outside::Secret;
+use crate::egress::Secret;
+use crate::event::ReadAccess;
 
-pub(crate) use deliver::{Deliverer, worker};
 pub(crate) use rpc::Webhooks;
-pub(crate) use store::purge;
+pub(crate) use sender::Sender;
 
-/// What the audit log calls an endpoint; it never has its secrets.
-pub(crate) const AUDITED: &str = "webhook_endpoint";
+/// The name of an endpoint in the audit log, which never gets its secrets.
+const AUDITED: &str = "webhook_endpoint";
 
 /// An endpoint as it is stored.
 #[derive(Clone, Debug)]
@@ -36,9 +39,9 @@ pub(crate) struct Endpoint {
     pub old_secret: Option<Secret>,
     pub old_secret_until: Option<DateTime<Utc>>,
     pub failing_since: Option<DateTime<Utc>>,
-    /// Attempts in a row that had no answer in time.
+    /// Attempts in a row without a response in time.
     pub unanswered: i32,
-    /// Until when it is left alone for that, with everything that it is still to be told.
+    /// Backoff: no delivery of the endpoint is attempted before.
     pub retry_at: Option<DateTime<Utc>>,
     pub disabled_reason: String,
     pub binding: Binding,
@@ -46,15 +49,15 @@ pub(crate) struct Endpoint {
     pub updated_at: DateTime<Utc>,
 }
 
-/// Whose an endpoint is, and so what it may be told.
+/// The key that an endpoint belongs to, which decides what events it gets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Binding {
     /// The public id of the key; empty for none.
     pub key: String,
-    /// What it may read at most. `None`: not known, or everything.
+    /// The scopes of whoever created the endpoint: what it may read at most. `None`: not known, or everything.
     pub scopes: Option<Vec<String>>,
-    /// What the gateway told that the key may do. `None`: nothing was told, it has its scopes still.
-    pub told: Option<Vec<String>>,
+    /// The scopes that the key has now, as the gateway reported. `None`: no report, so the key still has all of them.
+    pub reported: Option<Vec<String>>,
 }
 
 impl Binding {
@@ -62,88 +65,88 @@ impl Binding {
         if caller.is_mesh() {
             return Self::default();
         }
-        Self { key: caller.actor.clone(), scopes: Some(caller.scopes.clone()), told: None }
+        Self { key: caller.actor.clone(), scopes: Some(caller.scopes.clone()), reported: None }
     }
 
-    /// What it may read: what it was made with, as far as its key still has that.
+    /// What the endpoint may read: the scopes that it was created with, as far as its key still has them.
     pub fn scopes(&self) -> Option<Vec<String>> {
-        match (&self.scopes, &self.told) {
-            (Some(made), Some(told)) => {
-                Some(made.iter().filter(|scope| told.contains(scope)).cloned().collect())
+        match (&self.scopes, &self.reported) {
+            (Some(created), Some(reported)) => {
+                Some(created.iter().filter(|scope| reported.contains(scope)).cloned().collect())
             }
-            (made, told) => made.clone().or_else(|| told.clone()),
+            (created, reported) => created.clone().or_else(|| reported.clone()),
         }
     }
 
-    pub fn reader(&self) -> Reader {
-        Reader::new(self.key.clone(), self.scopes())
+    pub fn access(&self) -> ReadAccess {
+        ReadAccess::new(self.key.clone(), self.scopes())
     }
 
-    /// The same for whoever leads an endpoint elsewhere: it gets nothing that they may not read.
+    /// The binding after a caller has changed the address of the endpoint: it gets nothing that the caller may not read,
+    /// or a key could have events sent to itself that it has no scope for.
     pub fn taken_over(&self, caller: &Identity) -> Self {
         if caller.is_mesh() || caller.actor == self.key {
             return self.clone();
         }
-        let theirs = caller.scopes.clone();
+        let callers = caller.scopes.clone();
         let scopes = match self.scopes() {
-            Some(have) => theirs.into_iter().filter(|scope| have.contains(scope)).collect(),
-            None => theirs,
+            Some(own) => callers.into_iter().filter(|scope| own.contains(scope)).collect(),
+            None => callers,
         };
-        Self { key: caller.actor.clone(), scopes: Some(scopes), told: None }
+        Self { key: caller.actor.clone(), scopes: Some(scopes), reported: None }
     }
 }
 
 impl Endpoint {
-    /// The secrets that sign now.
+    /// An active endpoint with a new secret and no other values.
+    pub fn new(id: Uuid, now: DateTime<Utc>) -> Self {
+        Self {
+            id,
+            url: String::new(),
+            description: String::new(),
+            types: Vec::new(),
+            active: true,
+            notify_email: String::new(),
+            secret: Secret::random(),
+            old_secret: None,
+            old_secret_until: None,
+            failing_since: None,
+            unanswered: 0,
+            retry_at: None,
+            disabled_reason: String::new(),
+            binding: Binding::default(),
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// The secrets that sign at this time.
     pub fn secrets(&self, now: DateTime<Utc>) -> Vec<Secret> {
         let old = self.old_secret.clone().filter(|_| self.old_secret_until.is_some_and(|until| until > now));
         std::iter::once(self.secret.clone()).chain(old).collect()
     }
-
-    fn meta(&self) -> WebhookEndpointMeta {
-        WebhookEndpointMeta {
-            failing_since: self.failing_since.map(timestamp),
-            disabled_reason: self.disabled_reason.clone(),
-            old_secret_until: self.old_secret_until.map(timestamp),
-        }
-    }
-
-    /// As everyone may see it, at any time.
-    pub fn shown(&self) -> WebhookEndpoint {
-        self.clone().into()
-    }
-
-    /// With the secret, which is shown only when it is new.
-    pub fn with_secret(&self) -> WebhookEndpointWithSecret {
-        WebhookEndpointWithSecret {
-            id: self.id.to_string(),
-            url: self.url.clone(),
-            description: self.description.clone(),
-            types: self.types.clone(),
-            active: self.active,
-            notify_email: self.notify_email.clone(),
-            created_at: Some(timestamp(self.created_at)),
-            updated_at: Some(timestamp(self.updated_at)),
-            meta: Some(self.meta()),
-            secret: self.secret.text(),
-        }
-    }
 }
 
-impl From<Endpoint> for WebhookEndpoint {
-    fn from(endpoint: Endpoint) -> Self {
-        let meta = endpoint.meta();
-        Self {
-            id: endpoint.id.to_string(),
-            url: endpoint.url,
-            description: endpoint.description,
-            types: endpoint.types,
-            active: endpoint.active,
-            notify_email: endpoint.notify_email,
-            created_at: Some(timestamp(endpoint.created_at)),
-            updated_at: Some(timestamp(endpoint.updated_at)),
-            meta: Some(meta),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeliveryStatus {
+    Pending,
+    Delivered,
+    Failed,
+}
+
+impl DeliveryStatus {
+    const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Failed];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
         }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
     }
 }
 
@@ -156,7 +159,7 @@ pub(crate) struct Delivery {
     pub kind: String,
     /// The body, the same at every attempt.
     pub payload: String,
-    pub status: String,
+    pub status: DeliveryStatus,
     pub attempts: i32,
     pub response_status: Option<i32>,
     pub error: String,
@@ -165,20 +168,46 @@ pub(crate) struct Delivery {
     pub delivered_at: Option<DateTime<Utc>>,
 }
 
-impl From<Delivery> for WebhookDelivery {
-    fn from(delivery: Delivery) -> Self {
+/// What a delivery carries.
+pub(crate) struct Content<'a> {
+    pub event_id: Option<Uuid>,
+    pub kind: &'a str,
+    pub payload: String,
+}
+
+impl Delivery {
+    /// A delivery that is due now.
+    pub fn new(id: Uuid, endpoint_id: Uuid, content: Content<'_>, now: DateTime<Utc>) -> Self {
         Self {
-            id: delivery.id.to_string(),
-            endpoint_id: delivery.endpoint_id.to_string(),
-            event_id: delivery.event_id.map(|id| id.to_string()).unwrap_or_default(),
-            r#type: delivery.kind,
-            status: delivery.status,
-            attempts: delivery.attempts,
-            response_status: delivery.response_status,
-            error: delivery.error,
-            created_at: Some(timestamp(delivery.created_at)),
-            next_attempt_at: delivery.next_at.map(timestamp),
-            delivered_at: delivery.delivered_at.map(timestamp),
+            id,
+            endpoint_id,
+            event_id: content.event_id,
+            kind: content.kind.to_owned(),
+            payload: content.payload,
+            status: DeliveryStatus::Pending,
+            attempts: 0,
+            response_status: None,
+            error: String::new(),
+            next_at: Some(now),
+            created_at: now,
+            delivered_at: None,
         }
+    }
+}
+
+/// The secrets of the account's own requests, those of `http` steps.
+#[derive(sqlx::FromRow)]
+pub(crate) struct SigningSecrets {
+    pub secret: Vec<u8>,
+    pub old_secret: Option<Vec<u8>>,
+    pub old_secret_until: Option<DateTime<Utc>>,
+}
+
+impl SigningSecrets {
+    /// Those that sign at this time.
+    pub fn in_use(self, now: DateTime<Utc>) -> Vec<Secret> {
+        let is_overlap = self.old_secret_until.is_some_and(|until| until > now);
+        let old = self.old_secret.filter(|_| is_overlap);
+        std::iter::once(self.secret).chain(old).map(Secret::from_bytes).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! `WebhookService`: parse, decide, write, reply.
+//! `WebhookService`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use chassis_base::time::timestamp;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
-use chrono::TimeDelta;
 use proto::automation::webhook_service_server::WebhookService;
 use proto::automation::{
     AssignWebhookEndpointRequest, AssignWebhookEndpointResponse, CreateWebhookEndpointRequest,
@@ -21,30 +20,21 @@ use proto::automation::{
     TestWebhookEndpointResponse, UpdateWebhookEndpointRequest, UpdateWebhookEndpointResponse,
     WebhookDelivery, WebhookEndpoint,
 };
-use serde_json::json;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::deliver::Deliverer;
-use super::rules::{self, MAX_ENDPOINTS, OVERLAP, PENDING};
-use super::{AUDITED, Binding, Delivery, operations, store};
+use super::Sender;
+use super::operations::{NOT_FOUND, deliveries, endpoints, secrets};
+use super::store::{self, DeliveryFilter};
 use crate::Error;
-use crate::event::readers::Reader;
-use crate::event::rfc3339;
-use crate::outside::Secret;
-
-const UNKNOWN: Error = Error::NotFound("webhook endpoint");
-const UNKNOWN_DELIVERY: Error = Error::NotFound("delivery");
-/// What a ping is called.
-const PING: &str = "webhook.ping";
-/// Should the process die while it pings, the worker does it after so long.
-const PING_SPAN: TimeDelta = TimeDelta::minutes(1);
+use crate::egress::Secret;
+use crate::event::ReadAccess;
 
 pub(crate) struct Webhooks {
     pub db: Db,
-    pub deliverer: Arc<Deliverer>,
+    pub sender: Arc<Sender>,
     /// Whether endpoints may be in private networks.
-    pub private: bool,
+    pub allow_private: bool,
 }
 
 #[tonic::async_trait]
@@ -67,19 +57,19 @@ impl WebhookService for Webhooks {
         &self,
         request: Request<CreateWebhookEndpointRequest>,
     ) -> Result<Response<CreateWebhookEndpointResponse>, Status> {
-        self.db.write_with(Call::open(request)?, self.private, create).await
+        self.db.write_with(Call::open(request)?, self.allow_private, create).await
     }
 
     async fn get_webhook_endpoint(
         &self,
         request: Request<GetWebhookEndpointRequest>,
     ) -> Result<Response<GetWebhookEndpointResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // Without `valid`: a malformed id is not found, and the request has no other field.
         let Call { context, input, .. } = Call::open(request)?;
-        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let found =
             self.db.read(async |connection| store::find(connection, context.account_id(), id).await).await?;
-        let data = found.map(WebhookEndpoint::from).ok_or(UNKNOWN)?;
+        let data = found.map(WebhookEndpoint::from).ok_or(NOT_FOUND)?;
         Ok(Response::new(GetWebhookEndpointResponse { data: Some(data) }))
     }
 
@@ -87,7 +77,7 @@ impl WebhookService for Webhooks {
         &self,
         request: Request<UpdateWebhookEndpointRequest>,
     ) -> Result<Response<UpdateWebhookEndpointResponse>, Status> {
-        self.db.write_with(Call::open(request)?, self.private, update).await
+        self.db.write_with(Call::open(request)?, self.allow_private, update).await
     }
 
     async fn delete_webhook_endpoint(
@@ -111,33 +101,16 @@ impl WebhookService for Webhooks {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let mut response = self.db.write(call, ping).await?;
-        let account = context.account_id();
-        let (delivery, endpoint) = self
-            .db
-            .read(async |connection| {
-                let id = response.get_ref().data.as_ref().and_then(|delivery| id::parse(&delivery.id));
-                let delivery = match id {
-                    Some(id) => store::find_delivery(connection, account, id).await?,
-                    None => None,
-                };
-                let endpoint = match &delivery {
-                    Some(delivery) => store::find(connection, account, delivery.endpoint_id).await?,
-                    None => None,
-                };
-                Ok::<_, Error>((delivery, endpoint))
-            })
-            .await?;
-        // A repeat of the call has the answer of the first.
-        let fresh = |delivery: &Delivery| delivery.attempts == 0 && delivery.status == PENDING;
-        if let (Some(mut delivery), Some(endpoint)) = (delivery.filter(fresh), endpoint) {
-            let outcome = self.deliverer.attempt(&delivery, &endpoint, 0, context.clock.now()).await;
-            rules::note(&mut delivery, &outcome, context.clock.now());
-            if delivery.status == PENDING {
-                // Once only: whoever pings wants to know now.
-                rules::give_up(&mut delivery);
-            }
+        let created = response.get_ref().data.as_ref().and_then(|delivery| id::parse(&delivery.id));
+        let sent = match created {
+            Some(id) => self.sender.send_ping(&self.db, &context, id).await?,
+            None => None,
+        };
+        // The first transaction has stored the ping, and its result takes a second one: no transaction is open while the
+        // receiver is waited for. Repeats of the call get the response of the second.
+        if let Some(delivery) = sent {
             let answer = TestWebhookEndpointResponse { data: Some(delivery.clone().into()) };
-            self.db.amend(&context, &delivery, &answer, note_ping).await?;
+            self.db.amend(&context, &delivery, &answer, deliveries::record_ping).await?;
             *response.get_mut() = answer;
         }
         Ok(response)
@@ -152,16 +125,16 @@ impl WebhookService for Webhooks {
         if !faults.is_empty() {
             return Err(Error::from(faults).into());
         }
-        let (account, now) = (context.account_id(), context.clock.now());
-        let endpoint = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let account = context.account_id();
+        let endpoint = id::parse(&input.id).ok_or(NOT_FOUND)?;
+        let access = ReadAccess::of_caller(&context.identity);
+        let filter = DeliveryFilter { endpoint, access: &access, now: context.clock.now() };
         let page = Page::new(input.page, input.per_page);
         let (rows, meta) = self
             .db
             .read(async |connection| {
-                store::find(connection, account, endpoint).await?.ok_or(UNKNOWN)?;
-                let (reader, page) = (Reader::of_caller(&context.identity), (now, page));
-                let (rows, meta) =
-                    store::list_deliveries(connection, account, endpoint, &reader, page).await?;
+                store::find(connection, account, endpoint).await?.ok_or(NOT_FOUND)?;
+                let (rows, meta) = store::list_deliveries(connection, account, &filter, page).await?;
                 Ok::<_, Error>((rows, meta))
             })
             .await?;
@@ -205,54 +178,30 @@ impl WebhookService for Webhooks {
     }
 }
 
+/// Parses the id of the path, after the faults of all other fields were reported.
+fn parse_id(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
+    id::ignore_malformed(&mut tx.faults);
+    tx.valid()?;
+    id::parse(text).ok_or(NOT_FOUND)
+}
+
 async fn create(
     tx: &mut Tx<'_>,
-    (input, private): &(CreateWebhookEndpointRequest, bool),
+    (input, allow_private): &(CreateWebhookEndpointRequest, bool),
 ) -> Result<CreateWebhookEndpointResponse, Error> {
     let given = input.endpoint.clone().unwrap_or_default();
-    let (account, now) = (tx.account(), tx.now());
-    let mut endpoint = operations::endpoint(tx.id(), now);
-    rules::apply(UpdateMask::All, &given, &mut endpoint, *private, &mut tx.faults);
-    tx.valid()?;
-    if store::count(tx.db(), account).await? >= MAX_ENDPOINTS {
-        return Err(Error::TooManyEndpoints);
-    }
-    endpoint.binding = tx.caller().map(|caller| Binding::of_caller(&caller.identity)).unwrap_or_default();
-    store::put(tx.db(), account, &endpoint).await?;
-    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
-    Ok(CreateWebhookEndpointResponse { data: Some(endpoint.with_secret()) })
+    let endpoint = endpoints::create(tx, &given, *allow_private).await?;
+    Ok(CreateWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, private): &(UpdateWebhookEndpointRequest, bool),
+    (input, allow_private): &(UpdateWebhookEndpointRequest, bool),
 ) -> Result<UpdateWebhookEndpointResponse, Error> {
     id::ignore_malformed(&mut tx.faults);
     let named = UpdateMask::from(input.update_mask.as_ref());
     let given = input.endpoint.clone().unwrap_or_default();
-    let (account, now) = (tx.account(), tx.now());
-    let found = match id::parse(&input.id) {
-        Some(id) => store::find_locked(tx.db(), account, id).await?,
-        None => None,
-    };
-    let known = found.is_some();
-    let mut endpoint = found.unwrap_or_else(|| operations::endpoint(Uuid::nil(), now));
-    let (waited, url) = (endpoint.retry_at, endpoint.url.clone());
-    rules::apply(named, &given, &mut endpoint, *private, &mut tx.faults);
-    // The faults of the body come before an unknown id.
-    tx.valid()?;
-    if !known {
-        return Err(UNKNOWN);
-    }
-    endpoint.updated_at = now;
-    if let Some(caller) = tx.caller().filter(|_| endpoint.url != url) {
-        endpoint.binding = endpoint.binding.taken_over(&caller.identity);
-    }
-    store::put(tx.db(), account, &endpoint).await?;
-    if let (Some(waited), None) = (waited, endpoint.retry_at) {
-        store::resume(tx.db(), account, endpoint.id, (waited, now)).await?;
-    }
-    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
+    let endpoint = endpoints::update(tx, id::parse(&input.id), named, &given, *allow_private).await?;
     Ok(UpdateWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
 
@@ -260,85 +209,43 @@ async fn delete(
     tx: &mut Tx<'_>,
     input: &DeleteWebhookEndpointRequest,
 ) -> Result<DeleteWebhookEndpointResponse, Error> {
-    let account = tx.account();
-    let id = id_of(tx, &input.id)?;
-    if !store::delete(tx.db(), account, id).await? {
-        return Err(UNKNOWN);
-    }
-    tx.removed(AUDITED, id);
+    let id = parse_id(tx, &input.id)?;
+    endpoints::delete(tx, id).await?;
     Ok(DeleteWebhookEndpointResponse {})
-}
-
-/// The id of a path, after everything else that may be wrong.
-fn id_of(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
-    id::ignore_malformed(&mut tx.faults);
-    tx.valid()?;
-    id::parse(text).ok_or(UNKNOWN)
 }
 
 async fn rotate(
     tx: &mut Tx<'_>,
     input: &RotateWebhookSecretRequest,
 ) -> Result<RotateWebhookSecretResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let id = id_of(tx, &input.id)?;
-    let mut endpoint = store::find_locked(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
-    endpoint.old_secret = Some(std::mem::replace(&mut endpoint.secret, Secret::random()));
-    endpoint.old_secret_until = Some(now + OVERLAP);
-    endpoint.updated_at = now;
-    store::put(tx.db(), account, &endpoint).await?;
-    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
-    Ok(RotateWebhookSecretResponse { data: Some(endpoint.with_secret()) })
+    let id = parse_id(tx, &input.id)?;
+    let endpoint = endpoints::rotate_secret(tx, id).await?;
+    Ok(RotateWebhookSecretResponse { data: Some(endpoint.into()) })
 }
 
 async fn ping(
     tx: &mut Tx<'_>,
     input: &TestWebhookEndpointRequest,
 ) -> Result<TestWebhookEndpointResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let id = id_of(tx, &input.id)?;
-    let endpoint = store::find(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
-    let payload = json!({"type": PING, "timestamp": rfc3339(now), "data": {"endpoint_id": endpoint.id}});
-    let mut delivery = operations::delivery(tx.id(), endpoint.id, None, (PING, payload.to_string()), now);
-    delivery.next_at = Some(now + PING_SPAN);
-    store::insert_deliveries(tx.db(), account, std::slice::from_ref(&delivery)).await?;
+    let id = parse_id(tx, &input.id)?;
+    let delivery = deliveries::create_ping(tx, id).await?;
     Ok(TestWebhookEndpointResponse { data: Some(delivery.into()) })
-}
-
-async fn note_ping(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
-    let account = tx.account();
-    store::update_delivery(tx.db(), account, delivery).await
 }
 
 async fn redeliver(
     tx: &mut Tx<'_>,
     input: &RedeliverWebhookRequest,
 ) -> Result<RedeliverWebhookResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
-    // There is nothing but ids, and one of an odd form is unknown.
+    // The request has only ids, and a malformed one is not found.
     tx.faults = proto::Faults::default();
-    let endpoint = id_of(tx, &input.id)?;
-    let mut known = store::find_locked(tx.db(), account, endpoint).await?.ok_or(UNKNOWN)?;
-    if let Some(waited) = known.retry_at {
-        // Whoever delivers again wants it now.
-        rules::answered(&mut known);
-        store::put(tx.db(), account, &known).await?;
-        store::resume(tx.db(), account, endpoint, (waited, now)).await?;
-        tx.unaudited("how deliveries fare is no change of an endpoint");
-    }
-    let id = id::parse(&input.delivery_id).ok_or(UNKNOWN_DELIVERY)?;
-    let found = store::find_delivery_locked(tx.db(), account, id).await?;
-    let mut delivery = found.filter(|delivery| delivery.endpoint_id == endpoint).ok_or(UNKNOWN_DELIVERY)?;
-    PENDING.clone_into(&mut delivery.status);
-    (delivery.attempts, delivery.next_at, delivery.delivered_at) = (0, Some(now), None);
-    store::update_delivery(tx.db(), account, &delivery).await?;
+    let endpoint = parse_id(tx, &input.id)?;
+    let delivery = deliveries::redeliver(tx, endpoint, id::parse(&input.delivery_id)).await?;
     Ok(RedeliverWebhookResponse { data: Some(delivery.into()) })
 }
 
 async fn set_key_scopes(tx: &mut Tx<'_>, input: &SetKeyScopesRequest) -> Result<SetKeyScopesResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
     tx.valid()?;
-    store::put_key_scopes(tx.db(), account, (&input.key, &input.scopes), now).await?;
+    endpoints::set_key_scopes(tx, &input.key, &input.scopes).await?;
     Ok(SetKeyScopesResponse {})
 }
 
@@ -346,13 +253,8 @@ async fn assign(
     tx: &mut Tx<'_>,
     input: &AssignWebhookEndpointRequest,
 ) -> Result<AssignWebhookEndpointResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let id = id_of(tx, &input.id)?;
-    let mut endpoint = store::find_locked(tx.db(), account, id).await?.ok_or(UNKNOWN)?;
-    endpoint.binding = Binding { key: input.key.clone(), scopes: Some(input.scopes.clone()), told: None };
-    endpoint.updated_at = now;
-    store::put(tx.db(), account, &endpoint).await?;
-    tx.changed(AUDITED, endpoint.id, &endpoint.shown());
+    let id = parse_id(tx, &input.id)?;
+    let endpoint = endpoints::assign(tx, id, &input.key, &input.scopes).await?;
     Ok(AssignWebhookEndpointResponse { data: Some(endpoint.into()) })
 }
 
@@ -360,15 +262,16 @@ async fn signing_secret(
     tx: &mut Tx<'_>,
     _: &GetSigningSecretRequest,
 ) -> Result<GetSigningSecretResponse, Error> {
-    let (secret, _, until) = operations::ensure_signing(tx, &()).await?;
-    let old_secret_until = until.filter(|until| *until > tx.now()).map(timestamp);
-    Ok(GetSigningSecretResponse { secret: Secret::from_bytes(secret).text(), old_secret_until })
+    let secrets = secrets::ensure(tx, &()).await?;
+    let old_secret_until = secrets.old_secret_until.filter(|until| *until > tx.now()).map(timestamp);
+    Ok(GetSigningSecretResponse { secret: Secret::from_bytes(secrets.secret).text(), old_secret_until })
 }
 
 async fn rotate_signing(
     tx: &mut Tx<'_>,
     _: &RotateSigningSecretRequest,
 ) -> Result<RotateSigningSecretResponse, Error> {
-    let (secret, until) = operations::rotate_signing(tx).await?;
-    Ok(RotateSigningSecretResponse { secret: secret.text(), old_secret_until: Some(timestamp(until)) })
+    let rotated = secrets::rotate(tx).await?;
+    let old_secret_until = Some(timestamp(rotated.old_secret_until));
+    Ok(RotateSigningSecretResponse { secret: rotated.secret.text(), old_secret_until })
 }

@@ -40,7 +40,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_approved_run_goes_on_and_tells_who_and_why() {
+async fn an_approved_run_continues_and_shows_who_decided_and_why() {
     let world = World::working().await;
     world.apply(FLOW).await;
     let id = world.start("ask", &json!({"amount": 100})).await;

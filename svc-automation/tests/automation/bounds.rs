@@ -1,4 +1,4 @@
-//! What no flow can do to the service that runs it.
+//! Bounds on what a flow can do to the service that runs it.
 
 use chassis_testing::eventually;
 use serde_json::json;
@@ -90,7 +90,7 @@ async fn every_rendering_is_counted_before_it_begins() {
         )
         .await;
     // Keeps every change of the count. A step that was rendered has begun, which sets it back.
-    let keep = "create table automation.counted (place bigserial, renders integer);
+    let keep = "create table automation.counted (position bigserial, renders integer);
         comment on table automation.counted is 'unaudited: what a test looks at';
         create function automation.keep() returns trigger language plpgsql security definer as
             $$ begin insert into automation.counted (renders) values (new.renders); return null; end $$;
@@ -100,7 +100,7 @@ async fn every_rendering_is_counted_before_it_begins() {
     let id = world.start("twice", &json!({})).await;
     let _working = world.another().await;
     world.until(&id, "success").await;
-    let counted: Vec<i32> = sqlx::query_scalar("select renders from automation.counted order by place")
+    let counted: Vec<i32> = sqlx::query_scalar("select renders from automation.counted order by position")
         .fetch_all(&mut world.database.connect().await)
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! Calls of other services: once each, whatever happens, and tried again when they fail in passing.
+//! Calls of other services: each has its effect once, whatever happens, and transient failures are retried.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn two_hundred_runs_each_have_their_effect_once() {
     assert_eq!(world.count("select count(distinct company_name) from relations.relation").await, 200);
 }
 
-/// The outcome of a call that was made is lost with its process: as if it had died between the answer and the note of it.
+/// As if the process had died between the response and the transaction that records it.
 #[tokio::test]
 async fn a_call_whose_answer_was_lost_is_not_made_twice() {
     let world = World::working().await;
@@ -54,7 +54,7 @@ async fn a_call_whose_answer_was_lost_is_not_made_twice() {
 }
 
 #[tokio::test]
-async fn after_a_day_a_lost_call_is_not_repeated_but_told() {
+async fn after_a_day_a_lost_call_is_not_repeated_but_reported() {
     let world = World::working().await;
     world.apply(MAKE_CLIENT).await;
     let id = world.start("make.client", &json!({"name": "Bakery"})).await;
@@ -70,7 +70,7 @@ async fn after_a_day_a_lost_call_is_not_repeated_but_told() {
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_fails_at_once_and_says_why() {
+async fn what_the_service_refuses_fails_without_a_retry_and_says_why() {
     let world = World::working().await;
     world.apply(MAKE_CLIENT).await;
     let id = world.start("make.client", &json!({"name": "x".repeat(300)})).await;
@@ -83,7 +83,7 @@ async fn what_the_service_refuses_fails_at_once_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_is_tried_again_and_not_for_ever() {
+async fn an_unavailable_service_is_retried_and_not_for_ever() {
     let mut world = World::idle().await;
     let unused = "relations=http://127.0.0.1:1";
     let flags = ["--peers", unused];
@@ -109,7 +109,7 @@ async fn a_step_that_may_fail_makes_the_run_partial() {
     world
         .apply(
             "
-name: Forgiving
+name: Lenient
 trigger: {custom: go}
 steps:
   - id: lost
@@ -132,7 +132,7 @@ steps:
 #[tokio::test]
 async fn a_flow_that_starts_itself_is_stopped() {
     let mut world = World::idle().await;
-    // The one that is called writes events for automation, the other one, who knows where that is, delivers them.
+    // The first relations is called and cannot reach automation; the second one delivers the events of both.
     let nowhere = ["--listeners", "automation=http://127.0.0.1:1"];
     let called = chassis_testing::start_with::<Relations>(world.database.url(), &world.clock, &nowhere).await;
     let peers = format!("relations={}", called.url());

@@ -1,4 +1,4 @@
-//! Nothing feeds itself: flows that lead to one another come to an end, whichever way they do.
+//! Chains of flows that trigger one another are bounded, in whatever way they do.
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -42,7 +42,7 @@ async fn trigger(
     StatusCode::ACCEPTED
 }
 
-/// Relations and billing, which tell automation of their records, and automation that calls them.
+/// Relations and billing, which deliver their events to automation, and automation, which calls them.
 struct Mesh {
     _relations: Started,
     billing: Started,
@@ -101,7 +101,7 @@ fn expected(graph: &Graph, link: usize, depth: u32) -> i64 {
     graph[link].iter().map(|to| 1 + if depth < 8 { expected(graph, *to, depth + 1) } else { 0 }).sum()
 }
 
-/// Graphs that chance has made, with circles, and with no more runs than a test has time for.
+/// Random graphs, with circles, and with no more runs than a test has time for.
 fn graphs() -> impl Iterator<Item = Graph> {
     let mut chance = TestRunner::deterministic();
     let targets = subsequence((0..LINKS.len()).collect::<Vec<_>>(), 0..=2);
@@ -135,10 +135,10 @@ async fn every_chain_of_flows_comes_to_an_end() {
         let ended = "select count(*) from automation.run where finished_at is not null";
         eventually(&format!("{graph:?} has come to its end"), async || world.count(ended).await >= all).await;
     }
-    let told = "select count(*) from (select id from relations.outbox union all select id from billing.outbox) waiting";
-    eventually("everything is told", async || world.count(told).await == 0).await;
+    let undelivered = "select count(*) from (select id from relations.outbox union all select id from billing.outbox) waiting";
+    eventually("every event is delivered", async || world.count(undelivered).await == 0).await;
     let open = "select count(*) from automation.run where finished_at is null";
-    assert_eq!(world.count(open).await, 0, "nothing goes on");
+    assert_eq!(world.count(open).await, 0, "nothing is left to do");
     assert_eq!(world.count("select count(*) from automation.run").await, all);
     assert_eq!(world.count("select max(depth)::bigint from automation.run").await, 9);
     let odd = "select count(*) from automation.run where status <> 'success' \

@@ -1,4 +1,4 @@
-//! Events and triggers: each kept once, and handed on to the flows that wait for it.
+//! Events and triggers: each is stored once and starts the flows that it triggers.
 
 use proto::api::{DeliverEventsRequest, Event};
 use proto::automation::event_service_client::EventServiceClient;
@@ -52,7 +52,7 @@ async fn an_event_that_is_delivered_twice_is_stored_once() {
 }
 
 #[tokio::test]
-async fn many_deliveries_of_the_same_batch_at_once_store_it_once() {
+async fn concurrent_deliveries_of_the_same_batch_store_it_once() {
     let world = world().await;
     let batch: Vec<Event> = (1..=50).map(|number| world.event(number)).collect();
     let backwards: Vec<Event> = batch.iter().rev().cloned().collect();
@@ -155,7 +155,7 @@ async fn every_new_event_starts_its_flows_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn both_trigger_routes_tell_what_they_started() {
+async fn both_trigger_routes_return_the_runs_that_they_started() {
     let world = world().await;
     let flow = world.apply(MAKE_CLIENT).await;
     let fired = world.fire("make.client", &json!({"name": "A"})).await;
@@ -171,7 +171,7 @@ async fn both_trigger_routes_tell_what_they_started() {
 }
 
 #[tokio::test]
-async fn an_event_with_two_names_is_one_and_is_told_as_it_was_sent() {
+async fn an_event_with_two_names_is_one_and_is_returned_as_it_was_sent() {
     let world = world().await;
     world.apply("{name: A, trigger: {event: quote.fase_changed}, steps: [{id: a, wait: {for: 1d}}]}").await;
     for name in ["quote.fase_changed", "quote.phase_changed"] {

@@ -6,10 +6,10 @@ use proto::automation::{
 };
 use serde_json::json;
 
-use crate::support::{MAKE_CLIENT, World, fault, faults};
+use crate::support::{MAKE_CLIENT, Receiver, World, fault, faults};
 
 #[tokio::test]
-async fn every_fault_of_a_definition_is_told_with_its_place() {
+async fn every_fault_of_a_definition_is_reported_with_its_pointer() {
     let world = World::idle().await;
     let status = world
         .try_apply(
@@ -30,7 +30,7 @@ steps:
         .await
         .unwrap_err();
     let found = faults(&status);
-    for (place, code) in [
+    for (pointer, code) in [
         ("/definition/name", "required"),
         ("/definition/trigger/event", "not_allowed"),
         ("/definition/steps/0/id", "bad_format"),
@@ -48,7 +48,7 @@ steps:
         ("/definition/steps/6/retry/max_attempts", "out_of_range"),
         ("/definition/steps/6/timeout", "out_of_range"),
     ] {
-        assert!(found.contains(&fault(place, code)), "{place} {code}: {found:?}");
+        assert!(found.contains(&fault(pointer, code)), "{pointer} {code}: {found:?}");
     }
     assert_eq!(world.count("select count(*) from automation.flow").await, 0);
 }
@@ -102,7 +102,7 @@ async fn an_inactive_or_deleted_flow_never_matches() {
 }
 
 #[tokio::test]
-async fn many_who_apply_one_flow_at_once_make_one() {
+async fn concurrent_applications_of_one_flow_make_one() {
     let world = World::idle().await;
     let mut applying = tokio::task::JoinSet::new();
     for number in 0..8 {
@@ -118,7 +118,7 @@ async fn many_who_apply_one_flow_at_once_make_one() {
 }
 
 #[tokio::test]
-async fn an_account_starts_with_flows_that_are_switched_off_and_stay_deleted() {
+async fn an_account_starts_with_inactive_flows_and_deleted_ones_stay_deleted() {
     let world = World::idle().await;
     world.provision().await;
     let list = async |trigger_type: TriggerType| {
@@ -151,7 +151,7 @@ async fn a_test_of_a_flow_does_nothing() {
 }
 
 #[tokio::test]
-async fn the_schema_is_json_and_knows_every_step() {
+async fn the_schema_is_json_and_has_every_step() {
     let world = World::idle().await;
     let answer = world.flows().get_flow_schema(world.caller.request(GetFlowSchemaRequest {})).await.unwrap();
     let schema: serde_json::Value = serde_json::from_str(&answer.into_inner().schema).unwrap();
@@ -159,4 +159,95 @@ async fn the_schema_is_json_and_knows_every_step() {
     for word in ["call", "http", "mail", "wait", "when", "approve", "retry", "on_error", "timeout"] {
         assert!(text.contains(&format!("\"{word}\"")), "{word}");
     }
+}
+
+/// A flow with a request and these fields of `retry`.
+fn with_retry(url: &str, retry: &str) -> String {
+    format!(
+        "
+name: Retry
+trigger: {{custom: go}}
+steps:
+  - {{id: send, http: {{url: '{url}', body: {{}}}}, retry: {{{retry}}}}}
+"
+    )
+}
+
+#[tokio::test]
+async fn both_names_of_the_backoff_are_one_version_and_stored_for_the_release_before() {
+    let world = World::idle().await;
+    let old = with_retry("https://example.com", "max_attempts: 3, first_wait: 1s, most_wait: 5m");
+    let new = with_retry("https://example.com", "max_attempts: 3, initial_backoff: 1s, max_backoff: 5m");
+    let first = world.try_apply(&new).await.unwrap();
+    assert!(first.created && first.changed);
+    let again = world.try_apply(&old).await.unwrap();
+    assert!(!again.created && !again.changed, "the same values under the old names are not a new version");
+    let flow = first.data.unwrap();
+    let request = world.caller.request(GetFlowDefinitionRequest { id: flow.id, version: 0 });
+    let shown = world.flows().get_flow_definition(request).await.unwrap().into_inner().definition;
+    assert_eq!(shown, new, "it is shown as its author wrote it");
+    let stored: String = sqlx::query_scalar("select definition from automation.flow_version")
+        .fetch_one(&mut world.database.connect().await)
+        .await
+        .unwrap();
+    let retry = r#""retry":{"max_attempts":3,"first_wait":"1s","most_wait":"5m"}"#;
+    assert!(stored.contains(retry), "{stored}");
+}
+
+#[tokio::test]
+async fn a_retry_waits_as_long_as_either_name_of_the_backoff_says() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    receiver.answer(&[503, 503]);
+    for retry in ["initial_backoff: 30m, max_backoff: 1h", "first_wait: 30m, most_wait: 1h"] {
+        world.apply(&with_retry(&receiver.url, retry)).await;
+        let before = world.clock.now();
+        let id = world.start("go", &json!({})).await;
+        let next = world.until(&id, "retrying").await.next_attempt_at.unwrap();
+        let delay = chassis_base::time::from_timestamp(&next).unwrap() - before;
+        assert!((15..=30).contains(&delay.num_minutes()), "{retry}: {delay}");
+        world.cancel(&id).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_flow_that_was_stored_under_the_old_names_still_runs() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    receiver.answer(&[503]);
+    world.apply(&with_retry(&receiver.url, "max_attempts: 3")).await;
+    let changed = sqlx::query(
+        r#"update automation.flow_version set definition = replace(definition,
+            '"retry":{"max_attempts":3}', '"retry":{"max_attempts":3,"first_wait":"40m","most_wait":"1h"}')"#,
+    );
+    changed.execute(&mut world.database.connect().await).await.unwrap();
+    let before = world.clock.now();
+    let id = world.start("go", &json!({})).await;
+    let next = world.until(&id, "retrying").await.next_attempt_at.unwrap();
+    let delay = chassis_base::time::from_timestamp(&next).unwrap() - before;
+    assert!((20..=40).contains(&delay.num_minutes()), "{delay}");
+    world.clock.advance(chrono::TimeDelta::hours(1));
+    world.until(&id, "success").await;
+}
+
+#[tokio::test]
+async fn an_old_and_a_new_name_of_the_same_value_contradict_each_other() {
+    let world = World::idle().await;
+    let both = with_retry("https://example.com", "initial_backoff: 1s, first_wait: 1s, max_backoff: 1m");
+    let refused = world.try_apply(&both).await.unwrap_err();
+    assert_eq!(faults(&refused), [fault("/definition/steps/0/retry/first_wait", "conflicting")]);
+    assert!(
+        String::from_utf8_lossy(refused.details()).contains("first_wait is the old name of initial_backoff")
+    );
+    for (retry, pointer, code) in [
+        ("max_backoff: 1m, most_wait: 1m", "most_wait", "conflicting"),
+        ("initial_backoff: soon", "initial_backoff", "bad_format"),
+        ("first_wait: soon", "first_wait", "bad_format"),
+        ("max_backoff: 2h", "max_backoff", "out_of_range"),
+        ("most_wait: 2h", "most_wait", "out_of_range"),
+    ] {
+        let refused = world.try_apply(&with_retry("https://example.com", retry)).await.unwrap_err();
+        let expected = fault(&format!("/definition/steps/0/retry/{pointer}"), code);
+        assert_eq!(faults(&refused), [expected], "{retry}");
+    }
+    // One value under its old and the other under its new name is no contradiction.
+    world.apply(&with_retry("https://example.com", "first_wait: 1s, max_backoff: 1m")).await;
 }

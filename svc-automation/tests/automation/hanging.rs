@@ -1,4 +1,4 @@
-//! Receivers that take a request and never answer it: they hold up nobody else.
+//! Receivers that take a request and never respond: they delay nobody else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{MAKE_CLIENT, Receiver, World};
 
-/// Accepts, reads and says nothing.
+/// Accepts, reads and never responds.
 struct Hanging {
     url: String,
     open: Arc<AtomicUsize>,
@@ -70,7 +70,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_hanging_endpoint_holds_up_no_other_endpoint_of_its_account() {
+async fn a_hanging_endpoint_delays_no_other_endpoint_of_its_account() {
     let (world, hanging) = (World::working().await, Hanging::start().await);
     let healthy = [Receiver::start().await, Receiver::start().await];
     world.endpoint_of(&world.caller, &hanging.url).await;
@@ -87,7 +87,7 @@ async fn a_hanging_endpoint_holds_up_no_other_endpoint_of_its_account() {
 }
 
 #[tokio::test]
-async fn more_hanging_endpoints_than_an_account_has_places_hold_up_none_of_its_others() {
+async fn more_hanging_endpoints_than_an_account_has_slots_delay_none_of_its_others() {
     let (world, hanging) = (World::working().await, Hanging::start().await);
     for _ in 0..20 {
         world.endpoint_of(&world.caller, &hanging.url).await;
@@ -101,7 +101,7 @@ async fn more_hanging_endpoints_than_an_account_has_places_hold_up_none_of_its_o
 }
 
 #[tokio::test]
-async fn accounts_with_hanging_endpoints_hold_up_no_other_account() {
+async fn accounts_with_hanging_endpoints_delay_no_other_account() {
     let (world, hanging) = (World::working().await, Hanging::start().await);
     for _ in 0..12 {
         let caller = world.caller_of_another_account();
@@ -116,7 +116,7 @@ async fn accounts_with_hanging_endpoints_hold_up_no_other_account() {
 }
 
 #[tokio::test]
-async fn what_waits_with_its_endpoint_goes_when_that_is_tried_again() {
+async fn postponed_deliveries_are_sent_when_the_endpoint_is_probed_again() {
     let (mut world, receiver) = (World::idle().await, Receiver::start().await);
     let endpoint = world.endpoint_of(&world.caller, &receiver.url).await;
     world.fire("a.b", &json!({"order": "before"})).await;
@@ -138,7 +138,7 @@ async fn what_waits_with_its_endpoint_goes_when_that_is_tried_again() {
     assert!(receiver.got().is_empty());
     world.clock.advance(TimeDelta::minutes(1));
     receiver.until_got(2).await;
-    eventually("nothing is held against it", async || {
+    eventually("its backoff has ended", async || {
         let sql = "select count(*) from automation.webhook_endpoint
                    where unanswered = 0 and retry_at is null and failing_since is null";
         world.count(sql).await == 1
@@ -148,7 +148,7 @@ async fn what_waits_with_its_endpoint_goes_when_that_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_hanging_target_of_one_flow_holds_up_no_other_flow_and_no_other_account() {
+async fn a_hanging_receiver_of_one_flow_delays_no_other_flow() {
     let (world, hanging) = (World::working().await, Hanging::start().await);
     let ask = format!(
         "

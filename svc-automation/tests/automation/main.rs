@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
 
+mod access;
 mod approvals;
 mod bounds;
 mod calls;
@@ -10,11 +11,11 @@ mod events;
 mod flows;
 mod hanging;
 mod purges;
-mod readers;
 mod restarts;
 mod schedules;
 mod scopes;
 mod steps;
+mod stored_enums;
 mod support;
 mod takeover;
 mod webhooks;

@@ -1,4 +1,4 @@
-//! What is forgotten, and what stays.
+//! What is deleted with time, and what stays.
 
 use chassis_testing::eventually;
 use chrono::TimeDelta;
@@ -10,7 +10,7 @@ use crate::support::World;
 const RUNS: &str = "select count(*) from automation.run";
 
 #[tokio::test]
-async fn a_run_is_forgotten_ninety_days_after_its_end_and_not_while_it_waits() {
+async fn a_run_is_deleted_ninety_days_after_its_end_and_not_while_it_waits() {
     let mut world = World::idle().await;
     world.apply("{name: W, trigger: {custom: go}, steps: [{id: a, wait: {for: 1d}}]}").await;
     let ended = world.start("go", &json!({})).await;
@@ -22,7 +22,7 @@ async fn a_run_is_forgotten_ninety_days_after_its_end_and_not_while_it_waits() {
     let open = world.start("ask", &json!({})).await;
     world.clock.advance(TimeDelta::days(89));
     world.service = Some(world.another().await);
-    eventually("the oldest is forgotten", async || world.count(RUNS).await == 2).await;
+    eventually("the oldest is deleted", async || world.count(RUNS).await == 2).await;
     world.until(&open, "pending_approval").await;
     assert_eq!(world.run(&late).await.status, "cancelled");
     let listed = world.runs().list_runs(world.caller.request(ListRunsRequest::default())).await.unwrap();
@@ -30,13 +30,13 @@ async fn a_run_is_forgotten_ninety_days_after_its_end_and_not_while_it_waits() {
 }
 
 #[tokio::test]
-async fn an_event_is_forgotten_after_thirty_days() {
+async fn an_event_is_deleted_after_thirty_days() {
     let mut world = World::idle().await;
     world.fire("a.b", &json!({})).await;
     world.clock.advance(TimeDelta::days(31));
     world.fire("a.c", &json!({})).await;
     world.service = Some(world.another().await);
     let events = "select count(*) from automation.event";
-    eventually("the old one is forgotten", async || world.count(events).await == 1).await;
+    eventually("the old one is deleted", async || world.count(events).await == 1).await;
     assert_eq!(world.count("select count(*) from automation.event where type = 'a.c'").await, 1);
 }

@@ -1,4 +1,4 @@
-//! Runs that failed and are taken up again.
+//! Restarts of runs.
 
 use proto::automation::{RestartFrom, RestartRunRequest, Run};
 use serde_json::json;
@@ -21,7 +21,7 @@ fn flow(receiver: &Receiver) -> String {
 }
 
 #[tokio::test]
-async fn a_failed_run_goes_on_from_its_failed_step() {
+async fn a_failed_run_continues_from_its_failed_step() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
     receiver.answer(&[500]);
     world.apply(&flow(&receiver)).await;

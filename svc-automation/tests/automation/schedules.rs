@@ -1,4 +1,4 @@
-//! Flows that start at their times.
+//! Flows that start on a schedule.
 
 use chassis_testing::eventually;
 use chrono::TimeDelta;
@@ -29,7 +29,7 @@ async fn a_scheduled_flow_starts_at_its_time_and_a_missed_time_is_made_up_for_on
 }
 
 #[tokio::test]
-async fn a_flow_that_is_switched_off_does_not_start() {
+async fn an_inactive_flow_does_not_start() {
     let world = World::working().await;
     let flow = world.apply(DAILY).await;
     let request = UpdateFlowRequest { id: flow.id, flow: Some(FlowPatch { active: Some(false) }) };
@@ -39,16 +39,16 @@ async fn a_flow_that_is_switched_off_does_not_start() {
 }
 
 #[tokio::test]
-async fn others_can_wait_for_a_scheduled_start() {
+async fn a_scheduled_start_can_trigger_other_flows() {
     let world = World::working().await;
     world.apply(DAILY).await;
     world
         .apply("{name: L, trigger: {event: work.recurring}, steps: [{id: a, wait: {until: '2020-01-01'}}]}")
         .await;
     world.clock.advance(TimeDelta::days(1));
-    let heard =
+    let triggered =
         "select count(*) from automation.run where trigger_key = 'work.recurring' and status = 'success'";
-    eventually("the other flow has run", async || world.count(heard).await == 1).await;
+    eventually("the other flow has run", async || world.count(triggered).await == 1).await;
 }
 
 #[tokio::test]

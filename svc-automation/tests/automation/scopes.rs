@@ -11,7 +11,7 @@ fn team(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn a_call_beyond_the_scopes_of_who_applies_the_flow_is_refused_when_it_is_saved() {
+async fn a_call_beyond_the_scopes_of_the_caller_is_refused_when_the_flow_is_applied() {
     let world = World::idle().await;
     let apply = async |scopes: &[&str]| {
         let request = ApplyFlowRequest { definition: MAKE_CLIENT.to_owned(), active: Some(true) };

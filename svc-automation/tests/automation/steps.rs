@@ -1,4 +1,4 @@
-//! Steps that are no calls: requests, mails, waits, branches; and cancelling in the middle of them.
+//! Steps other than calls: requests, mails, waits, branches; and cancelling in the middle of them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -138,7 +138,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_run_that_waits_is_cancelled_at_once_and_twice_is_the_same() {
+async fn a_waiting_run_can_be_cancelled_and_cancelling_is_idempotent() {
     let world = World::working().await;
     world.apply("{name: W, trigger: {custom: go}, steps: [{id: a, wait: {for: 1d}}]}").await;
     let id = world.start("go", &json!({})).await;
@@ -163,7 +163,7 @@ async fn a_finished_run_cannot_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_step_that_is_being_taken_is_finished_and_none_is_begun_after_a_cancel() {
+async fn a_step_in_progress_is_finished_and_none_is_started_after_a_cancel() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
     receiver.close();
     world.apply(&post(&receiver)).await;
@@ -171,13 +171,13 @@ async fn a_step_that_is_being_taken_is_finished_and_none_is_begun_after_a_cancel
     receiver.until_got(1).await;
     assert_eq!(world.cancel(&id).await.unwrap(), "cancelled");
     receiver.open();
-    eventually("the step is noted", async || outcomes(&world.run(&id).await) == [("tell", "done")]).await;
+    eventually("the step is recorded", async || outcomes(&world.run(&id).await) == [("tell", "done")]).await;
     let run = world.run(&id).await;
     assert_eq!((run.status.as_str(), run.actions_done), ("cancelled", 1));
 }
 
 #[tokio::test]
-async fn one_request_that_hangs_does_not_hold_up_the_others() {
+async fn one_request_that_hangs_does_not_delay_the_others() {
     let (world, slow, quick) = (World::working().await, Receiver::start().await, Receiver::start().await);
     slow.close();
     world

@@ -1,4 +1,4 @@
-//! A running automation with relations beside it, a server outside that it can reach, and what a refusal says.
+//! A running automation with relations beside it, an external receiver, and the content of errors.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ impl World {
         Self { database, clock, relations, account, caller, service: Some(service), flags, _mail: mail }
     }
 
-    /// Another replica, with background work. Dropped, it ends as a kill would end it.
+    /// Another replica, with background work. Dropping it ends it as a kill would.
     pub async fn another(&self) -> Started {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         chassis_testing::start_working::<Automation>(self.database.url(), &self.clock, &flags).await
@@ -166,7 +166,7 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
     }
 
-    /// Makes a client of the account; nobody is told.
+    /// Makes a client of the account; its event is not delivered.
     pub async fn client(&self) -> String {
         let client = ClientInput { company_name: "Bakery".to_owned(), ..ClientInput::default() };
         let request = self.caller.request(CreateClientRequest { client: Some(client) });
@@ -183,13 +183,13 @@ impl World {
     }
 }
 
-/// What each step of a run came to.
+/// The outcome of each step of a run.
 pub fn outcomes(run: &Run) -> Vec<(&str, &str)> {
     let steps = &run.meta.as_ref().unwrap().steps;
     steps.iter().map(|step| (step.id.as_str(), step.outcome.as_str())).collect()
 }
 
-/// A request that the server outside got.
+/// A request that the receiver got.
 #[derive(Clone, Debug)]
 pub struct Got {
     pub path: String,
@@ -203,12 +203,12 @@ impl Got {
     }
 }
 
-/// A server outside: keeps what it gets, and answers what it is told, 200 by default.
+/// An external receiver: stores what it gets, and responds with the given statuses, 200 by default.
 #[derive(Clone, Default)]
 pub struct Receiver {
     got: Arc<Mutex<Vec<Got>>>,
     answers: Arc<Mutex<VecDeque<StatusCode>>>,
-    /// While it is there, answers wait for it.
+    /// While there is one, responses wait for it.
     gate: Arc<Mutex<Option<Arc<Notify>>>>,
     pub url: String,
 }
@@ -239,7 +239,7 @@ impl Receiver {
         gate
     }
 
-    /// Lets everybody through from now on.
+    /// Lets all requests through from now on.
     pub fn open(&self) {
         if let Some(gate) = self.gate.lock().unwrap().take() {
             gate.notify_waiters();
@@ -268,7 +268,7 @@ async fn receive(
     (status, r#"{"seen": true}"#.to_owned())
 }
 
-/// The places and codes of an answer that refuses the request itself.
+/// The pointers and codes of the faults of a refused request.
 pub fn faults(status: &Status) -> Vec<(String, String)> {
     assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
     let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");

@@ -1,4 +1,4 @@
-//! Replicas that die in the middle, and those who come after them.
+//! Replicas that die in the middle of a run, and those that continue it.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -10,7 +10,7 @@ fn flow(receiver: &Receiver) -> String {
 }
 
 #[tokio::test]
-async fn a_run_of_a_killed_replica_is_taken_up_where_it_stood() {
+async fn a_run_of_a_killed_replica_continues_where_it_was() {
     let (mut world, receiver) = (World::idle().await, Receiver::start().await);
     receiver.close();
     let killed = world.another().await;
@@ -32,13 +32,13 @@ async fn a_run_of_a_killed_replica_is_taken_up_where_it_stood() {
 }
 
 #[tokio::test]
-async fn a_replica_that_comes_late_moves_nothing() {
+async fn a_replica_that_has_lost_its_lease_changes_nothing() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
     receiver.close();
     world.apply(&flow(&receiver)).await;
     let id = world.start("make.client", &json!({"name": "Bakery"})).await;
     receiver.until_got(1).await;
-    // As if another one had taken over while this one slept.
+    // As if another replica had taken over while this one was paused.
     world
         .execute(
             "update automation.lease set owner = '00000000-0000-0000-0000-000000000001', fence = fence + 1
@@ -46,7 +46,7 @@ async fn a_replica_that_comes_late_moves_nothing() {
         )
         .await;
     receiver.open();
-    // The answer comes to someone who may not note it; the next owner makes the request anew.
+    // The response comes to a process that may not record it; the next owner repeats the request.
     receiver.until_got(1).await;
     assert_eq!(world.run(&id).await.status, "running");
     world.clock.advance(TimeDelta::seconds(16));
@@ -56,7 +56,7 @@ async fn a_replica_that_comes_late_moves_nothing() {
 }
 
 #[tokio::test]
-async fn a_step_whose_process_dies_each_time_is_given_up() {
+async fn a_step_whose_process_dies_each_time_is_failed() {
     let (mut world, receiver) = (World::idle().await, Receiver::start().await);
     receiver.close();
     world.apply(&flow(&receiver).replace("timeout: 60s", "timeout: 60s, retry: {max_attempts: 2}")).await;

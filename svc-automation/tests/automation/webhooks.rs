@@ -1,4 +1,4 @@
-//! Endpoints that are told of events.
+//! Deliveries of events to webhook endpoints.
 
 use chassis_testing::eventually;
 use chrono::TimeDelta;
@@ -44,13 +44,14 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_told_of_what_it_wants_and_of_nothing_else() {
+async fn an_endpoint_gets_what_it_subscribes_to_and_nothing_else() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
     let endpoint = world.endpoint(&receiver, &["order.shipped"]).await;
     world.fire("order.lost", &json!({})).await;
     world.fire("order.shipped", &json!({"order": 4711})).await;
     receiver.until_got(1).await;
-    eventually("it is noted", async || world.deliveries(&endpoint.id).await[0].status == "delivered").await;
+    eventually("it is recorded", async || world.deliveries(&endpoint.id).await[0].status == "delivered")
+        .await;
     let (got, deliveries) = (receiver.got(), world.deliveries(&endpoint.id).await);
     assert_eq!((got.len(), deliveries.len()), (1, 1));
     assert!(is_signed(&got[0], &endpoint.secret));
@@ -70,7 +71,7 @@ async fn a_failed_delivery_is_repeated_on_schedule_and_can_be_repeated_by_hand()
         world.until_attempts(&endpoint.id, attempts).await;
         world.clock.advance(TimeDelta::minutes(minutes));
     }
-    eventually("it is given up", async || world.deliveries(&endpoint.id).await[0].status == "failed").await;
+    eventually("it has failed", async || world.deliveries(&endpoint.id).await[0].status == "failed").await;
     assert_eq!(receiver.got().len(), 8);
     let delivery_id = world.deliveries(&endpoint.id).await[0].id.clone();
     let request = RedeliverWebhookRequest { id: endpoint.id.clone(), delivery_id };
@@ -86,7 +87,7 @@ async fn a_failed_delivery_is_repeated_on_schedule_and_can_be_repeated_by_hand()
 }
 
 #[tokio::test]
-async fn an_endpoint_that_fails_for_five_days_is_switched_off_with_a_mail() {
+async fn an_endpoint_that_fails_for_five_days_is_disabled_with_a_mail() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
     let endpoint = world.endpoint(&receiver, &[]).await;
     receiver.answer(&[500; 100]);
@@ -94,13 +95,13 @@ async fn an_endpoint_that_fails_for_five_days_is_switched_off_with_a_mail() {
         world.fire("a.b", &json!({"day": day})).await;
         let made = usize::try_from(day + 1).unwrap();
         receiver.until_got(made).await;
-        eventually("it is noted", async || {
+        eventually("it is recorded", async || {
             world.deliveries(&endpoint.id).await.iter().all(|one| one.attempts > 0 || one.status == "failed")
         })
         .await;
         world.clock.advance(TimeDelta::days(1));
     }
-    eventually("it is switched off", async || !world.found(&endpoint.id).await.active).await;
+    eventually("it is disabled", async || !world.found(&endpoint.id).await.active).await;
     let mails = "select count(*) from automation.mail where recipients = '{tech@example.com}'";
     eventually("a mail is queued", async || world.count(mails).await == 1).await;
     world.fire("a.b", &json!({})).await;
@@ -143,7 +144,7 @@ async fn no_secret_comes_into_the_audit_log() {
 }
 
 #[tokio::test]
-async fn a_ping_tells_at_once_what_came_of_it() {
+async fn a_ping_responds_with_its_result() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
     let endpoint = world.endpoint(&receiver, &[]).await;
     let ping = async |key: &str| {
@@ -163,7 +164,7 @@ async fn a_ping_tells_at_once_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_gone_is_told_nothing() {
+async fn a_deleted_endpoint_gets_nothing() {
     let (world, receiver) = (World::working().await, Receiver::start().await);
     let endpoint = world.endpoint(&receiver, &[]).await;
     let delete = || world.caller.request(DeleteWebhookEndpointRequest { id: endpoint.id.clone() });
@@ -177,7 +178,7 @@ async fn an_endpoint_that_is_gone_is_told_nothing() {
 }
 
 #[tokio::test]
-async fn a_delivery_whose_id_has_an_odd_form_is_unknown() {
+async fn a_delivery_whose_id_is_malformed_is_not_found() {
     let (world, receiver) = (World::idle().await, Receiver::start().await);
     let endpoint = world.endpoint(&receiver, &[]).await;
     for odd in ["x".to_owned(), "x".repeat(300), "a\0b".to_owned(), crate::support::nobody()] {

@@ -1,5 +1,5 @@
-//! Replicas that are killed at every place where a run can stand: before and after each of its writes, and in the middle
-//! of each of its effects. And one that is not killed but stopped, and comes back too late.
+//! Replicas that are killed at every point of a run: before and after each of its writes, and in the middle of each of its
+//! effects. And a replica that is not killed but paused, and resumes after its lease has passed to another.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
@@ -23,35 +23,35 @@ use svc_relations::Relations;
 use trap::Trap;
 
 const ACCOUNTS: usize = 4;
-/// Of each account at each place.
+/// Of each account at each kill point.
 const RUNS: usize = 4;
 const STEPS: i64 = 6;
 
-/// Steps of every kind that goes on by itself.
+/// Steps of every kind that needs no person.
 const FLOW: &str = "
 name: Everything
 trigger: {custom: go}
 steps:
   - id: make
     call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: 'make {{ data.name }}'}}}
-    retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
+    retry: {max_attempts: 20, initial_backoff: 1s, max_backoff: 1s}
   - id: tell
     http: {url: RECEIVER, body: {name: '{{ data.name }}'}}
     timeout: 60s
-    retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
-  - {id: letter, mail: {to: '{{ data.name }}@example.com', subject: Done, text: 'It is done.'}}
+    retry: {max_attempts: 20, initial_backoff: 1s, max_backoff: 1s}
+  - {id: notify, mail: {to: '{{ data.name }}@example.com', subject: Done, text: 'It is done.'}}
   - {id: pause, wait: {for: 1s}}
   - id: check
     when: steps.make.answer.data.id
     then:
       - id: more
         call: {method: admin.relations.v1.ClientService/CreateClient, with: {client: {company_name: 'more {{ data.name }}'}}}
-        retry: {max_attempts: 20, first_wait: 1s, most_wait: 1s}
+        retry: {max_attempts: 20, initial_backoff: 1s, max_backoff: 1s}
 ";
 
-/// Where a run stands when its process is killed.
+/// The point of a run at which its process is killed.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum KillPoint {
     /// In a transaction, before its commit; see [`trap`].
     Write(&'static str),
     /// The receiver has its request.
@@ -60,22 +60,22 @@ enum Place {
     Wait,
 }
 
-const PLACES: [Place; 15] = [
-    Place::Write("make running"),
-    Place::Write("client make"),
-    Place::Write("make done"),
-    Place::Write("tell running"),
-    Place::Request(Hold::BeforeEffect),
-    Place::Request(Hold::BeforeAnswer),
-    Place::Write("tell done"),
-    Place::Write("letter done"),
-    Place::Write("pause waiting"),
-    Place::Wait,
-    Place::Write("pause done"),
-    Place::Write("check done"),
-    Place::Write("more running"),
-    Place::Write("client more"),
-    Place::Write("more done"),
+const KILL_POINTS: [KillPoint; 15] = [
+    KillPoint::Write("make running"),
+    KillPoint::Write("client make"),
+    KillPoint::Write("make done"),
+    KillPoint::Write("tell running"),
+    KillPoint::Request(Hold::BeforeEffect),
+    KillPoint::Request(Hold::BeforeAnswer),
+    KillPoint::Write("tell done"),
+    KillPoint::Write("notify done"),
+    KillPoint::Write("pause waiting"),
+    KillPoint::Wait,
+    KillPoint::Write("pause done"),
+    KillPoint::Write("check done"),
+    KillPoint::Write("more running"),
+    KillPoint::Write("client more"),
+    KillPoint::Write("more done"),
 ];
 
 struct World {
@@ -83,8 +83,8 @@ struct World {
     accounts: Vec<Account>,
     clock: Clock,
     _relations: Started,
-    /// Takes requests only, and is never killed.
-    desk: Started,
+    /// Serves requests only, and is never killed.
+    api: Started,
     receiver: Arc<Receiver>,
     smtp: SmtpServer,
     flags: Vec<String>,
@@ -95,11 +95,11 @@ impl World {
         let schemas =
             [(Automation::NAME, Automation::migrations()), (Relations::NAME, Relations::migrations())];
         let (database, clock) = (TestDatabase::new(&schemas).await, Clock::system());
-        // As many as may stand still at once, and some for those who do not.
+        // As many as can be blocked at the same time, and some for the others.
         let pool = ["--database-pool", "24"];
         let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &pool).await;
         let private = ["--allow-private-networks"];
-        let desk = chassis_testing::start_with::<Automation>(database.url(), &clock, &private).await;
+        let api = chassis_testing::start_with::<Automation>(database.url(), &clock, &private).await;
         let (receiver, smtp) = (Receiver::start().await, SmtpServer::start().await);
         let peers = format!("relations={}", relations.url());
         let flags = ["--database-url", database.url(), "--peers", &peers, "--smtp-url", &smtp.url()]
@@ -109,12 +109,12 @@ impl World {
             .map(str::to_owned)
             .collect();
         let accounts: Vec<Account> = (0..accounts).map(|_| chassis_testing::account()).collect();
-        let world = Self { database, accounts, clock, _relations: relations, desk, receiver, smtp, flags };
+        let world = Self { database, accounts, clock, _relations: relations, api, receiver, smtp, flags };
         for account in &world.accounts {
             let definition = FLOW.replace("RECEIVER", &format!("'{}'", world.receiver.url));
             let request = ApplyFlowRequest { definition, active: Some(true) };
             let request = TestCaller::mesh(account, &world.clock).request(request);
-            FlowServiceClient::new(world.desk.channel()).apply_flow(request).await.unwrap();
+            FlowServiceClient::new(world.api.channel()).apply_flow(request).await.unwrap();
         }
         world
     }
@@ -130,7 +130,7 @@ impl World {
         let trigger = TriggerInput { event: "go".into(), data, ..TriggerInput::default() };
         let caller = TestCaller::mesh(&self.accounts[account], &self.clock);
         let request = caller.request(TriggerRequest { trigger: Some(trigger) });
-        let answer = TriggerServiceClient::new(self.desk.channel()).trigger(request).await.unwrap();
+        let answer = TriggerServiceClient::new(self.api.channel()).trigger(request).await.unwrap();
         assert_eq!(answer.into_inner().data.unwrap().matched, 1);
     }
 
@@ -152,12 +152,12 @@ impl World {
         assert_eq!(self.count("select count(*) from automation.run").await, runs);
     }
 
-    /// Waits until a run of the account stands at the place.
-    async fn until_there(&self, place: Place, trap: &mut Trap, account: usize) {
-        match place {
-            Place::Write(_) => trap.until_caught(account).await,
-            Place::Request(_) => self.receiver.until_held(&format!("{account}-")).await,
-            Place::Wait => {
+    /// Waits until a run of the account is at the point.
+    async fn until_reached(&self, point: KillPoint, trap: &mut Trap, account: usize) {
+        match point {
+            KillPoint::Write(_) => trap.until_caught(account).await,
+            KillPoint::Request(_) => self.receiver.until_held(&format!("{account}-")).await,
+            KillPoint::Wait => {
                 let sql =
                     "select exists (select from automation.run where account_id = $1 and status = 'waiting')";
                 eventually("a run waits", async || {
@@ -183,7 +183,7 @@ impl World {
             mails.iter().flat_map(|mail| &mail.recipients).collect::<HashSet<_>>().len() == expected
         })
         .await;
-        // A mail that went out again because nobody had noted it is known by its id.
+        // A mail that was sent again, because its first sending was not recorded, has the same id.
         let mut ids: HashMap<Vec<String>, HashSet<String>> = HashMap::new();
         for mail in self.smtp.received() {
             let id = mail.message.lines().find(|line| line.starts_with("Message-ID:")).unwrap().to_owned();
@@ -199,17 +199,17 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_is_killed_at_any_place_loses_no_run_and_doubles_no_effect() {
+async fn a_process_that_is_killed_at_any_point_loses_no_run_and_duplicates_no_effect() {
     let world = World::new(ACCOUNTS).await;
     let mut trap = Trap::new(&world.database, &world.accounts).await;
     let mut replicas = world.replicas().await;
     let mut runs = 0;
-    for (round, place) in PLACES.into_iter().enumerate() {
+    for (round, kill_point) in KILL_POINTS.into_iter().enumerate() {
         let victim = round % ACCOUNTS;
-        match place {
-            Place::Write(point) => trap.set(point).await,
-            Place::Request(hold) => world.receiver.hold(hold),
-            Place::Wait => {}
+        match kill_point {
+            KillPoint::Write(point) => trap.set(point).await,
+            KillPoint::Request(hold) => world.receiver.hold(hold),
+            KillPoint::Wait => {}
         }
         for number in 0..RUNS {
             for account in 0..ACCOUNTS {
@@ -217,12 +217,12 @@ async fn a_process_that_is_killed_at_any_place_loses_no_run_and_doubles_no_effec
                 runs += 1;
             }
         }
-        world.until_there(place, &mut trap, victim).await;
+        world.until_reached(kill_point, &mut trap, victim).await;
         let killed = replicas.at_work_for(&world.accounts[victim]).await;
         replicas.all[killed].process.kill();
         trap.open().await;
         world.receiver.hold(Hold::Nothing);
-        // Now and then the other one has to do it alone.
+        // In every other round the surviving replica has to do it alone.
         if round % 2 == 0 {
             replicas.restart(killed).await;
         }
@@ -234,11 +234,11 @@ async fn a_process_that_is_killed_at_any_place_loses_no_run_and_doubles_no_effec
     assert!(runs >= 200, "{runs}");
     world.check_effects(runs).await;
     let again = world.count("select count(*) from automation.run_step where attempts > 1").await;
-    assert!(again >= 4, "those that were killed in the middle were tried again: {again}");
+    assert!(again >= 4, "attempts that were killed in the middle were repeated: {again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_was_stopped_for_longer_than_its_lease_writes_nothing_any_more() {
+async fn a_process_that_was_paused_for_longer_than_its_lease_writes_nothing() {
     let world = World::new(1).await;
     let replicas = world.replicas().await;
     world.receiver.hold(Hold::BeforeAnswer);
@@ -254,7 +254,7 @@ async fn a_process_that_was_stopped_for_longer_than_its_lease_writes_nothing_any
     // Its answer is there when it comes back.
     world.receiver.hold(Hold::Nothing);
     world.until_succeeded(1).await;
-    assert_eq!(world.receiver.requests(), 2, "the other one has asked for itself");
+    assert_eq!(world.receiver.requests(), 2, "the other one has sent its own request");
     let everything = async || -> Vec<String> {
         let sql =
             "select run::text from automation.run union all select step::text from automation.run_step step

@@ -1,11 +1,11 @@
-//! A server outside that has an effect for each `webhook-id` once, and can be made to stand still before or after it.
+//! An external receiver that has one effect for each `webhook-id`, and can be held before or after it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::State as Shared;
 use axum::http::{HeaderMap, StatusCode};
 use chassis_testing::eventually;
 use serde_json::Value;
@@ -23,15 +23,15 @@ pub enum Hold {
 pub struct Receiver {
     pub url: String,
     hold: watch::Sender<Hold>,
-    seen: Mutex<Seen>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct State {
     /// Bodies by their `webhook-id`.
     effects: HashMap<String, Bytes>,
     requests: usize,
-    /// The names of what stands still.
+    /// The names of the requests that are held.
     held: Vec<String>,
 }
 
@@ -40,54 +40,54 @@ impl Receiver {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let receiver =
-            Arc::new(Self { url, hold: watch::Sender::new(Hold::Nothing), seen: Mutex::default() });
+            Arc::new(Self { url, hold: watch::Sender::new(Hold::Nothing), state: Mutex::default() });
         let app = Router::new().fallback(receive).with_state(Arc::clone(&receiver));
         tokio::spawn(async move { axum::serve(listener, app).await });
         receiver
     }
 
-    /// What stood still before goes on.
+    /// Holds requests from now on; those that were held before continue.
     pub fn hold(&self, hold: Hold) {
-        self.seen.lock().unwrap().held.clear();
+        self.state.lock().unwrap().held.clear();
         self.hold.send_replace(hold);
     }
 
-    /// Waits until a request whose name begins so stands still.
+    /// Waits until a request whose name begins so is held.
     pub async fn until_held(&self, name: &str) {
-        let is_held = || self.seen.lock().unwrap().held.iter().any(|held| held.starts_with(name));
-        eventually("a request stands still", async || is_held()).await;
+        let is_held = || self.state.lock().unwrap().held.iter().any(|held| held.starts_with(name));
+        eventually("a request is held", async || is_held()).await;
     }
 
     pub fn effects(&self) -> usize {
-        self.seen.lock().unwrap().effects.len()
+        self.state.lock().unwrap().effects.len()
     }
 
     pub fn requests(&self) -> usize {
-        self.seen.lock().unwrap().requests
+        self.state.lock().unwrap().requests
     }
 
-    async fn stand_still(&self, place: Hold, body: &Bytes) {
+    async fn hold_at(&self, point: Hold, body: &Bytes) {
         let mut hold = self.hold.subscribe();
-        if *hold.borrow_and_update() == place {
+        if *hold.borrow_and_update() == point {
             let name = serde_json::from_slice::<Value>(body).unwrap()["name"].as_str().unwrap().to_owned();
-            self.seen.lock().unwrap().held.push(name);
-            let _ = hold.wait_for(|now| *now != place).await;
+            self.state.lock().unwrap().held.push(name);
+            let _ = hold.wait_for(|now| *now != point).await;
         }
     }
 }
 
-async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn receive(Shared(receiver): Shared<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let id = headers["webhook-id"].to_str().unwrap().to_owned();
-    receiver.stand_still(Hold::BeforeEffect, &body).await;
+    receiver.hold_at(Hold::BeforeEffect, &body).await;
     {
-        let mut seen = receiver.seen.lock().unwrap();
-        seen.requests += 1;
-        let first = seen.effects.entry(id).or_insert_with(|| body.clone());
+        let mut state = receiver.state.lock().unwrap();
+        state.requests += 1;
+        let first = state.effects.entry(id).or_insert_with(|| body.clone());
         if *first != body {
-            // The id stands for what is sent: the run fails, and with it the test.
+            // A repeat must have the same content. The run fails, and with it the test.
             return StatusCode::CONFLICT;
         }
     }
-    receiver.stand_still(Hold::BeforeAnswer, &body).await;
+    receiver.hold_at(Hold::BeforeAnswer, &body).await;
     StatusCode::OK
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 pub struct Replica {
     pub process: Process,
-    /// As the leases know it; another one after each start.
+    /// Its name in the leases; a new one after each start.
     owner: Uuid,
     metrics: SocketAddr,
 }
@@ -26,23 +26,23 @@ impl<'a> Replicas<'a> {
         let mut replicas = Self { database, all: Vec::new() };
         for _ in 0..2 {
             let metrics = quiet_port();
-            let place = metrics.to_string();
-            let flags: Vec<&str> = flags.iter().copied().chain(["--metrics-listen", &place]).collect();
-            // Nobody calls them: requests go to one that lives.
+            let address = metrics.to_string();
+            let flags: Vec<&str> = flags.iter().copied().chain(["--metrics-listen", &address]).collect();
+            // Nobody calls them: requests go to a replica that is not killed.
             let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
-            let known = replicas.owners().await;
+            let before = replicas.owners().await;
             let process = Process::start(env!("CARGO_BIN_EXE_svc-automation"), anywhere, &flags);
-            let owner = replicas.new_owner(&known).await;
+            let owner = replicas.new_owner(&before).await;
             replicas.all.push(Replica { process, owner, metrics });
         }
         replicas
     }
 
     /// Waits for one that was not there before.
-    async fn new_owner(&self, known: &[Uuid]) -> Uuid {
+    async fn new_owner(&self, before: &[Uuid]) -> Uuid {
         let mut found = None;
         eventually("a replica is at work", async || {
-            found = self.owners().await.into_iter().find(|owner| !known.contains(owner));
+            found = self.owners().await.into_iter().find(|owner| !before.contains(owner));
             found.is_some()
         })
         .await;
@@ -74,9 +74,9 @@ impl<'a> Replicas<'a> {
 
     /// Starts one again that was killed.
     pub async fn restart(&mut self, index: usize) {
-        let known = self.owners().await;
+        let before = self.owners().await;
         self.all[index].process.kill_and_restart();
-        self.all[index].owner = self.new_owner(&known).await;
+        self.all[index].owner = self.new_owner(&before).await;
     }
 
     /// How many jobs of the replica ended because another one had taken them over.
@@ -85,8 +85,8 @@ impl<'a> Replicas<'a> {
         stream.write_all(b"GET /metrics HTTP/1.0\r\nhost: test\r\n\r\n").await.unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
-        let wanted = ["worker_jobs_total{", "worker=\"runs\"", "outcome=\"lost\""];
-        let lines = text.lines().filter(|line| wanted.iter().all(|part| line.contains(part)));
+        let labels = ["worker_jobs_total{", "worker=\"runs\"", "outcome=\"lost\""];
+        let lines = text.lines().filter(|line| labels.iter().all(|part| line.contains(part)));
         lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
     }
 }

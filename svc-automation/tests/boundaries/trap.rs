@@ -1,5 +1,4 @@
-//! Places in the middle of a transaction at which it can be made to stand still, so that whoever it belongs to can be
-//! killed exactly there.
+//! Points in the middle of a transaction at which it can be blocked, so that its process can be killed exactly there.
 
 use chassis_base::{Account, AccountId};
 use chassis_testing::{TestDatabase, eventually};
@@ -8,28 +7,28 @@ use sqlx::PgConnection;
 /// Transactions wait for advisory locks of this class, one for each account.
 const CLASS: i32 = 4711;
 
-/// `STEP OUTCOME` is the write of what a step has come to, `client WORD` the write of a client whose name begins so.
+/// The point `STEP OUTCOME` is the write of that outcome of a step, `client WORD` the write of a client whose name begins so.
 const SET_UP: &str = "
 create table public.trap (point text primary key);
 create table public.trap_account (account_id uuid primary key, number integer not null);
-create function public.stand_still(wanted text, account uuid) returns void language plpgsql as $$
+create function public.block_at(wanted text, account uuid) returns void language plpgsql as $$
 begin
     perform pg_advisory_xact_lock_shared(4711, number) from public.trap_account
     where account_id = account and exists (select from public.trap where point = wanted);
 end $$;
 create function public.at_step() returns trigger language plpgsql as $$
 begin
-    perform public.stand_still(new.step || ' ' || new.outcome, new.account_id);
+    perform public.block_at(new.step || ' ' || new.outcome, new.account_id);
     return null;
 end $$;
 create function public.at_client() returns trigger language plpgsql as $$
 begin
-    perform public.stand_still('client ' || split_part(new.company_name, ' ', 1), new.account_id);
+    perform public.block_at('client ' || split_part(new.company_name, ' ', 1), new.account_id);
     return null;
 end $$;
-create trigger stand_still after insert or update on automation.run_step
+create trigger block_at after insert or update on automation.run_step
     for each row execute function public.at_step();
-create trigger stand_still after insert on relations.relation
+create trigger block_at after insert on relations.relation
     for each row execute function public.at_client();
 ";
 
@@ -52,7 +51,7 @@ impl Trap {
         Self { holder, viewer, accounts }
     }
 
-    /// From now on every transaction that comes to the point stands still.
+    /// From now on every transaction that reaches the point is blocked.
     pub async fn set(&mut self, point: &str) {
         for number in 0..i32::try_from(self.accounts.len()).unwrap() {
             let sql = "select pg_advisory_lock($1, $2)";
@@ -62,11 +61,11 @@ impl Trap {
         sqlx::query(sql).bind(point).execute(&mut self.viewer).await.unwrap();
     }
 
-    /// Waits until a transaction of the account stands still.
+    /// Waits until a transaction of the account is blocked.
     pub async fn until_caught(&mut self, account: usize) {
         let number = i32::try_from(account).unwrap();
         let viewer = &mut self.viewer;
-        eventually("a transaction stands still", async || {
+        eventually("a transaction is blocked", async || {
             let sql =
                 "select exists (select from pg_locks join pg_database on pg_database.oid = pg_locks.database
                 where datname = current_database() and locktype = 'advisory' and not granted
@@ -81,7 +80,7 @@ impl Trap {
         .await;
     }
 
-    /// Lets everything go on that is still alive.
+    /// Unblocks all transactions whose process is still alive.
     pub async fn open(&mut self) {
         sqlx::query("delete from public.trap").execute(&mut self.viewer).await.unwrap();
         sqlx::query("select pg_advisory_unlock_all()").execute(&mut self.holder).await.unwrap();

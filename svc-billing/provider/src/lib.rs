@@ -1,8 +1,8 @@
-//! What billing asks of a payment provider, and nothing more.
+//! The interface to payment providers: the calls that billing makes, and nothing more. Knows nothing of invoices.
 //!
-//! Every call that makes something carries a [`Key`]: a provider that has seen it answers as it did then. A call whose
-//! answer never came ([`Fault::Unknown`]) is repeated with its key or resolved by looking the thing up by our own
-//! `reference`, which the provider keeps with it.
+//! Every call that creates or changes something carries an [`IdempotencyKey`]: a provider that has seen the key
+//! returns its first answer again. A call whose outcome is not known ([`Fault::OutcomeUnknown`]) is repeated with the
+//! same key, or resolved by a search for our own `reference`, which the provider stores with the payment.
 
 pub mod mollie;
 #[cfg(feature = "testing")]
@@ -11,11 +11,11 @@ pub mod testing;
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 
-/// Names one wish; the same wish, repeated, has the same key.
+/// Identifies one command to the provider. A command that is repeated has the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(pub String);
+pub struct IdempotencyKey(pub String);
 
-/// A client as the provider should know it.
+/// A client who is to become a customer at the provider.
 #[derive(Clone, Debug)]
 pub struct NewCustomer {
     /// Our own id of the client.
@@ -24,12 +24,12 @@ pub struct NewCustomer {
     pub email: Option<String>,
 }
 
-/// In which part of a direct debit a payment is made.
+/// The role of a payment in direct debit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sequence {
     /// Paid once, by whoever opens the checkout page.
     OneOff,
-    /// Paid by the client once, which gives a mandate.
+    /// Paid once by the client; the payment grants a mandate.
     First { customer: String },
     /// Collected by mandate, without the client doing anything.
     Recurring { customer: String, mandate: String },
@@ -46,7 +46,7 @@ pub struct NewPayment {
     pub description: String,
     /// Where the payer is sent after the checkout; none for a collection.
     pub return_url: Option<String>,
-    /// Where the provider tells us that something changed.
+    /// Called by the provider when the payment changes.
     pub webhook_url: String,
 }
 
@@ -61,6 +61,26 @@ pub enum Status {
     Failed,
 }
 
+impl Status {
+    const NAMES: [(Self, &'static str); 7] = [
+        (Self::Open, "open"),
+        (Self::Pending, "pending"),
+        (Self::Authorized, "authorized"),
+        (Self::Paid, "paid"),
+        (Self::Canceled, "canceled"),
+        (Self::Expired, "expired"),
+        (Self::Failed, "failed"),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(status, _)| status)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payment {
     /// The provider's id.
@@ -68,8 +88,9 @@ pub struct Payment {
     pub reference: String,
     pub status: Status,
     pub amount: Decimal,
-    /// What went back to the payer, by us or by the payer's bank. The status stays `Paid`.
+    /// Returned to the payer by us. The status stays `Paid`.
     pub refunded: Decimal,
+    /// Taken back by the payer's bank. The status stays `Paid`.
     pub charged_back: Decimal,
     pub customer: Option<String>,
     pub mandate: Option<String>,
@@ -87,6 +108,19 @@ pub enum MandateStatus {
     Invalid,
 }
 
+impl MandateStatus {
+    const NAMES: [(Self, &'static str); 3] =
+        [(Self::Pending, "pending"), (Self::Valid, "valid"), (Self::Invalid, "invalid")];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(status, _)| status)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mandate {
     pub id: String,
@@ -99,27 +133,28 @@ pub struct Refund {
     pub amount: Decimal,
 }
 
-/// Why a provider did not do as asked.
+/// Why a call to a provider failed. The variants differ in what the caller may do next.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Fault {
-    /// It said no, and will say no again.
+    /// The provider refused, and would refuse the same request again.
     #[error("the payment provider refused: {detail}")]
     Refused { detail: String, field: Option<String> },
-    /// It does not collect with this mandate: it was withdrawn, or never became valid. Says no again, too.
+    /// The provider refused to collect with this mandate, which was withdrawn or never became valid. A repeat would be
+    /// refused too.
     #[error("the payment provider refused the mandate: {detail}")]
     MandateInvalid { detail: String },
-    /// Nothing was done: too busy, or not reached at all. Try again, not before the given number of seconds.
+    /// Nothing was done: the provider is busy or cannot be reached. A repeat is safe after `retry_after` seconds.
     #[error("the payment provider cannot be reached now: {detail}")]
     Unavailable { detail: String, retry_after: Option<u64> },
-    /// The answer never came or made no sense: it may have been done. Ask.
+    /// The answer was lost or could not be read, so that the call may have been carried out. Look before repeating it.
     #[error("the payment provider did not answer clearly: {detail}")]
-    Unknown { detail: String },
-    /// The webhook is not the provider's.
+    OutcomeUnknown { detail: String },
+    /// The webhook was not signed by the provider.
     #[error("the webhook's signature is not valid")]
     Forged,
 }
 
-/// A message of the provider, as it came over HTTP.
+/// A message from the provider, as it was received over HTTP.
 #[derive(Clone, Debug)]
 pub struct Webhook<'a> {
     pub signature: Option<&'a str>,
@@ -128,28 +163,38 @@ pub struct Webhook<'a> {
 
 #[tonic::async_trait]
 pub trait Provider: Send + Sync {
-    /// `sandbox` or `mollie`, as the public answers name it.
+    /// The name in public answers and in the database: `sandbox` or `mollie`.
     fn name(&self) -> &'static str;
 
-    /// The provider's id of the new customer.
-    async fn create_customer(&self, key: &Key, customer: &NewCustomer) -> Result<String, Fault>;
+    /// Returns the provider's id of the new customer.
+    async fn create_customer(&self, key: &IdempotencyKey, customer: &NewCustomer) -> Result<String, Fault>;
 
-    async fn create_payment(&self, key: &Key, payment: &NewPayment) -> Result<Payment, Fault>;
+    async fn create_payment(&self, key: &IdempotencyKey, payment: &NewPayment) -> Result<Payment, Fault>;
 
-    async fn payment(&self, id: &str) -> Result<Option<Payment>, Fault>;
+    async fn find_payment(&self, id: &str) -> Result<Option<Payment>, Fault>;
 
-    /// The payment made with our reference, when the answer of its creation never came.
-    async fn find_payment(&self, reference: &str, since: DateTime<Utc>) -> Result<Option<Payment>, Fault>;
+    /// Finds a payment by our reference. For a payment whose creation was not answered, so that its id is not known.
+    async fn find_payment_by_reference(
+        &self,
+        reference: &str,
+        since: DateTime<Utc>,
+    ) -> Result<Option<Payment>, Fault>;
 
-    /// Cancels a payment that is still open; one that is not is returned as it is.
-    async fn cancel_payment(&self, key: &Key, id: &str) -> Result<Option<Payment>, Fault>;
+    /// Cancels a payment that is still open. A payment that is no longer open is returned unchanged.
+    async fn cancel_payment(&self, key: &IdempotencyKey, id: &str) -> Result<Option<Payment>, Fault>;
 
-    /// The mandates of a customer, newest first. One that was withdrawn may be missing, and nobody is told of that.
-    async fn mandates(&self, customer: &str) -> Result<Vec<Mandate>, Fault>;
+    /// The mandates of a customer, newest first. A withdrawn mandate may be missing; providers send no webhook for it.
+    async fn list_mandates(&self, customer: &str) -> Result<Vec<Mandate>, Fault>;
 
-    async fn refund(&self, key: &Key, payment: &str, amount: Decimal) -> Result<Refund, Fault>;
+    async fn create_refund(
+        &self,
+        key: &IdempotencyKey,
+        payment: &str,
+        amount: Decimal,
+    ) -> Result<Refund, Fault>;
 
-    /// The id of the payment that a signed message is about, which is then fetched; nothing else in it is believed.
-    /// What is not signed is [`Fault::Forged`]; a provider that cannot check it refuses.
-    fn heard(&self, message: &Webhook<'_>) -> Result<Option<String>, Fault>;
+    /// Checks the signature of a message and returns the id of the payment it concerns. The caller fetches the
+    /// payment; nothing else in the message is trusted. A message without a valid signature is [`Fault::Forged`]; a
+    /// provider that has no secret to check it with refuses.
+    fn verify_webhook(&self, message: &Webhook<'_>) -> Result<Option<String>, Fault>;
 }

@@ -1,17 +1,17 @@
 //! Renders sample documents into a folder, to look at them: `cargo run -p render --example sample -- <folder>`.
 //! With `--time N` it renders N different invoices instead and says what they cost.
 
-#[path = "../tests/papers/mod.rs"]
-mod papers;
+#[path = "../tests/samples/mod.rs"]
+mod samples;
 
 use std::error::Error;
 use std::path::Path;
 
-use papers::{add_up, logo, paper};
-use render::Paper;
-use render::paper::{Category, Kind, Language};
+use render::PrintedDocument;
 use render::pdf::{Attachment, render};
+use render::printed::{Category, Kind, Language};
 use rust_decimal::Decimal;
+use samples::{add_up, logo, printed};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -26,49 +26,49 @@ fn main() -> Outcome<()> {
 
 fn write_samples(folder: &Path) -> Outcome<()> {
     std::fs::create_dir_all(folder)?;
-    for (name, paper) in samples() {
+    for (name, printed) in samples() {
         let attachment = Attachment { name: "factur-x.xml", bytes: b"<Invoice/>" };
-        let attachment = matches!(paper.kind, Kind::Invoice | Kind::Credit).then_some(&attachment);
+        let attachment = matches!(printed.kind, Kind::Invoice | Kind::Credit).then_some(&attachment);
         let before = cpu_millis()?;
-        let pdf = render(&paper, attachment)?;
+        let pdf = render(&printed, attachment)?;
         println!("{name}: {} kB in {} ms", pdf.len() / 1000, cpu_millis()? - before);
         std::fs::write(folder.join(name).with_extension("pdf"), pdf)?;
     }
     Ok(())
 }
 
-fn samples() -> Vec<(&'static str, Paper)> {
+fn samples() -> Vec<(&'static str, PrintedDocument)> {
     use Kind::{Credit, Invoice, Quote, Workorder};
     use Language::{En, Nl};
-    let mut branded = paper(Invoice, Nl, 5);
+    let mut branded = printed(Invoice, Nl, 5);
     branded.look.logo = Some(logo());
     branded.look.primary_color = "#0f766e".into();
     branded.look.secondary_color = "#f59e0b".into();
     branded.look.footer = "Op al onze werkzaamheden zijn onze algemene voorwaarden van toepassing.".into();
-    let mut pale = paper(Invoice, En, 12);
+    let mut pale = printed(Invoice, En, 12);
     pale.look.primary_color = "#ffe45c".into();
-    let mut draft = paper(Invoice, Nl, 5);
+    let mut draft = printed(Invoice, Nl, 5);
     draft.draft = true;
     draft.number = String::new();
     vec![
-        ("invoice-nl-5", paper(Invoice, Nl, 5)),
-        ("invoice-nl-60", paper(Invoice, Nl, 60)),
+        ("invoice-nl-5", printed(Invoice, Nl, 5)),
+        ("invoice-nl-60", printed(Invoice, Nl, 60)),
         ("invoice-nl-branded", branded),
         ("invoice-en-pale", pale),
         ("invoice-en-abroad", abroad()),
         ("invoice-nl-draft", draft),
         ("invoice-nl-long", long()),
-        ("credit-nl", paper(Credit, Nl, 3)),
-        ("credit-en", paper(Credit, En, 3)),
-        ("quote-nl", paper(Quote, Nl, 5)),
-        ("quote-en", paper(Quote, En, 8)),
-        ("workorder-nl", paper(Workorder, Nl, 4)),
-        ("workorder-en", paper(Workorder, En, 4)),
+        ("credit-nl", printed(Credit, Nl, 3)),
+        ("credit-en", printed(Credit, En, 3)),
+        ("quote-nl", printed(Quote, Nl, 5)),
+        ("quote-en", printed(Quote, En, 8)),
+        ("workorder-nl", printed(Workorder, Nl, 4)),
+        ("workorder-en", printed(Workorder, En, 4)),
     ]
 }
 
-fn abroad() -> Paper {
-    let mut abroad = paper(Kind::Invoice, Language::En, 5);
+fn abroad() -> PrintedDocument {
+    let mut abroad = printed(Kind::Invoice, Language::En, 5);
     abroad.buyer.country = "DE".into();
     abroad.buyer.zipcode = "10115".into();
     abroad.buyer.city = "Berlin".into();
@@ -82,8 +82,8 @@ fn abroad() -> Paper {
 }
 
 /// Everything longer than usual.
-fn long() -> Paper {
-    let mut long = paper(Kind::Invoice, Language::Nl, 7);
+fn long() -> PrintedDocument {
+    let mut long = printed(Kind::Invoice, Language::Nl, 7);
     long.title = "Werkzaamheden volgens opdracht van 3 september 2026 ".repeat(4);
     long.buyer.name =
         "Coöperatieve Vereniging van Arbeidsongeschiktheidsverzekeraars in de Noordelijke Provinciën U.A."
@@ -112,18 +112,18 @@ fn long() -> Paper {
 }
 
 /// Different each time, so that nothing is remembered from the one before.
-fn variant(number: usize, rows: usize) -> Paper {
-    let mut paper = paper(Kind::Invoice, Language::Nl, rows);
-    paper.number = format!("2026-{number:06}");
-    paper.title = format!("Opdracht {number}");
-    paper.buyer.name = format!("Klant {number}");
-    for (index, row) in paper.rows.iter_mut().enumerate() {
+fn variant(number: usize, rows: usize) -> PrintedDocument {
+    let mut printed = printed(Kind::Invoice, Language::Nl, rows);
+    printed.number = format!("2026-{number:06}");
+    printed.title = format!("Opdracht {number}");
+    printed.buyer.name = format!("Klant {number}");
+    for (index, row) in printed.rows.iter_mut().enumerate() {
         row.name = format!("{} {number}.{index}", row.name);
         row.quantity += Decimal::from(number % 97);
         row.total_excl = (row.quantity * row.unit_price).round_dp(2);
     }
-    add_up(&mut paper);
-    paper
+    add_up(&mut printed);
+    printed
 }
 
 fn measure(count: usize) -> Outcome<()> {

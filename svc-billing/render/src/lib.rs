@@ -1,9 +1,9 @@
-//! Documents on paper: what is on one ([`paper`]), how amounts, dates and labels read in each language ([`text`]),
-//! and the PDF of it ([`pdf`]).
+//! Printed documents: what is on one ([`printed`]), how amounts, dates and labels read in each language ([`text`]),
+//! and its PDF ([`pdf`]). Knows no database, no clock and no account.
 
-pub mod paper;
 pub mod pdf;
+pub mod printed;
 pub mod text;
 
-pub use paper::Paper;
 pub use pdf::{Attachment, Error, Screen, Tones};
+pub use printed::PrintedDocument;

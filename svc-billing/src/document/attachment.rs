@@ -1,40 +1,31 @@
-//! PDFs for mails, made when a mail is delivered.
+//! PDFs as attachments of mails, made when a mail is delivered.
 
 use chassis_base::Account;
 use chassis_data::Db;
 use chassis_work::mail::{Attached, AttachmentSource};
 use render::text::file_name;
 
-use super::{Kind, Record, store};
-use crate::press::Press;
+use super::mailer::PdfReference;
+use super::pdf_renderer::PdfRenderer;
+use super::store;
 
-/// Names the PDF of a document: its kind and id.
-pub fn reference(record: &Record) -> String {
-    format!("{}:{}", record.kind.name(), record.id)
-}
-
-fn parse(reference: &str) -> Option<(Kind, uuid::Uuid)> {
-    let (kind, id) = reference.split_once(':')?;
-    Some((Kind::named(kind), chassis_base::id::parse(id)?))
-}
-
-pub struct Pdfs {
+pub struct PdfAttachments {
     pub db: Db,
-    pub press: Press,
+    pub renderer: PdfRenderer,
 }
 
 #[tonic::async_trait]
-impl AttachmentSource for Pdfs {
+impl AttachmentSource for PdfAttachments {
     async fn load(
         &self,
         account: &Account,
         reference: &str,
     ) -> Result<Option<Attached>, chassis_base::Error> {
-        let Some((kind, id)) = parse(reference) else { return Ok(None) };
+        let Some(PdfReference { kind, id }) = PdfReference::parse(reference) else { return Ok(None) };
         let found =
             self.db.read(async |connection| store::find(connection, account.id, kind, id).await).await?;
         let Some(full) = found else { return Ok(None) };
-        let bytes = self.press.pdf(account, &full).await?;
+        let bytes = self.renderer.pdf(account, &full).await?;
         let name = format!("{}.pdf", file_name(&full.record.number));
         Ok(Some(Attached { name, content_type: "application/pdf".to_owned(), bytes: bytes.into() }))
     }

@@ -1,4 +1,4 @@
-//! What the rest of the product hears of documents.
+//! The events that documents emit.
 
 use chassis_data::{Event, Tx};
 use rust_decimal::Decimal;
@@ -6,28 +6,25 @@ use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::rules::standing::PAID;
+use super::rules::status::Status;
 use super::{Kind, Record, store};
 use crate::Error;
-
-/// A workorder that is done may also say so.
-const COMPLETED: &str = "completed";
 
 pub fn created(tx: &mut Tx<'_>, record: &Record) {
     match record.kind {
         Kind::Invoice => emit(tx, "invoice.created", record, json!({})),
         Kind::Quote => emit(tx, "quote.created", record, json!({})),
-        // No such event exists.
+        // The contract has no such event.
         Kind::Workorder => {}
     }
 }
 
-/// For those who refer to it.
+/// Emitted for the services that refer to documents.
 pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
     match record.kind {
         Kind::Invoice => emit(tx, "invoice.deleted", record, json!({})),
         Kind::Quote => emit(tx, "quote.deleted", record, json!({})),
-        // Nobody refers to one.
+        // No service refers to workorders.
         Kind::Workorder => {}
     }
 }
@@ -48,19 +45,21 @@ pub fn credited(tx: &mut Tx<'_>, invoice: &Record, credit: Uuid) {
     emit(tx, "invoice.credited", invoice, json!({"credit_id": credit}));
 }
 
-/// Tells what a new status means. To be called whenever one changes.
-pub async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &str) -> Result<(), Error> {
-    let to = record.payment_status.as_str();
+/// Emits the events of a change of status. To be called whenever a status changes.
+pub async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &Status) -> Result<(), Error> {
+    let to = &record.status;
     if from == to {
         return Ok(());
     }
     match record.kind {
-        Kind::Quote => emit(tx, "quote.phase_changed", record, json!({"from": from, "to": to})),
-        Kind::Workorder if [PAID, COMPLETED].contains(&to) && ![PAID, COMPLETED].contains(&from) => {
+        Kind::Quote => {
+            emit(tx, "quote.phase_changed", record, json!({"from": from.as_str(), "to": to.as_str()}));
+        }
+        Kind::Workorder if is_done(to) && !is_done(from) => {
             emit(tx, "workorder.completed", record, json!({}));
         }
-        // A draft asks for nothing yet, and who gets money back does not pay.
-        Kind::Invoice if to == PAID && record.is_final && record.total_incl > Decimal::ZERO => {
+        // A draft asks for nothing yet, and an invoice with a negative total is refunded rather than paid.
+        Kind::Invoice if *to == Status::Paid && record.is_final && record.total_incl > Decimal::ZERO => {
             emit(tx, "invoice.paid", record, json!({}));
             first_paid(tx, record).await?;
         }
@@ -69,16 +68,20 @@ pub async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &str) -> Res
     Ok(())
 }
 
+fn is_done(status: &Status) -> bool {
+    matches!(status, Status::Paid | Status::Completed)
+}
+
 async fn first_paid(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
     let Some(client) = record.client.as_ref().map(|client| client.id) else { return Ok(()) };
     let (account, now) = (tx.account(), tx.now());
-    if !record.is_credit() && store::first_payment_of(tx.db(), account, client, now).await? {
+    if !record.is_credit() && store::insert_paying_client(tx.db(), account, client, now).await? {
         of_client(tx, "customer.first_invoice_paid", client, record, json!({})).await?;
     }
     Ok(())
 }
 
-/// Tells of a client what one of its invoices shows.
+/// Emits an event about a client that one of its invoices is the cause of.
 pub async fn of_client(
     tx: &mut Tx<'_>,
     kind: &'static str,
@@ -86,7 +89,7 @@ pub async fn of_client(
     invoice: &Record,
     more: Value,
 ) -> Result<(), Error> {
-    // Clients are another service's: their version here counts what billing tells of them.
+    // Clients belong to another service. Their version here only orders the events that billing emits about them.
     let version = tx.next_version("client", client).await?;
     let mut data = json!({"id": client, "invoice_id": invoice.id, "number": invoice.number});
     extend(&mut data, more);
@@ -95,7 +98,7 @@ pub async fn of_client(
     Ok(())
 }
 
-/// Tells what time alone brought about. The record's version must have been raised for it.
+/// Emits an event that time alone caused. The record's version must have been raised for it.
 pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
     emit(tx, kind, record, more);
 }
@@ -110,7 +113,7 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         "total_excl_vat": number(record.total_excl),
         "total_incl_vat": number(record.total_incl),
         "currency": record.currency,
-        "payment_status": record.payment_status,
+        "payment_status": record.status.as_str(),
         "client_id": record.client.as_ref().map(|client| client.id),
         "external_id": Some(&record.external_id).filter(|text| !text.is_empty()),
         "is_credit": record.is_credit(),
@@ -134,8 +137,8 @@ pub fn extend(data: &mut Value, more: Value) {
     }
 }
 
-/// An amount as a JSON number, so that conditions can compare it. Amounts have 14 digits at most; those a double writes
-/// exactly as they were.
+/// An amount as a JSON number, so that conditions can compare it. Amounts have at most 14 digits, which a double
+/// represents exactly enough to be written as they were.
 pub fn number(amount: Decimal) -> Value {
     json!(amount.to_f64())
 }

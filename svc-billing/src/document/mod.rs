@@ -1,24 +1,32 @@
 //! Invoices, quotes and workorders: one kind of record in three lists. Which list is data (`Kind`), not code.
+//!
+//! Besides the files that every resource has: `message` turns records into messages of the contract, `pdf_renderer` makes
+//! and keeps the PDFs, `attachment` attaches them to mails, and `mailer` writes the mails.
 
-mod answer;
 pub mod attachment;
 pub mod events;
-mod letter;
+mod mailer;
+mod message;
 pub mod operations;
-pub mod paper;
+pub mod pdf_renderer;
 pub mod rpc;
 pub mod rules;
-pub mod settlement;
+pub mod scans;
 pub mod store;
 
+use std::sync::Arc;
+
+use chassis_base::AccountId;
+use chassis_rpc::Link;
 use chrono::{DateTime, NaiveDate, Utc};
-use render::paper::{Bank, Language, Party};
+use render::printed::{Bank, Language, Party};
+use rules::amounts::Row;
+use rules::status::Status;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use answer::Links;
-
+use crate::clients::Client;
 use crate::identity;
 
 /// The list that a document belongs to.
@@ -30,6 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// How a kind is stored, and what the contract and the audit log call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Invoice => "invoice",
@@ -38,13 +47,9 @@ impl Kind {
         }
     }
 
-    /// The opposite of [`Kind::name`]. The database knows no other names.
-    fn named(name: &str) -> Self {
-        match name {
-            "quote" => Self::Quote,
-            "workorder" => Self::Workorder,
-            _ => Self::Invoice,
-        }
+    /// The inverse of [`Kind::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Invoice, Self::Quote, Self::Workorder].into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -63,7 +68,7 @@ pub struct Record {
     pub title: String,
     pub invoice_date: NaiveDate,
     pub due_date: NaiveDate,
-    /// Whether the caller chose the dates; those that nobody chose follow the day on which the document becomes final.
+    /// Whether the caller chose the dates. Dates that nobody chose move to the day on which the document becomes final.
     pub invoice_date_given: bool,
     pub due_date_given: bool,
     pub currency: String,
@@ -74,12 +79,13 @@ pub struct Record {
     pub total_incl: Decimal,
     pub row_count: i32,
     pub client: Option<Client>,
-    pub payment_status: String,
+    /// The contract's `payment_status`.
+    pub status: Status,
     pub paid_at: Option<DateTime<Utc>>,
     pub paid_amount: Decimal,
     pub open_amount: Decimal,
     pub overpaid_amount: Decimal,
-    /// What was paid when it became final, within its total.
+    /// What was paid by the time it became final, limited to its total.
     pub prepaid_amount: Decimal,
     pub sent_at: Option<DateTime<Utc>>,
     pub project_number: Option<String>,
@@ -88,12 +94,14 @@ pub struct Record {
     /// The subscription that made it.
     pub origin: Option<Origin>,
     pub external_id: String,
+    /// The secret in its public links.
     pub token: [u8; 16],
     pub finalized_at: Option<DateTime<Utc>>,
     pub accepted_at: Option<DateTime<Utc>>,
     /// The last day on which the page of a quote was opened.
     pub viewed_on: Option<NaiveDate>,
     pub einvoice_missing: Vec<String>,
+    /// The content version of which there is a PDF.
     pub pdf_version: Option<i64>,
     pub pdf_error: String,
     pub created_at: DateTime<Utc>,
@@ -106,6 +114,44 @@ impl Record {
     }
 }
 
+/// A document with everything that its detail shows.
+#[derive(Clone, Debug)]
+pub struct Full {
+    pub record: Record,
+    pub rows: Vec<StoredRow>,
+    /// The invoices that credit it, in the order in which they were made.
+    pub credited_by: Vec<Uuid>,
+    /// Newest first.
+    pub history: Vec<History>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredRow {
+    pub row: Row,
+    pub credited_by: Option<Uuid>,
+}
+
+/// An entry of a document's history.
+#[derive(Clone, Debug)]
+pub struct History {
+    pub at: DateTime<Utc>,
+    pub event: String,
+    pub actor: String,
+    /// JSON text of an object.
+    pub data: String,
+    /// The delivery of the mail that the entry is about.
+    pub mail: Option<MailDelivery>,
+}
+
+/// How far the delivery of a mail has come.
+#[derive(Clone, Debug)]
+pub struct MailDelivery {
+    /// As the mail queue names it.
+    pub status: String,
+    /// The error of the last attempt; empty without one.
+    pub error: String,
+}
+
 /// Where the invoice of a subscription comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -113,20 +159,11 @@ pub struct Origin {
     pub period: Period,
 }
 
-/// What an invoice of a subscription is for; both days included.
+/// The period that an invoice of a subscription is for; both days included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
     pub from: NaiveDate,
     pub to: NaiveDate,
-}
-
-/// The client of a document, as far as the document itself shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Client {
-    pub id: Uuid,
-    pub company_name: String,
-    pub firstname: String,
-    pub lastname: String,
 }
 
 /// The seller on a document.
@@ -137,15 +174,36 @@ pub struct Seller {
 }
 
 impl Seller {
-    /// What of an identity is part of a document for ever. Its look is not.
+    /// The part of an identity that a final document keeps for ever. Its look is not part of it.
     pub fn of(identity: &identity::Seller) -> Self {
         Self { party: identity.party.clone(), bank: identity.bank.clone() }
     }
 }
 
-/// Seller and buyer, kept with a document when it becomes final.
+/// Seller and buyer, stored with a document when it becomes final.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parties {
     pub seller: Seller,
     pub buyer: Party,
+}
+
+/// Builds the public links of documents, which need no API key.
+#[derive(Clone, Debug)]
+pub struct Links {
+    base: Arc<str>,
+}
+
+impl Links {
+    /// `base` is the public URL of the gateway.
+    pub fn new(base: &str) -> Self {
+        Self { base: base.trim_end_matches('/').into() }
+    }
+
+    pub fn page(&self, account: AccountId, record: &Record) -> String {
+        format!("{}/documents/{}", self.base, Link { account, secret: record.token }.encode())
+    }
+
+    pub fn pdf(&self, account: AccountId, record: &Record) -> String {
+        self.page(account, record) + "/pdf"
+    }
 }

@@ -1,8 +1,8 @@
-//! The code lists: units, countries, currencies, reasons for charging no VAT.
+//! The code lists of the e-invoice: units, countries, currencies, reasons for charging no VAT.
 
-use render::paper::{Category, Language};
+use render::printed::{Category, Language};
 
-/// UN/ECE Recommendation 20: "one", for what is counted and for what is not known.
+/// UN/ECE Recommendation 20: "one", for what is counted and for units that the list does not have.
 const ONE: &str = "C62";
 
 /// The code of a unit as people write it, in Dutch or English.
@@ -67,22 +67,9 @@ pub fn is_currency(code: &str) -> bool {
     CURRENCIES.split_ascii_whitespace().any(|known| known == code)
 }
 
-/// UNCL 5305.
-pub fn category(category: Category) -> &'static str {
-    match category {
-        Category::S => "S",
-        Category::Z => "Z",
-        Category::E => "E",
-        Category::AE => "AE",
-        Category::K => "K",
-        Category::G => "G",
-        Category::O => "O",
-    }
-}
-
-/// Why no VAT is charged.
+/// The reason for which no VAT is charged.
 pub struct Exemption {
-    /// Of the VATEX list. Which law exempts a service is not known, so that exempt has only a text.
+    /// A code of the VATEX list. Empty for exempt supplies: which law exempts a service is not known here.
     pub code: &'static str,
     pub text: &'static str,
 }
@@ -125,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_are_in_order_and_have_no_double() {
+    fn the_lists_are_in_order_and_have_no_duplicates() {
         for list in [COUNTRIES, CURRENCIES] {
             let codes: Vec<&str> = list.split_ascii_whitespace().collect();
             assert!(codes.windows(2).all(|pair| pair[0] < pair[1]));

@@ -1,7 +1,7 @@
-//! Who a party is to a machine: country, VAT number, legal registration and address on the Peppol network, each in the
-//! form that the rules take, or not at all.
+//! The identifiers of a party: country, VAT number, legal registration and address on the Peppol network, each in the
+//! form that the rules accept, or absent.
 
-use render::paper::Party;
+use render::printed::Party;
 
 use super::codes::is_country;
 use super::xml::clean;
@@ -9,7 +9,7 @@ use super::xml::clean;
 /// A value and the list that it comes from: ISO 6523 for registrations, the Peppol list (EAS) for network addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Id {
-    /// Empty: a list of its own.
+    /// Empty for a national list without a scheme.
     pub scheme: &'static str,
     pub value: String,
 }
@@ -41,12 +41,12 @@ impl Identity {
         Self { country, vat, legal, endpoint }
     }
 
-    /// There is an address that Peppol can deliver to.
+    /// Whether there is an address that Peppol can deliver to.
     pub fn is_reachable(&self) -> bool {
         self.endpoint.as_ref().is_some_and(|id| id.scheme != EMAIL)
     }
 
-    /// Where the VAT number is from; without one, where the address is.
+    /// The country of the VAT number; without one, that of the address.
     pub fn tax_country(&self) -> &str {
         let of_vat = self.vat.as_deref().and_then(|vat| vat.get(..2)).map(country_of_prefix);
         of_vat.unwrap_or(&self.country)
@@ -104,7 +104,7 @@ fn legal(text: &str, country: &str) -> Option<Id> {
     }
 }
 
-/// The network address that a VAT number stands for.
+/// The network address that follows from a VAT number.
 fn by_vat(vat: &str) -> Option<Id> {
     let (prefix, rest) = vat.split_at_checked(2)?;
     let scheme = match prefix {

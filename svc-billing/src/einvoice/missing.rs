@@ -1,8 +1,9 @@
-//! What a document lacks for the official rules. The names are part of the public contract: they only get more.
+//! What a document lacks for the official rules. The names are part of the public contract: names are added, never
+//! removed.
 
 use chrono::{Datelike, NaiveDate};
-use render::Paper;
-use render::paper::{Category, Kind, Party, Row, Vat};
+use render::PrintedDocument;
+use render::printed::{Category, Kind, Party, Row, Vat};
 use rust_decimal::Decimal;
 
 use super::codes::{is_country, is_currency};
@@ -10,29 +11,29 @@ use super::identity::{Identity, compact};
 use super::xml::clean;
 use super::{is_credit, is_outside_scope};
 
-/// Sellers there need more than a paper holds, such as a number from the tax office on each invoice.
+/// Sellers there need more than a printed document holds, such as a number from the tax office on each invoice.
 const OWN_RULES: [&str; 5] = ["DK", "GR", "IS", "NO", "SE"];
 
-/// Empty: the official validator takes what [`super::ubl::write`] makes. A name is the place of what is lacking or
-/// cannot be used as it is (a chamber of commerce number of seven digits is no number).
+/// The names of what is missing or not usable as it is (such as a chamber of commerce number of seven digits). Empty
+/// when the official validator accepts what [`super::ubl::write`] writes.
 ///
 /// The names, in this order: `kind`, `number`, `date`, `due_date`, `currency`, `credits`; of the seller `name`, `address`,
 /// `zipcode`, `city`, `country`, `registration_number`, `vat_number`, `contact`, `phone`, `email`, `endpoint`,
 /// `creditor_identifier`, `iban`; of the buyer `name`, `address`, `zipcode`, `city`, `country`, `vat_number`, `endpoint`;
 /// `rows`, `rows.name`, `rows.vat_category`, `rows.vat_rate`, `totals`. An `endpoint` is an address on the Peppol network,
 /// which follows from a registration or VAT number.
-pub fn missing(paper: &Paper) -> Vec<&'static str> {
+pub fn missing(printed: &PrintedDocument) -> Vec<&'static str> {
     let check = Check {
-        paper,
-        seller: Identity::of(&paper.seller),
-        buyer: Identity::of(&paper.buyer),
+        printed,
+        seller: Identity::of(&printed.seller),
+        buyer: Identity::of(&printed.buyer),
         names: Vec::new(),
     };
     check.all()
 }
 
 struct Check<'a> {
-    paper: &'a Paper,
+    printed: &'a PrintedDocument,
     seller: Identity,
     buyer: Identity,
     names: Vec<&'static str>,
@@ -58,31 +59,31 @@ impl Check<'_> {
     }
 
     fn document(&mut self) {
-        let paper = self.paper;
-        self.need(matches!(paper.kind, Kind::Invoice | Kind::Credit), "kind");
-        self.need_text(&paper.number, "number");
-        self.need(is_writable(paper.date), "date");
-        self.need(is_writable(paper.due_date), "due_date");
-        self.need(is_currency(&paper.currency), "currency");
-        let original = paper.credits.as_ref();
+        let printed = self.printed;
+        self.need(matches!(printed.kind, Kind::Invoice | Kind::Credit), "kind");
+        self.need_text(&printed.number, "number");
+        self.need(is_writable(printed.date), "date");
+        self.need(is_writable(printed.due_date), "due_date");
+        self.need(is_currency(&printed.currency), "currency");
+        let original = printed.credits.as_ref();
         let is_named = original.is_some_and(|of| !clean(&of.number).is_empty());
         let is_dated = original.is_none_or(|of| is_writable(of.date));
-        self.need((is_named || !is_credit(paper)) && is_dated, "credits");
+        self.need((is_named || !is_credit(printed)) && is_dated, "credits");
     }
 
     fn seller(&mut self) {
-        let (paper, seller) = (self.paper, &self.paper.seller);
+        let (printed, seller) = (self.printed, &self.printed.seller);
         let countries = [self.seller.country.as_str(), self.seller.tax_country()];
         let is_known = is_country(countries[0]) && !countries.iter().any(|of| OWN_RULES.contains(of));
         let (is_dutch, is_italian) = (countries[0] == "NL", countries[1] == "IT");
-        let has_vat = self.seller.vat.is_some() || is_outside_scope(paper);
-        let needs_legal = is_dutch || is_outside_scope(paper);
+        let has_vat = self.seller.vat.is_some() || is_outside_scope(printed);
+        let needs_legal = is_dutch || is_outside_scope(printed);
         let has_legal = self.seller.legal.is_some();
         let is_reachable = self.seller.is_reachable();
 
         self.need_text(&seller.name, "seller.name");
         if is_dutch || is_italian || self.is_german() {
-            self.place(seller, ["seller.address", "seller.zipcode", "seller.city"]);
+            self.address(seller, ["seller.address", "seller.zipcode", "seller.city"]);
         }
         self.need(is_known, "seller.country");
         self.need(has_legal || !needs_legal, "seller.registration_number");
@@ -93,18 +94,18 @@ impl Check<'_> {
             self.need_text(&seller.email, "seller.email");
         }
         self.need(is_reachable, "seller.endpoint");
-        // A positive total is paid by the buyer, also one of a credit, which is normally negative.
-        let is_paid_by_buyer = paper.total_incl > Decimal::ZERO;
-        let is_collected = paper.collection.is_some() && !is_credit(paper);
-        // Germans name the collector and the account by numbers that a paper does not hold.
+        // A positive total is paid by the buyer. That holds for a credit too, whose total is normally negative.
+        let is_paid_by_buyer = printed.total_incl > Decimal::ZERO;
+        let is_collected = printed.collection.is_some() && !is_credit(printed);
+        // The German rules ask for a creditor identifier and the debtor's account, which a printed document does not hold.
         self.need(!is_collected || !self.is_german(), "seller.creditor_identifier");
         let needs_iban = !is_collected && (self.is_german() || (is_dutch && is_paid_by_buyer));
-        self.need(!needs_iban || !compact(&paper.bank.iban).is_empty(), "seller.iban");
+        self.need(!needs_iban || !compact(&printed.bank.iban).is_empty(), "seller.iban");
     }
 
     fn buyer(&mut self) {
-        let buyer = &self.paper.buyer;
-        let has = |category| self.paper.rows.iter().any(|row| row.category == category);
+        let buyer = &self.printed.buyer;
+        let has = |category| self.printed.rows.iter().any(|row| row.category == category);
         let needs_vat = has(Category::AE) || has(Category::K);
         let (has_country, has_vat) = (is_country(&self.buyer.country), self.buyer.vat.is_some());
         let is_dutch = self.seller.country == "NL" && self.buyer.country == "NL";
@@ -112,36 +113,37 @@ impl Check<'_> {
 
         self.need_text(&buyer.name, "buyer.name");
         if is_dutch || self.is_german() {
-            self.place(buyer, ["buyer.address", "buyer.zipcode", "buyer.city"]);
+            self.address(buyer, ["buyer.address", "buyer.zipcode", "buyer.city"]);
         }
         self.need(has_country, "buyer.country");
         self.need(has_vat || !needs_vat, "buyer.vat_number");
         self.need(is_reachable, "buyer.endpoint");
     }
 
-    fn place(&mut self, party: &Party, [address, zipcode, city]: [&'static str; 3]) {
+    fn address(&mut self, party: &Party, [address, zipcode, city]: [&'static str; 3]) {
         self.need_text(&party.address, address);
         self.need_text(&party.zipcode, zipcode);
         self.need_text(&party.city, city);
     }
 
     fn rows(&mut self) {
-        let paper = self.paper;
-        let is_mixed = !is_outside_scope(paper) && paper.rows.iter().any(|row| row.category == Category::O);
-        self.need(!paper.rows.is_empty(), "rows");
-        self.need(paper.rows.iter().all(|row| !clean(&row.name).is_empty()), "rows.name");
+        let printed = self.printed;
+        let is_mixed =
+            !is_outside_scope(printed) && printed.rows.iter().any(|row| row.category == Category::O);
+        self.need(!printed.rows.is_empty(), "rows");
+        self.need(printed.rows.iter().all(|row| !clean(&row.name).is_empty()), "rows.name");
         self.need(!is_mixed, "rows.vat_category");
-        self.need(paper.rows.iter().all(|row| is_rate_of(row.category, row.vat_rate)), "rows.vat_rate");
-        self.need(adds_up(paper).unwrap_or(false), "totals");
+        self.need(printed.rows.iter().all(|row| is_rate_of(row.category, row.vat_rate)), "rows.vat_rate");
+        self.need(adds_up(printed).unwrap_or(false), "totals");
     }
 
-    /// Between Germans the rules of Germany apply.
+    /// Between two German parties the rules of Germany apply.
     fn is_german(&self) -> bool {
         self.seller.country == "DE" && self.buyer.country == "DE"
     }
 }
 
-/// The rules know years of four digits only.
+/// The rules allow only years of four digits.
 fn is_writable(date: NaiveDate) -> bool {
     (1000..=9999).contains(&date.year())
 }
@@ -158,30 +160,30 @@ fn sum(amounts: impl Iterator<Item = Decimal>) -> Option<Decimal> {
     amounts.into_iter().try_fold(Decimal::ZERO, Decimal::checked_add)
 }
 
-/// The sums of the paper are sums. `None` when a number is too large to tell.
-fn adds_up(paper: &Paper) -> Option<bool> {
-    for row in &paper.rows {
+/// Whether the totals are the sums of their parts. `None` when a number is too large to compute with.
+fn adds_up(printed: &PrintedDocument) -> Option<bool> {
+    for row in &printed.rows {
         let exact = row.quantity.checked_mul(row.unit_price)?;
         let difference = exact.checked_sub(row.total_excl)?.abs();
         if !is_cents(row.total_excl) || difference > Decimal::new(2, 2) {
             return Some(false);
         }
     }
-    for (at, vat) in paper.vat.iter().enumerate() {
-        let is_double = paper.vat[..at].iter().any(|other| is_same(other, vat.category, vat.rate));
-        let mut own = paper.rows.iter().filter(|row| is_same(vat, row.category, row.vat_rate)).peekable();
+    for (at, vat) in printed.vat.iter().enumerate() {
+        let is_double = printed.vat[..at].iter().any(|other| is_same(other, vat.category, vat.rate));
+        let mut own = printed.rows.iter().filter(|row| is_same(vat, row.category, row.vat_rate)).peekable();
         let has_rows = own.peek().is_some();
         if is_double || !has_rows || sum(own.map(|row| row.total_excl))? != vat.taxable || !is_vat_right(vat)?
         {
             return Some(false);
         }
     }
-    let is_covered = |row: &Row| paper.vat.iter().any(|vat| is_same(vat, row.category, row.vat_rate));
+    let is_covered = |row: &Row| printed.vat.iter().any(|vat| is_same(vat, row.category, row.vat_rate));
     Some(
-        paper.rows.iter().all(is_covered)
-            && sum(paper.rows.iter().map(|row| row.total_excl))? == paper.total_excl
-            && sum(paper.vat.iter().map(|vat| vat.vat))? == paper.total_vat
-            && paper.total_excl.checked_add(paper.total_vat)? == paper.total_incl,
+        printed.rows.iter().all(is_covered)
+            && sum(printed.rows.iter().map(|row| row.total_excl))? == printed.total_excl
+            && sum(printed.vat.iter().map(|vat| vat.vat))? == printed.total_vat
+            && printed.total_excl.checked_add(printed.total_vat)? == printed.total_incl,
     )
 }
 

@@ -1,7 +1,7 @@
-//! Electronic invoices: a document on paper as UBL 2.1 that follows Peppol BIS Billing 3.0.
+//! Electronic invoices: a printed document as UBL 2.1 that follows Peppol BIS Billing 3.0.
 //!
-//! [`ubl::write`] always makes XML from what is known; [`missing`] names what the official rules (EN 16931, Peppol and
-//! the countries' own) still want. Neither computes an amount: all of them come from the paper.
+//! [`ubl::write`] always writes XML from what is known; [`missing`] names what the official rules (EN 16931, Peppol and
+//! those of single countries) still require. Neither computes an amount: all amounts come from the printed document.
 
 mod codes;
 mod identity;
@@ -9,15 +9,15 @@ mod missing;
 pub mod ubl;
 mod xml;
 
-use render::paper::{Category, Kind, Paper};
+use render::printed::{Category, Kind, PrintedDocument};
 
 pub use missing::missing;
 
-fn is_credit(paper: &Paper) -> bool {
-    paper.kind == Kind::Credit
+fn is_credit(printed: &PrintedDocument) -> bool {
+    printed.kind == Kind::Credit
 }
 
-/// Only rows outside the scope of VAT: then nobody's VAT number may be on it.
-fn is_outside_scope(paper: &Paper) -> bool {
-    !paper.rows.is_empty() && paper.rows.iter().all(|row| row.category == Category::O)
+/// Whether all rows are outside the scope of VAT. Then the rules forbid VAT numbers on the document.
+fn is_outside_scope(printed: &PrintedDocument) -> bool {
+    !printed.rows.is_empty() && printed.rows.iter().all(|row| row.category == Category::O)
 }

@@ -1,35 +1,39 @@
 //! The document as UBL 2.1: an `Invoice` (380), or a `CreditNote` (381) with the signs turned around. The order of the
 //! elements is that of the schema.
 
-use render::Paper;
-use render::paper::{Category, Language, Party, Row, Vat};
+use render::PrintedDocument;
+use render::printed::{Category, Language, Party, Row, Vat};
 use rust_decimal::{Decimal, RoundingStrategy};
 
-use super::codes::{self, category, exemption};
+use super::codes::{self, exemption};
 use super::identity::{Identity, compact};
-use super::xml::{Element, clean, coded, document, group, text};
+use super::xml::{Attribute, Element, clean, coded, document, group, text};
 use super::{is_credit, is_outside_scope};
 
 const COMMON: &str = "urn:oasis:names:specification:ubl:schema:xsd:";
 const SPECIFICATION: &str = "urn:cen.eu:en16931:2017#compliant#urn:fdc:peppol.eu:2017:poacc:billing:3.0";
 const PROCESS: &str = "urn:fdc:peppol.eu:2017:poacc:billing:01:1.0";
 
-/// XML from what is known; [`super::missing`] tells whether the official rules will take it.
-pub fn write(paper: &Paper) -> Vec<u8> {
-    let is_credit = is_credit(paper);
+/// Writes XML from what is known. [`super::missing`] tells whether the official rules accept it.
+pub fn write(printed: &PrintedDocument) -> Vec<u8> {
+    let is_credit = is_credit(printed);
     let root = if is_credit { "CreditNote" } else { "Invoice" };
     let namespaces = vec![
         ("xmlns", format!("{COMMON}{root}-2")),
         ("xmlns:cac", format!("{COMMON}CommonAggregateComponents-2")),
         ("xmlns:cbc", format!("{COMMON}CommonBasicComponents-2")),
     ];
-    let writer =
-        Ubl { paper, is_credit, seller: Identity::of(&paper.seller), buyer: Identity::of(&paper.buyer) };
+    let writer = Ubl {
+        printed,
+        is_credit,
+        seller: Identity::of(&printed.seller),
+        buyer: Identity::of(&printed.buyer),
+    };
     document(root, namespaces, writer.children())
 }
 
 struct Ubl<'a> {
-    paper: &'a Paper,
+    printed: &'a PrintedDocument,
     is_credit: bool,
     seller: Identity,
     buyer: Identity,
@@ -37,45 +41,46 @@ struct Ubl<'a> {
 
 impl Ubl<'_> {
     fn children(&self) -> Vec<Option<Element>> {
-        let paper = self.paper;
+        let printed = self.printed;
         let mut children = self.header();
         children.extend([
             self.original(),
-            group("cac:AccountingSupplierParty", [self.party(&paper.seller, &self.seller)]),
-            group("cac:AccountingCustomerParty", [self.party(&paper.buyer, &self.buyer)]),
+            group("cac:AccountingSupplierParty", [self.party(&printed.seller, &self.seller)]),
+            group("cac:AccountingCustomerParty", [self.party(&printed.buyer, &self.buyer)]),
             self.delivery(),
             self.payment_means(),
             self.payment_terms(),
             self.tax_total(),
             self.monetary_total(),
         ]);
-        children.extend(paper.rows.iter().enumerate().map(|(at, row)| self.line(at + 1, row)));
+        children.extend(printed.rows.iter().enumerate().map(|(at, row)| self.line(at + 1, row)));
         children
     }
 
     fn header(&self) -> Vec<Option<Element>> {
-        let paper = self.paper;
-        let reference = if clean(&paper.reference).is_empty() { &paper.number } else { &paper.reference };
+        let printed = self.printed;
+        let reference =
+            if clean(&printed.reference).is_empty() { &printed.number } else { &printed.reference };
         let (due_date, type_code) = if self.is_credit {
             (None, text("cbc:CreditNoteTypeCode", "381"))
         } else {
-            (text("cbc:DueDate", paper.due_date.to_string()), text("cbc:InvoiceTypeCode", "380"))
+            (text("cbc:DueDate", printed.due_date.to_string()), text("cbc:InvoiceTypeCode", "380"))
         };
         vec![
             text("cbc:CustomizationID", SPECIFICATION),
             text("cbc:ProfileID", PROCESS),
-            text("cbc:ID", &paper.number),
-            text("cbc:IssueDate", paper.date.to_string()),
+            text("cbc:ID", &printed.number),
+            text("cbc:IssueDate", printed.date.to_string()),
             due_date,
             type_code,
-            text("cbc:Note", &paper.title),
-            text("cbc:DocumentCurrencyCode", &paper.currency),
+            text("cbc:Note", &printed.title),
+            text("cbc:DocumentCurrencyCode", &printed.currency),
             text("cbc:BuyerReference", reference),
         ]
     }
 
     fn original(&self) -> Option<Element> {
-        let original = self.paper.credits.as_ref()?;
+        let original = self.printed.credits.as_ref()?;
         let number = text("cbc:ID", &original.number)?;
         let reference = [Some(number), text("cbc:IssueDate", original.date.to_string())];
         group("cac:BillingReference", [group("cac:InvoiceDocumentReference", reference)])
@@ -83,15 +88,15 @@ impl Ubl<'_> {
 
     fn party(&self, party: &Party, identity: &Identity) -> Option<Element> {
         let endpoint = identity.endpoint.as_ref();
-        let vat = identity.vat.as_ref().filter(|_| !is_outside_scope(self.paper));
+        let vat = identity.vat.as_ref().filter(|_| !is_outside_scope(self.printed));
         let legal = identity.legal.as_ref().and_then(|id| match id.scheme {
             "" => text("cbc:CompanyID", &id.value),
-            scheme => coded("cbc:CompanyID", ("schemeID", scheme), &id.value),
+            scheme => coded("cbc:CompanyID", &scheme_id(scheme), &id.value),
         });
         group(
             "cac:Party",
             [
-                endpoint.and_then(|id| coded("cbc:EndpointID", ("schemeID", id.scheme), &id.value)),
+                endpoint.and_then(|id| coded("cbc:EndpointID", &scheme_id(id.scheme), &id.value)),
                 group("cac:PartyIdentification", [text("cbc:ID", &party.debtor_number)]),
                 group("cac:PartyName", [text("cbc:Name", &party.name)]),
                 address("cac:PostalAddress", party, identity),
@@ -109,41 +114,42 @@ impl Ubl<'_> {
         )
     }
 
-    /// Goods that go to another member state have a date and a place; the paper knows no others than these.
+    /// Goods that go to another member state need a date and an address of delivery. The printed document has no others
+    /// than its own date and the buyer's address.
     fn delivery(&self) -> Option<Element> {
-        self.paper.rows.iter().find(|row| row.category == Category::K)?;
+        self.printed.rows.iter().find(|row| row.category == Category::K)?;
         group(
             "cac:Delivery",
             [
-                text("cbc:ActualDeliveryDate", self.paper.date.to_string()),
-                group("cac:DeliveryLocation", [address("cac:Address", &self.paper.buyer, &self.buyer)]),
+                text("cbc:ActualDeliveryDate", self.printed.date.to_string()),
+                group("cac:DeliveryLocation", [address("cac:Address", &self.printed.buyer, &self.buyer)]),
             ],
         )
     }
 
     fn payment_means(&self) -> Option<Element> {
-        let (paper, bank) = (self.paper, &self.paper.bank);
+        let (printed, bank) = (self.printed, &self.printed.bank);
         if let Some(mandate) = self.mandate() {
             return group(
                 "cac:PaymentMeans",
                 [
                     // A SEPA direct debit.
                     text("cbc:PaymentMeansCode", "59"),
-                    text("cbc:PaymentID", &paper.number),
+                    text("cbc:PaymentID", &printed.number),
                     group("cac:PaymentMandate", [Some(mandate)]),
                 ],
             );
         }
         let account = text("cbc:ID", compact(&bank.iban))?;
         // A SEPA transfer is in euros.
-        let code = if paper.currency == "EUR" { "58" } else { "30" };
-        let holder = if clean(&bank.holder).is_empty() { &paper.seller.name } else { &bank.holder };
+        let code = if printed.currency == "EUR" { "58" } else { "30" };
+        let holder = if clean(&bank.holder).is_empty() { &printed.seller.name } else { &bank.holder };
         let branch = group("cac:FinancialInstitutionBranch", [text("cbc:ID", compact(&bank.bic))]);
         group(
             "cac:PaymentMeans",
             [
                 text("cbc:PaymentMeansCode", code),
-                text("cbc:PaymentID", &paper.number),
+                text("cbc:PaymentID", &printed.number),
                 group("cac:PayeeFinancialAccount", [Some(account), text("cbc:Name", holder), branch]),
             ],
         )
@@ -151,7 +157,7 @@ impl Ubl<'_> {
 
     /// The mandate by which an invoice is collected.
     fn mandate(&self) -> Option<Element> {
-        let collection = self.paper.collection.as_ref().filter(|_| !self.is_credit)?;
+        let collection = self.printed.collection.as_ref().filter(|_| !self.is_credit)?;
         text("cbc:ID", &collection.mandate)
     }
 
@@ -159,8 +165,8 @@ impl Ubl<'_> {
         if self.is_credit {
             return None;
         }
-        let day = self.paper.due_date;
-        let note = match (self.paper.language, self.mandate().is_some()) {
+        let day = self.printed.due_date;
+        let note = match (self.printed.language, self.mandate().is_some()) {
             (Language::Nl, true) => "Wordt automatisch geïncasseerd".to_owned(),
             (Language::En, true) => "Collected by direct debit".to_owned(),
             (Language::Nl, false) => format!("Te betalen uiterlijk {}", day.format("%d-%m-%Y")),
@@ -170,21 +176,21 @@ impl Ubl<'_> {
     }
 
     fn tax_total(&self) -> Option<Element> {
-        let total = [self.amount("cbc:TaxAmount", self.paper.total_vat)];
-        let parts = self.paper.vat.iter().map(|vat| self.tax_subtotal(vat));
+        let total = [self.amount("cbc:TaxAmount", self.printed.total_vat)];
+        let parts = self.printed.vat.iter().map(|vat| self.tax_subtotal(vat));
         group("cac:TaxTotal", total.into_iter().chain(parts))
     }
 
     fn tax_subtotal(&self, vat: &Vat) -> Option<Element> {
-        let reason = exemption(vat.category, self.paper.language);
-        // Outside the scope there is no rate, but between Germans the rules want one.
+        let reason = exemption(vat.category, self.printed.language);
+        // Outside the scope of VAT there is no rate, but the German rules require one between German parties.
         let is_german = self.seller.country == "DE" && self.buyer.country == "DE";
         let percent = percent(vat.category, vat.rate)
             .or_else(|| if is_german { text("cbc:Percent", "0") } else { None });
         let category = group(
             "cac:TaxCategory",
             [
-                text("cbc:ID", category(vat.category)),
+                text("cbc:ID", vat.category.code()),
                 percent,
                 reason.as_ref().and_then(|reason| text("cbc:TaxExemptionReasonCode", reason.code)),
                 reason.as_ref().and_then(|reason| text("cbc:TaxExemptionReason", reason.text)),
@@ -196,21 +202,21 @@ impl Ubl<'_> {
     }
 
     fn monetary_total(&self) -> Option<Element> {
-        let paper = self.paper;
+        let printed = self.printed;
         group(
             "cac:LegalMonetaryTotal",
             [
-                self.amount("cbc:LineExtensionAmount", paper.total_excl),
-                self.amount("cbc:TaxExclusiveAmount", paper.total_excl),
-                self.amount("cbc:TaxInclusiveAmount", paper.total_incl),
+                self.amount("cbc:LineExtensionAmount", printed.total_excl),
+                self.amount("cbc:TaxExclusiveAmount", printed.total_excl),
+                self.amount("cbc:TaxInclusiveAmount", printed.total_incl),
                 self.prepaid(),
-                self.amount("cbc:PayableAmount", paper.total_incl - paper.prepaid),
+                self.amount("cbc:PayableAmount", printed.total_incl - printed.prepaid),
             ],
         )
     }
 
     fn prepaid(&self) -> Option<Element> {
-        let prepaid = self.paper.prepaid;
+        let prepaid = self.printed.prepaid;
         if prepaid.is_zero() { None } else { self.amount("cbc:PrepaidAmount", prepaid) }
     }
 
@@ -220,21 +226,22 @@ impl Ubl<'_> {
         } else {
             ("cac:InvoiceLine", "cbc:InvoicedQuantity")
         };
-        // A price is never negative: the quantity takes its sign.
+        // Peppol allows no negative price, so the quantity takes its sign.
         let is_turned = self.is_credit != row.unit_price.is_sign_negative();
         let quantity = if is_turned { -row.quantity } else { row.quantity };
-        let tax = [text("cbc:ID", category(row.category)), percent(row.category, row.vat_rate), tax_scheme()];
+        let tax = [text("cbc:ID", row.category.code()), percent(row.category, row.vat_rate), tax_scheme()];
         let item = [
             text("cbc:Description", &row.description),
             text("cbc:Name", &row.name),
             group("cac:ClassifiedTaxCategory", tax),
         ];
+        let unit_code = Attribute { name: "unitCode", value: codes::unit(&row.unit) };
         let price = [self.money("cbc:PriceAmount", price(row.unit_price.abs()))];
         group(
             name,
             [
                 text("cbc:ID", number.to_string()),
-                coded(quantity_name, ("unitCode", codes::unit(&row.unit)), plain(quantity).to_string()),
+                coded(quantity_name, &unit_code, plain(quantity).to_string()),
                 self.amount("cbc:LineExtensionAmount", row.total_excl),
                 group("cac:Item", item),
                 group("cac:Price", price),
@@ -242,13 +249,13 @@ impl Ubl<'_> {
         )
     }
 
-    /// An amount of the paper, in cents; a credit note counts the other way.
+    /// An amount of the printed document, in cents. A credit note turns the sign around.
     fn amount(&self, name: &'static str, amount: Decimal) -> Option<Element> {
         self.money(name, cents(if self.is_credit { -amount } else { amount }))
     }
 
     fn money(&self, name: &'static str, amount: String) -> Option<Element> {
-        coded(name, ("currencyID", &self.paper.currency), amount)
+        coded(name, &Attribute { name: "currencyID", value: &self.printed.currency }, amount)
     }
 }
 
@@ -262,6 +269,10 @@ fn address(name: &'static str, party: &Party, identity: &Identity) -> Option<Ele
             group("cac:Country", [text("cbc:IdentificationCode", &identity.country)]),
         ],
     )
+}
+
+fn scheme_id(scheme: &'static str) -> Attribute<'static> {
+    Attribute { name: "schemeID", value: scheme }
 }
 
 fn tax_scheme() -> Option<Element> {
@@ -282,7 +293,7 @@ fn cents(amount: Decimal) -> String {
     format!("{:.2}", plain(rounded))
 }
 
-/// At least cents, and every digit that it has.
+/// With at least two decimals, and all that it has.
 fn price(amount: Decimal) -> String {
     let amount = plain(amount);
     if amount.scale() < 2 { format!("{amount:.2}") } else { amount.to_string() }

@@ -1,10 +1,16 @@
-//! A small tree of XML elements that cannot hold an empty one: what has no text and no children is left out, as Peppol
-//! asks for.
+//! A small tree of XML elements that cannot hold an empty element: one without text and children is left out, as Peppol
+//! requires.
 
 use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
+
+/// The attribute of a coded text, such as the scheme of an identifier.
+pub struct Attribute<'a> {
+    pub name: &'static str,
+    pub value: &'a str,
+}
 
 pub struct Element {
     name: &'static str,
@@ -17,20 +23,16 @@ enum Content {
     Children(Vec<Element>),
 }
 
-/// `None` when nothing is left of the text.
+/// `None` when the cleaned text is empty.
 pub fn text(name: &'static str, value: impl AsRef<str>) -> Option<Element> {
     let value = clean(value.as_ref());
     (!value.is_empty()).then(|| Element { name, attributes: Vec::new(), content: Content::Text(value) })
 }
 
 /// A text with an attribute.
-pub fn coded(
-    name: &'static str,
-    (attribute, code): (&'static str, &str),
-    value: impl AsRef<str>,
-) -> Option<Element> {
+pub fn coded(name: &'static str, attribute: &Attribute<'_>, value: impl AsRef<str>) -> Option<Element> {
     let element = text(name, value)?;
-    Some(Element { attributes: vec![(attribute, clean(code))], ..element })
+    Some(Element { attributes: vec![(attribute.name, clean(attribute.value))], ..element })
 }
 
 /// `None` when there are no children.
@@ -52,27 +54,27 @@ pub fn document(
     let content = Content::Children(children.into_iter().flatten().collect());
     let root = Element { name, attributes, content };
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
-    // A vector takes every byte, so that there is no failure to report.
+    // Writing to a vector does not fail, so there is no error to report.
     let _: io::Result<()> = writer
         .write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))
-        .and_then(|()| put(&mut writer, &root));
+        .and_then(|()| write_element(&mut writer, &root));
     writer.into_inner()
 }
 
-fn put(writer: &mut Writer<Vec<u8>>, element: &Element) -> io::Result<()> {
+fn write_element(writer: &mut Writer<Vec<u8>>, element: &Element) -> io::Result<()> {
     let attributes = element.attributes.iter().map(|(name, value)| (*name, value.as_str()));
     let start = writer.create_element(element.name).with_attributes(attributes);
     match &element.content {
         Content::Text(text) => start.write_text_content(BytesText::new(text))?,
-        Content::Children(children) => {
-            start.write_inner_content(|writer| children.iter().try_for_each(|child| put(writer, child)))?
-        }
+        Content::Children(children) => start.write_inner_content(|writer| {
+            children.iter().try_for_each(|child| write_element(writer, child))
+        })?,
     };
     Ok(())
 }
 
-/// Without what XML 1.0 cannot hold, without white space around it, and with one kind of line end (a reader would turn
-/// the others into it anyway).
+/// The text without characters that XML 1.0 forbids, trimmed, and with `\n` as the only line end (XML readers normalise
+/// the others to it anyway).
 pub fn clean(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     let allowed: String = lines.chars().filter(|c| is_allowed(*c)).collect();
@@ -98,13 +100,13 @@ mod tests {
     #[test]
     fn an_element_without_content_does_not_exist() {
         assert!(text("a", " \u{a0}\u{1}\n").is_none());
-        assert!(coded("a", ("b", "c"), "").is_none());
+        assert!(coded("a", &Attribute { name: "b", value: "c" }, "").is_none());
         assert!(group("a", [text("b", ""), group("c", [])]).is_none());
     }
 
     #[test]
     fn texts_and_attributes_are_escaped() {
-        let xml = document("a", Vec::new(), vec![coded("b", ("c", "\"<&"), "<&>")]);
+        let xml = document("a", Vec::new(), vec![coded("b", &Attribute { name: "c", value: "\"<&" }, "<&>")]);
         let xml = String::from_utf8(xml).unwrap();
         assert!(xml.ends_with("<a>\n  <b c=\"&quot;&lt;&amp;\">&lt;&amp;&gt;</b>\n</a>"), "{xml}");
     }

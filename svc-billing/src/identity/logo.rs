@@ -1,28 +1,29 @@
-//! Which pictures can be a logo. The kind is told by the content, never by a name. Pure.
+//! Which pictures can be a logo: rules long enough for a file of their own. The format is detected from the content,
+//! never from a name. Pure.
 
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
-use render::paper::LogoFormat;
+use render::printed::LogoFormat;
 
-const MOST_BYTES: usize = 512 * 1024;
-/// Pixels of a side: a small file can hold a picture that takes gigabytes to draw.
-const MOST_PIXELS: u32 = 4096;
+const MAX_BYTES: usize = 512 * 1024;
+/// Pixels of a side. A small file can hold a picture that takes gigabytes to draw.
+const MAX_SIDE: u32 = 4096;
 
-/// Elements inside one another: who draws a picture may go through it recursively.
-const MOST_DEPTH: usize = 100;
+/// The depth of nested elements. Renderers may walk a picture recursively.
+const MAX_DEPTH: usize = 100;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 const JPEG: &[u8] = b"\xff\xd8\xff";
 
-/// Why a picture is refused.
+/// The reason for which a picture is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("logo must have at most 512 KiB")]
     TooLarge,
     #[error("logo must be a PNG, a JPEG or an SVG")]
-    Unknown,
-    #[error("logo must have at most {MOST_PIXELS} pixels on each side")]
+    UnknownFormat,
+    #[error("logo must have at most {MAX_SIDE} pixels on each side")]
     TooManyPixels,
     #[error(
         "logo must be a plain SVG: well formed, without scripts, document types and references to elsewhere"
@@ -31,7 +32,7 @@ pub enum Refusal {
 }
 
 pub fn check(bytes: &[u8]) -> Result<LogoFormat, Refusal> {
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(Refusal::TooLarge);
     }
     if bytes.starts_with(PNG) {
@@ -45,8 +46,8 @@ pub fn check(bytes: &[u8]) -> Result<LogoFormat, Refusal> {
 
 fn check_size(size: Option<(u32, u32)>) -> Result<(), Refusal> {
     match size {
-        None | Some((0, _) | (_, 0)) => Err(Refusal::Unknown),
-        Some((width, height)) if width.max(height) > MOST_PIXELS => Err(Refusal::TooManyPixels),
+        None | Some((0, _) | (_, 0)) => Err(Refusal::UnknownFormat),
+        Some((width, height)) if width.max(height) > MAX_SIDE => Err(Refusal::TooManyPixels),
         Some(_) => Ok(()),
     }
 }
@@ -80,14 +81,14 @@ fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 fn check_svg(bytes: &[u8]) -> Result<(), Refusal> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Refusal::Unknown)?;
+    let text = std::str::from_utf8(bytes).map_err(|_| Refusal::UnknownFormat)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with('<') {
-        return Err(Refusal::Unknown);
+        return Err(Refusal::UnknownFormat);
     }
     let mut reader = Reader::from_str(text);
     let (mut depth, mut has_root) = (0_usize, false);
-    // The text of a style element, which may come in pieces that only together say something.
+    // The text of a style element. It may come in pieces, and a rule may span several of them.
     let mut style: Option<String> = None;
     loop {
         let event = reader.read_event().map_err(|_| Refusal::NotPlain)?;
@@ -99,14 +100,14 @@ fn check_svg(bytes: &[u8]) -> Result<(), Refusal> {
                 style = None;
                 depth -= 1;
             }
-            // Nothing else belongs into a style: an element, a comment or a reference could hide a rule.
+            // Nothing else is allowed in a style: an element, a comment or a reference could hide a rule.
             (_, Some(_)) | (Event::DocType(_) | Event::PI(_), None) => return Err(Refusal::NotPlain),
             (Event::Start(element), None) => {
                 check_root(&element, depth, &mut has_root)?;
                 check_element(&element)?;
                 style = (element.local_name().as_ref() == "style").then(String::new);
                 depth += 1;
-                if depth > MOST_DEPTH {
+                if depth > MAX_DEPTH {
                     return Err(Refusal::NotPlain);
                 }
             }
@@ -120,7 +121,7 @@ fn check_svg(bytes: &[u8]) -> Result<(), Refusal> {
                 None,
             ) => {}
             (Event::Eof, None) if has_root && depth == 0 => return Ok(()),
-            (Event::Eof, None) => return Err(Refusal::Unknown),
+            (Event::Eof, None) => return Err(Refusal::UnknownFormat),
         }
     }
 }
@@ -131,7 +132,7 @@ fn check_root(element: &BytesStart<'_>, depth: usize, has_root: &mut bool) -> Re
         return Ok(());
     }
     if *has_root || element.local_name().as_ref() != "svg" {
-        return Err(Refusal::Unknown);
+        return Err(Refusal::UnknownFormat);
     }
     *has_root = true;
     Ok(())
@@ -145,7 +146,7 @@ fn check_element(element: &BytesStart<'_>) -> Result<(), Refusal> {
     for attribute in element.attributes() {
         let attribute = attribute.map_err(|_| Refusal::NotPlain)?;
         let name = attribute.key.local_name().as_ref().to_ascii_lowercase();
-        // A reference could spell what is looked for in another way.
+        // Character references are resolved first, because they could spell a refused word in another way.
         let value = unescape(&attribute.value).map_err(|_| Refusal::NotPlain)?;
         let allowed = match name.as_str() {
             "href" | "src" => is_inside(&value),
@@ -160,13 +161,13 @@ fn check_element(element: &BytesStart<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A reference to the picture itself, or to a picture that it carries.
+/// Whether a reference points into the picture itself or to an embedded picture.
 fn is_inside(reference: &str) -> bool {
     let reference = reference.trim_start().to_ascii_lowercase();
     reference.is_empty() || reference.starts_with('#') || reference.starts_with("data:image/")
 }
 
-/// Refuses style rules that point elsewhere. An escape could hide such a rule, so there is none.
+/// Refuses style rules that point elsewhere. Escapes are refused as well, because one could hide such a rule.
 fn check_style(text: &str) -> Result<(), Refusal> {
     let text = text.to_ascii_lowercase();
     let outside = text.split("url(").skip(1).any(|rest| {

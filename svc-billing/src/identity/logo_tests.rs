@@ -35,28 +35,28 @@ fn a_picture_is_known_by_its_content() {
     for other in ["", "x", "GIF89a", "<html></html>", "{}", "<svg", "<svg>", "<svg/><svg/>", "<p/><svg/>"] {
         assert!(check(other.as_bytes()).is_err(), "{other}");
     }
-    assert_eq!(check(PNG), Err(Refusal::Unknown));
-    assert_eq!(check(&jpeg(1, 1)[..10]), Err(Refusal::Unknown));
+    assert_eq!(check(PNG), Err(Refusal::UnknownFormat));
+    assert_eq!(check(&jpeg(1, 1)[..10]), Err(Refusal::UnknownFormat));
 }
 
 #[test]
 fn size_and_pixels_are_limited() {
     let mut large = png(1, 1);
-    large.resize(MOST_BYTES, 0);
+    large.resize(MAX_BYTES, 0);
     assert_eq!(check(&large), Ok(LogoFormat::Png));
     large.push(0);
     assert_eq!(check(&large), Err(Refusal::TooLarge));
     assert_eq!(check(&png(4096, 4096)), Ok(LogoFormat::Png));
     assert_eq!(check(&png(4097, 1)), Err(Refusal::TooManyPixels));
     assert_eq!(check(&jpeg(1, 4097)), Err(Refusal::TooManyPixels));
-    assert_eq!(check(&png(0, 1)), Err(Refusal::Unknown));
+    assert_eq!(check(&png(0, 1)), Err(Refusal::UnknownFormat));
 }
 
 #[test]
 fn elements_are_nested_only_so_deep() {
     let nested = |depth: usize| svg(&format!("{}{}", "<g>".repeat(depth), "</g>".repeat(depth)));
-    assert_eq!(check(&nested(MOST_DEPTH - 1)), Ok(LogoFormat::Svg));
-    assert_eq!(check(&nested(MOST_DEPTH)), Err(Refusal::NotPlain));
+    assert_eq!(check(&nested(MAX_DEPTH - 1)), Ok(LogoFormat::Svg));
+    assert_eq!(check(&nested(MAX_DEPTH)), Err(Refusal::NotPlain));
 }
 
 #[test]

@@ -1,22 +1,21 @@
-//! Corporate identities: who the seller is on documents, and how they look. One of them is the default.
+//! Corporate identities: who the seller is on documents, and how they look. One of them is the default. The rpcs are in
+//! `settings_service`, which serves several resources; `logo` holds the rules for the pictures.
 
 mod logo;
-pub mod rpc;
+pub mod operations;
 mod rules;
 pub mod store;
 
-use chassis_base::AccountId;
 use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::billing::{CorporateIdentity, Identity, IdentityInput};
-use render::paper::{Bank, Logo, LogoFormat, Look, Party};
+use render::printed::{Bank, Logo, LogoFormat, Look, Party};
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::Error;
+pub use store::seller;
 
-/// Of documents that were given no colours.
+/// The colours of an identity that has chosen none.
 const PRIMARY_COLOR: &str = "#1f4e5f";
 const SECONDARY_COLOR: &str = "#c98b2b";
 
@@ -30,11 +29,6 @@ pub struct Seller {
     pub look: Look,
 }
 
-/// The seller on documents: the default identity, or nobody in an account that has none.
-pub async fn seller(connection: &mut PgConnection, account: AccountId) -> Result<Seller, Error> {
-    Ok(store::find_default(connection, account).await?.unwrap_or_default())
-}
-
 /// An identity as it is stored.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -46,8 +40,8 @@ pub struct Record {
     pub updated_at: DateTime<Utc>,
 }
 
-/// The identity that a new account has.
-pub fn default_of(account_name: &str, country: &str) -> IdentityInput {
+/// The identity of a new account.
+fn default_of(account_name: &str, country: &str) -> IdentityInput {
     IdentityInput {
         name: account_name.to_owned(),
         primary_color: PRIMARY_COLOR.to_owned(),
@@ -57,37 +51,13 @@ pub fn default_of(account_name: &str, country: &str) -> IdentityInput {
     }
 }
 
-/// How a format is stored.
-fn format_name(format: LogoFormat) -> &'static str {
-    match format {
-        LogoFormat::Png => "png",
-        LogoFormat::Jpeg => "jpeg",
-        LogoFormat::Svg => "svg",
-    }
-}
-
-/// The opposite of [`format_name`].
-fn format_named(name: &str) -> Option<LogoFormat> {
-    [LogoFormat::Png, LogoFormat::Jpeg, LogoFormat::Svg]
-        .into_iter()
-        .find(|format| format_name(*format) == name)
-}
-
-fn media_type(format: LogoFormat) -> &'static str {
-    match format {
-        LogoFormat::Png => "image/png",
-        LogoFormat::Jpeg => "image/jpeg",
-        LogoFormat::Svg => "image/svg+xml",
-    }
-}
-
 impl From<Record> for Identity {
     fn from(record: Record) -> Self {
         Self {
             id: record.id.to_string(),
             values: Some(record.values),
             is_default: record.is_default,
-            logo_type: record.logo.map(media_type).unwrap_or_default().to_owned(),
+            logo_type: record.logo.map(LogoFormat::media_type).unwrap_or_default().to_owned(),
             created_at: Some(timestamp(record.created_at)),
             updated_at: Some(timestamp(record.updated_at)),
         }

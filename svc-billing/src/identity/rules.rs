@@ -31,18 +31,18 @@ const FIELDS: [(&str, Slot); 17] = [
     ("footer", |v| &mut v.footer),
 ];
 
-/// The values that an identity will have: the named ones of `given`, normalised and checked, the others of `current`.
-/// `home` is the account's country.
+/// The values of an identity after the change: those of `given` that the mask names, normalised and checked, the others
+/// of `current`. `home` is the account's country.
 pub fn apply(
-    named: UpdateMask<'_>,
+    mask: UpdateMask<'_>,
     mut given: IdentityInput,
     current: &IdentityInput,
     home: &str,
     faults: &mut Faults,
 ) -> IdentityInput {
     let at = At::ROOT.name("identity");
-    named.check(|name| FIELDS.iter().any(|(field, _)| *field == name), "identity", faults);
-    if named.has("name") && given.name.is_empty() {
+    mask.check(|name| FIELDS.iter().any(|(field, _)| *field == name), "identity", faults);
+    if mask.has("name") && given.name.is_empty() {
         faults.add(&at.name("name"), Fault::Required, "name is required");
     }
     let colors = [
@@ -50,11 +50,11 @@ pub fn apply(
         ("secondary_color", &mut given.secondary_color, SECONDARY_COLOR),
     ];
     for (name, color, default) in colors {
-        if named.has(name) {
+        if mask.has(name) {
             check_color(color, default, &at.name(name), faults);
         }
     }
-    let country = choose_country(named, &mut given, current, home, &at, faults);
+    let country = choose_country(mask, &mut given, current, home, &at, faults);
     let forms = [
         ("email", &mut given.email, Form::Email),
         ("website", &mut given.website, Form::Website),
@@ -63,27 +63,27 @@ pub fn apply(
         ("bic", &mut given.bic, Form::Bic),
     ];
     for (name, value, form) in forms {
-        if named.has(name) {
+        if mask.has(name) {
             form.check(value, &country, &at.name(name), faults);
         }
     }
     let mut values = current.clone();
     for (name, slot) in FIELDS {
-        named.put(name, &*slot(&mut given), slot(&mut values));
+        mask.put(name, &*slot(&mut given), slot(&mut values));
     }
     values
 }
 
-/// The country that the other values are judged by; a country that does not exist is judged as the account's.
+/// The country whose formats the other values must have. An invalid country counts as the account's own.
 fn choose_country(
-    named: UpdateMask<'_>,
+    mask: UpdateMask<'_>,
     given: &mut IdentityInput,
     current: &IdentityInput,
     home: &str,
     at: &At<'_>,
     faults: &mut Faults,
 ) -> String {
-    if !named.has("country") {
+    if !mask.has("country") {
         return current.country.clone();
     }
     if given.country.is_empty() {
@@ -97,10 +97,10 @@ fn check_color(color: &mut String, default: &str, at: &At<'_>, faults: &mut Faul
     if color.is_empty() {
         default.clone_into(color);
     }
-    let right = color
+    let is_valid = color
         .strip_prefix('#')
         .is_some_and(|digits| digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-    if right {
+    if is_valid {
         color.make_ascii_lowercase();
     } else {
         faults.add(at, Fault::BadFormat, format!("{} must be a colour as #rrggbb", at.label()));
@@ -117,9 +117,9 @@ mod tests {
         current: &IdentityInput,
     ) -> (IdentityInput, Vec<(String, Fault)>) {
         let paths: Option<Vec<String>> = paths.map(|paths| paths.iter().map(ToString::to_string).collect());
-        let named = paths.as_deref().map_or(UpdateMask::All, UpdateMask::Only);
+        let mask = paths.as_deref().map_or(UpdateMask::All, UpdateMask::Only);
         let mut faults = Faults::default();
-        let values = apply(named, given, current, "NL", &mut faults);
+        let values = apply(mask, given, current, "NL", &mut faults);
         (values, faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect())
     }
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_value_is_named() {
+    fn every_invalid_value_is_reported() {
         let wrong = IdentityInput {
             primary_color: "blue".into(),
             secondary_color: "#12345g".into(),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vat_number_is_judged_by_the_country_that_the_identity_has() {
+    fn a_vat_number_has_the_format_of_the_identitys_country() {
         let swiss = IdentityInput { name: "A".into(), country: "CH".into(), ..IdentityInput::default() };
         let given = IdentityInput { vat_number: "che-123".into(), ..IdentityInput::default() };
         assert_eq!(applied(Some(&["vat_number"]), given.clone(), &swiss).1, []);

@@ -4,14 +4,15 @@ use chassis_base::AccountId;
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::billing::IdentityInput;
-use render::paper::{Logo, LogoFormat};
+use render::printed::{Logo, LogoFormat};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::{Record, Seller, format_name, format_named};
+use super::{Record, Seller};
 use crate::Error;
+use chassis_base::stored::decode;
 
 macro_rules! values {
     () => {
@@ -63,6 +64,11 @@ fn take_values(columns: &mut Columns<'_>) -> Result<IdentityInput, sqlx::Error> 
     })
 }
 
+/// The format of a logo; `None` for an identity without one.
+fn logo_format(name: Option<&str>) -> Result<Option<LogoFormat>, sqlx::Error> {
+    Ok(name.map(|name| decode("identity_logo.format", name, LogoFormat::from_name)).transpose()?)
+}
+
 /// In the order of `records!`.
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
@@ -71,29 +77,29 @@ impl FromRow<'_, PgRow> for Record {
             values: take_values(&mut columns)?,
             id: columns.take()?,
             is_default: columns.take()?,
-            logo: columns.take::<Option<&str>>()?.and_then(format_named),
+            logo: logo_format(columns.take()?)?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
         })
     }
 }
 
-/// The seller as the default identity describes it, in one round trip. `None` for an account that was never provisioned.
-pub async fn find_default(
-    connection: &mut PgConnection,
-    account: AccountId,
-) -> Result<Option<Seller>, Error> {
+/// The seller on documents, as the default identity describes it, in one round trip. Empty for an account that was
+/// never provisioned.
+pub async fn seller(connection: &mut PgConnection, account: AccountId) -> Result<Seller, Error> {
     let sql = concat!(select!("logo.format, logo.bytes"), " and is_default");
-    let Some(row) = sqlx::query(sql).bind(account).fetch_optional(connection).await? else { return Ok(None) };
+    let Some(row) = sqlx::query(sql).bind(account).fetch_optional(connection).await? else {
+        return Ok(Seller::default());
+    };
     let mut columns = Columns::of(&row);
     let values = take_values(&mut columns)?;
-    let format = columns.take::<Option<&str>>()?.and_then(format_named);
+    let format = logo_format(columns.take()?)?;
     let bytes: Option<Vec<u8>> = columns.take()?;
     let logo = format.zip(bytes).map(|(format, bytes)| Logo { format, bytes });
-    Ok(Some(Seller::new(values, logo)))
+    Ok(Seller::new(values, logo))
 }
 
-/// The default first, then by age.
+/// The default first, then the oldest.
 pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {
     let sql = concat!(records!(), " order by is_default desc, identity.created_at, identity.id");
     Ok(sqlx::query_as(sql).bind(account).fetch_all(connection).await?)
@@ -108,7 +114,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// The name under which this service knows the account; empty when it does not.
+/// The name of the account; empty when this service has not been told of it.
 pub async fn find_account_name(connection: &mut PgConnection, account: AccountId) -> Result<String, Error> {
     let sql = "select name from billing.account where account_id = $1";
     let name: Option<String> = sqlx::query_scalar(sql).bind(account).fetch_optional(connection).await?;
@@ -168,7 +174,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Binds what insert and update have in common: $1 to $20.
+/// Binds $1 to $20, which insert and update share.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
@@ -199,7 +205,7 @@ fn bind<'q>(
         .bind(now)
 }
 
-/// Gives an identity that was never changed the name that the account has now.
+/// Gives an identity that was never changed the current name of the account.
 pub async fn follow_account_name(
     connection: &mut PgConnection,
     account: AccountId,
@@ -212,7 +218,7 @@ pub async fn follow_account_name(
     Ok(())
 }
 
-/// Two statements, because the one default is checked row by row.
+/// Two statements, because the unique index on the default is checked row by row.
 pub async fn set_default(
     connection: &mut PgConnection,
     account: AccountId,
@@ -238,14 +244,14 @@ pub async fn put_logo(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-    logo: Option<(LogoFormat, &[u8])>,
+    logo: Option<&Logo>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    if let Some((format, bytes)) = logo {
+    if let Some(Logo { format, bytes }) = logo {
         let sql = "insert into billing.identity_logo (account_id, identity_id, format, bytes, updated_at) \
                    values ($1, $2, $3, $4, $5) on conflict (account_id, identity_id) do update \
                    set format = excluded.format, bytes = excluded.bytes, updated_at = excluded.updated_at";
-        let query = sqlx::query(sql).bind(account).bind(id).bind(format_name(format)).bind(bytes).bind(now);
+        let query = sqlx::query(sql).bind(account).bind(id).bind(format.name()).bind(bytes).bind(now);
         query.execute(&mut *connection).await?;
     } else {
         let sql = "delete from billing.identity_logo where account_id = $1 and identity_id = $2";

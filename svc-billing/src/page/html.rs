@@ -1,11 +1,11 @@
-//! The page itself. Every text is worked out here and placed by the template, which escapes all of them.
+//! The page of a document. Every text is composed here and placed by the template, which escapes all of them.
 
 use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use render::Paper;
-use render::paper::{Kind, Logo, LogoFormat, Party};
+use render::PrintedDocument;
+use render::printed::{Kind, Logo, LogoFormat, Party};
 use render::text::{self, Words};
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -14,8 +14,8 @@ use super::words::{self, pick};
 use super::{Last, State, style, template};
 use crate::Error;
 
-/// A page with a larger logo would be slow to come in; it goes without.
-const MAX_LOGO: usize = 2 << 20;
+/// A larger logo is left out, because the page would load slowly.
+const MAX_LOGO_BYTES: usize = 2 << 20;
 
 /// A page with the content security policy that it needs.
 pub struct Page {
@@ -24,8 +24,8 @@ pub struct Page {
 }
 
 /// The page of a document. `path` is its own path, on which its forms and files are found too.
-pub fn page(paper: &Paper, state: &State, path: &str) -> Result<Page, Error> {
-    let view = View::new(paper, state, path);
+pub fn page(printed: &PrintedDocument, state: &State, path: &str) -> Result<Page, Error> {
+    let view = View::new(printed, state, path);
     let elsewhere = matches!(state, State::ToPay { pay, .. } if pay.elsewhere);
     let policy = style::policy(&view.colors, elsewhere);
     Ok(Page { html: template::render("page.html", &view)?, policy })
@@ -36,11 +36,11 @@ struct View {
     language: &'static str,
     sheet: &'static str,
     colors: String,
-    /// Not escaped again: it has nothing that could end an attribute.
+    /// Not escaped by the template. Base64 has no character that could end the attribute.
     logo: Option<String>,
     badge: Badge,
     heading: String,
-    /// What it is about: the amount that is asked, given or offered.
+    /// The main amount: what is asked, refunded or offered.
     amount: Fact,
     sentence: String,
     act: Option<Act>,
@@ -54,7 +54,7 @@ struct View {
     rows: Vec<Row>,
     totals: Vec<Fact>,
     total: Fact,
-    /// What has gone off the total, and what is left.
+    /// What was subtracted from the total, and what is left.
     after: Vec<Fact>,
     notes: Vec<&'static str>,
     footer: String,
@@ -124,41 +124,41 @@ struct Row {
 }
 
 impl View {
-    fn new(paper: &Paper, state: &State, path: &str) -> Self {
-        let words = Words::for_paper(paper);
-        let language = paper.language;
-        let (label, tone) = words::badge(state, paper.kind, language);
+    fn new(printed: &PrintedDocument, state: &State, path: &str) -> Self {
+        let words = Words::for_document(printed);
+        let language = printed.language;
+        let (label, tone) = words::badge(state, printed.kind, language);
         Self {
             language: pick(language, "nl", "en"),
             sheet: style::SHEET,
-            colors: style::colors(&paper.look),
-            logo: paper.look.logo.as_ref().and_then(data_uri),
+            colors: style::colors(&printed.look),
+            logo: printed.look.logo.as_ref().and_then(data_uri),
             badge: Badge { label, tone: tone.class() },
-            heading: format!("{} {}", words.document, paper.number),
-            amount: amount(paper, state, &words),
-            sentence: words::sentence(state, paper),
-            act: act(paper, state, path),
-            payment: payment(paper, state, &words),
+            heading: format!("{} {}", words.document, printed.number),
+            amount: amount(printed, state, &words),
+            sentence: words::sentence(state, printed),
+            act: act(printed, state, path),
+            payment: payment(printed, state, &words),
             pdf: Pdf { href: format!("{path}/pdf"), label: pick(language, "PDF downloaden", "Download PDF") },
-            subject: paper.title.clone(),
-            buyer: buyer(paper, &words),
-            seller: seller(paper, &words),
-            facts: words.facts(paper).into_iter().map(|(label, value)| fact(label, value)).collect(),
+            subject: printed.title.clone(),
+            buyer: buyer(printed, &words),
+            seller: seller(printed, &words),
+            facts: words.facts(printed).into_iter().map(|(label, value)| fact(label, value)).collect(),
             words: labels(&words),
-            rows: paper.rows.iter().map(|row| Row::new(row, &words)).collect(),
-            totals: totals(paper, &words),
-            total: fact(total_label(paper.kind, &words), money(paper, paper.total_incl)),
-            after: after(paper, state, &words),
-            notes: notes(paper, &words),
-            footer: paper.look.footer.trim().to_owned(),
-            email: chassis_base::formats::email::normalise(&paper.seller.email),
-            details: words.company_details(paper),
+            rows: printed.rows.iter().map(|row| Row::new(row, &words)).collect(),
+            totals: totals(printed, &words),
+            total: fact(total_label(printed.kind, &words), money(printed, printed.total_incl)),
+            after: after(printed, state, &words),
+            notes: notes(printed, &words),
+            footer: printed.look.footer.trim().to_owned(),
+            email: chassis_base::formats::email::normalise(&printed.seller.email),
+            details: words.company_details(printed),
         }
     }
 }
 
 impl Row {
-    fn new(row: &render::paper::Row, words: &Words) -> Self {
+    fn new(row: &render::printed::Row, words: &Words) -> Self {
         let language = words.language;
         Self {
             name: row.name.clone(),
@@ -176,11 +176,11 @@ fn fact(label: impl Into<String>, value: impl Into<String>) -> Fact {
     Fact { label: label.into(), value: value.into() }
 }
 
-fn money(paper: &Paper, amount: Decimal) -> String {
-    text::money(amount, &paper.currency, paper.language)
+fn money(printed: &PrintedDocument, amount: Decimal) -> String {
+    text::money(amount, &printed.currency, printed.language)
 }
 
-/// On paper an invoice ends with what is due; on a page that may be less by now and stands beside it.
+/// The printed invoice ends with the amount due. On a page that may be less by now, and is shown beside the total.
 fn total_label(kind: Kind, words: &Words) -> &'static str {
     match kind {
         Kind::Invoice => words.total_incl,
@@ -188,53 +188,54 @@ fn total_label(kind: Kind, words: &Words) -> &'static str {
     }
 }
 
-fn amount(paper: &Paper, state: &State, words: &Words) -> Fact {
+fn amount(printed: &PrintedDocument, state: &State, words: &Words) -> Fact {
     let (label, amount) = match state {
-        State::ToPay { open, .. } if *open == paper.total_incl => (words.total, *open),
+        State::ToPay { open, .. } if *open == printed.total_incl => (words.total, *open),
         State::ToPay { open, .. } => (words.left, *open),
         State::ToRefund { open, .. } => (words.receives, *open),
-        _ => (total_label(paper.kind, words), paper.total_incl),
+        _ => (total_label(printed.kind, words), printed.total_incl),
     };
-    fact(label, money(paper, amount))
+    fact(label, money(printed, amount))
 }
 
-fn after(paper: &Paper, state: &State, words: &Words) -> Vec<Fact> {
-    let lines = words.after(&state.settlement(), paper.total_incl).into_iter();
-    lines.map(|(label, amount)| fact(label, money(paper, amount))).collect()
+fn after(printed: &PrintedDocument, state: &State, words: &Words) -> Vec<Fact> {
+    let lines = words.after(&state.printed(), printed.total_incl).into_iter();
+    lines.map(|(label, amount)| fact(label, money(printed, amount))).collect()
 }
 
-/// What the reader can do about it here.
-fn act(paper: &Paper, state: &State, path: &str) -> Option<Act> {
+/// What the reader can do on this page.
+fn act(printed: &PrintedDocument, state: &State, path: &str) -> Option<Act> {
     match state {
         State::Offered => {
-            let (label, meaning) = words::accept(paper);
+            let (label, meaning) = words::accept(printed);
             Some(Act { action: format!("{path}/accept"), label: label.to_owned(), meaning })
         }
         State::ToPay { open, pay, .. } if pay.last != Last::Processing && !pay.closed => {
-            let (label, meaning) = words::pay(paper, *open);
+            let (label, meaning) = words::pay(printed, *open);
             Some(Act { action: format!("{path}/pay"), label, meaning })
         }
         _ => None,
     }
 }
 
-/// How to pay by oneself, while there is something to pay and a bank account to pay it to.
-fn payment(paper: &Paper, state: &State, words: &Words) -> Option<Payment> {
+/// How to pay by bank transfer, while something is open and the seller has a bank account.
+fn payment(printed: &PrintedDocument, state: &State, words: &Words) -> Option<Payment> {
     let State::ToPay { open, pay, .. } = state else { return None };
-    if pay.last == Last::Processing || paper.bank.iban.trim().is_empty() {
+    if pay.last == Last::Processing || printed.bank.iban.trim().is_empty() {
         return None;
     }
-    let holder = [&paper.bank.holder, &paper.seller.name].into_iter().find(|name| !name.trim().is_empty());
+    let holder =
+        [&printed.bank.holder, &printed.seller.name].into_iter().find(|name| !name.trim().is_empty());
     let facts = [
-        (words.amount, money(paper, *open)),
-        (words.account, text::iban(&paper.bank.iban)),
-        (words.bic, paper.bank.bic.trim().to_owned()),
+        (words.amount, money(printed, *open)),
+        (words.account, text::iban(&printed.bank.iban)),
+        (words.bic, printed.bank.bic.trim().to_owned()),
         (words.holder, holder.cloned().unwrap_or_default()),
-        (words.payment_reference, paper.number.clone()),
+        (words.payment_reference, printed.number.clone()),
     ];
     let facts = facts.into_iter().filter(|(_, value)| !value.is_empty());
     Some(Payment {
-        heading: pick(paper.language, "Betalen per overschrijving", "Pay by bank transfer"),
+        heading: pick(printed.language, "Betalen per overschrijving", "Pay by bank transfer"),
         facts: facts.map(|(label, value)| fact(label, value)).collect(),
     })
 }
@@ -251,45 +252,45 @@ fn labels(words: &Words) -> Labels {
     }
 }
 
-fn totals(paper: &Paper, words: &Words) -> Vec<Fact> {
-    let vat = paper.vat.iter().map(|vat| {
-        fact(words.vat_over(vat.rate, vat.category, vat.taxable, &paper.currency), money(paper, vat.vat))
+fn totals(printed: &PrintedDocument, words: &Words) -> Vec<Fact> {
+    let vat = printed.vat.iter().map(|vat| {
+        fact(words.vat_over(vat.rate, vat.category, vat.taxable, &printed.currency), money(printed, vat.vat))
     });
-    std::iter::once(fact(words.subtotal, money(paper, paper.total_excl))).chain(vat).collect()
+    std::iter::once(fact(words.subtotal, money(printed, printed.total_excl))).chain(vat).collect()
 }
 
-/// What the law wants said, once for each category that is on the document.
-fn notes(paper: &Paper, words: &Words) -> Vec<&'static str> {
-    let of_rows = paper.rows.iter().map(|row| row.category);
-    let categories: BTreeSet<_> = paper.vat.iter().map(|vat| vat.category).chain(of_rows).collect();
+/// The statements that the law requires, once for each category on the document.
+fn notes(printed: &PrintedDocument, words: &Words) -> Vec<&'static str> {
+    let of_rows = printed.rows.iter().map(|row| row.category);
+    let categories: BTreeSet<_> = printed.vat.iter().map(|vat| vat.category).chain(of_rows).collect();
     categories.into_iter().filter_map(|category| words.legal(category)).collect()
 }
 
-fn buyer(paper: &Paper, words: &Words) -> Address {
-    let buyer = &paper.buyer;
+fn buyer(printed: &PrintedDocument, words: &Words) -> Address {
+    let buyer = &printed.buyer;
     let contact = buyer.contact.trim();
     let contact = if contact.is_empty() { String::new() } else { format!("{} {contact}", words.attention) };
     let mut lines = vec![contact];
-    lines.extend(place(paper, buyer));
-    Address { label: pick(paper.language, "Aan", "To"), name: buyer.name.clone(), lines: present(lines) }
+    lines.extend(address_lines(printed, buyer));
+    Address { label: pick(printed.language, "Aan", "To"), name: buyer.name.clone(), lines: present(lines) }
 }
 
-fn seller(paper: &Paper, words: &Words) -> Address {
-    let seller = &paper.seller;
+fn seller(printed: &PrintedDocument, words: &Words) -> Address {
+    let seller = &printed.seller;
     let phone = seller.phone.trim();
-    let mut lines = Vec::from(place(paper, seller));
+    let mut lines = Vec::from(address_lines(printed, seller));
     lines.push(if phone.is_empty() {
         String::new()
     } else {
         format!("{} {}", words.phone, phone.replace(' ', "\u{a0}"))
     });
-    Address { label: pick(paper.language, "Van", "From"), name: seller.name.clone(), lines: present(lines) }
+    Address { label: pick(printed.language, "Van", "From"), name: seller.name.clone(), lines: present(lines) }
 }
 
-/// The country is of use only across a border.
-fn place(paper: &Paper, party: &Party) -> [String; 3] {
-    let abroad = !paper.seller.country.trim().eq_ignore_ascii_case(paper.buyer.country.trim());
-    let country = if abroad { text::country_name(party.country.trim(), paper.language) } else { "" };
+/// The lines of an address. The country is shown only when seller and buyer are in different ones.
+fn address_lines(printed: &PrintedDocument, party: &Party) -> [String; 3] {
+    let abroad = !printed.seller.country.trim().eq_ignore_ascii_case(printed.buyer.country.trim());
+    let country = if abroad { text::country_name(party.country.trim(), printed.language) } else { "" };
     let city = format!("{} {}", party.zipcode.trim(), party.city.trim());
     [party.address.trim().to_owned(), city.trim().to_owned(), country.to_owned()]
 }
@@ -299,14 +300,14 @@ fn present(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Inside the page; as an image, so that an SVG can neither run nor load anything.
+/// The logo as part of the page. In an `img` element, an SVG can neither run scripts nor load anything.
 pub(super) fn data_uri(logo: &Logo) -> Option<String> {
     let kind = match logo.format {
         LogoFormat::Png => "png",
         LogoFormat::Jpeg => "jpeg",
         LogoFormat::Svg => "svg+xml",
     };
-    (1..=MAX_LOGO)
+    (1..=MAX_LOGO_BYTES)
         .contains(&logo.bytes.len())
         .then(|| format!("data:image/{kind};base64,{}", STANDARD.encode(&logo.bytes)))
 }

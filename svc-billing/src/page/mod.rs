@@ -1,10 +1,10 @@
-//! What the receiver of a document sees behind its `web_url`: a page with the document, where it stands, its PDF, and a
-//! button to accept a quote or to pay an invoice. No script, nothing from another host. It changes documents through
-//! their operations only.
+//! The web page of a document, behind its `web_url`: the document, its state, its PDF, and a button to accept a quote or
+//! to pay an invoice. No script, nothing from another host. Also small pages (`notice`) in the same style for payments.
+//!
+//! Not a resource: it stores nothing, so its files are named after the parts of a page. Its service is `document_page`.
 
 mod html;
 mod notice;
-pub(crate) mod rpc;
 mod state;
 mod style;
 mod template;
@@ -18,7 +18,7 @@ pub(crate) use notice::{Button, Link, Notice, notice};
 pub use state::{Last, Pay, State};
 pub(crate) use words::{Tone, pick};
 
-/// A page as an answer.
+/// A page as the answer of an rpc.
 #[expect(clippy::unnecessary_wraps, reason = "an answer is what a handler returns")]
 pub(crate) fn html_answer(page: Page) -> Result<Response<HttpBody>, Status> {
     Ok(Response::new(HttpBody {

@@ -1,6 +1,6 @@
-//! A small page with one thing to say, and perhaps something to press.
+//! A small page with one message, and buttons where there is something to do.
 
-use render::paper::{Language, Look};
+use render::printed::{Language, Look};
 use serde::Serialize;
 
 use super::html::{Badge, Fact, Page, data_uri};
@@ -8,7 +8,7 @@ use super::words::{Tone, pick};
 use super::{style, template};
 use crate::Error;
 
-/// What the page says. Texts are escaped by the template.
+/// The content of the page. Texts are escaped by the template.
 pub struct Notice<'a> {
     pub language: Language,
     pub look: &'a Look,
@@ -17,7 +17,7 @@ pub struct Notice<'a> {
     pub heading: String,
     pub amount: (&'static str, String),
     pub sentence: String,
-    /// Where the buttons lead.
+    /// The path to which the buttons post.
     pub action: String,
     pub buttons: Vec<Button>,
     pub hint: &'static str,

@@ -1,35 +1,37 @@
-//! Where a document stands, as its receiver is told. Pure: the record and the day decide.
+//! The state of a document that its page shows. Pure: the record and the day decide. In a file of this name because the
+//! state is the page's own: it has more cases than what is printed.
 
 use chrono::NaiveDate;
 use chrono_tz::Tz;
-use render::paper::Settlement;
+use render::printed::PrintedState;
 use rust_decimal::Decimal;
 
-use crate::document::rules::standing::OPEN;
-use crate::document::{Kind, Record, settlement};
-use crate::online::{OnlinePayment, Purpose, Status};
+use crate::document::rules::printed_state;
+use crate::document::rules::status::Status as DocumentStatus;
+use crate::document::{Kind, Record};
+use crate::online_payment::{OnlinePayment, Purpose, Status};
 
 /// Amounts are positive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     Draft,
-    /// An invoice that asks for money; `paid` and `credited` have gone off already.
+    /// An invoice that asks for `open`; `paid` and `credited` are already subtracted.
     ToPay {
         open: Decimal,
         paid: Decimal,
         credited: Decimal,
-        /// The day has passed by which it was to be paid.
+        /// Whether the due date has passed.
         late: bool,
-        /// How it stands with paying it online.
+        /// The state of paying it online.
         pay: Pay,
     },
-    /// Nothing is asked; the day may not be known.
+    /// Nothing is asked. The day is not always known.
     Paid {
         on: Option<NaiveDate>,
     },
-    /// An invoice that was taken back.
+    /// A credited invoice.
     Credited,
-    /// The receiver gets money; `paid` was paid back already.
+    /// The receiver gets `open`; `paid` was refunded already.
     ToRefund {
         open: Decimal,
         paid: Decimal,
@@ -37,19 +39,19 @@ pub enum State {
     Refunded {
         on: Option<NaiveDate>,
     },
-    /// A credit that was taken off its invoice.
+    /// A credit that was settled with its invoice.
     Settled,
     /// A quote that waits for an answer.
     Offered,
     Accepted {
         on: Option<NaiveDate>,
     },
-    /// A quote that was valid for too long ago a day.
+    /// A quote whose last day of validity has passed.
     Expired,
-    /// A quote whose sender gave it a status of their own.
+    /// A quote to which its sender gave a status of their own.
     Closed,
-    /// A work order: nothing is asked of its reader.
-    Told,
+    /// A document that asks nothing of its reader, such as a work order.
+    Informative,
 }
 
 /// Paying an invoice on its page.
@@ -62,15 +64,15 @@ pub struct Pay {
     pub closed: bool,
 }
 
-/// What became of the last attempt.
+/// The result of the last attempt to pay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Last {
-    /// There was none, or it can be gone on with.
+    /// There was none, or it can be continued.
     #[default]
     Nothing,
-    /// It is done, and the money is under way.
+    /// It was made, and is being processed.
     Processing,
-    /// It is open for another amount, and could not be canceled yet.
+    /// It is open for another amount and could not be canceled yet.
     Stuck,
     Failed,
 }
@@ -79,7 +81,7 @@ impl Last {
     pub(crate) fn of(payment: &OnlinePayment) -> Self {
         match payment.status {
             Status::Open if payment.purpose == Purpose::Checkout && payment.closing => Self::Stuck,
-            Status::Wanted | Status::Open if payment.purpose == Purpose::Checkout => Self::Nothing,
+            Status::Requested | Status::Open if payment.purpose == Purpose::Checkout => Self::Nothing,
             status if status.is_open() => Self::Processing,
             Status::Failed | Status::Expired => Self::Failed,
             Status::Canceled if !payment.closing => Self::Failed,
@@ -89,7 +91,7 @@ impl Last {
 }
 
 impl State {
-    /// The same with how it stands with paying online.
+    /// The same state with the state of paying online.
     #[must_use]
     pub(crate) fn with(mut self, now: Pay) -> Self {
         if let Self::ToPay { pay, .. } = &mut self {
@@ -104,31 +106,31 @@ impl State {
             return Self::Draft;
         }
         let late = record.due_date < today;
-        match settlement::now(record, zone) {
-            Settlement::ToPay { open, paid, credited } => {
+        match printed_state::current(record, zone) {
+            PrintedState::ToPay { open, paid, credited } => {
                 Self::ToPay { open, paid, credited, late, pay: Pay::default() }
             }
-            Settlement::Paid { on } => Self::Paid { on },
-            Settlement::Credited => Self::Credited,
-            Settlement::ToRefund { open, paid } => Self::ToRefund { open, paid },
-            Settlement::Refunded { on } => Self::Refunded { on },
-            Settlement::Settled => Self::Settled,
-            Settlement::Accepted { on } => Self::Accepted { on },
-            Settlement::New if record.kind != Kind::Quote => Self::Told,
-            Settlement::New if record.payment_status != OPEN => Self::Closed,
-            Settlement::New if late => Self::Expired,
-            Settlement::New => Self::Offered,
+            PrintedState::Paid { on } => Self::Paid { on },
+            PrintedState::Credited => Self::Credited,
+            PrintedState::ToRefund { open, paid } => Self::ToRefund { open, paid },
+            PrintedState::Refunded { on } => Self::Refunded { on },
+            PrintedState::Settled => Self::Settled,
+            PrintedState::Accepted { on } => Self::Accepted { on },
+            PrintedState::New if record.kind != Kind::Quote => Self::Informative,
+            PrintedState::New if record.status != DocumentStatus::Open => Self::Closed,
+            PrintedState::New if late => Self::Expired,
+            PrintedState::New => Self::Offered,
         }
     }
 
-    /// The part of it that paper tells too.
-    pub(super) fn settlement(&self) -> Settlement {
+    /// The part of it that the printed document shows too.
+    pub(super) fn printed(&self) -> PrintedState {
         match self {
             Self::ToPay { open, paid, credited, .. } => {
-                Settlement::ToPay { open: *open, paid: *paid, credited: *credited }
+                PrintedState::ToPay { open: *open, paid: *paid, credited: *credited }
             }
-            Self::ToRefund { open, paid } => Settlement::ToRefund { open: *open, paid: *paid },
-            _ => Settlement::New,
+            Self::ToRefund { open, paid } => PrintedState::ToRefund { open: *open, paid: *paid },
+            _ => PrintedState::New,
         }
     }
 }

@@ -1,20 +1,20 @@
-//! The style of a page and the policy that lets in exactly this style. The sheet is the same for everyone; the seller's
-//! colours come as a second, small one.
+//! The style of a page, and the content security policy that allows exactly this style. The sheet is the same for
+//! everyone; the seller's colours are a second, small one.
 
 use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use render::Screen;
-use render::paper::Look;
+use render::printed::Look;
 use sha2::{Digest, Sha256};
 
-/// For everyone.
+/// The style sheet that all pages share.
 pub const SHEET: &str = include_str!("page.css");
 /// The dark background, as in the sheet.
 const DARK: &str = "#171b21";
 
-/// The seller's colours as a style sheet. Nothing but colours that were read as such gets into it.
+/// The seller's colours as a style sheet. Only values that were parsed as colours get into it.
 pub fn colors(look: &Look) -> String {
     let Screen { bar, second, light, dark } = Screen::new(&look.primary_color, &look.secondary_color, DARK);
     format!(
@@ -24,8 +24,8 @@ pub fn colors(look: &Look) -> String {
     )
 }
 
-/// No scripts, no other hosts, no frames; forms to this site only. A form that leads on to a payment provider may end
-/// `elsewhere`: browsers hold redirects against this policy too, and a provider leads on to the payer's bank.
+/// No scripts, no other hosts, no frames, forms to this site only. A form that leads to a payment provider may end
+/// `elsewhere`: browsers apply `form-action` to redirects too, and a provider redirects on to the payer's bank.
 pub fn policy(colors: &str, elsewhere: bool) -> String {
     static OF_SHEET: OnceLock<String> = OnceLock::new();
     let forms = if elsewhere { "'self' https:" } else { "'self'" };
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sheet_asks_for_nothing_from_elsewhere_and_cannot_end_early() {
+    fn the_sheet_loads_nothing_and_cannot_end_early() {
         for word in ["url(", "@import", "://", "<"] {
             assert!(!SHEET.contains(word), "{word}");
         }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_colour_never_gets_into_the_page() {
+    fn a_text_that_is_not_a_colour_never_gets_into_the_page() {
         let hostile = Look { primary_color: "red}</style><script>".to_owned(), ..Look::default() };
         assert_eq!(colors(&hostile), colors(&Look::default()));
         let own = Look { primary_color: "#aa0000".to_owned(), ..Look::default() };

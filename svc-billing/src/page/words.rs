@@ -1,14 +1,14 @@
-//! What a page says besides the words of the document itself: where the document stands, and what can be done.
+//! The texts of a page that are not printed on the document: its state, and what its reader can do.
 
 use chrono::NaiveDate;
-use render::Paper;
-use render::paper::{Kind, Language};
+use render::PrintedDocument;
+use render::printed::{Kind, Language};
 use render::text::{self, Words};
 use rust_decimal::Decimal;
 
 use super::{Last, State};
 
-/// How a state is coloured.
+/// The colour of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Draft,
@@ -58,31 +58,31 @@ pub fn badge(state: &State, kind: Kind, language: Language) -> (&'static str, To
         State::Accepted { .. } => ("Geaccepteerd", "Accepted", Tone::Good),
         State::Expired => ("Verlopen", "Expired", Tone::Bad),
         State::Closed => ("Gesloten", "Closed", Tone::Plain),
-        State::Told if kind == Kind::Workorder => ("Werkbon", "Work order", Tone::Brand),
-        State::Told => ("Definitief", "Final", Tone::Plain),
+        State::Informative if kind == Kind::Workorder => ("Werkbon", "Work order", Tone::Brand),
+        State::Informative => ("Definitief", "Final", Tone::Plain),
     };
     (pick(language, nl, en), tone)
 }
 
 /// The state in a sentence.
-pub fn sentence(state: &State, paper: &Paper) -> String {
-    let language = paper.language;
-    let due = text::date(paper.due_date, language);
+pub fn sentence(state: &State, printed: &PrintedDocument) -> String {
+    let language = printed.language;
+    let due = text::date(printed.due_date, language);
     match language {
-        Language::Nl => in_dutch(state, paper, &due),
-        Language::En => in_english(state, paper, &due),
+        Language::Nl => in_dutch(state, printed, &due),
+        Language::En => in_english(state, printed, &due),
     }
 }
 
-fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
-    let money = |amount: Decimal| text::money(amount, &paper.currency, paper.language);
+fn in_dutch(state: &State, printed: &PrintedDocument, due: &str) -> String {
+    let money = |amount: Decimal| text::money(amount, &printed.currency, printed.language);
     let on = |day: Option<NaiveDate>| {
-        day.map(|day| format!(" op {}", text::date(day, paper.language))).unwrap_or_default()
+        day.map(|day| format!(" op {}", text::date(day, printed.language))).unwrap_or_default()
     };
     match state {
         State::Draft => "Dit is een concept. Er kan nog iets veranderen.".to_owned(),
-        State::ToPay { open, pay, .. } if pay.last == Last::Processing => match &paper.collection {
-            Some(collection) => Words::for_paper(paper).collect(&money(*open), collection),
+        State::ToPay { open, pay, .. } if pay.last == Last::Processing => match &printed.collection {
+            Some(collection) => Words::for_document(printed).collect(&money(*open), collection),
             None => "Uw betaling wordt verwerkt. U hoeft niets meer te doen.".to_owned(),
         },
         State::ToPay { pay, .. } if pay.last == Last::Stuck => {
@@ -93,15 +93,15 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
             "Uw betaling is niet gelukt. Probeer het opnieuw.".to_owned()
         }
         State::ToPay { paid, credited, late, .. } => {
-            let paid = some(*paid, |paid| format!("Wij ontvingen al {}. ", money(paid)));
-            let credited = some(*credited, |credited| format!("Er is {} gecrediteerd. ", money(credited)));
+            let paid = unless_zero(*paid, |paid| format!("Wij ontvingen al {}. ", money(paid)));
+            let credited = unless_zero(*credited, |credited| format!("Er is {} gecrediteerd. ", money(credited)));
             if *late {
                 format!("{paid}{credited}Wij hadden uw betaling graag uiterlijk {due} ontvangen.")
             } else {
                 format!("{paid}{credited}Wij ontvangen uw betaling graag uiterlijk {due}.")
             }
         }
-        State::Paid { .. } if paper.total_incl.is_zero() => "U hoeft niets te betalen.".to_owned(),
+        State::Paid { .. } if printed.total_incl.is_zero() => "U hoeft niets te betalen.".to_owned(),
         State::Paid { on: day } => format!("Betaald{}. Hartelijk dank!", on(*day)),
         State::Credited => "Deze factuur is gecrediteerd. U hoeft niets te betalen.".to_owned(),
         State::ToRefund { open, paid } if !paid.is_zero() => {
@@ -109,7 +109,7 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
         }
         State::ToRefund { open, .. } => format!("U krijgt {} van ons terug.", money(*open)),
         State::Refunded { on: day } => format!("Aan u terugbetaald{}.", on(*day)),
-        State::Settled => match &paper.credits {
+        State::Settled => match &printed.credits {
             Some(original) => format!("Verrekend met factuur {}.", original.number),
             None => "Dit bedrag is verrekend.".to_owned(),
         },
@@ -123,19 +123,19 @@ fn in_dutch(state: &State, paper: &Paper, due: &str) -> String {
             )
         }
         State::Closed => "Deze offerte kan hier niet meer worden geaccepteerd.".to_owned(),
-        State::Told => format!("Van {}.", text::date(paper.date, paper.language)),
+        State::Informative => format!("Van {}.", text::date(printed.date, printed.language)),
     }
 }
 
-fn in_english(state: &State, paper: &Paper, due: &str) -> String {
-    let money = |amount: Decimal| text::money(amount, &paper.currency, paper.language);
+fn in_english(state: &State, printed: &PrintedDocument, due: &str) -> String {
+    let money = |amount: Decimal| text::money(amount, &printed.currency, printed.language);
     let on = |day: Option<NaiveDate>| {
-        day.map(|day| format!(" on {}", text::date(day, paper.language))).unwrap_or_default()
+        day.map(|day| format!(" on {}", text::date(day, printed.language))).unwrap_or_default()
     };
     match state {
         State::Draft => "This is a draft. It may still change.".to_owned(),
-        State::ToPay { open, pay, .. } if pay.last == Last::Processing => match &paper.collection {
-            Some(collection) => Words::for_paper(paper).collect(&money(*open), collection),
+        State::ToPay { open, pay, .. } if pay.last == Last::Processing => match &printed.collection {
+            Some(collection) => Words::for_document(printed).collect(&money(*open), collection),
             None => "Your payment is being processed. There is nothing more to do.".to_owned(),
         },
         State::ToPay { pay, .. } if pay.last == Last::Stuck => {
@@ -146,15 +146,15 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
             "Your payment did not succeed. Please try again.".to_owned()
         }
         State::ToPay { paid, credited, late, .. } => {
-            let paid = some(*paid, |paid| format!("We have received {}. ", money(paid)));
-            let credited = some(*credited, |credited| format!("{} was credited. ", money(credited)));
+            let paid = unless_zero(*paid, |paid| format!("We have received {}. ", money(paid)));
+            let credited = unless_zero(*credited, |credited| format!("{} was credited. ", money(credited)));
             if *late {
                 format!("{paid}{credited}Payment was due by {due}.")
             } else {
                 format!("{paid}{credited}Please pay by {due}.")
             }
         }
-        State::Paid { .. } if paper.total_incl.is_zero() => "There is nothing to pay.".to_owned(),
+        State::Paid { .. } if printed.total_incl.is_zero() => "There is nothing to pay.".to_owned(),
         State::Paid { on: day } => format!("Paid{}. Thank you!", on(*day)),
         State::Credited => "This invoice was credited. There is nothing to pay.".to_owned(),
         State::ToRefund { open, paid } if !paid.is_zero() => {
@@ -162,7 +162,7 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
         }
         State::ToRefund { open, .. } => format!("You will receive {} back from us.", money(*open)),
         State::Refunded { on: day } => format!("Refunded to you{}.", on(*day)),
-        State::Settled => match &paper.credits {
+        State::Settled => match &printed.credits {
             Some(original) => format!("Settled with invoice {}.", original.number),
             None => "This amount was settled.".to_owned(),
         },
@@ -172,20 +172,20 @@ fn in_english(state: &State, paper: &Paper, due: &str) -> String {
             format!("This quote was valid until {due}. Ask us for a new one if you are still interested.")
         }
         State::Closed => "This quote can no longer be accepted here.".to_owned(),
-        State::Told => format!("Of {}.", text::date(paper.date, paper.language)),
+        State::Informative => format!("Of {}.", text::date(printed.date, printed.language)),
     }
 }
 
-/// Nothing is said of an amount of nothing.
-fn some(amount: Decimal, say: impl FnOnce(Decimal) -> String) -> String {
+/// The text about an amount; empty for an amount of zero.
+fn unless_zero(amount: Decimal, say: impl FnOnce(Decimal) -> String) -> String {
     if amount.is_zero() { String::new() } else { say(amount) }
 }
 
-/// What the button does, and what pressing it means.
-pub fn accept(paper: &Paper) -> (&'static str, String) {
-    let total = text::money(paper.total_incl, &paper.currency, paper.language);
-    let label = pick(paper.language, "Offerte accepteren", "Accept this quote");
-    let meaning = match (paper.language, paper.seller.name.trim()) {
+/// The button that accepts a quote, and what pressing it means.
+pub fn accept(printed: &PrintedDocument) -> (&'static str, String) {
+    let total = text::money(printed.total_incl, &printed.currency, printed.language);
+    let label = pick(printed.language, "Offerte accepteren", "Accept this quote");
+    let meaning = match (printed.language, printed.seller.name.trim()) {
         (Language::Nl, "") => {
             format!(
                 "Hiermee gaat u akkoord met deze offerte van {total} inclusief btw. De afzender krijgt daar direct bericht van."
@@ -206,15 +206,15 @@ pub fn accept(paper: &Paper) -> (&'static str, String) {
     (label, meaning)
 }
 
-/// The same for paying.
-pub fn pay(paper: &Paper, open: Decimal) -> (String, String) {
-    let amount = text::money(open, &paper.currency, paper.language);
-    let label = match paper.language {
+/// The button that pays an invoice, and what pressing it means.
+pub fn pay(printed: &PrintedDocument, open: Decimal) -> (String, String) {
+    let amount = text::money(open, &printed.currency, printed.language);
+    let label = match printed.language {
         Language::Nl => format!("Nu {amount} betalen"),
         Language::En => format!("Pay {amount} now"),
     };
     let meaning = pick(
-        paper.language,
+        printed.language,
         "U gaat naar een beveiligde betaalpagina en komt daarna hier terug.",
         "You go to a secure payment page and come back here afterwards.",
     );

@@ -1,11 +1,12 @@
-//! Payments on invoices. Where the invoice stands because of them is worked out by `document::rules::standing`.
+//! The payments of invoices. What an invoice owes because of them is computed in `document`; payments through a
+//! provider are recorded here by `processor`.
 
 mod operations;
 pub mod rpc;
 mod rules;
 pub mod store;
 
-pub use operations::take;
+pub use operations::record_provider_payment;
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};

@@ -1,31 +1,35 @@
-//! Adding, changing and removing payments. The invoice is locked meanwhile, and follows each change.
+//! Adding, changing and removing payments. Each operation locks the invoice, and updates what it owes in the same
+//! transaction.
 
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chrono::TimeDelta;
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{
     PaidInvoice, PaymentInput, PaymentMethod, PaymentPatch, PaymentResult, PaymentStatus, PaymentType,
 };
-use rust_decimal::Decimal;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{Payment, rules, store};
-use crate::document::Kind;
-use crate::document::operations::{Family, log, settle};
-use crate::document::rules::input::number;
-use crate::document::rules::standing::Standing;
-use crate::{Error, online};
+use crate::Error;
+use crate::document::operations::{Family, record_history, settle};
+use crate::document::rules::amounts::number;
+use crate::document::rules::settlement::Settlement;
+use crate::document::{Kind, Record};
+use crate::money::two_places;
+use crate::online_payment::operations::request_cancellation;
 
-/// What the audit log calls it.
-const AUDITED: &str = "payment";
-const PATCHED: [&str; 7] = ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
+/// The kind of record in the audit log.
+const AUDIT_KIND: &str = "payment";
+const PATCH_FIELDS: [&str; 7] =
+    ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
 
 pub async fn create(tx: &mut Tx<'_>, invoice: &str, given: &PaymentInput) -> Result<PaymentResult, Error> {
     let at = At::ROOT.name("payment");
     let mut family = lock(tx, invoice).await?;
-    let open = family.standing().map(|standing| standing.open).unwrap_or_default();
+    let open = family.settlement().map(|settlement| settlement.open).unwrap_or_default();
     let amount = match number(&given.amount) {
         Some(amount) => {
             rules::check_amount(amount, family.target().total_incl, &at, &mut tx.faults);
@@ -41,13 +45,13 @@ pub async fn create(tx: &mut Tx<'_>, invoice: &str, given: &PaymentInput) -> Res
     tx.valid()?;
 
     let kind = given.r#type().or(PaymentType::Manual);
-    let paid = if kind == PaymentType::Manual { PaymentStatus::Paid } else { PaymentStatus::Open };
+    let default_status = if kind == PaymentType::Manual { PaymentStatus::Paid } else { PaymentStatus::Open };
     let now = tx.now();
     let payment = Payment {
         id: tx.id(),
-        amount: crate::document::rules::amounts::two_places(amount),
+        amount: two_places(amount),
         date: given.date.parse().unwrap_or(tx.today()),
-        status: given.status().or(paid),
+        status: given.status().or(default_status),
         kind,
         method: given.method().or(PaymentMethod::Banktransfer),
         external_id: given.external_id.clone(),
@@ -69,7 +73,7 @@ pub async fn update(
 ) -> Result<PaymentResult, Error> {
     let at = At::ROOT.name("payment");
     let named = UpdateMask::from(mask);
-    named.check(|name| PATCHED.contains(&name), "payment", &mut tx.faults);
+    named.check(|name| PATCH_FIELDS.contains(&name), "payment", &mut tx.faults);
     let mut family = lock(tx, invoice).await?;
     let Some(mut payment) = find(tx, &family, id).await? else {
         tx.valid()?;
@@ -77,7 +81,7 @@ pub async fn update(
     };
     if let Some(amount) = number(&given.amount).filter(|_| named.has("amount")) {
         rules::check_amount(amount, family.target().total_incl, &at, &mut tx.faults);
-        payment.amount = crate::document::rules::amounts::two_places(amount);
+        payment.amount = two_places(amount);
     }
     tx.valid()?;
     if named.has("status") {
@@ -113,13 +117,15 @@ pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Erro
         return Err(Error::NotFound("payment"));
     };
     tx.valid()?;
-    let before = family.standings();
+    let before = family.settlements();
     let (account, document) = (tx.account(), family.target().id);
     store::delete(tx.db(), account, document, payment.id).await?;
-    tx.removed(AUDITED, payment.id);
-    online::withdraw(tx, payment.id).await?;
+    tx.removed(AUDIT_KIND, payment.id);
+    // An online payment that is removed must not be paid any more. Other payments have no online payment of this id.
+    request_cancellation(tx, payment.id, TimeDelta::zero()).await?;
     let target = family.target;
-    follow(tx, &mut family, (&before, &[target]), &payment, "payment_removed").await
+    let change = Change { before: &before, members: &[target], event: "payment_removed" };
+    update_invoice(tx, &mut family, change, &payment).await
 }
 
 async fn lock(tx: &mut Tx<'_>, invoice: &str) -> Result<Family, Error> {
@@ -127,7 +133,7 @@ async fn lock(tx: &mut Tx<'_>, invoice: &str) -> Result<Family, Error> {
     if let Some(family) = Family::lock(tx, Kind::Invoice, invoice).await? {
         return Ok(family);
     }
-    // The faults of the body come before an unknown id.
+    // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
     Err(Error::NotFound(Kind::Invoice.name()))
 }
@@ -147,21 +153,23 @@ async fn save(
     event: &'static str,
 ) -> Result<PaymentResult, Error> {
     let (account, document) = (tx.account(), family.target().id);
-    // The invoice is locked, so nobody can take the reference after this look.
+    // The invoice is locked, so that no other transaction can add the same external id after this check.
     let holder = store::find_by_external_id(tx.db(), account, document, &payment.external_id).await?;
     if let Some(holder) = holder.filter(|holder| *holder != payment.id) {
         return Err(Error::ExternalIdTaken { holder: Some(holder) });
     }
-    let before = family.standings();
+    let before = family.settlements();
     put(tx, document, &payment).await?;
     let target = family.target;
-    follow(tx, family, (&before, &[target]), &payment, event).await?;
-    Ok(result(document, family.target().paid_amount, family.target().total_incl, payment))
+    let change = Change { before: &before, members: &[target], event };
+    update_invoice(tx, family, change, &payment).await?;
+    Ok(result(family.target(), payment))
 }
 
-/// Stores a payment as its provider tells of it, new or changed. A reference that another payment has is left to that.
-/// A status of the invoice that was set by hand stays until money comes or goes.
-pub async fn take(
+/// Stores a payment as its provider reported it, new or changed. An external id that another payment of the invoice
+/// has is left to that payment. A status of the invoice that was set by hand stays, until money is received or
+/// returned.
+pub async fn record_provider_payment(
     tx: &mut Tx<'_>,
     family: &mut Family,
     mut payment: Payment,
@@ -172,29 +180,38 @@ pub async fn take(
     if holder.is_some_and(|holder| holder != payment.id) {
         payment.external_id.clear();
     }
-    let before = family.standings();
+    let before = family.settlements();
     put(tx, document, &payment).await?;
-    follow(tx, family, (&before, &[]), &payment, event).await
+    update_invoice(tx, family, Change { before: &before, members: &[], event }, &payment).await
 }
 
 async fn put(tx: &mut Tx<'_>, document: Uuid, payment: &Payment) -> Result<(), Error> {
     let account = tx.account();
     store::put(tx.db(), account, document, payment).await?;
-    tx.changed(AUDITED, payment.id, &proto::billing::Payment::from(payment.clone()));
+    tx.changed(AUDIT_KIND, payment.id, &proto::billing::Payment::from(payment.clone()));
     Ok(())
 }
 
-/// The invoice after its payments changed. Given are the standings before, and the members that are brought up to date
-/// even if they stand as they did.
-async fn follow(
+/// A change of the payments of an invoice.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    /// What each member of the family owed before.
+    before: &'a [Settlement],
+    /// The members that are stored again even if they owe the same as before.
+    members: &'a [usize],
+    /// The entry in the history of the invoice.
+    event: &'static str,
+}
+
+/// Updates the invoice, and its credits, after a payment changed.
+async fn update_invoice(
     tx: &mut Tx<'_>,
     family: &mut Family,
-    (before, changed): (&[Standing], &[usize]),
+    change: Change<'_>,
     payment: &Payment,
-    event: &'static str,
 ) -> Result<(), Error> {
     family.load_payments(tx).await?;
-    settle(tx, family, before, changed).await?;
+    settle(tx, family, change.before, change.members).await?;
     let data = json!({
         "payment_id": payment.id,
         "amount": payment.amount,
@@ -202,18 +219,21 @@ async fn follow(
         "status": store::status_name(payment.status),
         "provider": payment.provider,
     });
-    log(tx, family.target().id, event, data, None).await
+    record_history(tx, family.target().id, change.event, data, None).await
 }
 
-fn result(invoice: Uuid, paid: Decimal, price: Decimal, payment: Payment) -> PaymentResult {
-    let (paid_amount, price) = (paid.to_string(), price.to_string());
+fn result(invoice: &Record, payment: Payment) -> PaymentResult {
     PaymentResult {
-        invoice: Some(PaidInvoice { id: invoice.to_string(), paid_amount, price }),
+        invoice: Some(PaidInvoice {
+            id: invoice.id.to_string(),
+            paid_amount: invoice.paid_amount.to_string(),
+            price: invoice.total_incl.to_string(),
+        }),
         payment: Some(payment.into()),
     }
 }
 
-/// A value that was not sent has a default.
+/// Replaces a value that was not sent by a default.
 trait Or: Sized {
     fn or(self, default: Self) -> Self;
 }

@@ -1,4 +1,4 @@
-//! `PaymentService`: takes requests apart and puts answers together.
+//! `PaymentService`: converts requests and answers.
 
 use chassis_base::paging::Page;
 use chassis_data::{Db, Tx};
@@ -12,18 +12,18 @@ use proto::billing::{
 use tonic::{Request, Response, Status};
 
 use super::operations;
-use super::store::{self, Wanted};
+use super::store::{self, Filter};
 use crate::Error;
 
-/// Payments that one answer lists at most, when no page is asked for.
-const MOST_LISTED: i64 = 10_000;
+/// The largest number of payments in one answer without paging.
+const MAX_LISTED: i64 = 10_000;
 
-pub struct Payments {
+pub struct PaymentRpc {
     pub db: Db,
 }
 
 #[tonic::async_trait]
-impl PaymentService for Payments {
+impl PaymentService for PaymentRpc {
     async fn list_payments(
         &self,
         request: Request<ListPaymentsRequest>,
@@ -32,16 +32,16 @@ impl PaymentService for Payments {
         chassis_base::id::ignore_malformed(&mut call.faults);
         let (context, input) = call.valid()?;
         let (status, kind) = (input.status(), input.r#type());
-        let wanted = Wanted { external_id: input.external_id, status, kind };
+        let filter = Filter { external_id: input.external_id, status, kind };
         let id = chassis_base::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
         let page = match (input.page, input.per_page) {
-            // A page without a size is an unknown parameter of a list that has no pages, as it always was.
-            (_, None) => Page::whole(MOST_LISTED),
+            // Without per_page the list is not paged, and page is ignored like any unknown parameter.
+            (_, None) => Page::whole(MAX_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
         let found = self
             .db
-            .read(async |connection| store::list(connection, context.account_id(), id, &wanted, page).await)
+            .read(async |connection| store::list(connection, context.account_id(), id, &filter, page).await)
             .await?;
         let (payments, meta) = found.ok_or(Error::NotFound("invoice"))?;
         let data: Vec<_> = payments.into_iter().map(Into::into).collect();

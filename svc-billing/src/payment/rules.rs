@@ -1,4 +1,4 @@
-//! What makes a payment valid. Pure.
+//! The validity of payments and of their changes. Pure.
 
 use proto::api::Fault;
 use proto::billing::{PaymentStatus, PaymentType};
@@ -7,7 +7,8 @@ use rust_decimal::Decimal;
 
 use super::Payment;
 
-/// Not nothing, and in the direction of the invoice: a credit is paid back with negative amounts.
+/// Checks that an amount is not zero and has the sign of the invoice's total: a credit is paid back with negative
+/// amounts.
 pub fn check_amount(amount: Decimal, total: Decimal, at: &At<'_>, faults: &mut Faults) {
     let at = at.name("amount");
     if amount.is_zero() {
@@ -19,7 +20,7 @@ pub fn check_amount(amount: Decimal, total: Decimal, at: &At<'_>, faults: &mut F
     }
 }
 
-/// Whether a change of status is possible: an online payment that came to its end does not become paid again.
+/// Whether a change of status is allowed. An online payment that has ended cannot become paid by hand.
 pub fn may_become(payment: &Payment, status: PaymentStatus) -> bool {
     use PaymentStatus::{Canceled, Expired, Failed, Paid, Refunded};
     let ended = matches!(payment.status, Refunded | Canceled | Expired | Failed);

@@ -4,17 +4,16 @@ use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
-use chrono::NaiveDate;
 use proto::Faults;
 use proto::api::PageMeta;
 use proto::billing::{PaymentMethod, PaymentStatus, PaymentType};
-use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::Payment;
 use crate::Error;
+use chassis_base::stored::decode;
 
 macro_rules! columns {
     () => {
@@ -31,11 +30,9 @@ impl FromRow<'_, PgRow> for Payment {
             id: columns.take()?,
             amount: columns.take()?,
             date: columns.take()?,
-            status: PaymentStatus::from_str_name(&value("PAYMENT_STATUS_", columns.take()?))
-                .unwrap_or_default(),
-            kind: PaymentType::from_str_name(&value("PAYMENT_TYPE_", columns.take()?)).unwrap_or_default(),
-            method: PaymentMethod::from_str_name(&value("PAYMENT_METHOD_", columns.take()?))
-                .unwrap_or_default(),
+            status: decode("payment.status", columns.take()?, status_from_name)?,
+            kind: decode("payment.type", columns.take()?, kind_from_name)?,
+            method: decode("payment.method", columns.take()?, method_from_name)?,
             external_id: columns.take()?,
             provider: columns.take()?,
             sent_data: columns.take()?,
@@ -46,12 +43,24 @@ impl FromRow<'_, PgRow> for Payment {
     }
 }
 
-/// Enum values are stored as the contract shows them: `paid` is `PAYMENT_STATUS_PAID`.
-fn value(prefix: &str, name: &str) -> String {
+/// The constant of the contract that is stored under this name: `paid` is `PAYMENT_STATUS_PAID`.
+fn constant(prefix: &str, name: &str) -> String {
     prefix.to_owned() + &name.to_ascii_uppercase()
 }
 
-/// The opposite of [`value`].
+fn status_from_name(name: &str) -> Option<PaymentStatus> {
+    PaymentStatus::from_str_name(&constant("PAYMENT_STATUS_", name))
+}
+
+fn kind_from_name(name: &str) -> Option<PaymentType> {
+    PaymentType::from_str_name(&constant("PAYMENT_TYPE_", name))
+}
+
+fn method_from_name(name: &str) -> Option<PaymentMethod> {
+    PaymentMethod::from_str_name(&constant("PAYMENT_METHOD_", name))
+}
+
+/// The inverse of [`constant`].
 fn name(prefix: &str, value: &str) -> String {
     value.strip_prefix(prefix).unwrap_or(value).to_ascii_lowercase()
 }
@@ -60,37 +69,37 @@ pub fn status_name(status: PaymentStatus) -> String {
     name("PAYMENT_STATUS_", status.as_str_name())
 }
 
-/// Which payments of an invoice are asked for.
+/// Restricts a list of payments; empty and unspecified values restrict nothing.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct Filter {
     pub external_id: String,
     pub status: PaymentStatus,
     pub kind: PaymentType,
 }
 
-/// In the order in which they were added. `None` when there is no such invoice.
+/// The payments of an invoice, oldest first. `None` when there is no such invoice.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,
-    wanted: &Wanted,
+    filter: &Filter,
     page: Page,
 ) -> Result<Option<(Vec<Payment>, PageMeta)>, Error> {
     let mut list = List::new(account, "billing.payment", columns!(), Total::Matching);
     list.equals("document_id", invoice);
-    list.only("external_id", Some(&wanted.external_id).filter(|text| !text.is_empty()));
-    let status = Some(wanted.status).filter(|status| *status != PaymentStatus::Unspecified);
+    list.only("external_id", Some(&filter.external_id).filter(|text| !text.is_empty()));
+    let status = Some(filter.status).filter(|status| *status != PaymentStatus::Unspecified);
     list.only("status", status.map(status_name));
-    let kind = Some(wanted.kind).filter(|kind| *kind != PaymentType::Unspecified);
+    let kind = Some(filter.kind).filter(|kind| *kind != PaymentType::Unspecified);
     list.only("type", kind.map(|kind| name("PAYMENT_TYPE_", kind.as_str_name())));
-    // Ids follow each other in time.
+    // Ids ascend with time.
     list.sort(&[("id", "id")], "id", "asc", &mut Faults::default());
     let (payments, meta) = list.fetch::<Payment>(connection, page).await?;
     if meta.total == 0 {
         let sql = "select exists (select from billing.document \
                    where account_id = $1 and id = $2 and kind = 'invoice')";
-        let known: bool = sqlx::query_scalar(sql).bind(account).bind(invoice).fetch_one(connection).await?;
-        return Ok(known.then_some((payments, meta)));
+        let exists: bool = sqlx::query_scalar(sql).bind(account).bind(invoice).fetch_one(connection).await?;
+        return Ok(exists.then_some((payments, meta)));
     }
     Ok(Some((payments, meta)))
 }
@@ -109,24 +118,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(invoice).bind(id).fetch_optional(connection).await?)
 }
 
-/// What was really paid on some invoices, in the order of the days.
-pub async fn list_paid(
-    connection: &mut PgConnection,
-    account: AccountId,
-    invoices: &[Uuid],
-) -> Result<Vec<(Uuid, NaiveDate, Decimal)>, Error> {
-    let sql = "select document_id, date, amount from billing.payment \
-               where account_id = $1 and document_id = any($2) and status = 'paid' order by date, id";
-    Ok(sqlx::query_as(sql).bind(account).bind(invoices).fetch_all(connection).await?)
-}
-
-/// Whether an invoice has a payment, of any status.
-pub async fn exists(connection: &mut PgConnection, account: AccountId, invoice: Uuid) -> Result<bool, Error> {
-    let sql = "select exists (select from billing.payment where account_id = $1 and document_id = $2)";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(invoice).fetch_one(connection).await?)
-}
-
-/// Which payment of an invoice has an external id that is not empty.
+/// The payment of an invoice that has this external id. An empty external id belongs to none.
 pub async fn find_by_external_id(
     connection: &mut PgConnection,
     account: AccountId,

@@ -1,19 +1,21 @@
-//! Payment terms: the choices that the account offers for when an invoice is to be paid.
+//! Payment terms: the choices that the account offers for when an invoice is to be paid. The contract's message is the
+//! record. The rpcs are in `settings_service`, which serves several resources.
 
-pub mod rpc;
+pub mod operations;
 pub mod store;
 
 use proto::billing::PaymentTerm;
+use render::printed::Language;
 
-use crate::tax_rate::countries::is_dutch;
+use crate::language;
 
-/// What a new account has.
-pub fn defaults(country: &str) -> Vec<PaymentTerm> {
-    let label = |days: i32| match (days, is_dutch(country)) {
-        (0, true) => "Direct te betalen".to_owned(),
-        (0, false) => "Due on receipt".to_owned(),
-        (days, true) => format!("{days} dagen"),
-        (days, false) => format!("{days} days"),
+/// The terms of a new account in a country.
+fn defaults(country: &str) -> Vec<PaymentTerm> {
+    let label = |days: i32| match (days, language::of_country(country)) {
+        (0, Language::Nl) => "Direct te betalen".to_owned(),
+        (0, Language::En) => "Due on receipt".to_owned(),
+        (days, Language::Nl) => format!("{days} dagen"),
+        (days, Language::En) => format!("{days} days"),
     };
     let term = |days: i32| PaymentTerm { code: format!("NET{days}"), days, label: label(days) };
     [0, 7, 14, 30, 60].map(term).into()

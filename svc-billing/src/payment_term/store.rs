@@ -7,15 +7,24 @@ use sqlx::PgConnection;
 
 use crate::Error;
 
-/// The shortest first.
+#[derive(sqlx::FromRow)]
+struct Row {
+    code: String,
+    days: i32,
+    label: String,
+}
+
+impl From<Row> for PaymentTerm {
+    fn from(Row { code, days, label }: Row) -> Self {
+        Self { code, days, label }
+    }
+}
+
+/// Shortest term first.
 pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<PaymentTerm>, Error> {
-    let rows: Vec<(String, i32, String)> = sqlx::query_as(
-        "select code, days, label from billing.payment_term where account_id = $1 order by days, code",
-    )
-    .bind(account)
-    .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(|(code, days, label)| PaymentTerm { code, days, label }).collect())
+    let sql = "select code, days, label from billing.payment_term where account_id = $1 order by days, code";
+    let rows: Vec<Row> = sqlx::query_as(sql).bind(account).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(PaymentTerm::from).collect())
 }
 
 /// Adds the terms that an account starts with.
@@ -65,7 +74,7 @@ pub async fn put(
     Ok(sqlx::query_scalar(sql).bind(account).bind(&term.code).fetch_one(connection).await?)
 }
 
-/// Tells whether there was one.
+/// Tells whether there was one to delete.
 pub async fn delete(connection: &mut PgConnection, account: AccountId, code: &str) -> Result<bool, Error> {
     let sql = "delete from billing.payment_term where account_id = $1 and code = $2";
     let deleted = sqlx::query(sql).bind(account).bind(code).execute(connection).await?;

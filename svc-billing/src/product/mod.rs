@@ -1,5 +1,6 @@
 //! Products: what the business sells. Documents copy what they need of one and do not refer to it.
 
+mod operations;
 pub mod rpc;
 mod rules;
 mod store;
@@ -9,17 +10,21 @@ use chrono::{DateTime, Utc};
 use proto::billing::{Product, ProductInput, ProductMeta};
 use uuid::Uuid;
 
+use crate::Error;
+
 /// The counter of all products.
 const LIST: &str = "product";
 
+const NOT_FOUND: Error = Error::NotFound("product");
+
 /// A product as it is stored.
 #[derive(Clone, Debug)]
-struct Record {
-    id: Uuid,
-    /// `active` is always there.
-    values: ProductInput,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
+pub struct Record {
+    pub id: Uuid,
+    /// `active` is always set.
+    pub values: ProductInput,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
 }
 
 impl From<Record> for Product {

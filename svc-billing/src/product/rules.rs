@@ -7,37 +7,38 @@ use proto::{At, Faults};
 
 const FIELDS: [&str; 6] = ["name", "code", "price", "vat_rate", "unit", "active"];
 
-/// The values that a product will have: the named ones of `given`, the others of `current`.
+/// The values of a product after the change: those of `given` that the mask names, the others of `current`.
 pub fn apply(
-    named: UpdateMask<'_>,
+    mask: UpdateMask<'_>,
     given: &ProductInput,
     current: &ProductInput,
     faults: &mut Faults,
 ) -> ProductInput {
     let at = At::ROOT.name("product");
-    named.check(|name| FIELDS.contains(&name), "product", faults);
-    if named.has("name") && given.name.is_empty() {
+    mask.check(|name| FIELDS.contains(&name), "product", faults);
+    if mask.has("name") && given.name.is_empty() {
         faults.add(&at.name("name"), Fault::Required, "name is required");
     }
-    // Left out of a whole product it has its default; a mask that names it must say which.
-    let active = match named {
+    // A whole product without `active` gets the default; a mask that names it requires a value.
+    let active = match mask {
         UpdateMask::All => Some(given.active.unwrap_or(true)),
         UpdateMask::Only(_) => given.active,
     };
-    if named.has("active") && active.is_none() {
+    if mask.has("active") && active.is_none() {
         faults.add(&at.name("active"), Fault::NotNullable, "active must be true or false");
     }
     let mut values = current.clone();
-    named.put("name", &given.name, &mut values.name);
-    named.put("code", &given.code, &mut values.code);
-    named.put("price", &given.price, &mut values.price);
-    named.put("vat_rate", &given.vat_rate, &mut values.vat_rate);
-    named.put("unit", &given.unit, &mut values.unit);
-    named.put("active", &active, &mut values.active);
+    mask.put("name", &given.name, &mut values.name);
+    mask.put("code", &given.code, &mut values.code);
+    mask.put("price", &given.price, &mut values.price);
+    mask.put("vat_rate", &given.vat_rate, &mut values.vat_rate);
+    mask.put("unit", &given.unit, &mut values.unit);
+    mask.put("active", &active, &mut values.active);
     values
 }
 
-/// What a search looks through, in lower case. The line break keeps it from matching across the two.
+/// The text that a search looks through, in lower case. The line break keeps a search from matching across the two
+/// values.
 pub fn search_text(values: &ProductInput) -> String {
     format!("{}\n{}", values.name, values.code).to_lowercase()
 }

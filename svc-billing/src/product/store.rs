@@ -66,7 +66,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds a product that is about to be changed; others who want to change it wait.
+/// Finds a product and locks it until the transaction ends, because it is about to be changed.
 pub async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -77,7 +77,7 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Which product has this code.
+/// The product that has this code.
 pub async fn find_holder(
     connection: &mut PgConnection,
     account: AccountId,
@@ -87,7 +87,7 @@ pub async fn find_holder(
     Ok(sqlx::query_scalar(sql).bind(account).bind(code).fetch_optional(connection).await?)
 }
 
-/// Stores a new product. Tells whether it could: another one may have its code.
+/// Stores a new product. `false` when another product has its code.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -116,7 +116,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Binds what insert and update have in common: $1 to $10.
+/// Binds $1 to $10, which insert and update share.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
@@ -129,7 +129,7 @@ fn bind<'q>(
         .bind(id)
         .bind(&values.name)
         .bind(&values.code)
-        // Empty is the only text that is no number here.
+        // Only an empty text is not a number here; it is stored as null.
         .bind(values.price.parse::<Decimal>().ok())
         .bind(&values.vat_rate)
         .bind(&values.unit)

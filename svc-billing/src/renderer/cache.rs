@@ -1,19 +1,28 @@
-//! PDFs that are no files in memory, by what they show: the least recently used go first, the account's own before others'.
+//! PDFs in memory, by their content. The least recently used are evicted first, the account's own before those of others.
 
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use chassis_base::AccountId;
 
-/// What a PDF shows, as a hash, and whose it is.
-pub type Key = (AccountId, [u8; 32]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub account: AccountId,
+    /// The hash of the content.
+    pub content: [u8; 32],
+}
+
+struct Entry {
+    used_at: u64,
+    bytes: Bytes,
+}
 
 pub struct Cache {
     /// In bytes.
     capacity: usize,
     used: usize,
-    entries: HashMap<Key, (u64, Bytes)>,
-    /// The keys by when they were last used.
+    entries: HashMap<Key, Entry>,
+    /// The keys by the time of their last use.
     order: BTreeMap<u64, Key>,
     clock: u64,
 }
@@ -24,23 +33,25 @@ impl Cache {
     }
 
     pub fn get(&mut self, key: &Key) -> Option<Bytes> {
-        let (used_at, bytes) = self.entries.get_mut(key)?;
+        let entry = self.entries.get_mut(key)?;
         self.clock += 1;
-        self.order.remove(used_at);
+        self.order.remove(&entry.used_at);
         self.order.insert(self.clock, *key);
-        *used_at = self.clock;
-        Some(bytes.clone())
+        entry.used_at = self.clock;
+        Some(entry.bytes.clone())
     }
 
-    /// Keeps a PDF. One account fills at most a quarter; what is larger is not kept.
+    /// Caches a PDF. An account has at most a quarter of the capacity; a PDF larger than that is not cached.
     pub fn put(&mut self, key: Key, bytes: Bytes) {
         let share = self.capacity / 4;
         self.remove(&key);
         if bytes.len() > share {
             return;
         }
-        while self.held_by(key.0) + bytes.len() > share {
-            let Some(oldest) = self.order.values().find(|known| known.0 == key.0).copied() else { break };
+        while self.used_by(key.account) + bytes.len() > share {
+            let Some(oldest) = self.order.values().find(|other| other.account == key.account).copied() else {
+                break;
+            };
             self.remove(&oldest);
         }
         while self.used + bytes.len() > self.capacity {
@@ -50,17 +61,18 @@ impl Cache {
         self.clock += 1;
         self.used += bytes.len();
         self.order.insert(self.clock, key);
-        self.entries.insert(key, (self.clock, bytes));
+        self.entries.insert(key, Entry { used_at: self.clock, bytes });
     }
 
-    fn held_by(&self, account: AccountId) -> usize {
-        self.entries.iter().filter(|(key, _)| key.0 == account).map(|(_, (_, bytes))| bytes.len()).sum()
+    fn used_by(&self, account: AccountId) -> usize {
+        let own = self.entries.iter().filter(|(key, _)| key.account == account);
+        own.map(|(_, entry)| entry.bytes.len()).sum()
     }
 
     fn remove(&mut self, key: &Key) {
-        if let Some((used_at, bytes)) = self.entries.remove(key) {
-            self.order.remove(&used_at);
-            self.used -= bytes.len();
+        if let Some(entry) = self.entries.remove(key) {
+            self.order.remove(&entry.used_at);
+            self.used -= entry.bytes.len();
         }
     }
 }
@@ -73,7 +85,7 @@ mod tests {
     use super::*;
 
     fn key(account: u128, content: u8) -> Key {
-        (AccountId::trust(Uuid::from_u128(account)), [content; 32])
+        Key { account: AccountId::trust(Uuid::from_u128(account)), content: [content; 32] }
     }
 
     #[test]
@@ -96,7 +108,7 @@ mod tests {
             let mut cache = Cache::new(400);
             for (account, content, size) in puts {
                 cache.put(key(account, content), vec![content; size].into());
-                let sizes = cache.entries.values().map(|(_, bytes)| bytes.len());
+                let sizes = cache.entries.values().map(|entry| entry.bytes.len());
                 prop_assert_eq!(sizes.sum::<usize>(), cache.used);
                 prop_assert!(cache.used <= 400);
                 prop_assert_eq!(cache.order.len(), cache.entries.len());

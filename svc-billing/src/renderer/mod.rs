@@ -1,5 +1,5 @@
-//! Rendering PDFs, which is work for the processor: never more at once than there are cores, whoever asks. Those who ask
-//! for the same content share one render, and what becomes no file is kept in memory by what it shows.
+//! A pool for rendering PDFs, which is CPU-bound: never more renders at the same time than there are cores. Requests for
+//! the same content share one render, and PDFs that are not stored as files are cached in memory by their content.
 
 mod cache;
 mod queue;
@@ -13,19 +13,19 @@ use cache::{Cache, Key};
 use chassis_base::{AccountId, error};
 use queue::{Priority, Queue};
 use render::text::file_name;
-use render::{Paper, paper, pdf};
+use render::{PrintedDocument, pdf, printed};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
 
 use crate::{Error, einvoice};
 
-/// How long to wait for a slot.
+/// How long a request waits for its turn.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(8);
-/// For the PDFs that are no files.
+/// For the PDFs that are not stored as files.
 const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Why there is no PDF.
+/// Why there is no PDF. Cloned for every request that shares the render.
 #[derive(Clone, Debug)]
 enum Failure {
     Busy,
@@ -41,55 +41,61 @@ impl From<Failure> for Error {
                 );
                 chassis_base::Error::Peer(Box::new(busy)).into()
             }
-            Failure::Failed(cause) => chassis_base::Error::Internal(format!("a PDF: {cause}")).into(),
+            Failure::Failed(cause) => {
+                chassis_base::Error::Internal(format!("rendering a PDF failed: {cause}")).into()
+            }
         }
     }
 }
 
-type Made = Result<Bytes, Failure>;
-type Flight = watch::Receiver<Option<Made>>;
+type Rendered = Result<Bytes, Failure>;
+type InProgress = watch::Receiver<Option<Rendered>>;
 
+/// What a request finds.
 enum Joined {
-    Kept(Bytes),
-    Flight(Flight),
+    Cached(Bytes),
+    InProgress(InProgress),
 }
 
 struct State {
     queue: Queue<oneshot::Sender<Slot>>,
     cache: Cache,
-    /// Renders under way, for others who want the same.
-    flights: HashMap<Key, Flight>,
+    /// Renders in progress, which later requests for the same content join.
+    in_progress: HashMap<Key, InProgress>,
 }
 
-/// Renders for all accounts. A process has one.
+/// Renders for all accounts. A process has one pool, however many clones of it.
 #[derive(Clone)]
-pub struct Renderer(Arc<Mutex<State>>);
+pub struct RenderPool(Arc<Mutex<State>>);
 
-/// The right to render; given back when it is dropped.
+/// The right to render, released when it is dropped.
 struct Slot {
-    renderer: Renderer,
+    pool: RenderPool,
     account: AccountId,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.renderer.state().queue.release(self.account);
-        self.renderer.serve();
+        self.pool.state().queue.release(self.account);
+        self.pool.serve();
     }
 }
 
-impl Renderer {
-    /// The one of this process.
+impl RenderPool {
+    /// The pool of this process.
     pub fn of_process() -> Self {
-        static RENDERER: LazyLock<Renderer> = LazyLock::new(|| {
-            Renderer::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+        static POOL: LazyLock<RenderPool> = LazyLock::new(|| {
+            RenderPool::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
         });
-        RENDERER.clone()
+        POOL.clone()
     }
 
     fn new(slots: usize) -> Self {
-        let state =
-            State { queue: Queue::new(slots), cache: Cache::new(MAX_CACHE_BYTES), flights: HashMap::new() };
+        let state = State {
+            queue: Queue::new(slots),
+            cache: Cache::new(MAX_CACHE_BYTES),
+            in_progress: HashMap::new(),
+        };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -97,74 +103,77 @@ impl Renderer {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The PDF of this content; `issued` is what the e-invoice inside is made from. It is rendered once, however many ask
-    /// at the same time.
+    /// Renders a PDF; `issued` is what the e-invoice inside is made from. Requests for the same content at the same time
+    /// share one render.
     pub async fn render(
         &self,
         account: AccountId,
-        paper: Paper,
-        issued: Option<Paper>,
+        printed: PrintedDocument,
+        issued: Option<PrintedDocument>,
     ) -> Result<Bytes, Error> {
-        let content = Content { paper, issued };
-        let key = (account, content.hash()?);
-        let mut flight = match self.join(key, content) {
-            Joined::Kept(bytes) => return Ok(bytes),
-            Joined::Flight(flight) => flight,
+        let content = Content { printed, issued };
+        let key = Key { account, content: content.hash()? };
+        let mut in_progress = match self.join(key, content) {
+            Joined::Cached(bytes) => return Ok(bytes),
+            Joined::InProgress(in_progress) => in_progress,
         };
-        let made = flight.wait_for(Option::is_some).await.map(|made| made.clone());
-        // The sender is gone only when the process ends.
-        Ok(made.ok().flatten().unwrap_or(Err(Failure::Busy))?)
+        let rendered = in_progress.wait_for(Option::is_some).await.map(|rendered| rendered.clone());
+        // The sender is dropped without a result only when the process ends.
+        Ok(rendered.ok().flatten().unwrap_or(Err(Failure::Busy))?)
     }
 
-    /// What is kept, or else the render of somebody who asked before, or else a new one.
+    /// The cached PDF, else the render in progress, else a new one.
     fn join(&self, key: Key, content: Content) -> Joined {
         let mut state = self.state();
-        if let Some(kept) = state.cache.get(&key) {
-            return Joined::Kept(kept);
+        if let Some(cached) = state.cache.get(&key) {
+            return Joined::Cached(cached);
         }
-        if let Some(flight) = state.flights.get(&key) {
-            return Joined::Flight(flight.clone());
+        if let Some(in_progress) = state.in_progress.get(&key) {
+            return Joined::InProgress(in_progress.clone());
         }
         let (sender, receiver) = watch::channel(None);
-        state.flights.insert(key, receiver.clone());
+        state.in_progress.insert(key, receiver.clone());
         drop(state);
-        // A task of its own, so that it does not end with the caller whom others have joined.
-        let renderer = self.clone();
+        // A task of its own, so that it does not end with the first caller when others have joined it.
+        let pool = self.clone();
         tokio::spawn(async move {
             let is_cached = !content.is_file();
-            let made = renderer.make(key.0, content).await;
-            renderer.land(key, &made, is_cached);
-            sender.send_replace(Some(made));
+            let rendered = pool.render_in_slot(key.account, content).await;
+            // Cached and removed from the renders in progress before it is answered, so that no request joins a render that
+            // is over.
+            pool.finish(key, &rendered, is_cached);
+            sender.send_replace(Some(rendered));
         });
-        Joined::Flight(receiver)
+        Joined::InProgress(receiver)
     }
 
-    fn land(&self, key: Key, made: &Made, is_cached: bool) {
+    fn finish(&self, key: Key, rendered: &Rendered, is_cached: bool) {
         let mut state = self.state();
-        if let Ok(bytes) = made
+        if let Ok(bytes) = rendered
             && is_cached
         {
             state.cache.put(key, bytes.clone());
         }
-        state.flights.remove(&key);
+        state.in_progress.remove(&key);
     }
 
-    async fn make(&self, account: AccountId, content: Content) -> Made {
+    async fn render_in_slot(&self, account: AccountId, content: Content) -> Rendered {
         let priority = if content.is_file() { Priority::Final } else { Priority::View };
         let slot = self.slot(account, priority).await?;
-        let made = tokio::task::spawn_blocking(move || {
+        let rendered = tokio::task::spawn_blocking(move || {
+            // Held by the thread itself: a caller that gives up must not free the slot while the thread still works.
             let _slot = slot;
-            let kind = if content.paper.draft { "draft" } else { "final" };
+            let kind = if content.printed.draft { "draft" } else { "final" };
             metrics::counter!("pdf_renders_total", "kind" => kind).increment(1);
             content.render()
         });
-        match made.await {
-            Ok(made) => made.map(Bytes::from).map_err(Failure::Failed),
+        match rendered.await {
+            Ok(rendered) => rendered.map(Bytes::from).map_err(Failure::Failed),
             Err(error) => Err(Failure::Failed(error.to_string())),
         }
     }
 
-    /// Waits for a turn.
+    /// Waits for a free slot.
     async fn slot(&self, account: AccountId, priority: Priority) -> Result<Slot, Failure> {
         let (sender, receiver) = oneshot::channel();
         let pushed = {
@@ -180,32 +189,32 @@ impl Renderer {
         }
     }
 
-    /// Gives the free slots to those whose turn it is.
+    /// Gives the free slots to the requests whose turn it is.
     fn serve(&self) {
         loop {
             let next = self.state().queue.next();
             let Some((account, waiting)) = next else { return };
-            // Has the waiting one left, the slot that comes back serves the next.
-            let unused = waiting.send(Slot { renderer: self.clone(), account });
+            // When the receiver has given up, dropping the slot here releases it, and that serves the next in line.
+            let unused = waiting.send(Slot { pool: self.clone(), account });
             drop(unused);
         }
     }
 }
 
-/// What a PDF is made from.
+/// The input of a render.
 #[derive(Serialize)]
 struct Content {
-    paper: Paper,
-    issued: Option<Paper>,
+    printed: PrintedDocument,
+    issued: Option<PrintedDocument>,
 }
 
 impl Content {
-    /// Whether it is the document as it was issued, which is kept as a file; else it is cached.
+    /// Whether it is the document as it was issued, which is stored as a file and therefore not cached.
     fn is_file(&self) -> bool {
-        self.issued.as_ref() == Some(&self.paper)
+        self.issued.as_ref() == Some(&self.printed)
     }
 
-    /// What is cached is kept no longer than the process lives, so the version of the program is not part of it.
+    /// The cache lives no longer than the process, so the version of the program need not be part of the hash.
     fn hash(&self) -> Result<[u8; 32], Error> {
         let shown =
             serde_json::to_vec(self).map_err(|error| chassis_base::Error::Internal(error.to_string()))?;
@@ -213,10 +222,12 @@ impl Content {
     }
 
     fn render(&self) -> Result<Vec<u8>, String> {
-        let is_invoice = |paper: &&Paper| matches!(paper.kind, paper::Kind::Invoice | paper::Kind::Credit);
+        let is_invoice = |printed: &&PrintedDocument| {
+            matches!(printed.kind, printed::Kind::Invoice | printed::Kind::Credit)
+        };
         let xml = self.issued.as_ref().filter(is_invoice).map(einvoice::ubl::write);
-        let name = format!("{}.xml", file_name(&self.paper.number));
+        let name = format!("{}.xml", file_name(&self.printed.number));
         let attachment = xml.as_deref().map(|bytes| pdf::Attachment { name: &name, bytes });
-        pdf::render(&self.paper, attachment.as_ref()).map_err(|error| chassis_base::error::chain(&error))
+        pdf::render(&self.printed, attachment.as_ref()).map_err(|error| chassis_base::error::chain(&error))
     }
 }

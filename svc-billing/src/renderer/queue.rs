@@ -1,5 +1,5 @@
-//! Who renders next: a fair queue. The files of final documents come before what is only looked at, accounts take turns, and no account holds more
-//! than half of the slots while another one waits. Pure: knows neither threads nor time.
+//! A fair queue for the slots of the pool. Files of final documents come before PDFs that are only viewed, accounts take
+//! turns, and no account holds more than half of the slots while another one waits. Pure: knows neither threads nor time.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,17 +13,17 @@ pub const MAX_WAITING: usize = 512;
 /// In the order in which they are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// What becomes a file.
+    /// A PDF that is stored as a file.
     Final,
-    /// What somebody looks at: a draft, or a final document as it stands now.
+    /// A PDF that is only viewed: of a draft, or of a final document in its current state.
     View,
 }
 
-/// Too many wait already.
+/// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Those of one priority that wait, by account; the account whose turn is next comes first.
+/// The waiting requests of one priority, by account. The account whose turn is next comes first.
 struct Lane<T>(VecDeque<(AccountId, VecDeque<T>)>);
 
 impl<T> Lane<T> {
@@ -31,10 +31,10 @@ impl<T> Lane<T> {
         self.0.iter_mut().find(|(of, _)| *of == account).map(|(_, waiting)| waiting)
     }
 
-    /// Takes from the first account that may; it goes to the end of the row.
-    fn take(&mut self, may: impl Fn(AccountId) -> bool) -> Option<(AccountId, T)> {
-        let place = self.0.iter().position(|(account, _)| may(*account))?;
-        let (account, mut waiting) = self.0.remove(place)?;
+    /// Takes the next request of the first account that is allowed. That account goes to the end of the line.
+    fn take(&mut self, is_allowed: impl Fn(AccountId) -> bool) -> Option<(AccountId, T)> {
+        let index = self.0.iter().position(|(account, _)| is_allowed(*account))?;
+        let (account, mut waiting) = self.0.remove(index)?;
         let taken = waiting.pop_front();
         if !waiting.is_empty() {
             self.0.push_back((account, waiting));
@@ -74,7 +74,7 @@ impl<T> Queue<T> {
         self.lanes.iter().flat_map(|lane| &lane.0).map(|(_, waiting)| waiting.len()).sum()
     }
 
-    /// Forgets those that nobody waits for any more.
+    /// Removes requests that nobody waits for any more.
     pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         for lane in &mut self.lanes {
             for (_, waiting) in &mut lane.0 {
@@ -93,7 +93,7 @@ impl<T> Queue<T> {
         let within = |account| held.get(&account).copied().unwrap_or_default() < share;
         let [finals, drafts] = &mut self.lanes;
         let taken = finals.take(within).or_else(|| drafts.take(within));
-        // Whoever is above its share gets what nobody else waits for.
+        // An account above its share gets a slot only when nobody below its share waits.
         let taken = taken.or_else(|| finals.take(|_| true)).or_else(|| drafts.take(|_| true))?;
         *self.held.entry(taken.0).or_default() += 1;
         Some(taken)

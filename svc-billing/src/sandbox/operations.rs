@@ -1,32 +1,32 @@
-//! What the sandbox does, each inside a write transaction.
+//! What the sandbox does, each function inside a write transaction.
 
 use chassis_data::Tx;
 use chassis_rpc::Link;
 use chrono::TimeDelta;
-use provider::{MandateStatus, NewPayment, Sequence, Status};
+use provider::{MandateStatus, NewPayment, Status};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use super::rules::{self, Act};
-use super::store::{self, Mandate, Payment};
-use super::{external, internal};
+use super::store::{self, NewCustomer};
+use super::{Mandate, Payment, Sequence, external_id, parse_external_id};
 use crate::Error;
 
-/// For how long a payment waits for its payer.
-const OPEN_FOR: TimeDelta = TimeDelta::hours(1);
+/// The time that a payer has.
+const CHECKOUT_TIMEOUT: TimeDelta = TimeDelta::hours(1);
 
-/// A customer to be made.
+/// The input of [`create_customer`]. The tags of these messages must not change: idempotency compares stored requests.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Name {
+pub struct CreateCustomer {
     #[prost(string, tag = "1")]
     pub reference: String,
     #[prost(string, tag = "2")]
     pub name: String,
 }
 
-/// A payment to be made.
+/// The input of [`create_payment`].
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Wanted {
+pub struct CreatePayment {
     #[prost(string, tag = "1")]
     pub reference: String,
     #[prost(string, tag = "2")]
@@ -47,28 +47,28 @@ pub struct Wanted {
     pub webhook_url: String,
 }
 
-/// A payment that is there, and an amount of it.
+/// The input of [`cancel`] and [`refund`].
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Named {
+pub struct PaymentAmount {
     #[prost(string, tag = "1")]
     pub id: String,
     #[prost(string, tag = "2")]
     pub amount: String,
 }
 
-/// The id of what was made, or why nothing was.
+/// The id of the record, or the reason of the refusal.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Made {
+pub struct WriteResult {
     #[prost(string, tag = "1")]
     pub id: String,
     #[prost(string, tag = "2")]
     pub refusal: String,
-    /// Whether it is the mandate that stood in the way.
+    /// Whether the mandate is the reason.
     #[prost(bool, tag = "3")]
     pub is_mandate: bool,
 }
 
-impl Made {
+impl WriteResult {
     fn done(id: String) -> Self {
         Self { id, ..Self::default() }
     }
@@ -78,16 +78,18 @@ impl Made {
     }
 }
 
-impl From<&NewPayment> for Wanted {
+impl From<&NewPayment> for CreatePayment {
     fn from(new: &NewPayment) -> Self {
         let (sequence, customer, mandate) = match &new.sequence {
-            Sequence::OneOff => ("one_off", "", ""),
-            Sequence::First { customer } => ("first", customer.as_str(), ""),
-            Sequence::Recurring { customer, mandate } => ("recurring", customer.as_str(), mandate.as_str()),
+            provider::Sequence::OneOff => (Sequence::OneOff, "", ""),
+            provider::Sequence::First { customer } => (Sequence::First, customer.as_str(), ""),
+            provider::Sequence::Recurring { customer, mandate } => {
+                (Sequence::Recurring, customer.as_str(), mandate.as_str())
+            }
         };
         Self {
             reference: new.reference.clone(),
-            sequence: sequence.to_owned(),
+            sequence: sequence.name().to_owned(),
             customer: customer.to_owned(),
             mandate: mandate.to_owned(),
             amount: new.amount.to_string(),
@@ -99,49 +101,53 @@ impl From<&NewPayment> for Wanted {
     }
 }
 
-/// Unguessable: the page of a payment is found by it.
-fn secret(tx: &Tx<'_>) -> Uuid {
+/// A random id. It must not be guessable, because the page of a payment is found by it.
+fn secret_id(tx: &Tx<'_>) -> Uuid {
     Uuid::from_bytes(Link::random(tx.account()).secret)
 }
 
-pub async fn create_customer(tx: &mut Tx<'_>, new: &Name) -> Result<Made, Error> {
-    let (account, now, id) = (tx.account(), tx.now(), secret(tx));
-    store::insert_customer(tx.db(), account, (id, &new.reference, &new.name), now).await?;
-    Ok(Made::done(external(account, id)))
+pub async fn create_customer(tx: &mut Tx<'_>, new: &CreateCustomer) -> Result<WriteResult, Error> {
+    let (account, now, id) = (tx.account(), tx.now(), secret_id(tx));
+    let customer = NewCustomer { id, reference: &new.reference, name: &new.name };
+    store::insert_customer(tx.db(), account, customer, now).await?;
+    Ok(WriteResult::done(external_id(account, id)))
 }
 
-pub async fn create_payment(tx: &mut Tx<'_>, new: &Wanted) -> Result<Made, Error> {
+pub async fn create_payment(tx: &mut Tx<'_>, new: &CreatePayment) -> Result<WriteResult, Error> {
     let (account, now) = (tx.account(), tx.now());
-    let own = |text: &str| internal(text).filter(|(of, _)| *of == account).map(|(_, id)| id);
+    let Some(sequence) = Sequence::from_name(&new.sequence) else {
+        return Ok(WriteResult::refused("There is no such sequence."));
+    };
+    let own = |text: &str| parse_external_id(text).filter(|(of, _)| *of == account).map(|(_, id)| id);
     let customer = own(&new.customer);
-    if new.sequence != "one_off" {
-        let known = match customer {
+    if sequence != Sequence::OneOff {
+        let found = match customer {
             Some(customer) => store::find_customer(tx.db(), account, customer).await?,
             None => None,
         };
-        if known.is_none() {
-            return Ok(Made::refused("There is no such customer."));
+        if found.is_none() {
+            return Ok(WriteResult::refused("There is no such customer."));
         }
     }
     let mut mandate = None;
-    if new.sequence == "recurring" {
+    if sequence == Sequence::Recurring {
         mandate = match own(&new.mandate) {
             Some(mandate) => store::find_mandate(tx.db(), account, mandate).await?,
             None => None,
         };
         if mandate.as_ref().is_none_or(|mandate| mandate.status != MandateStatus::Valid) {
-            return Ok(Made { is_mandate: true, ..Made::refused("The mandate is not valid.") });
+            return Ok(WriteResult { is_mandate: true, ..WriteResult::refused("The mandate is not valid.") });
         }
     }
     let Some(amount) = new.amount.parse().ok().filter(|amount| *amount > Decimal::ZERO) else {
-        return Ok(Made::refused("The amount must be above 0."));
+        return Ok(WriteResult::refused("The amount must be above 0."));
     };
     let collected = mandate.is_some();
     let fails = mandate.as_ref().is_some_and(|mandate| mandate.refuses_next);
     let payment = Payment {
-        id: secret(tx),
+        id: secret_id(tx),
         reference: new.reference.clone(),
-        sequence: new.sequence.clone(),
+        sequence,
         customer_id: customer,
         mandate_id: mandate.as_ref().map(|mandate| mandate.id),
         amount,
@@ -157,48 +163,48 @@ pub async fn create_payment(tx: &mut Tx<'_>, new: &Wanted) -> Result<Made, Error
         fails,
         created_at: now,
     };
-    // A collection ends at the next look of the worker.
-    let ends_at = if collected { now } else { now + OPEN_FOR };
+    // A collection ends at the next run of the worker.
+    let ends_at = if collected { now } else { now + CHECKOUT_TIMEOUT };
     store::insert(tx.db(), account, &payment, ends_at).await?;
     if let Some(mandate) = mandate.filter(|_| fails) {
         let used = Mandate { refuses_next: false, ..mandate };
         store::update_mandate(tx.db(), account, &used).await?;
     }
-    Ok(Made::done(external(account, payment.id)))
+    Ok(WriteResult::done(external_id(account, payment.id)))
 }
 
-/// Only what waits for its payer can be canceled; anything else stays as it is.
-pub async fn cancel(tx: &mut Tx<'_>, named: &Named) -> Result<Made, Error> {
+/// Cancels a payment that waits for its payer; any other payment stays as it is.
+pub async fn cancel(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResult, Error> {
     let account = tx.account();
-    if let Some((_, id)) = internal(&named.id)
+    if let Some((_, id)) = parse_external_id(&input.id)
         && let Some(payment) = store::lock(tx.db(), account, id).await?
         && payment.status == Status::Open
     {
         let canceled = Payment { status: Status::Canceled, ..payment };
         store::update(tx.db(), account, &canceled).await?;
     }
-    Ok(Made::done(named.id.clone()))
+    Ok(WriteResult::done(input.id.clone()))
 }
 
-pub async fn refund(tx: &mut Tx<'_>, named: &Named) -> Result<Made, Error> {
+pub async fn refund(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResult, Error> {
     let account = tx.account();
-    let amount: Decimal = named.amount.parse().unwrap_or_default();
-    let found = match internal(&named.id) {
+    let amount: Decimal = input.amount.parse().unwrap_or_default();
+    let found = match parse_external_id(&input.id) {
         Some((_, id)) => store::lock(tx.db(), account, id).await?,
         None => None,
     };
     let Some(payment) = found.filter(|payment| payment.status == Status::Paid) else {
-        return Ok(Made::refused("Only a payment that was paid can be refunded."));
+        return Ok(WriteResult::refused("Only a payment that was paid can be refunded."));
     };
-    if amount <= Decimal::ZERO || amount > payment.left() {
-        return Ok(Made::refused("No more can be refunded than is left of the payment."));
+    if amount <= Decimal::ZERO || amount > payment.remaining() {
+        return Ok(WriteResult::refused("No more can be refunded than is left of the payment."));
     }
     let refunded = Payment { refunded: payment.refunded + amount, ..payment };
     store::update(tx.db(), account, &refunded).await?;
-    Ok(Made::done(external(account, secret(tx))))
+    Ok(WriteResult::done(external_id(account, secret_id(tx))))
 }
 
-/// Does as a button says, if the page still has it. Returns the payment as it is then.
+/// Applies a button of the page, if the page still has it. Returns the payment after that.
 pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(payment) = store::lock(tx.db(), account, id).await? else { return Ok(None) };
@@ -210,10 +216,10 @@ pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>,
         return Ok(Some(payment));
     }
     let mut after = rules::after(&payment, act, now);
-    if let (Act::Authorise, "first", Some(customer)) = (act, payment.sequence.as_str(), payment.customer_id) {
-        let new = secret(tx);
-        store::insert_mandate(tx.db(), account, (new, customer), now).await?;
-        after.mandate_id = Some(new);
+    if let (Act::Authorise, Sequence::First, Some(customer)) = (act, payment.sequence, payment.customer_id) {
+        let mandate = secret_id(tx);
+        store::insert_mandate(tx.db(), account, mandate, customer, now).await?;
+        after.mandate_id = Some(mandate);
     }
     if let Some(mandate) = mandate {
         let changed = match act {
@@ -230,15 +236,15 @@ pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>,
 
 /// How payments end whose time is over.
 pub struct Ending {
-    /// Nothing is paid in the sandbox of an account that does not want it any more.
-    pub is_wanted: bool,
+    /// Whether the account may still use the sandbox. If not, its payments expire instead of being paid.
+    pub is_allowed: bool,
 }
 
 /// Ends one payment whose time is over.
-pub async fn end_one(tx: &mut Tx<'_>, ending: &Ending) -> Result<Option<Payment>, Error> {
+pub async fn end_due(tx: &mut Tx<'_>, ending: &Ending) -> Result<Option<Payment>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(payment) = store::lock_due(tx.db(), account, now).await? else { return Ok(None) };
-    let act = if ending.is_wanted { rules::end(&payment) } else { Some(Act::Expire) };
+    let act = if ending.is_allowed { rules::end(&payment) } else { Some(Act::Expire) };
     let Some(act) = act else { return Ok(None) };
     let after = rules::after(&payment, act, now);
     store::update(tx.db(), account, &after).await?;

@@ -1,19 +1,18 @@
-//! The page of a sandbox payment.
+//! The page of a sandbox payment. A file of its own, as in every folder that renders a page.
 
 use chassis_base::AccountId;
 use provider::Status;
-use render::paper::{Language, Look};
+use render::printed::{Language, Look};
 use render::text;
 use sqlx::PgConnection;
 
-use super::external;
 use super::rules::Act;
-use super::store::{self, Mandate, Payment};
+use super::{Mandate, Payment, Sequence, external_id, store};
 use crate::page::{Button, Link, Notice, Page, Tone, notice, pick};
 use crate::{Error, identity, settings};
 
 /// What a page shows besides its payment.
-pub struct Around {
+pub struct Surroundings {
     pub mandate: Option<Mandate>,
     others: Vec<Payment>,
     customer: String,
@@ -22,7 +21,7 @@ pub struct Around {
     language: Language,
 }
 
-impl Around {
+impl Surroundings {
     pub async fn load(
         connection: &mut PgConnection,
         account: AccountId,
@@ -36,7 +35,7 @@ impl Around {
         };
         let (mut others, mut customer) = (Vec::new(), String::new());
         if let Some(id) = payment.customer_id {
-            others = store::list_of(connection, account, id).await?;
+            others = store::list_of_customer(connection, account, id).await?;
             others.retain(|other| other.id != payment.id);
             customer = store::find_customer(connection, account, id).await?.unwrap_or_default();
         }
@@ -44,18 +43,23 @@ impl Around {
     }
 }
 
-pub fn page(account: AccountId, payment: &Payment, around: &Around, acts: &[Act]) -> Result<Page, Error> {
+pub fn page(
+    account: AccountId,
+    payment: &Payment,
+    around: &Surroundings,
+    acts: &[Act],
+) -> Result<Page, Error> {
     let language = around.language;
     let money = |payment: &Payment| text::money(payment.amount, &payment.currency, language);
-    let path = |payment: &Payment| format!("/sandbox/checkouts/{}", external(account, payment.id));
-    let heading = match payment.sequence.as_str() {
-        "first" => pick(language, "Machtigen", "Give a mandate"),
-        "recurring" => pick(language, "Incasso", "Collection"),
-        _ => pick(language, "Betalen", "Pay"),
+    let path = |payment: &Payment| format!("/sandbox/checkouts/{}", external_id(account, payment.id));
+    let heading = match payment.sequence {
+        Sequence::First => pick(language, "Machtigen", "Give a mandate"),
+        Sequence::Recurring => pick(language, "Incasso", "Collection"),
+        Sequence::OneOff => pick(language, "Betalen", "Pay"),
     };
     let button = |act: &Act| Button {
         act: act.name(),
-        label: label(*act, &payment.sequence, language),
+        label: label(*act, payment.sequence, language),
         quiet: !matches!(act, Act::Authorise | Act::Settle),
     };
     let mut facts = vec![(pick(language, "Omschrijving", "Description"), payment.description.clone())];
@@ -88,9 +92,9 @@ pub fn page(account: AccountId, payment: &Payment, around: &Around, acts: &[Act]
     })
 }
 
-fn label(act: Act, sequence: &str, language: Language) -> &'static str {
+fn label(act: Act, sequence: Sequence, language: Language) -> &'static str {
     let (nl, en) = match act {
-        Act::Authorise if sequence == "first" => ("Betalen en machtigen", "Pay and give the mandate"),
+        Act::Authorise if sequence == Sequence::First => ("Betalen en machtigen", "Pay and give the mandate"),
         Act::Authorise => ("Betalen", "Pay"),
         Act::Refuse => ("Weigeren", "Refuse"),
         Act::Expire => ("Laten verlopen", "Let it expire"),

@@ -1,10 +1,10 @@
-//! What can be done with a sandbox payment, and what comes of it. Pure.
+//! The buttons of a sandbox payment, and what they change. Pure.
 
 use chrono::{DateTime, Utc};
 use provider::{MandateStatus, Status};
 use rust_decimal::Decimal;
 
-use super::store::{Mandate, Payment};
+use super::{Mandate, Payment};
 
 /// A button on the page of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,13 +12,15 @@ pub enum Act {
     Authorise,
     Refuse,
     Expire,
-    /// A collection that is under way.
+    /// Lets a pending collection succeed.
     Settle,
+    /// Lets a pending collection fail.
     Fail,
     ChargeBack,
     Refund,
-    /// Has the next collection with this mandate refused, or not after all.
+    /// Lets the next collection with this mandate fail.
     RefuseNext,
+    /// Takes `RefuseNext` back.
     AcceptNext,
     Revoke,
 }
@@ -41,27 +43,27 @@ impl Act {
         Self::ALL.into_iter().find(|(act, _)| *act == self).map_or("", |(_, name)| name)
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, of)| *of == name).map(|(act, _)| act)
     }
 
     /// Whether it changes the mandate and not the payment.
-    pub fn is_of_mandate(self) -> bool {
+    pub fn changes_mandate(self) -> bool {
         matches!(self, Self::RefuseNext | Self::AcceptNext | Self::Revoke)
     }
 
-    /// Whether the payer leaves the page with it.
-    pub fn is_payers(self) -> bool {
+    /// Whether it ends the checkout, after which the payer returns to the merchant.
+    pub fn ends_checkout(self) -> bool {
         matches!(self, Self::Authorise | Self::Refuse | Self::Expire)
     }
 }
 
-/// The buttons that a page has now.
+/// The buttons that the page of a payment has.
 pub fn offered(payment: &Payment, mandate: Option<&Mandate>) -> Vec<Act> {
     let mut acts = match payment.status {
         Status::Open => vec![Act::Authorise, Act::Refuse, Act::Expire],
         Status::Pending => vec![Act::Settle, Act::Fail],
-        Status::Paid if payment.left() > Decimal::ZERO => vec![Act::ChargeBack, Act::Refund],
+        Status::Paid if payment.remaining() > Decimal::ZERO => vec![Act::ChargeBack, Act::Refund],
         _ => Vec::new(),
     };
     if let Some(mandate) = mandate.filter(|mandate| mandate.status == MandateStatus::Valid) {
@@ -71,7 +73,7 @@ pub fn offered(payment: &Payment, mandate: Option<&Mandate>) -> Vec<Act> {
     acts
 }
 
-/// A payment after a button was pressed. What only concerns the mandate leaves it alone.
+/// The payment after a button. Buttons that change the mandate leave the payment as it is.
 pub fn after(payment: &Payment, act: Act, now: DateTime<Utc>) -> Payment {
     let mut after = payment.clone();
     match act {
@@ -88,14 +90,14 @@ pub fn after(payment: &Payment, act: Act, now: DateTime<Utc>) -> Payment {
             "The bank refused the collection: insufficient funds.".clone_into(&mut after.failure);
         }
         Act::Expire => after.status = Status::Expired,
-        Act::ChargeBack => after.charged_back += payment.left(),
-        Act::Refund => after.refunded += payment.left(),
+        Act::ChargeBack => after.charged_back += payment.remaining(),
+        Act::Refund => after.refunded += payment.remaining(),
         Act::RefuseNext | Act::AcceptNext | Act::Revoke => {}
     }
     after
 }
 
-/// What becomes of a payment that is left alone for too long.
+/// What the worker does with a payment whose time is over.
 pub fn end(payment: &Payment) -> Option<Act> {
     match payment.status {
         Status::Open => Some(Act::Expire),
@@ -109,13 +111,14 @@ pub fn end(payment: &Payment) -> Option<Act> {
 mod tests {
     use uuid::Uuid;
 
+    use super::super::Sequence;
     use super::*;
 
     fn payment(status: Status) -> Payment {
         Payment {
             id: Uuid::nil(),
             reference: String::new(),
-            sequence: "recurring".to_owned(),
+            sequence: Sequence::Recurring,
             customer_id: None,
             mandate_id: None,
             amount: 10.into(),
@@ -157,8 +160,8 @@ mod tests {
     #[test]
     fn every_button_has_a_name_of_its_own() {
         for (act, name) in Act::ALL {
-            assert_eq!((act.name(), Act::named(name)), (name, Some(act)));
+            assert_eq!((act.name(), Act::from_name(name)), (name, Some(act)));
         }
-        assert_eq!(Act::named("nonsense"), None);
+        assert_eq!(Act::from_name("nonsense"), None);
     }
 }

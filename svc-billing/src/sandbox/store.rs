@@ -4,95 +4,16 @@ use chassis_base::AccountId;
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use provider::{MandateStatus, Status};
-use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::external;
-use crate::{Error, online};
+use super::{Mandate, Payment, Sequence};
+use crate::Error;
+use chassis_base::stored::decode;
 
-/// How many payments of a customer a page shows.
-const MOST_SHOWN: i64 = 20;
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Payment {
-    pub id: Uuid,
-    pub reference: String,
-    /// `one_off`, `first` or `recurring`.
-    pub sequence: String,
-    pub customer_id: Option<Uuid>,
-    pub mandate_id: Option<Uuid>,
-    pub amount: Decimal,
-    pub currency: String,
-    pub description: String,
-    pub return_url: String,
-    pub webhook_url: String,
-    pub status: Status,
-    pub refunded: Decimal,
-    pub charged_back: Decimal,
-    pub failure: String,
-    pub paid_at: Option<DateTime<Utc>>,
-    /// Whether a collection that is under way is going to fail.
-    pub fails: bool,
-    pub created_at: DateTime<Utc>,
-}
-
-impl Payment {
-    /// What has not gone back.
-    pub fn left(&self) -> Decimal {
-        self.amount - self.refunded - self.charged_back
-    }
-
-    /// As billing is told.
-    pub fn told(self, account: AccountId, base: &str) -> provider::Payment {
-        let id = external(account, self.id);
-        let checkout_url =
-            matches!(self.status, Status::Open).then(|| format!("{base}/sandbox/checkouts/{id}"));
-        provider::Payment {
-            id,
-            reference: self.reference,
-            status: self.status,
-            amount: self.amount,
-            refunded: self.refunded,
-            charged_back: self.charged_back,
-            customer: self.customer_id.map(|id| external(account, id)),
-            mandate: self.mandate_id.map(|id| external(account, id)),
-            checkout_url,
-            paid_at: self.paid_at,
-            failure: Some(self.failure).filter(|text| !text.is_empty()),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mandate {
-    pub id: Uuid,
-    pub status: MandateStatus,
-    pub refuses_next: bool,
-}
-
-impl Mandate {
-    pub fn told(self, account: AccountId) -> provider::Mandate {
-        provider::Mandate { id: external(account, self.id), status: self.status }
-    }
-}
-
-pub fn status_name(status: Status) -> &'static str {
-    online::Status::from(status).name()
-}
-
-fn status_named(name: &str) -> Status {
-    match name {
-        "open" => Status::Open,
-        "pending" => Status::Pending,
-        "authorized" => Status::Authorized,
-        "paid" => Status::Paid,
-        "canceled" => Status::Canceled,
-        "expired" => Status::Expired,
-        _ => Status::Failed,
-    }
-}
+/// The number of payments of a customer that a page shows.
+const MAX_SHOWN: i64 = 20;
 
 macro_rules! select {
     ($rest:literal) => {
@@ -112,7 +33,7 @@ impl FromRow<'_, PgRow> for Payment {
         Ok(Self {
             id: columns.take()?,
             reference: columns.take()?,
-            sequence: columns.take()?,
+            sequence: decode("sandbox_payment.sequence", columns.take()?, Sequence::from_name)?,
             customer_id: columns.take()?,
             mandate_id: columns.take()?,
             amount: columns.take()?,
@@ -120,7 +41,7 @@ impl FromRow<'_, PgRow> for Payment {
             description: columns.take()?,
             return_url: columns.take()?,
             webhook_url: columns.take()?,
-            status: status_named(columns.take()?),
+            status: decode("sandbox_payment.status", columns.take()?, Status::from_name)?,
             refunded: columns.take()?,
             charged_back: columns.take()?,
             failure: columns.take()?,
@@ -136,10 +57,7 @@ impl FromRow<'_, PgRow> for Mandate {
         let mut columns = Columns::of(row);
         Ok(Self {
             id: columns.take()?,
-            status: match columns.take()? {
-                "valid" => MandateStatus::Valid,
-                _ => MandateStatus::Invalid,
-            },
+            status: decode("sandbox_mandate.status", columns.take()?, MandateStatus::from_name)?,
             refuses_next: columns.take()?,
         })
     }
@@ -153,7 +71,7 @@ pub async fn find(
     Ok(sqlx::query_as(select!("id = $2")).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Until the transaction ends.
+/// Locks a payment until the transaction ends.
 pub async fn lock(
     connection: &mut PgConnection,
     account: AccountId,
@@ -173,16 +91,16 @@ pub async fn find_by_reference(
 }
 
 /// The latest payments of a customer.
-pub async fn list_of(
+pub async fn list_of_customer(
     connection: &mut PgConnection,
     account: AccountId,
     customer: Uuid,
 ) -> Result<Vec<Payment>, Error> {
     let sql = select!("customer_id = $2 order by created_at desc, id limit $3");
-    Ok(sqlx::query_as(sql).bind(account).bind(customer).bind(MOST_SHOWN).fetch_all(connection).await?)
+    Ok(sqlx::query_as(sql).bind(account).bind(customer).bind(MAX_SHOWN).fetch_all(connection).await?)
 }
 
-/// A payment whose time is over.
+/// Locks the payment whose time has been over longest.
 pub async fn lock_due(
     connection: &mut PgConnection,
     account: AccountId,
@@ -208,7 +126,7 @@ pub async fn insert(
     .bind(account)
     .bind(payment.id)
     .bind(&payment.reference)
-    .bind(&payment.sequence)
+    .bind(payment.sequence.name())
     .bind(payment.customer_id)
     .bind(payment.mandate_id)
     .bind(payment.amount)
@@ -216,7 +134,7 @@ pub async fn insert(
     .bind(&payment.description)
     .bind(&payment.return_url)
     .bind(&payment.webhook_url)
-    .bind(status_name(payment.status))
+    .bind(payment.status.name())
     .bind(payment.fails)
     .bind(ends_at)
     .bind(payment.created_at)
@@ -225,7 +143,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Stores what may change.
+/// Stores the columns that may change.
 pub async fn update(
     connection: &mut PgConnection,
     account: AccountId,
@@ -238,7 +156,7 @@ pub async fn update(
     .bind(account)
     .bind(payment.id)
     .bind(payment.mandate_id)
-    .bind(status_name(payment.status))
+    .bind(payment.status.name())
     .bind(payment.refunded)
     .bind(payment.charged_back)
     .bind(&payment.failure)
@@ -248,18 +166,34 @@ pub async fn update(
     Ok(())
 }
 
+/// A customer to be stored.
+#[derive(Clone, Copy)]
+pub struct NewCustomer<'a> {
+    pub id: Uuid,
+    pub reference: &'a str,
+    pub name: &'a str,
+}
+
 pub async fn insert_customer(
     connection: &mut PgConnection,
     account: AccountId,
-    (id, reference, name): (Uuid, &str, &str),
+    customer: NewCustomer<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let sql = "insert into billing.sandbox_customer (account_id, id, reference, name, created_at) \
                values ($1, $2, $3, $4, $5)";
-    sqlx::query(sql).bind(account).bind(id).bind(reference).bind(name).bind(now).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(account)
+        .bind(customer.id)
+        .bind(customer.reference)
+        .bind(customer.name)
+        .bind(now)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
+/// The name of a customer.
 pub async fn find_customer(
     connection: &mut PgConnection,
     account: AccountId,
@@ -272,7 +206,8 @@ pub async fn find_customer(
 pub async fn insert_mandate(
     connection: &mut PgConnection,
     account: AccountId,
-    (id, customer): (Uuid, Uuid),
+    id: Uuid,
+    customer: Uuid,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let sql = "insert into billing.sandbox_mandate (account_id, id, customer_id, status, refuses_next, created_at) \
@@ -307,13 +242,12 @@ pub async fn update_mandate(
     account: AccountId,
     mandate: &Mandate,
 ) -> Result<(), Error> {
-    let status = if mandate.status == MandateStatus::Valid { "valid" } else { "invalid" };
     let sql =
         "update billing.sandbox_mandate set status = $3, refuses_next = $4 where account_id = $1 and id = $2";
     sqlx::query(sql)
         .bind(account)
         .bind(mandate.id)
-        .bind(status)
+        .bind(mandate.status.name())
         .bind(mandate.refuses_next)
         .execute(connection)
         .await?;

@@ -1,14 +1,15 @@
-//! How an account makes its documents: days, default rate, language and numbers.
+//! How an account makes its documents: days, default rate, language and numbers. Its rpcs are in `settings_service`,
+//! which serves several resources.
 
-pub mod rpc;
-pub mod rules;
+pub mod operations;
+mod rules;
 pub mod store;
 
 use proto::billing::{BillingSettings, DocumentLanguage};
-use render::paper::{Category, Language};
+use render::printed::{Category, Language};
 use rust_decimal::Decimal;
 
-use crate::document::Kind;
+use crate::language;
 use crate::tax_rate::countries;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,34 +24,25 @@ pub struct Settings {
     pub invoice_prefix: String,
     pub quote_prefix: String,
     pub workorder_prefix: String,
-    /// Digits of the running number.
+    /// The minimum number of digits of the sequence number.
     pub number_padding: i32,
-    /// Whether payments may go to the sandbox; not said: as the environment has it.
+    /// Whether payments may go to the sandbox. `None` leaves that to the environment.
     pub sandbox_payments: Option<bool>,
 }
 
 impl Settings {
-    /// What a new account of a country has.
+    /// The settings of a new account in a country.
     pub fn of_country(country: &str) -> Self {
         Self {
             payment_days: 14,
             quote_days: 30,
             default_tax_code: countries::standard_code(country),
-            language: if countries::is_dutch(country) { Language::Nl } else { Language::En },
+            language: language::of_country(country),
             invoice_prefix: "INV".to_owned(),
             quote_prefix: "QUO".to_owned(),
             workorder_prefix: "WO".to_owned(),
             number_padding: 5,
             sandbox_payments: None,
-        }
-    }
-
-    /// What the numbers of a kind begin with. Credits share the sequence of the invoices.
-    pub fn prefix(&self, kind: Kind) -> &str {
-        match kind {
-            Kind::Invoice => &self.invoice_prefix,
-            Kind::Quote => &self.quote_prefix,
-            Kind::Workorder => &self.workorder_prefix,
         }
     }
 }
@@ -62,15 +54,15 @@ pub struct SalesRate {
     /// A percentage, without padding.
     pub amount: Decimal,
     pub category: Category,
-    /// The rate of rows that name none.
+    /// Whether rows without a rate of their own have this one.
     pub is_default: bool,
 }
 
-/// What the making of a document needs to know of its account.
+/// The settings and tax rates that a new document needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForDocuments {
     pub settings: Settings,
-    /// In the order of their codes.
+    /// Ordered by code.
     pub rates: Vec<SalesRate>,
 }
 

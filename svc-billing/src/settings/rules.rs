@@ -1,10 +1,10 @@
-//! What makes settings valid, and what the other settings folders share of it. Pure.
+//! What makes billing settings valid. Pure.
 
 use chassis_base::update_mask::UpdateMask;
 use proto::api::Fault;
 use proto::billing::{BillingSettings, DocumentLanguage};
 use proto::{At, Faults};
-use render::paper::Language;
+use render::printed::Language;
 
 use super::Settings;
 
@@ -20,19 +20,18 @@ const FIELDS: [&str; 9] = [
     "sandbox_payments",
 ];
 
-const MOST_PREFIX: usize = 20;
-const MOST_CODE: usize = 64;
+const MAX_PREFIX_LENGTH: usize = 20;
 
-/// The settings as they will be: the named values of `given`, the others of `current`. Whether the tax code exists is
-/// for the caller to look up.
+/// The settings after the change: the values of `given` that the mask names, the others of `current`. Whether the tax
+/// code exists is for the caller to check.
 pub fn apply(
-    named: UpdateMask<'_>,
+    mask: UpdateMask<'_>,
     given: &BillingSettings,
     current: &Settings,
     faults: &mut Faults,
 ) -> Settings {
     let at = At::ROOT.name("settings");
-    named.check(|name| FIELDS.contains(&name), "billing settings", faults);
+    mask.check(|name| FIELDS.contains(&name), "billing settings", faults);
     let mut next = current.clone();
     let numbers = [
         ("payment_days", given.payment_days, &mut next.payment_days),
@@ -41,32 +40,32 @@ pub fn apply(
     ];
     for (name, value, target) in numbers {
         match value {
-            Some(value) => named.put(name, &value, target),
-            None if named.has(name) => {
+            Some(value) => mask.put(name, &value, target),
+            None if mask.has(name) => {
                 faults.add(&at.name(name), Fault::Required, format!("{name} is required"));
             }
             None => {}
         }
     }
-    named.put("sandbox_payments", &given.sandbox_payments, &mut next.sandbox_payments);
+    mask.put("sandbox_payments", &given.sandbox_payments, &mut next.sandbox_payments);
     let prefixes = [
         ("invoice_prefix", &given.invoice_prefix, &mut next.invoice_prefix),
         ("quote_prefix", &given.quote_prefix, &mut next.quote_prefix),
         ("workorder_prefix", &given.workorder_prefix, &mut next.workorder_prefix),
     ];
     for (name, value, target) in prefixes {
-        if named.has(name) {
+        if mask.has(name) {
             check_prefix(value, &at.name(name), faults);
             target.clone_from(value);
         }
     }
-    if named.has("default_tax_code") {
+    if mask.has("default_tax_code") {
         if given.default_tax_code.is_empty() {
             faults.add(&at.name("default_tax_code"), Fault::Required, "default_tax_code is required");
         }
         next.default_tax_code.clone_from(&given.default_tax_code);
     }
-    if named.has("language") {
+    if mask.has("language") {
         match given.language() {
             DocumentLanguage::Nl => next.language = Language::Nl,
             DocumentLanguage::En => next.language = Language::En,
@@ -80,26 +79,9 @@ pub fn apply(
 
 fn check_prefix(prefix: &str, at: &At<'_>, faults: &mut Faults) {
     let allowed = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '-' | '/' | '_');
-    if prefix.is_empty() || prefix.len() > MOST_PREFIX || !prefix.chars().all(allowed) {
-        let detail = format!("{} must be 1 to {MOST_PREFIX} of A-Z, 0-9, -, / and _", at.label());
+    if prefix.is_empty() || prefix.len() > MAX_PREFIX_LENGTH || !prefix.chars().all(allowed) {
+        let detail = format!("{} must be 1 to {MAX_PREFIX_LENGTH} of A-Z, 0-9, -, / and _", at.label());
         faults.add(at, Fault::BadFormat, detail);
-    }
-}
-
-/// The code of a tax rate or a payment term.
-pub fn check_code(code: &str, at: &At<'_>, faults: &mut Faults) {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if code.is_empty() || code.len() > MOST_CODE || !code.chars().all(allowed) {
-        let detail = format!("code must be 1 to {MOST_CODE} of A-Z, a-z, 0-9, -, _ and .");
-        faults.add(at, Fault::BadFormat, detail);
-    }
-}
-
-/// Lists of settings are read whole, so they end somewhere.
-pub fn check_room(others: i64, most: i64, place: &str, what: &str, faults: &mut Faults) {
-    if others >= most {
-        let detail = format!("an account has at most {most} {what}; remove one first");
-        faults.add(&At::ROOT.name(place), Fault::TooMany, detail);
     }
 }
 
@@ -130,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_or_text_can_be_emptied_and_a_prefix_has_its_letters() {
+    fn no_number_or_text_can_be_emptied_and_a_prefix_has_only_allowed_letters() {
         let (_, faults) = applied(&FIELDS, &BillingSettings::default());
         assert_eq!(faults.len(), FIELDS.len() - 1, "only whether the sandbox may be used can be left open");
         for prefix in ["a", "A B", "É", "A.B", &"A".repeat(21)] {

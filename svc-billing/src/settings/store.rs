@@ -2,17 +2,18 @@
 
 use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
-use render::paper::Language;
+use render::printed::Language;
 use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, Row};
 
 use super::{ForDocuments, SalesRate, Settings};
 use crate::Error;
-use crate::tax_rate::{category, countries, type_named};
+use crate::tax_rate::{category, countries, type_from_name};
+use chassis_base::stored::decode;
 
-/// The country of an account that this service was not told of.
-const UNKNOWN_COUNTRY: &str = "NL";
+/// The country of an account that this service has not been told of yet.
+const DEFAULT_COUNTRY: &str = "NL";
 
 macro_rules! columns {
     () => {
@@ -23,7 +24,7 @@ macro_rules! columns {
 
 impl FromRow<'_, PgRow> for Settings {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let language = if row.try_get::<&str, _>("language")? == "nl" { Language::Nl } else { Language::En };
+        let language = decode("settings.language", row.try_get("language")?, Language::from_code)?;
         Ok(Self {
             payment_days: row.try_get("payment_days")?,
             quote_days: row.try_get("quote_days")?,
@@ -38,15 +39,15 @@ impl FromRow<'_, PgRow> for Settings {
     }
 }
 
-/// What making a document needs, in one round trip. An account that was never provisioned has the defaults of its
-/// country.
+/// The settings and tax rates that a new document needs, in one round trip. An account that was never provisioned has
+/// the defaults of its country.
 pub async fn for_documents(connection: &mut PgConnection, account: AccountId) -> Result<ForDocuments, Error> {
     let sql = concat!(
         "select (select country from billing.account where account_id = $1) as country, \
          settings.account_id is not null as provisioned, \
          rates.codes, rates.amounts, rates.types, ",
         columns!(),
-        " from (values ($1::uuid)) wanted (id) left join billing.settings on settings.account_id = $1 \
+        " from (values ($1::uuid)) requested (id) left join billing.settings on settings.account_id = $1 \
          cross join (select array_agg(code) as codes, array_agg(amount) as amounts, array_agg(type) as types \
          from (select code, amount, type from billing.tax_rate \
          where account_id = $1 and context = 'sales' order by code) rate) rates"
@@ -54,20 +55,24 @@ pub async fn for_documents(connection: &mut PgConnection, account: AccountId) ->
     let row = sqlx::query(sql).bind(account).fetch_one(connection).await?;
     if !row.try_get::<bool, _>("provisioned")? {
         let country: Option<String> = row.try_get("country")?;
-        return Ok(built_in(country.as_deref().unwrap_or(UNKNOWN_COUNTRY)));
+        return Ok(built_in(country.as_deref().unwrap_or(DEFAULT_COUNTRY)));
     }
     let settings = Settings::from_row(&row)?;
     let codes: Option<Vec<String>> = row.try_get("codes")?;
     let amounts: Option<Vec<Decimal>> = row.try_get("amounts")?;
     let types: Option<Vec<String>> = row.try_get("types")?;
-    let numbers = amounts.unwrap_or_default().into_iter().zip(types.unwrap_or_default());
-    let rates = codes.unwrap_or_default().into_iter().zip(numbers).map(|(code, (amount, kind))| SalesRate {
-        is_default: code == settings.default_tax_code,
-        category: category(type_named(&kind)),
-        amount: amount.normalize(),
-        code,
-    });
-    Ok(ForDocuments { rates: rates.collect(), settings })
+    let amounts_and_types = amounts.unwrap_or_default().into_iter().zip(types.unwrap_or_default());
+    let mut rates = Vec::new();
+    for (code, (amount, kind)) in codes.unwrap_or_default().into_iter().zip(amounts_and_types) {
+        let kind = decode("tax_rate.type", &kind, type_from_name).map_err(chassis_base::Error::from)?;
+        rates.push(SalesRate {
+            is_default: code == settings.default_tax_code,
+            category: category(kind),
+            amount: amount.normalize(),
+            code,
+        });
+    }
+    Ok(ForDocuments { settings, rates })
 }
 
 fn built_in(country: &str) -> ForDocuments {
@@ -85,7 +90,7 @@ fn built_in(country: &str) -> ForDocuments {
     ForDocuments { settings, rates }
 }
 
-/// Whether an account has said that its payments may go to the sandbox, or may not.
+/// Whether the account allows payments in the sandbox. `None` when it has not set that.
 pub async fn find_sandbox_payments(
     connection: &mut PgConnection,
     account: AccountId,
@@ -96,13 +101,10 @@ pub async fn find_sandbox_payments(
     Ok(found.flatten())
 }
 
-/// The settings, about to be changed; others who want to change them wait.
-pub async fn find_locked(
-    connection: &mut PgConnection,
-    account: AccountId,
-) -> Result<Option<Settings>, Error> {
-    let sql = concat!("select ", columns!(), " from billing.settings where account_id = $1 for update");
-    Ok(sqlx::query_as(sql).bind(account).fetch_optional(connection).await?)
+/// The settings of an account that has some.
+pub async fn get(connection: &mut PgConnection, account: AccountId) -> Result<Settings, Error> {
+    let sql = concat!("select ", columns!(), " from billing.settings where account_id = $1");
+    Ok(sqlx::query_as(sql).bind(account).fetch_one(connection).await?)
 }
 
 /// Stores the settings of an account that has none; tells whether it had none.
@@ -137,18 +139,14 @@ pub async fn update(
 
 type Query<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
 
-/// Binds what insert and update have in common: $1 to $11.
+/// Binds $1 to $11, which insert and update share.
 fn bind<'q>(query: Query<'q>, account: AccountId, settings: &'q Settings, now: DateTime<Utc>) -> Query<'q> {
-    let language = match settings.language {
-        Language::Nl => "nl",
-        Language::En => "en",
-    };
     query
         .bind(account)
         .bind(settings.payment_days)
         .bind(settings.quote_days)
         .bind(&settings.default_tax_code)
-        .bind(language)
+        .bind(settings.language.code())
         .bind(&settings.invoice_prefix)
         .bind(&settings.quote_prefix)
         .bind(&settings.workorder_prefix)

@@ -1,15 +1,15 @@
-//! What the rest of the product hears of subscriptions.
+//! The events of subscriptions.
 
 use chassis_data::{Event, Tx};
 use serde_json::{Value, json};
 
-use super::{Record, store};
+use super::Record;
 use crate::Error;
 use crate::document::events::{extend, number};
 
 const ENTITY: &str = "subscription";
 
-/// Tells what time alone brought about.
+/// Emits an event that is caused by the passing of time.
 pub async fn time_passed(
     tx: &mut Tx<'_>,
     kind: &'static str,
@@ -22,8 +22,8 @@ pub async fn time_passed(
         "number": record.number,
         "title": record.title,
         "client_id": record.client,
-        "status": store::status_name(plan.status),
-        "term": store::term_name(plan.term),
+        "status": plan.status.name(),
+        "term": plan.term.name(),
         "start_date": plan.start,
         "end_date": plan.end,
         "next_generate": plan.next,
@@ -32,7 +32,6 @@ pub async fn time_passed(
     });
     extend(&mut data, more);
     let version = tx.next_version(ENTITY, record.id).await?;
-    let (entity_type, entity_id, data) = (ENTITY, record.id, data.to_string());
-    tx.emit(&Event { kind, entity_type, entity_id, version, data });
+    tx.emit(&Event { kind, entity_type: ENTITY, entity_id: record.id, version, data: data.to_string() });
     Ok(())
 }

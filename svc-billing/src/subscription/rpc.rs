@@ -1,4 +1,4 @@
-//! `SubscriptionService`: takes requests apart and puts answers together.
+//! `SubscriptionService`: converts requests and answers.
 
 use std::sync::Arc;
 
@@ -17,34 +17,33 @@ use proto::billing::{
 };
 use tonic::{Request, Response, Status};
 
+use super::operations::{self, NOT_FOUND};
 use super::rules::plan;
-use super::{answer, operations, store};
+use super::store;
 use crate::Error;
-use crate::clients::Named;
+use crate::clients::ClientLookup;
 use crate::document::rpc::Shared;
 use crate::document::{self, Kind};
 
-const UNKNOWN: Error = Error::NotFound("subscription");
-
-pub struct Subscriptions {
+pub struct SubscriptionRpc {
     pub shared: Arc<Shared>,
 }
 
 #[tonic::async_trait]
-impl SubscriptionService for Subscriptions {
+impl SubscriptionService for SubscriptionRpc {
     async fn list_subscriptions(
         &self,
         request: Request<ListSubscriptionsRequest>,
     ) -> Result<Response<ListSubscriptionsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let wanted = wanted(&context, input);
+        let filter = filter(&context, input);
         let (records, meta) = self
             .shared
             .db
-            .read(async |connection| store::list(connection, context.account_id(), &wanted, page).await)
+            .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)
             .await?;
-        let data = records.iter().map(answer::item).collect();
+        let data = records.iter().map(Into::into).collect();
         Ok(Response::new(ListSubscriptionsResponse { data, meta: Some(meta) }))
     }
 
@@ -55,7 +54,7 @@ impl SubscriptionService for Subscriptions {
         let call = Call::open(request)?;
         let given = call.input.subscription.clone().unwrap_or_default();
         let (by_id, by_reference) = (&given.client_id, &given.client_external_id);
-        let client = self.shared.clients.named(&call.context, by_id, by_reference).await?;
+        let client = self.shared.clients.resolve(&call.context, by_id, by_reference).await?;
         self.shared.db.write_with(call, client, create).await
     }
 
@@ -63,15 +62,15 @@ impl SubscriptionService for Subscriptions {
         &self,
         request: Request<GetSubscriptionRequest>,
     ) -> Result<Response<GetSubscriptionResponse>, Status> {
-        // Not `valid`: an id of an odd form is unknown, and there is nothing else to be wrong.
+        // Without `valid`: the id is the only field, and one of another form is not found.
         let Call { context, input, .. } = Call::open(request)?;
-        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let found = self
             .shared
             .db
             .read(async |connection| store::find(connection, context.account_id(), id).await)
             .await?;
-        let data = answer::subscription(&found.ok_or(UNKNOWN)?);
+        let data = (&found.ok_or(NOT_FOUND)?).into();
         Ok(Response::new(GetSubscriptionResponse { data: Some(data) }))
     }
 
@@ -103,25 +102,23 @@ impl SubscriptionService for Subscriptions {
         let mut call = Call::open(request)?;
         id::ignore_malformed(&mut call.faults);
         let (context, input) = call.valid()?;
-        let id = id::parse(&input.id).ok_or(UNKNOWN)?;
+        let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let account = context.account_id();
+        let of_subscription = document::store::Filter {
+            subscription: Some(id),
+            sort: input.sort,
+            order: input.order,
+            ..document::store::Filter::default()
+        };
+        let page = Page::new(input.page, input.per_page);
         let (items, meta) = self
             .shared
             .db
             .read(async |connection| {
                 if !store::exists(connection, account, id).await? {
-                    return Err(UNKNOWN);
+                    return Err(NOT_FOUND);
                 }
-                let wanted = document::store::Wanted {
-                    subscription: Some(id),
-                    sort: input.sort,
-                    order: input.order,
-                    ..document::store::Wanted::default()
-                };
-                let page = Page::new(input.page, input.per_page);
-                let (items, meta) =
-                    document::store::list(connection, account, Kind::Invoice, &wanted, page).await?;
-                Ok::<_, Error>((items, meta))
+                document::store::list(connection, account, Kind::Invoice, &of_subscription, page).await
             })
             .await?;
         let data = items.into_iter().map(|item| item.0).collect();
@@ -129,10 +126,10 @@ impl SubscriptionService for Subscriptions {
     }
 }
 
-/// What a list request asks for.
-fn wanted(context: &Context, input: ListSubscriptionsRequest) -> store::Wanted {
+/// The filter of a list request.
+fn filter(context: &Context, input: ListSubscriptionsRequest) -> store::Filter {
     let zone = context.account().timezone;
-    // An id that is none matches nothing.
+    // A text that is not an id matches nothing.
     let parse = |text: &String| id::parse(text);
     let status = match input.status() {
         SubscriptionStatus::Unspecified => None,
@@ -140,15 +137,17 @@ fn wanted(context: &Context, input: ListSubscriptionsRequest) -> store::Wanted {
         SubscriptionStatus::Active => Some(plan::Status::Active),
         SubscriptionStatus::Ended => Some(plan::Status::Ended),
     };
-    store::Wanted {
+    store::Filter {
         ids: (!input.id.is_empty()).then(|| input.id.iter().filter_map(parse).collect()),
         client: Some(&input.client_id)
             .filter(|text| !text.is_empty())
             .map(|text| parse(text).unwrap_or_default()),
         number: input.number,
         status,
-        starts: (input.start_from.parse().ok(), input.start_to.parse().ok()),
-        created: (first_moment(&input.created_from, zone), last_moment(&input.created_to, zone)),
+        start_from: input.start_from.parse().ok(),
+        start_to: input.start_to.parse().ok(),
+        created_from: first_moment(&input.created_from, zone),
+        created_to: last_moment(&input.created_to, zone),
         search: input.search.trim().to_owned(),
         sort: input.sort,
         order: input.order,
@@ -157,7 +156,7 @@ fn wanted(context: &Context, input: ListSubscriptionsRequest) -> store::Wanted {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, client): &(CreateSubscriptionRequest, Named),
+    (input, client): &(CreateSubscriptionRequest, ClientLookup),
 ) -> Result<CreateSubscriptionResponse, Error> {
     let given = input.subscription.clone().unwrap_or_default();
     Ok(CreateSubscriptionResponse { data: Some(operations::create(tx, client, &given).await?) })
@@ -176,7 +175,7 @@ async fn activate(
     tx: &mut Tx<'_>,
     input: &ActivateSubscriptionRequest,
 ) -> Result<ActivateSubscriptionResponse, Error> {
-    Ok(ActivateSubscriptionResponse { data: Some(operations::activate_draft(tx, &input.id).await?) })
+    Ok(ActivateSubscriptionResponse { data: Some(operations::activate(tx, &input.id).await?) })
 }
 
 async fn deactivate(

@@ -1,12 +1,13 @@
-//! Tax rates: what VAT the account's rows can have, for sales and for purchases. Documents keep what they were made with.
+//! Tax rates: what VAT the account's rows can have, for sales and for purchases. Documents keep the rates they were made
+//! with. The rpcs are in `settings_service`, which serves several resources; `countries` is the table of built-in rates.
 
 pub mod countries;
-pub mod rpc;
-mod rules;
+pub mod operations;
+pub mod rules;
 pub mod store;
 
 use proto::billing::{TaxRate, TaxRateContext, TaxRateType};
-use render::paper::Category;
+use render::printed::Category;
 use rust_decimal::Decimal;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Rate {
 impl From<Rate> for TaxRate {
     fn from(rate: Rate) -> Self {
         Self {
-            profile: category_name(category(rate.kind)).to_owned(),
+            profile: category(rate.kind).code().to_owned(),
             code: rate.code,
             label: rate.label,
             r#type: rate.kind.into(),
@@ -33,7 +34,7 @@ impl From<Rate> for TaxRate {
     }
 }
 
-/// The VAT category of EN 16931 that a type of rate has.
+/// The VAT category of EN 16931 for a type of rate.
 pub fn category(kind: TaxRateType) -> Category {
     match kind {
         TaxRateType::Standard | TaxRateType::Reduced => Category::S,
@@ -43,18 +44,6 @@ pub fn category(kind: TaxRateType) -> Category {
         TaxRateType::IntraCommunity => Category::K,
         TaxRateType::Export => Category::G,
         TaxRateType::Unspecified => Category::O,
-    }
-}
-
-fn category_name(category: Category) -> &'static str {
-    match category {
-        Category::S => "S",
-        Category::Z => "Z",
-        Category::E => "E",
-        Category::AE => "AE",
-        Category::K => "K",
-        Category::G => "G",
-        Category::O => "O",
     }
 }
 
@@ -72,11 +61,11 @@ fn type_name(kind: TaxRateType) -> &'static str {
     }
 }
 
-/// The opposite of [`type_name`].
-pub fn type_named(name: &str) -> TaxRateType {
-    use TaxRateType::{Exempt, Export, IntraCommunity, Reduced, ReverseCharge, Standard, Unspecified, Zero};
+/// The inverse of [`type_name`].
+pub fn type_from_name(name: &str) -> Option<TaxRateType> {
+    use TaxRateType::{Exempt, Export, IntraCommunity, Reduced, ReverseCharge, Standard, Zero};
     let all = [Standard, Reduced, Zero, Exempt, ReverseCharge, IntraCommunity, Export];
-    all.into_iter().find(|kind| type_name(*kind) == name).unwrap_or(Unspecified)
+    all.into_iter().find(|kind| type_name(*kind) == name)
 }
 
 /// How a context is stored.
@@ -87,6 +76,9 @@ fn context_name(context: TaxRateContext) -> &'static str {
     }
 }
 
-fn context_named(name: &str) -> TaxRateContext {
-    if name == "purchase" { TaxRateContext::Purchase } else { TaxRateContext::Sales }
+/// The inverse of [`context_name`].
+fn context_from_name(name: &str) -> Option<TaxRateContext> {
+    [TaxRateContext::Sales, TaxRateContext::Purchase]
+        .into_iter()
+        .find(|context| context_name(*context) == name)
 }

@@ -1,4 +1,4 @@
-//! What makes a tax rate valid, and in which order they come. Pure.
+//! What makes a tax rate valid, and the order of a list of them. Pure.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use proto::{At, Faults};
 use rust_decimal::Decimal;
 
 use super::Rate;
-use crate::settings::rules::check_code;
+use crate::settings_base::rules::check_code;
 
 /// The rate that a request describes.
 pub fn rate_of(input: &TaxRateInput, faults: &mut Faults) -> Rate {
@@ -18,16 +18,21 @@ pub fn rate_of(input: &TaxRateInput, faults: &mut Faults) -> Rate {
         faults.add(&at.name("amount"), Fault::NotANumber, "amount must be a percentage, for example 21");
         Decimal::ZERO
     });
-    let counts = matches!(input.r#type(), TaxRateType::Standard | TaxRateType::Reduced);
-    if !counts && !amount.is_zero() {
+    let has_amount = matches!(input.r#type(), TaxRateType::Standard | TaxRateType::Reduced);
+    if !has_amount && !amount.is_zero() {
         let detail = "amount must be 0: only the types standard and reduced have another";
         faults.add(&at.name("amount"), Fault::Conflicting, detail);
     }
-    let (code, label) = (input.code.clone(), input.label.clone());
-    Rate { code, label, kind: input.r#type(), context: input.context(), amount }
+    Rate {
+        code: input.code.clone(),
+        label: input.label.clone(),
+        kind: input.r#type(),
+        context: input.context(),
+        amount,
+    }
 }
 
-/// Sales first; then by type, as the contract lists them; then the higher amount.
+/// Sales first, then by type in the order of the contract, then by falling amount.
 pub fn sort(rates: &mut [Rate]) {
     rates.sort_by(|a, b| {
         let key = |rate: &Rate| (rate.context, rate.kind, Reverse(rate.amount));

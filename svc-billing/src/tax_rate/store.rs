@@ -6,8 +6,9 @@ use proto::billing::TaxRateContext;
 use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
-use super::{Rate, context_name, context_named, type_name, type_named};
+use super::{Rate, context_from_name, context_name, type_from_name, type_name};
 use crate::Error;
+use chassis_base::stored::decode;
 
 #[derive(sqlx::FromRow)]
 struct Row {
@@ -18,19 +19,21 @@ struct Row {
     amount: Decimal,
 }
 
-impl From<Row> for Rate {
-    fn from(row: Row) -> Self {
-        Self {
+impl TryFrom<Row> for Rate {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            kind: decode("tax_rate.type", &row.r#type, type_from_name)?,
+            context: decode("tax_rate.context", &row.context, context_from_name)?,
             code: row.code,
             label: row.label,
-            kind: type_named(&row.r#type),
-            context: context_named(&row.context),
             amount: row.amount,
-        }
+        })
     }
 }
 
-/// All rates, or those of one context, in no order.
+/// All rates, or those of one context, in no particular order.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -44,7 +47,7 @@ pub async fn list(
     .bind(context.map(context_name))
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(Rate::from).collect())
+    Ok(rows.into_iter().map(Rate::try_from).collect::<Result<_, _>>()?)
 }
 
 /// Whether there is a rate for sales with this code.
@@ -108,7 +111,7 @@ pub async fn put(
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Tells whether there was one.
+/// Tells whether there was one to delete.
 pub async fn delete(
     connection: &mut PgConnection,
     account: AccountId,

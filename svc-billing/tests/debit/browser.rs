@@ -64,7 +64,7 @@ async fn the_pages_of_payments_fit_every_screen_light_and_dark() {
     }
 }
 
-/// Keeps a picture where `SCREENSHOTS` says, for people to look at.
+/// Saves a screenshot into the folder of `SCREENSHOTS`, for review by a person.
 async fn save(tab: &mut Tab, name: &str) {
     use base64::Engine;
     let Ok(folder) = std::env::var("SCREENSHOTS") else { return };

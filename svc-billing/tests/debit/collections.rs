@@ -95,7 +95,7 @@ async fn an_invoice_being_collected_is_not_to_be_paid_by_hand() {
 }
 
 #[tokio::test]
-async fn what_was_begun_with_a_former_provider_keeps_nobody_from_paying_or_collecting() {
+async fn an_open_payment_of_a_former_provider_does_not_block_new_ones() {
     let world = World::start().await;
     world.authorise().await;
     let invoice = world.invoice(json!({})).await;
@@ -118,7 +118,7 @@ async fn what_was_begun_with_a_former_provider_keeps_nobody_from_paying_or_colle
 }
 
 #[tokio::test]
-async fn an_invoice_that_is_being_collected_says_so_and_asks_for_no_transfer() {
+async fn the_page_of_an_invoice_that_is_being_collected_asks_for_no_transfer() {
     let world = World::idle().await;
     world.authorise().await;
     let invoice = world.invoice(json!({})).await;

@@ -1,8 +1,8 @@
-//! Signed events of the provider, which come to one address for all payments.
+//! Signed webhooks of the provider, which are posted to one URL for all payments.
 
 use gateway::testing::Answer;
 use http::Method;
-use provider::testing::{StandIn, Trouble, signature};
+use provider::testing::{InjectedFault, StandIn, signature};
 use serde_json::json;
 
 use crate::world::{Invoice, World};
@@ -10,7 +10,7 @@ use crate::world::{Invoice, World};
 const SECRET: &str = "a secret of the dashboard";
 const ADDRESS: &str = "/payments/webhooks";
 
-/// With an invoice whose payment has begun. The stand-in tells nothing by itself.
+/// With an invoice whose payment is open. The stand-in sends no webhooks by itself.
 async fn start(flags: &[&str]) -> (StandIn, World, Invoice) {
     let clock = chassis_testing::clock();
     let stand_in = StandIn::start_at(move || clock.now()).await;
@@ -37,21 +37,21 @@ async fn send(world: &World, signature: Option<&str>, body: &str) -> Answer {
     world.visitor.send(Method::POST, ADDRESS, &headers, body.to_owned()).await
 }
 
-/// As the provider sends it.
-async fn tell(world: &World, entity: &str) -> Answer {
+/// Sends an event with a valid signature.
+async fn send_signed(world: &World, entity: &str) -> Answer {
     let body = event(entity);
     send(world, Some(&signature(SECRET, body.as_bytes())), &body).await
 }
 
 #[tokio::test]
-async fn a_signed_event_makes_us_ask_and_a_replay_changes_nothing() {
+async fn a_signed_event_causes_a_refresh_and_a_replay_changes_nothing() {
     let (stand_in, world, invoice) = with_secret().await;
     let payment = stand_in.payments().pop().unwrap();
-    tell(&world, &payment).await.expect(200);
-    assert_eq!(world.payments(&invoice).await, ["open"], "what an event says is not believed");
+    send_signed(&world, &payment).await.expect(200);
+    assert_eq!(world.payments(&invoice).await, ["open"], "the content of an event is not trusted");
     stand_in.pay(&payment).await;
     for _ in 0..3 {
-        tell(&world, &payment).await.expect(200);
+        send_signed(&world, &payment).await.expect(200);
         assert_eq!(world.payments(&invoice).await, ["paid"]);
     }
     assert_eq!(world.get(&invoice).await["payment_status"], "paid");
@@ -59,7 +59,7 @@ async fn a_signed_event_makes_us_ask_and_a_replay_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_nobody_signed_is_refused_and_makes_us_ask_nothing() {
+async fn an_unsigned_event_is_refused_and_causes_no_refresh() {
     let (stand_in, world, invoice) = with_secret().await;
     let payment = stand_in.payments().pop().unwrap();
     stand_in.pay(&payment).await;
@@ -76,7 +76,7 @@ async fn what_nobody_signed_is_refused_and_makes_us_ask_nothing() {
 }
 
 #[tokio::test]
-async fn an_event_about_what_is_not_ours_is_heard_and_nothing_is_done() {
+async fn an_event_about_a_payment_of_another_program_is_accepted_and_changes_nothing() {
     let (stand_in, world, invoice) = with_secret().await;
     let ours = world.payment(&invoice).await["id"].as_str().unwrap().to_owned();
     let other = world.gateway.account("Ander").await;
@@ -88,41 +88,41 @@ async fn an_event_about_what_is_not_ours_is_heard_and_nothing_is_done() {
         format!("{}/{unknown}", world.account.id),
         "nonsense".to_owned(),
     ] {
-        // Somebody else's payment at the same provider, with a reference that they chose.
+        // A payment of another program at the same provider, with a reference of its choice.
         let foreign = stand_in.add_payment(json!({"reference": reference}));
         stand_in.pay(&foreign).await;
         let asked = stand_in.requests();
-        tell(&world, &foreign).await.expect(200);
+        send_signed(&world, &foreign).await.expect(200);
         assert_eq!(stand_in.requests(), asked + 1, "{reference}");
         assert_eq!(world.payments(&invoice).await, ["open"], "{reference}");
     }
     let asked = stand_in.requests();
     for entity in ["pl_1", "tr_../customers", ""] {
-        tell(&world, entity).await.expect(200);
+        send_signed(&world, entity).await.expect(200);
     }
     assert_eq!(stand_in.requests(), asked, "only payments are asked about");
-    tell(&world, "tr_unknown").await.expect(200);
+    send_signed(&world, "tr_unknown").await.expect(200);
 }
 
 #[tokio::test]
-async fn an_event_that_comes_while_the_provider_is_away_is_to_be_repeated() {
+async fn an_event_that_arrives_while_the_provider_is_unreachable_is_to_be_repeated() {
     let (stand_in, world, invoice) = with_secret().await;
     let payment = stand_in.payments().pop().unwrap();
     stand_in.pay(&payment).await;
-    stand_in.trouble(&Method::GET, Trouble::Failing(503));
-    tell(&world, &payment).await.expect(503);
-    tell(&world, &payment).await.expect(200);
+    stand_in.inject(&Method::GET, InjectedFault::Failing(503));
+    send_signed(&world, &payment).await.expect(503);
+    send_signed(&world, &payment).await.expect(200);
     assert_eq!(world.payments(&invoice).await, ["paid"]);
 }
 
 #[tokio::test]
-async fn without_a_secret_no_event_is_heard() {
+async fn without_a_secret_every_event_is_refused() {
     let (stand_in, world, _) = start(&[]).await;
     let payment = stand_in.payments().pop().unwrap();
     let asked = stand_in.requests();
-    let refused = tell(&world, &payment).await.expect(403);
+    let refused = send_signed(&world, &payment).await.expect(403);
     assert!(refused.at("/detail").as_str().unwrap().contains("MOLLIE_WEBHOOK_SECRETS"));
     assert_eq!(stand_in.requests(), asked);
     let sandbox = World::idle().await;
-    assert_eq!(tell(&sandbox, &payment).await.expect(403).at("/code"), "bad_signature");
+    assert_eq!(send_signed(&sandbox, &payment).await.expect(403).at("/code"), "bad_signature");
 }

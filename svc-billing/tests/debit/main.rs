@@ -1,6 +1,5 @@
-//! Direct debit and paying online, as integrations, payers and the provider meet them: through a real gateway, on real
-//! Postgres, with the sandbox as the provider, or a stand-in of
-//! Mollie.
+//! Direct debit and online payments as integrations, payers and the provider use them: through a real gateway, on real
+//! Postgres, with the sandbox or a stand-in for Mollie as the provider.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
 
@@ -8,14 +7,15 @@ mod browser;
 #[path = "../page/chromium.rs"]
 #[allow(dead_code, reason = "other tests use more of it")]
 mod chromium;
-mod closed;
 mod collections;
 mod events;
 mod mandates;
 mod mollie;
+mod no_provider;
 mod paying;
 mod subscriptions;
 mod surplus;
+mod unknown_texts;
 mod verification;
 mod webhooks;
 mod withdrawn;

@@ -37,7 +37,7 @@ async fn without_an_authorised_mandate_no_subscription_is_looked_for() {
 }
 
 #[tokio::test]
-async fn a_mandate_that_is_revoked_is_gone_until_the_client_gives_another() {
+async fn a_revoked_mandate_is_invalid_until_the_client_gives_another() {
     let world = World::idle().await;
     let page = world.authorise().await;
     world.act(&page, "revoke").await;
@@ -54,10 +54,10 @@ async fn a_mandate_that_is_revoked_is_gone_until_the_client_gives_another() {
 }
 
 #[tokio::test]
-async fn asking_for_the_mandate_asks_the_provider_while_something_is_open() {
+async fn reading_the_mandate_refreshes_open_payments() {
     let world = World::idle().await;
     let asked = world.verify().await;
-    // Paid at the provider, and nobody told us.
+    // Paid at the provider, without a webhook.
     let silent = "update billing.sandbox_payment set status = 'paid', paid_at = created_at";
     sqlx::query(silent).execute(&mut world.database.connect().await).await.unwrap();
     let mandate = world.mandate().await;

@@ -1,14 +1,14 @@
-//! The same with Mollie as the provider: a stand-in that behaves as Mollie's documents say, over real HTTP. Its webhooks
-//! do not reach us here, so that everything is learnt by asking.
+//! Direct debit with Mollie as the provider: a stand-in that follows Mollie's documentation, over real HTTP. Its
+//! webhooks do not arrive here, so that every change is found by polling.
 
 use chrono::TimeDelta;
 use http::Method;
-use provider::testing::{StandIn, Trouble};
+use provider::testing::{InjectedFault, StandIn};
 use serde_json::json;
 
 use crate::world::World;
 
-/// A stand-in on the world's own clock, whose messages get lost.
+/// A stand-in with the clock of the world, whose webhooks are lost.
 async fn start() -> (StandIn, World) {
     let clock = chassis_testing::clock();
     let stand_in = StandIn::start_at(move || clock.now()).await;
@@ -17,7 +17,7 @@ async fn start() -> (StandIn, World) {
     (stand_in, world)
 }
 
-/// The client pays the verification that was asked for last.
+/// The client pays the latest verification.
 async fn authorise(world: &World, stand_in: &StandIn) {
     let asked = world.verify().await;
     assert_eq!(asked["provider"], "mollie");
@@ -39,7 +39,7 @@ async fn an_invoice_is_collected_charged_back_and_collected_again() {
     world.collect(&invoice).await.unwrap();
     let asked_for = async || stand_in.payments().len() == 2;
     chassis_testing::eventually("Mollie has the collection", asked_for).await;
-    // Noted here too: from then on it is asked after, by the clock that is moved below.
+    // Recorded here too: from then on it is polled, by the clock that is moved below.
     world.until(&invoice, &["pending"]).await;
     stand_in.pay(&newest(&stand_in)).await;
     world.clock.advance(TimeDelta::days(2));
@@ -57,12 +57,12 @@ async fn an_invoice_is_collected_charged_back_and_collected_again() {
 }
 
 #[tokio::test]
-async fn an_answer_of_mollie_that_never_came_makes_no_second_payment() {
-    for trouble in [Trouble::Dropped, Trouble::Failing(503)] {
+async fn a_lost_answer_of_mollie_creates_no_second_payment() {
+    for fault in [InjectedFault::Dropped, InjectedFault::Failing(503)] {
         let (stand_in, world) = start().await;
         authorise(&world, &stand_in).await;
         let invoice = world.invoice(json!({})).await;
-        stand_in.trouble(&Method::POST, trouble);
+        stand_in.inject(&Method::POST, fault);
         world.collect(&invoice).await.unwrap();
         let tried = async || {
             let attempts = "select count(*) from billing.wish where kind = 'payment' and last_error <> ''";
@@ -76,9 +76,9 @@ async fn an_answer_of_mollie_that_never_came_makes_no_second_payment() {
 }
 
 #[tokio::test]
-async fn a_verification_that_begins_while_mollie_is_away_says_that_it_may_have_happened() {
+async fn a_verification_while_mollie_is_unreachable_may_have_happened() {
     let (stand_in, world) = start().await;
-    (0..9).for_each(|_| stand_in.trouble(&Method::POST, Trouble::Failing(503)));
+    (0..9).for_each(|_| stand_in.inject(&Method::POST, InjectedFault::Failing(503)));
     let path = format!("/v1/clients/{}/direct-debit/verification", world.client);
     let answer = world.api.post(&path, json!({})).await.expect(503);
     assert_eq!((answer.at("/code"), answer.at("/may_have_happened")), (json!("unavailable"), json!(true)));

@@ -114,7 +114,7 @@ async fn an_invoice_paid_otherwise_has_its_checkout_canceled() {
 }
 
 #[tokio::test]
-async fn what_was_changed_by_hand_stays_until_money_comes() {
+async fn a_payment_changed_by_hand_stays_until_money_arrives() {
     let world = World::idle().await;
     let invoice = world.invoice(json!({})).await;
     let leads = world.pay(&invoice).await;

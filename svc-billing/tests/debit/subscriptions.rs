@@ -10,7 +10,7 @@ async fn subscription(world: &World, body: Value) -> String {
     made.at("/data/id").as_str().unwrap().to_owned()
 }
 
-/// What the look at the mandate says of a subscription.
+/// The status of the activation in the answer about the mandate.
 async fn activation(world: &World, subscription: &str) -> String {
     let url = format!("/v1/clients/{}/direct-debit/mandate?subscription_id={subscription}", world.client);
     let told = world.api.get(&url).await.expect(200).at("/data/subscription_activation/status");
@@ -53,7 +53,7 @@ async fn a_mandate_starts_a_subscription_whose_first_invoice_is_collected() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_is_told_apart() {
+async fn the_reasons_why_a_subscription_cannot_start_differ() {
     let world = World::idle().await;
     world.authorise().await;
     let whole = json!({"client_id": world.client, "lines": lines(), "subscription_start": "2026-11-01"});

@@ -1,15 +1,15 @@
-//! Money that comes although nothing, or less, is open.
+//! Payments that arrive when nothing, or less than their amount, is open.
 
 use serde_json::json;
 
 use crate::world::{World, says};
 
 #[tokio::test]
-async fn money_that_comes_when_nothing_is_open_is_recorded_and_goes_back() {
+async fn a_payment_that_arrives_when_nothing_is_open_is_recorded_and_refunded() {
     let world = World::idle().await;
     let invoice = world.invoice(json!({})).await;
     let leads = world.pay(&invoice).await;
-    // Nobody is there to cancel the checkout.
+    // No worker runs that would cancel the checkout.
     world.api.post(&format!("{}/payments", invoice.api), json!({})).await.expect(201);
     world.act(&leads, "authorise").await;
     assert_eq!(world.payments(&invoice).await, ["paid", "paid"]);
@@ -20,13 +20,13 @@ async fn money_that_comes_when_nothing_is_open_is_recorded_and_goes_back() {
     assert_eq!((&shown["payment_status"], &shown["meta"]["overpaid_amount"]), (&json!("paid"), &json!(0.0)));
     says(&world.page(&leads).await, &["Terugbetaald"]);
     assert_eq!(world.history(&invoice).await.last().unwrap(), "payment_changed refunded");
-    let wishes = "select count(*) from billing.wish where kind <> 'ask'";
-    let none = async || world.count(wishes).await == 0;
+    let commands = "select count(*) from billing.wish where kind <> 'ask'";
+    let none = async || world.count(commands).await == 0;
     chassis_testing::eventually("nothing is left to be done", none).await;
 }
 
 #[tokio::test]
-async fn a_part_that_is_too_much_is_told() {
+async fn an_overpaid_amount_is_reported() {
     let world = World::idle().await;
     let invoice = world.invoice(json!({})).await;
     let leads = world.pay(&invoice).await;

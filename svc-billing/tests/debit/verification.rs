@@ -49,7 +49,7 @@ async fn a_new_verification_cancels_the_open_one() {
     assert_ne!(first["external_id"], second["external_id"]);
     let gone = async || world.page(&checkout(&first)).await.contains("Geannuleerd");
     chassis_testing::eventually("the first one is canceled", gone).await;
-    // The button of a page that was open before does nothing.
+    // A button on a page that was loaded before has no effect.
     world.act(&checkout(&first), "authorise").await;
     assert_eq!(world.mandate().await["mandate_status"], "pending");
     world.act(&checkout(&second), "authorise").await;
@@ -96,7 +96,7 @@ async fn a_repeated_request_makes_one_verification() {
 }
 
 #[tokio::test]
-async fn a_client_who_refuses_or_waits_too_long_gives_no_mandate() {
+async fn a_refused_or_expired_verification_gives_no_mandate() {
     let world = World::idle().await;
     for act in ["refuse", "expire"] {
         let asked = world.verify().await;
@@ -109,7 +109,7 @@ async fn a_client_who_refuses_or_waits_too_long_gives_no_mandate() {
 }
 
 #[tokio::test]
-async fn a_client_who_does_not_exist_has_no_mandate_and_cannot_be_asked() {
+async fn a_client_that_does_not_exist_has_no_mandate_and_cannot_be_asked_for_one() {
     let world = World::idle().await;
     let other = world.gateway.account("Andere").await;
     let other = world.gateway.api(&other, &["relations.read", "relations.write"]).await;

@@ -1,4 +1,4 @@
-//! Hearing from the provider, and not hearing from it.
+//! Webhooks of the provider, and payments without one.
 
 use chassis_rpc::Link;
 use chrono::TimeDelta;
@@ -9,7 +9,7 @@ use crate::world::World;
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
-/// The address that the provider was given.
+/// The webhook URL of the payment.
 async fn webhook(world: &World) -> String {
     let token: Vec<u8> = sqlx::query_scalar("select token from billing.online_payment")
         .fetch_one(&mut world.database.connect().await)
@@ -19,14 +19,14 @@ async fn webhook(world: &World) -> String {
     format!("/payments/webhooks/{}", link.encode())
 }
 
-/// The payer pays and the provider tells nobody.
+/// The payer pays, and the provider sends no webhook.
 async fn pay_silently(world: &World) {
     let sql = "update billing.sandbox_payment set status = 'paid', paid_at = created_at";
     sqlx::query(sql).execute(&mut world.database.connect().await).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_message_makes_us_ask_and_a_second_one_changes_nothing() {
+async fn a_webhook_causes_a_refresh_and_a_second_one_changes_nothing() {
     let world = World::idle().await;
     let invoice = world.invoice(json!({})).await;
     world.pay(&invoice).await;
@@ -45,7 +45,7 @@ async fn a_message_makes_us_ask_and_a_second_one_changes_nothing() {
 }
 
 #[tokio::test]
-async fn messages_that_come_at_once_are_heard_once() {
+async fn webhooks_that_arrive_at_the_same_time_are_recorded_once() {
     let world = World::idle().await;
     let invoice = world.invoice(json!({})).await;
     world.pay(&invoice).await;
@@ -61,14 +61,14 @@ async fn messages_that_come_at_once_are_heard_once() {
 }
 
 #[tokio::test]
-async fn a_payment_nobody_tells_us_of_is_asked_about() {
+async fn a_payment_without_a_webhook_is_polled() {
     let world = World::start().await;
     let invoice = world.invoice(json!({})).await;
     world.pay(&invoice).await;
     pay_silently(&world).await;
     world.clock.advance(TimeDelta::minutes(2));
     world.until(&invoice, &["paid"]).await;
-    // Taken back weeks later, and again nobody tells.
+    // Charged back weeks later, again without a webhook.
     let sql = "update billing.sandbox_payment set charged_back = amount";
     sqlx::query(sql).execute(&mut world.database.connect().await).await.unwrap();
     world.clock.advance(TimeDelta::days(20));
@@ -77,11 +77,12 @@ async fn a_payment_nobody_tells_us_of_is_asked_about() {
 }
 
 #[tokio::test]
-async fn a_wish_whose_maker_was_killed_is_taken_up_by_another() {
+async fn a_command_of_a_killed_process_is_executed_by_another() {
     let world = World::idle().await;
     let invoice = world.invoice(json!({})).await;
     world.pay(&invoice).await;
-    // As if the process had ended between the wish and its outcome: the provider has the payment, we do not know.
+    // As if the process had been killed between a command and its outcome: the provider has created the payment, and
+    // nothing is recorded here.
     let mut connection = world.database.connect().await;
     for sql in [
         "insert into billing.wish select account_id, gen_random_uuid(), 'payment', id, provider, 0, 1, created_at, '', \

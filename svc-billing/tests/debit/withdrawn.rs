@@ -1,9 +1,10 @@
-//! Mandates that the client withdraws at the bank or at the provider. Mollie tells nobody, and neither does the stand-in.
+//! Mandates that the client withdraws at the bank or at the provider. Neither Mollie nor the stand-in sends a webhook
+//! for it.
 
 use chassis_testing::eventually;
 use chrono::TimeDelta;
 use http::Method;
-use provider::testing::{StandIn, Trouble};
+use provider::testing::{InjectedFault, StandIn};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -28,7 +29,7 @@ fn withdraw(stand_in: &StandIn) {
     stand_in.withdraw_mandate(&stand_in.mandates().pop().unwrap());
 }
 
-/// A draft that waits for a mandate; its path.
+/// The path of a draft subscription that waits for a mandate.
 async fn draft(world: &World) -> String {
     let lines = json!([{"title": "Brood", "quantity": 1, "unit_price": 100, "vat_code": "VAT21"}]);
     let body = json!({"client_id": world.client, "lines": lines});
@@ -45,7 +46,7 @@ async fn status(world: &World, subscription: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_collection_that_is_refused_for_its_mandate_ends_the_authorisation_at_once() {
+async fn a_collection_that_is_refused_for_its_mandate_invalidates_the_mandate() {
     let stand_in = stand_in().await;
     let world = World::with_mollie(&stand_in).await;
     authorise(&world, &stand_in).await;
@@ -66,12 +67,12 @@ async fn a_collection_that_is_refused_for_its_mandate_ends_the_authorisation_at_
 }
 
 #[tokio::test]
-async fn a_withdrawn_mandate_is_noticed_within_a_day_also_when_the_provider_is_away_for_a_while() {
+async fn a_withdrawn_mandate_is_noticed_within_a_day_despite_provider_failures() {
     let stand_in = stand_in().await;
     let world = World::with_mollie(&stand_in).await;
     authorise(&world, &stand_in).await;
     withdraw(&stand_in);
-    stand_in.trouble(&Method::GET, Trouble::Failing(503));
+    stand_in.inject(&Method::GET, InjectedFault::Failing(503));
     world.clock.advance(TimeDelta::hours(23));
     let failed = "select count(*) from billing.debtor where ask_failures = 1 and mandate_status = 'valid'";
     eventually("the provider did not answer", async || world.count(failed).await == 1).await;
@@ -86,7 +87,7 @@ async fn a_withdrawn_mandate_is_noticed_within_a_day_also_when_the_provider_is_a
 }
 
 #[tokio::test]
-async fn a_valid_mandate_is_asked_for_once_a_day_and_no_more() {
+async fn a_valid_mandate_is_fetched_once_a_day() {
     let stand_in = stand_in().await;
     let world = World::with_mollie(&stand_in).await;
     authorise(&world, &stand_in).await;
@@ -103,15 +104,15 @@ async fn a_valid_mandate_is_asked_for_once_a_day_and_no_more() {
 }
 
 #[tokio::test]
-async fn an_activation_asks_for_a_mandate_that_was_not_looked_at_lately() {
+async fn an_activation_fetches_a_mandate_that_is_not_recent() {
     let stand_in = stand_in().await;
     let world = World::idle_with_mollie(&stand_in, &[]).await;
     authorise(&world, &stand_in).await;
     let subscription = draft(&world).await;
     world.clock.advance(TimeDelta::minutes(6));
-    // Nothing is activated on what nobody can confirm. The gateway asks three times.
+    // Nothing is activated with a mandate that cannot be confirmed. The gateway repeats the call three times.
     for _ in 0..3 {
-        stand_in.trouble(&Method::GET, Trouble::Failing(503));
+        stand_in.inject(&Method::GET, InjectedFault::Failing(503));
     }
     world.api.get(&activation(&world, &subscription)).await.expect(503);
     assert_eq!(status(&world, &subscription).await, "draft");
@@ -123,7 +124,7 @@ async fn an_activation_asks_for_a_mandate_that_was_not_looked_at_lately() {
 }
 
 #[tokio::test]
-async fn an_activation_with_a_mandate_that_was_just_looked_at_asks_nothing() {
+async fn an_activation_with_a_recent_mandate_fetches_nothing() {
     let stand_in = stand_in().await;
     let world = World::idle_with_mollie(&stand_in, &[]).await;
     authorise(&world, &stand_in).await;

@@ -1,4 +1,4 @@
-//! A gateway with relations and billing behind it, an account with a client, and short words for what tests do.
+//! A gateway with relations and billing behind it, an account with a client, and helpers for what the tests do.
 
 use chassis_base::{Account, Clock};
 use chassis_service::Service;
@@ -25,9 +25,9 @@ pub struct World {
     pub clock: Clock,
     pub gateway: TestGateway,
     pub account: Account,
-    /// With a key of the account.
+    /// A caller with a key of the account.
     pub api: Api,
-    /// Without one, as a payer.
+    /// A caller without a key, as a payer is.
     pub visitor: Api,
     pub client: String,
     flags: Vec<String>,
@@ -52,7 +52,7 @@ impl World {
         Self::idle_with(&[&flags_of(stand_in, &stand_in.url())[..], more].concat()).await
     }
 
-    /// Without: what is wished for stays undone until somebody asks.
+    /// Without background work: queued commands wait until a call executes them.
     pub async fn idle() -> Self {
         Self::idle_with(&[]).await
     }
@@ -143,7 +143,7 @@ impl World {
         self.api.get(&format!("{}/payments", invoice.api)).await.expect(200).at("/data/0")
     }
 
-    /// What the history tells of payments, oldest first.
+    /// The entries about payments in the history of the invoice, oldest first.
     pub async fn history(&self, invoice: &Invoice) -> Vec<String> {
         let history = self.get(invoice).await["meta"]["history"].clone();
         let of_payments = history.as_array().unwrap().iter().rev().filter_map(|entry| {
@@ -194,7 +194,7 @@ impl World {
         checkout
     }
 
-    /// The account says whether its payments may go to the sandbox.
+    /// Sets whether the account may use the sandbox.
     pub async fn set_sandbox(&self, sandbox_payments: bool) {
         let settings =
             BillingSettings { sandbox_payments: Some(sandbox_payments), ..BillingSettings::default() };
@@ -206,7 +206,7 @@ impl World {
         service.update_billing_settings(caller.request(request)).await.unwrap();
     }
 
-    /// Has an invoice collected.
+    /// Requests the collection of an invoice.
     pub async fn collect(&self, invoice: &Invoice) -> Result<CollectInvoiceResponse, tonic::Status> {
         let caller = TestCaller::mesh(&self.account, &self.clock);
         let request = caller.request(CollectInvoiceRequest { id: invoice.id.clone() });
@@ -214,7 +214,7 @@ impl World {
         debit.collect_invoice(request).await.map(tonic::Response::into_inner)
     }
 
-    /// Waits until the invoice's payments are these.
+    /// Waits until the payments of the invoice have these statuses.
     pub async fn until(&self, invoice: &Invoice, statuses: &[&str]) {
         let what = format!("payments are {statuses:?}");
         chassis_testing::eventually(&what, async || self.payments(invoice).await == statuses).await;
@@ -229,7 +229,7 @@ fn flags_of<'a>(stand_in: &StandIn, url: &'a str) -> [&'a str; 6] {
     ["--mollie-api-key", stand_in.api_key(), "--mollie-api-url", url, "--mollie-timeout-ms", "20000"]
 }
 
-/// Where an invoice is found.
+/// The id and the paths of an invoice.
 pub struct Invoice {
     pub id: String,
     /// Its path in the API.
@@ -249,7 +249,7 @@ pub fn checkout(payment: &Value) -> String {
     format!("/sandbox/checkouts/{}", payment["external_id"].as_str().unwrap())
 }
 
-/// An address without its host.
+/// The path of a URL.
 pub fn path(url: &str) -> String {
     let host = url.find("://").unwrap() + 3;
     url[host + url[host..].find('/').unwrap()..].to_owned()
@@ -259,7 +259,7 @@ pub fn text(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-/// Fails unless the page says all of these.
+/// Asserts that the page contains all of these texts.
 #[track_caller]
 pub fn says(page: &str, texts: &[&str]) {
     for text in texts {

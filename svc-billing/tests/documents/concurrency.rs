@@ -3,17 +3,23 @@ use std::collections::BTreeSet;
 use gateway::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::support::{User, World, path, priced, standing, stands};
+use crate::support::{User, World, path, priced, settled, settlement};
 
-/// Posts until there is an answer: a busy server may ask to come back, and the key makes that safe.
-async fn persist(user: User, path: String, key: String, body: Value) -> Answer {
-    loop {
+/// Far more often than a busy server needs.
+const MAX_ATTEMPTS: usize = 2_000;
+
+/// Posts until there is an answer: a busy server may ask to retry, and the key makes that safe.
+async fn post_until_answered(user: User, path: String, key: String, body: Value) -> Answer {
+    let mut last = String::new();
+    for _ in 0..MAX_ATTEMPTS {
         let answer = user.api.post_keyed(&path, &key, body.clone()).await;
-        let come_back = answer.at("/code") == "idempotency_in_progress";
-        if !come_back && ![503, 504].contains(&answer.status.as_u16()) {
+        let in_progress = answer.at("/code") == "idempotency_in_progress";
+        if !in_progress && ![503, 504].contains(&answer.status.as_u16()) {
             return answer;
         }
+        last = format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body));
     }
+    panic!("{path} was never answered; last {last}")
 }
 
 async fn all(posts: impl Iterator<Item = impl Future<Output = Answer> + Send + 'static>) -> Vec<Answer> {
@@ -26,7 +32,7 @@ async fn all(posts: impl Iterator<Item = impl Future<Output = Answer> + Send + '
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_finals_get_numbers_without_gaps_or_doubles() {
+async fn concurrent_finals_get_numbers_without_gaps_or_duplicates() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("C").await;
@@ -55,7 +61,7 @@ async fn concurrent_finals_get_numbers_without_gaps_or_doubles() {
             }
             _ => (format!("{}/finalize", path("invoices", &user.create("invoices", body).await)), json!({})),
         };
-        posts.push(persist(user.clone(), path, format!("key-{index}"), body));
+        posts.push(post_until_answered(user.clone(), path, format!("key-{index}"), body));
     }
     let answers = all(posts.into_iter()).await;
     let of = |status: u16| answers.iter().filter(move |answer| answer.status == status);
@@ -73,7 +79,7 @@ async fn concurrent_finals_get_numbers_without_gaps_or_doubles() {
     assert_eq!(total, counted);
     assert_eq!(user.total("invoices").await, total);
     let first = user.get("invoices", &first).await;
-    assert_eq!(standing(&first), stands("credited", 0.0, 0.0));
+    assert_eq!(settlement(&first), settled("credited", 0.0, 0.0));
     assert_eq!(first["meta"]["credited_by"].as_array().unwrap().len(), 8);
 }
 
@@ -106,14 +112,14 @@ async fn concurrent_credits_and_payments_of_one_invoice_all_count() {
     let credits = (0..3).map(|index| ("credit", json!({"credit_all": false, "row_indexes": [index]})));
     let payments = (0..6).map(|_| ("payments", json!({"amount": 5})));
     let posts = credits.chain(payments).enumerate().map(|(index, (action, body))| {
-        persist(user.clone(), format!("{here}/{action}"), format!("key-{index}"), body)
+        post_until_answered(user.clone(), format!("{here}/{action}"), format!("key-{index}"), body)
     });
     for answer in all(posts).await {
         answer.expect(201);
     }
     // 63 less 7 that were credited less 30 that were paid.
     let now = user.get("invoices", &invoice).await;
-    assert_eq!(standing(&now), stands("partially_paid", 26.0, 0.0));
+    assert_eq!(settlement(&now), settled("partially_paid", 26.0, 0.0));
     assert_eq!(now["meta"]["paid_amount"], 30.0);
     assert_eq!(now["meta"]["credited_by"].as_array().unwrap().len(), 3);
 }
@@ -124,14 +130,20 @@ async fn one_of_many_credits_a_row_and_one_gets_an_external_id() {
     let user = world.user().await;
     let draft = user.draft(&user.client("C").await, &[1, 2]).await;
     let credits = (0..8).map(|index| {
-        persist(user.clone(), format!("{}/credit", path("invoices", &draft)), format!("c-{index}"), json!({}))
+        post_until_answered(
+            user.clone(),
+            format!("{}/credit", path("invoices", &draft)),
+            format!("c-{index}"),
+            json!({}),
+        )
     });
     let answers = all(credits).await;
     assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1);
     assert!(answers.iter().all(|answer| answer.status == 201 || answer.at("/code") == "already_credited"));
     let body = json!({"title": "T", "external_id": "x"});
-    let creates = (0..8)
-        .map(|index| persist(user.clone(), "/v1/quotes".to_owned(), format!("q-{index}"), body.clone()));
+    let creates = (0..8).map(|index| {
+        post_until_answered(user.clone(), "/v1/quotes".to_owned(), format!("q-{index}"), body.clone())
+    });
     let answers = all(creates).await;
     let winner = answers.iter().find(|answer| answer.status == 201).unwrap().at("/data/id");
     for loser in answers.iter().filter(|answer| answer.status != 201) {

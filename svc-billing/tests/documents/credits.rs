@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, path, places, standing, stands};
+use crate::support::{World, conflict, id, path, places, settled, settlement};
 
 fn rows(indexes: &[i64]) -> Value {
     json!({"credit_all": false, "row_indexes": indexes})
@@ -49,7 +49,7 @@ async fn a_credit_is_the_invoice_with_the_opposite_sign() {
     assert_eq!(user.get("invoices", &credit).await, credit);
     let original = user.get("invoices", &invoice).await;
     assert_eq!(original["meta"]["credited_by"], json!([credit["id"]]));
-    assert_eq!(standing(&original), stands("credited", 0.0, 0.0));
+    assert_eq!(settlement(&original), settled("credited", 0.0, 0.0));
     assert_eq!(original["meta"]["history"][0]["event"], "credited");
     assert_eq!(original["meta"]["history"][0]["data"], json!({"credit_id": credit["id"]}));
     assert_eq!(original["rows"], invoice["rows"]);
@@ -118,35 +118,35 @@ async fn what_is_open_goes_down_and_what_was_paid_is_to_be_refunded() {
     let world = World::new().await;
     let user = world.user().await;
     let invoice = user.invoice(&user.client("C").await, &[40, 60]).await;
-    let now = async |document: &Value| standing(&user.get("invoices", document).await);
+    let now = async |document: &Value| settlement(&user.get("invoices", document).await);
     let first = user.credit(&invoice, rows(&[0])).await;
-    assert_eq!(now(&invoice).await, stands("partially_credited", 60.0, 0.0));
-    assert_eq!(now(&first).await, stands("credited", 0.0, 0.0));
+    assert_eq!(now(&invoice).await, settled("partially_credited", 60.0, 0.0));
+    assert_eq!(now(&first).await, settled("credited", 0.0, 0.0));
     let part = user.pay(&invoice, json!({"amount": 20})).await;
     assert_eq!(part["invoice"], json!({"id": invoice["id"], "paid_amount": 20.0, "price": 100.0}));
-    assert_eq!(now(&invoice).await, stands("partially_paid", 40.0, 0.0));
+    assert_eq!(now(&invoice).await, settled("partially_paid", 40.0, 0.0));
     assert_eq!(user.pay(&invoice, json!({})).await["payment"]["amount"], 40.0, "what is still open");
-    assert_eq!(now(&invoice).await, stands("paid", 0.0, 0.0));
+    assert_eq!(now(&invoice).await, settled("paid", 0.0, 0.0));
     // Beyond what is left, but not beyond the total: the first credit is to be refunded.
     user.pay(&invoice, json!({"amount": 10})).await;
-    assert_eq!(now(&first).await, stands("open", -10.0, 0.0));
+    assert_eq!(now(&first).await, settled("open", -10.0, 0.0));
     let second = user.credit(&invoice, json!({})).await;
-    assert_eq!(now(&invoice).await, stands("credited", 0.0, 0.0));
-    assert_eq!(standing(&second), stands("open", -60.0, 0.0));
-    assert_eq!(now(&second).await, stands("open", -60.0, 0.0));
-    assert_eq!(now(&first).await, stands("open", -10.0, 0.0));
+    assert_eq!(now(&invoice).await, settled("credited", 0.0, 0.0));
+    assert_eq!(settlement(&second), settled("open", -60.0, 0.0));
+    assert_eq!(now(&second).await, settled("open", -60.0, 0.0));
+    assert_eq!(now(&first).await, settled("open", -10.0, 0.0));
 
     let refund = user.pay(&second, json!({"date": "2026-11-20"})).await;
     assert_eq!(refund["payment"]["amount"], -60.0);
     let refunded = user.get("invoices", &second).await;
-    assert_eq!(standing(&refunded), stands("paid", 0.0, 0.0));
+    assert_eq!(settlement(&refunded), settled("paid", 0.0, 0.0));
     assert_eq!(refunded["paid_at"], "2026-11-20T00:00:00.000Z");
     let sign = user.act("invoices", &first, "payments", json!({"amount": 10})).await.expect(422);
     assert_eq!(sign.faults(), places(&[("/amount", "out_of_range")]));
     // Later payments leave it credited.
     user.pay(&invoice, json!({"amount": 50})).await;
-    assert_eq!(now(&invoice).await, stands("credited", 0.0, 20.0));
-    assert_eq!(now(&first).await, stands("open", -40.0, 0.0));
+    assert_eq!(now(&invoice).await, settled("credited", 0.0, 20.0));
+    assert_eq!(now(&first).await, settled("open", -40.0, 0.0));
 }
 
 #[tokio::test]
@@ -157,17 +157,20 @@ async fn what_is_paid_on_the_credit_of_a_negative_row_is_paid_on_the_invoice() {
     let body =
         json!({"title": "T", "client_id": user.client("C").await, "rows": rows, "generation_mode": "final"});
     let invoice = user.create("invoices", body).await;
-    assert_eq!(standing(&invoice), stands("open", 60.5, 0.0));
+    assert_eq!(settlement(&invoice), settled("open", 60.5, 0.0));
     let credit = user.credit(&invoice, json!({"credit_all": false, "row_indexes": [1]})).await;
-    assert_eq!((&credit["total_incl_vat"], standing(&credit)), (&json!(60.5), stands("credited", 0.0, 0.0)));
-    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("partially_credited", 121.0, 0.0));
+    assert_eq!(
+        (&credit["total_incl_vat"], settlement(&credit)),
+        (&json!(60.5), settled("credited", 0.0, 0.0))
+    );
+    assert_eq!(settlement(&user.get("invoices", &invoice).await), settled("partially_credited", 121.0, 0.0));
     user.pay(&credit, json!({"amount": 60.5})).await;
-    assert_eq!(standing(&user.get("invoices", &credit).await), stands("credited", 0.0, 0.0));
-    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("partially_paid", 60.5, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &credit).await), settled("credited", 0.0, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &invoice).await), settled("partially_paid", 60.5, 0.0));
     user.pay(&invoice, json!({})).await;
-    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("paid", 0.0, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &invoice).await), settled("paid", 0.0, 0.0));
     let rest = user.credit(&invoice, json!({})).await;
-    assert_eq!(standing(&rest), stands("open", -121.0, 0.0), "all that came in goes back");
+    assert_eq!(settlement(&rest), settled("open", -121.0, 0.0), "all that came in goes back");
 }
 
 #[tokio::test]
@@ -194,5 +197,5 @@ async fn a_credit_of_an_invoice_made_from_its_total_takes_back_exactly_that() {
         let xml = String::from_utf8(ubl.body.to_vec()).unwrap();
         assert!(xml.contains(">1.74</cbc:TaxAmount>") && xml.contains(">10.00</cbc:PayableAmount>"), "{xml}");
     }
-    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("credited", 0.0, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &invoice).await), settled("credited", 0.0, 0.0));
 }

@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, path, places, priced, standing, stands};
+use crate::support::{World, conflict, id, path, places, priced, settled, settlement};
 
 #[tokio::test]
 async fn a_draft_that_lacks_its_client_or_its_rows_is_incomplete() {
@@ -61,14 +61,14 @@ async fn finalising_opens_a_draft_and_leaves_other_text() {
     let draft = user.draft(&client, &[10]).await;
     user.patch("invoices", &draft, json!({"payment_status": "disputed"})).await;
     let made = user.finalize("invoices", &draft).await;
-    assert_eq!(standing(&made), stands("disputed", 10.0, 0.0));
+    assert_eq!(settlement(&made), settled("disputed", 10.0, 0.0));
     // A deposit counts from then on.
     let draft = user.draft(&client, &[10]).await;
     user.pay(&draft, json!({"amount": 4, "date": "2026-11-02"})).await;
     user.pay(&draft, json!({"date": "2026-11-01"})).await;
-    assert_eq!(standing(&user.get("invoices", &draft).await), stands("draft", 0.0, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &draft).await), settled("draft", 0.0, 0.0));
     let made = user.finalize("invoices", &draft).await;
-    assert_eq!(standing(&made), stands("paid", 0.0, 0.0));
+    assert_eq!(settlement(&made), settled("paid", 0.0, 0.0));
     assert_eq!(made["paid_at"], "2026-11-02T00:00:00.000Z");
 }
 
@@ -83,7 +83,7 @@ async fn an_invoice_of_nothing_is_paid_on_the_accounts_day_however_it_became_fin
     let draft = user.draft(&client, &[0]).await;
     assert_eq!((&draft["payment_status"], &draft["paid_at"]), (&json!("draft"), &Value::Null));
     for invoice in [at_once, user.finalize("invoices", &draft).await] {
-        assert_eq!(standing(&invoice), stands("paid", 0.0, 0.0));
+        assert_eq!(settlement(&invoice), settled("paid", 0.0, 0.0));
         assert_eq!(invoice["paid_at"], "2026-11-16T00:00:00.000Z");
     }
 }
@@ -99,11 +99,11 @@ async fn a_draft_credit_counts_when_it_becomes_final() {
     assert_eq!(conflict(too_early), "incomplete");
     user.finalize("invoices", &draft).await;
     user.pay(&draft, json!({})).await;
-    assert_eq!(standing(&user.get("invoices", &draft).await), stands("paid", 0.0, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &draft).await), settled("paid", 0.0, 0.0));
     let credit = user.finalize("invoices", &credit).await;
-    assert_eq!(standing(&credit), stands("open", -10.0, 0.0));
+    assert_eq!(settlement(&credit), settled("open", -10.0, 0.0));
     let invoice = user.get("invoices", &draft).await;
-    assert_eq!(standing(&invoice), stands("credited", 0.0, 0.0));
+    assert_eq!(settlement(&invoice), settled("credited", 0.0, 0.0));
     assert_eq!(invoice["meta"]["credited_by"], json!([id(&credit)]), "{}", path("invoices", &credit));
 }
 
@@ -193,7 +193,7 @@ async fn a_deposit_is_deducted_for_ever_in_the_e_invoice_and_from_what_is_asked(
     let draft = user.draft(&user.client("C").await, &[100]).await;
     user.pay(&draft, json!({"amount": 30})).await;
     let made = user.finalize("invoices", &draft).await;
-    assert_eq!(standing(&made), stands("partially_paid", 70.0, 0.0));
+    assert_eq!(settlement(&made), settled("partially_paid", 70.0, 0.0));
     let ubl = async || {
         let ubl = user.api.get(&format!("{}/ubl", path("invoices", &made))).await.expect(200);
         String::from_utf8(ubl.body.to_vec()).unwrap()
@@ -215,7 +215,7 @@ async fn a_deposit_is_deducted_for_ever_in_the_e_invoice_and_from_what_is_asked(
     assert!(std::fs::read(kept).unwrap() == pdf, "it was issued for what is left");
     user.pay(&draft, json!({})).await;
     assert_eq!(ubl().await, xml, "what is paid later is not of the e-invoice");
-    assert_eq!(standing(&user.get("invoices", &draft).await), stands("paid", 0.0, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &draft).await), settled("paid", 0.0, 0.0));
 }
 
 #[tokio::test]

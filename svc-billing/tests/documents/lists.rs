@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{User, World, id, path};
 
 /// Whether a quote is to be in the answer.
-type Wanted<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+type Matches<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
 
 /// Twelve quotes over four days, two clients, and an invoice and a workorder that must never be seen among them.
 async fn fill(world: &World, user: &User) -> (Vec<Value>, [String; 2]) {
@@ -59,7 +59,7 @@ async fn each_filter_selects_what_it_says() {
     let (quotes, clients) = fill(&world, &user).await;
     let (third, eighth) = (quotes[3].clone(), quotes[8].clone());
     let created = text(&third, "created_at").to_owned();
-    let cases: Vec<(String, Wanted<'_>)> = vec![
+    let cases: Vec<(String, Matches<'_>)> = vec![
         (String::new(), Box::new(|_| true)),
         (format!("id={}", id(&third)), Box::new(|quote| *quote == third)),
         (

@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{User, World, conflict, id, path, places, standing, stands};
+use crate::support::{User, World, conflict, id, path, places, settled, settlement};
 
 fn payment_path(invoice: &Value, payment: &Value) -> String {
     format!("{}/payments/{}", path("invoices", invoice), id(&payment["payment"]))
@@ -96,7 +96,7 @@ async fn what_is_no_payment_is_refused() {
     for method in ["ideal", "paypal", "klarna", "bancontact", "in3", "creditcard", "banktransfer"] {
         user.pay(&invoice, json!({"amount": 1, "status": "open", "method": method})).await;
     }
-    assert_eq!(standing(&user.get("invoices", &invoice).await), stands("draft", 100.0, 0.0));
+    assert_eq!(settlement(&user.get("invoices", &invoice).await), settled("draft", 100.0, 0.0));
 }
 
 #[tokio::test]
@@ -106,28 +106,28 @@ async fn the_status_follows_every_payment() {
     let invoice = user.invoice(&user.client("C").await, &[100]).await;
     let now = async || {
         let document = user.get("invoices", &invoice).await;
-        (standing(&document), document["paid_at"].clone())
+        (settlement(&document), document["paid_at"].clone())
     };
     let on = |day: &str| json!(format!("2026-11-{day}T00:00:00.000Z"));
     let first = user.pay(&invoice, json!({"amount": 30, "date": "2026-11-03"})).await;
-    assert_eq!(now().await, (stands("partially_paid", 70.0, 0.0), Value::Null));
+    assert_eq!(now().await, (settled("partially_paid", 70.0, 0.0), Value::Null));
     let second = user.pay(&invoice, json!({"date": "2026-11-02"})).await;
-    assert_eq!(now().await, (stands("paid", 0.0, 0.0), on("03")));
+    assert_eq!(now().await, (settled("paid", 0.0, 0.0), on("03")));
     user.pay(&invoice, json!({"amount": 30, "date": "2026-11-01"})).await;
-    assert_eq!(now().await, (stands("paid", 0.0, 30.0), on("02")));
+    assert_eq!(now().await, (settled("paid", 0.0, 30.0), on("02")));
     let moved =
         user.api.patch(&payment_path(&invoice, &first), json!({"date": "2026-10-01", "amount": "80"})).await;
     assert_eq!(moved.expect(200).at("/data/invoice/paid_amount"), 180.0);
-    assert_eq!(now().await, (stands("paid", 0.0, 80.0), on("01")));
+    assert_eq!(now().await, (settled("paid", 0.0, 80.0), on("01")));
     // A free text stays until the next payment.
     user.patch("invoices", &invoice, json!({"payment_status": "disputed"})).await;
     let back =
         user.api.patch(&payment_path(&invoice, &second), json!({"status": "chargeback"})).await.expect(200);
     assert_eq!(back.at("/data/payment/status"), "chargeback");
-    assert_eq!(now().await, (stands("paid", 0.0, 10.0), on("01")));
+    assert_eq!(now().await, (settled("paid", 0.0, 10.0), on("01")));
     let gone = user.delete(&payment_path(&invoice, &first)).await.expect(204);
     assert!(gone.body.is_empty());
-    assert_eq!(now().await, (stands("partially_paid", 70.0, 0.0), Value::Null));
+    assert_eq!(now().await, (settled("partially_paid", 70.0, 0.0), Value::Null));
     user.delete(&payment_path(&invoice, &first)).await.expect(404);
     let payments = user.api.get(&format!("{}/payments", path("invoices", &invoice))).await.expect(200);
     assert_eq!(payments.at("/meta/total"), 2);

@@ -194,3 +194,16 @@ async fn decimals_go_in_as_numbers_or_texts_and_come_out_exactly() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_row_of_an_unknown_vat_category_fails_instead_of_being_shown_as_another() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let document =
+        user.create("invoices", json!({"title": "T", "rows": [{"name": "a", "unit_price": 1}]})).await;
+    let sql =
+        "update billing.document_row set category = 'X' where account_id = $1 and document_id = $2::uuid";
+    let query = sqlx::query(sql).bind(user.account.id).bind(id(&document));
+    query.execute(&mut world.database.connect().await).await.unwrap();
+    user.api.get(&path("invoices", &document)).await.expect(500);
+}

@@ -161,8 +161,8 @@ pub fn priced(prices: &[i64]) -> Vec<Value> {
     prices.iter().map(|price| row("Row", 1, *price)).collect()
 }
 
-/// Status, what is open, what is overpaid: where an invoice stands.
-pub fn standing(document: &Value) -> (String, f64, f64) {
+/// The settlement of an invoice: status, open amount, overpaid amount.
+pub fn settlement(document: &Value) -> (String, f64, f64) {
     let number = |name: &str| document["meta"][name].as_f64().unwrap();
     (
         document["payment_status"].as_str().unwrap().to_owned(),
@@ -171,8 +171,8 @@ pub fn standing(document: &Value) -> (String, f64, f64) {
     )
 }
 
-/// What is expected of [`standing`].
-pub fn stands(status: &str, open: f64, overpaid: f64) -> (String, f64, f64) {
+/// What is expected of [`settlement`].
+pub fn settled(status: &str, open: f64, overpaid: f64) -> (String, f64, f64) {
     (status.to_owned(), open, overpaid)
 }
 

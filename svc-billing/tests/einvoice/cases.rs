@@ -1,13 +1,13 @@
 //! Documents as businesses send them, each complete.
 
-use render::Paper;
-use render::paper::{Bank, Category, Collection, Language, Row};
+use render::PrintedDocument;
+use render::printed::{Bank, Category, Collection, Language, Row};
 use rust_decimal::Decimal;
 
 use crate::support::{buyer, credit, day, invoice, row, total};
 
-fn to(country: &str, rows: Vec<Row>) -> Paper {
-    Paper { buyer: buyer(country), ..invoice(rows) }
+fn to(country: &str, rows: Vec<Row>) -> PrintedDocument {
+    PrintedDocument { buyer: buyer(country), ..invoice(rows) }
 }
 
 fn hours() -> Vec<Row> {
@@ -24,14 +24,14 @@ fn mixed() -> Vec<Row> {
     ]
 }
 
-fn hostile() -> Paper {
+fn hostile() -> PrintedDocument {
     let nasty =
         "<&>\"' ]]> \u{0}\u{1}\u{8}\u{b}\u{1b}\u{7f}\u{85}\u{fffe} 😀 é \u{202e} &amp; <!-- --> {{x}}";
-    let mut paper = invoice(hours());
-    for text in [&mut paper.number, &mut paper.title, &mut paper.reference] {
+    let mut printed = invoice(hours());
+    for text in [&mut printed.number, &mut printed.title, &mut printed.reference] {
         text.push_str(nasty);
     }
-    for party in [&mut paper.seller, &mut paper.buyer] {
+    for party in [&mut printed.seller, &mut printed.buyer] {
         for text in
             [&mut party.name, &mut party.contact, &mut party.address, &mut party.zipcode, &mut party.city]
         {
@@ -41,31 +41,31 @@ fn hostile() -> Paper {
             text.push_str(nasty);
         }
     }
-    paper.bank.holder = nasty.to_owned();
-    let row = &mut paper.rows[0];
+    printed.bank.holder = nasty.to_owned();
+    let row = &mut printed.rows[0];
     for text in [&mut row.name, &mut row.description, &mut row.unit] {
         *text = format!("{nasty}\r\nsecond line\rthird");
     }
-    paper
+    printed
 }
 
 /// A seller elsewhere in Europe, who sells to a German.
-fn from(country: &str, registration_number: &str, vat_number: &str) -> Paper {
-    let mut paper = to("DE", hours());
-    paper.seller.country = country.to_owned();
-    paper.seller.registration_number = registration_number.to_owned();
-    paper.seller.vat_number = vat_number.to_owned();
-    paper
+fn from(country: &str, registration_number: &str, vat_number: &str) -> PrintedDocument {
+    let mut printed = to("DE", hours());
+    printed.seller.country = country.to_owned();
+    printed.seller.registration_number = registration_number.to_owned();
+    printed.seller.vat_number = vat_number.to_owned();
+    printed
 }
 
-fn outside_scope_in_germany() -> Paper {
-    let mut paper = from("DE", "HRB 1", "DE123456789");
-    paper.rows = vec![row("1", "5", "0", Category::O)];
-    total(&mut paper);
-    paper
+fn outside_scope_in_germany() -> PrintedDocument {
+    let mut printed = from("DE", "HRB 1", "DE123456789");
+    printed.rows = vec![row("1", "5", "0", Category::O)];
+    total(&mut printed);
+    printed
 }
 
-pub fn complete() -> Vec<(&'static str, Paper)> {
+pub fn complete() -> Vec<(&'static str, PrintedDocument)> {
     let mut cases = kinds_of_vat();
     cases.extend(amounts());
     cases.extend(parties());
@@ -74,27 +74,33 @@ pub fn complete() -> Vec<(&'static str, Paper)> {
 }
 
 /// What was paid before, what is collected, and totals that no rate comes to.
-fn payments() -> Vec<(&'static str, Paper)> {
-    let prepaid = |cents: i64| Paper { prepaid: Decimal::new(cents, 2), ..invoice(hours()) };
+fn payments() -> Vec<(&'static str, PrintedDocument)> {
+    let prepaid = |cents: i64| PrintedDocument { prepaid: Decimal::new(cents, 2), ..invoice(hours()) };
     let collected = Collection { mandate: "mdt_8Qk3h".to_owned(), on: day(2026, 11, 14) };
     let mut from_total = invoice(vec![row("1", "82.64", "21", Category::S)]);
     from_total.vat[0].vat = Decimal::new(1736, 2);
     from_total.total_vat = Decimal::new(1736, 2);
     from_total.total_incl = Decimal::from(100);
-    let without_iban = Paper { bank: Bank::default(), ..invoice(hours()) };
+    let without_iban = PrintedDocument { bank: Bank::default(), ..invoice(hours()) };
     vec![
         ("deposit", prepaid(2000)),
         ("deposit-of-all", prepaid(12_100)),
-        ("credit-partly-refunded", Paper { prepaid: Decimal::new(-2000, 2), ..credit(hours()) }),
-        ("direct-debit", Paper { collection: Some(collected.clone()), ..prepaid(0) }),
-        ("direct-debit-of-the-rest", Paper { collection: Some(collected.clone()), ..prepaid(2000) }),
-        ("direct-debit-without-iban", Paper { collection: Some(collected.clone()), ..without_iban }),
-        ("direct-debit-to-be", Paper { collection: Some(collected), ..to("BE", hours()) }),
+        ("credit-partly-refunded", PrintedDocument { prepaid: Decimal::new(-2000, 2), ..credit(hours()) }),
+        ("direct-debit", PrintedDocument { collection: Some(collected.clone()), ..prepaid(0) }),
+        (
+            "direct-debit-of-the-rest",
+            PrintedDocument { collection: Some(collected.clone()), ..prepaid(2000) },
+        ),
+        (
+            "direct-debit-without-iban",
+            PrintedDocument { collection: Some(collected.clone()), ..without_iban },
+        ),
+        ("direct-debit-to-be", PrintedDocument { collection: Some(collected), ..to("BE", hours()) }),
         ("from-a-total", from_total.clone()),
     ]
 }
 
-fn kinds_of_vat() -> Vec<(&'static str, Paper)> {
+fn kinds_of_vat() -> Vec<(&'static str, PrintedDocument)> {
     let outside = || vec![row("1", "1000", "0", Category::O), row("2", "5", "0", Category::O)];
     vec![
         ("one-rate", invoice(hours())),
@@ -104,7 +110,7 @@ fn kinds_of_vat() -> Vec<(&'static str, Paper)> {
         ("intra-community", to("DE", vec![row("10", "19.99", "0", Category::K)])),
         (
             "intra-community-credit",
-            Paper { buyer: buyer("DE"), ..credit(vec![row("10", "19.99", "0", Category::K)]) },
+            PrintedDocument { buyer: buyer("DE"), ..credit(vec![row("10", "19.99", "0", Category::K)]) },
         ),
         ("export", to("US", vec![row("3", "250", "0", Category::G)])),
         ("exempt", invoice(vec![row("1", "80", "0", Category::E)])),
@@ -120,7 +126,7 @@ fn kinds_of_vat() -> Vec<(&'static str, Paper)> {
     ]
 }
 
-fn amounts() -> Vec<(&'static str, Paper)> {
+fn amounts() -> Vec<(&'static str, PrintedDocument)> {
     let many = (0..500)
         .map(|at| row(&format!("{at}.25"), "0.3333", if at % 3 == 0 { "9" } else { "21" }, Category::S));
     let halves = ["0.005", "0.015", "0.025", "-0.005", "1.005", "2.675"];
@@ -162,11 +168,11 @@ fn amounts() -> Vec<(&'static str, Paper)> {
     ]
 }
 
-fn parties() -> Vec<(&'static str, Paper)> {
-    let small = |change: fn(&mut Paper)| {
-        let mut paper = invoice(hours());
-        change(&mut paper);
-        paper
+fn parties() -> Vec<(&'static str, PrintedDocument)> {
+    let small = |change: fn(&mut PrintedDocument)| {
+        let mut printed = invoice(hours());
+        change(&mut printed);
+        printed
     };
     vec![
         ("to-be", to("BE", hours())),
@@ -181,23 +187,26 @@ fn parties() -> Vec<(&'static str, Paper)> {
         ("hostile", hostile()),
         (
             "english-in-dollars",
-            small(|paper| {
-                paper.language = Language::En;
-                paper.currency = "USD".to_owned();
+            small(|printed| {
+                printed.language = Language::En;
+                printed.currency = "USD".to_owned();
             }),
         ),
         (
             "least",
-            small(|paper| {
-                (paper.title, paper.reference, paper.bank.bic) = Default::default();
-                for party in [&mut paper.seller, &mut paper.buyer] {
+            small(|printed| {
+                (printed.title, printed.reference, printed.bank.bic) = Default::default();
+                for party in [&mut printed.seller, &mut printed.buyer] {
                     (party.contact, party.email, party.phone, party.website, party.debtor_number) =
                         Default::default();
                 }
-                paper.buyer.vat_number.clear();
+                printed.buyer.vat_number.clear();
             }),
         ),
-        ("vat-number-instead-of-registration", small(|paper| paper.buyer.registration_number.clear())),
-        ("government", small(|paper| paper.buyer.registration_number = "00000001234567890000".to_owned())),
+        ("vat-number-instead-of-registration", small(|printed| printed.buyer.registration_number.clear())),
+        (
+            "government",
+            small(|printed| printed.buyer.registration_number = "00000001234567890000".to_owned()),
+        ),
     ]
 }

@@ -5,19 +5,19 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use render::Paper;
-use render::paper::{Category, Language, Party, Row};
+use render::PrintedDocument;
+use render::printed::{Category, Language, Party, Row};
 use rust_decimal::Decimal;
 
 use crate::support::{buyer, cents, credit, invoice, seller};
 
-pub fn papers(count: usize) -> Vec<Paper> {
+pub fn samples(count: usize) -> Vec<PrintedDocument> {
     let mut runner = TestRunner::deterministic();
-    let papers = paper();
-    (0..count).map(|_| papers.new_tree(&mut runner).expect("a paper").current()).collect()
+    let samples = printed();
+    (0..count).map(|_| samples.new_tree(&mut runner).expect("a document").current()).collect()
 }
 
-pub fn paper() -> impl Strategy<Value = Paper> {
+pub fn printed() -> impl Strategy<Value = PrintedDocument> {
     (
         rows(),
         party(seller()),
@@ -27,18 +27,18 @@ pub fn paper() -> impl Strategy<Value = Paper> {
         0..40_u8,
     )
         .prop_map(|(rows, seller, buyer, (is_credit, is_english), reference, rare)| {
-            let paper = if is_credit { credit(rows) } else { invoice(rows) };
+            let printed = if is_credit { credit(rows) } else { invoice(rows) };
             let language = if is_english { Language::En } else { Language::Nl };
-            let mut paper = Paper { seller, buyer, language, reference, ..paper };
+            let mut printed = PrintedDocument { seller, buyer, language, reference, ..printed };
             match rare {
-                0 => paper.bank.iban.clear(),
-                1 => paper.credits = None,
-                2 => paper.currency = "CHF".to_owned(),
-                3 => paper.number = "\u{1}".to_owned(),
-                4 => paper.total_incl += Decimal::ONE,
+                0 => printed.bank.iban.clear(),
+                1 => printed.credits = None,
+                2 => printed.currency = "CHF".to_owned(),
+                3 => printed.number = "\u{1}".to_owned(),
+                4 => printed.total_incl += Decimal::ONE,
                 _ => {}
             }
-            paper
+            printed
         })
 }
 
@@ -117,18 +117,18 @@ fn foreign(country: String) -> impl Strategy<Value = String> {
 }
 
 /// Nothing in it can be trusted.
-pub fn nonsense() -> impl Strategy<Value = Paper> {
-    (paper(), vec((any_decimal(), any_decimal(), any_decimal()), 1..4), text(), text()).prop_map(
-        |(mut paper, rows, one, other)| {
-            for (row, (quantity, price, amount)) in paper.rows.iter_mut().zip(&rows) {
+pub fn nonsense() -> impl Strategy<Value = PrintedDocument> {
+    (printed(), vec((any_decimal(), any_decimal(), any_decimal()), 1..4), text(), text()).prop_map(
+        |(mut printed, rows, one, other)| {
+            for (row, (quantity, price, amount)) in printed.rows.iter_mut().zip(&rows) {
                 (row.quantity, row.unit_price, row.total_excl, row.vat_rate) =
                     (*quantity, *price, *amount, *amount);
             }
-            (paper.total_incl, paper.total_vat) = (rows[0].0, rows[0].1);
-            (paper.currency, paper.seller.country, paper.seller.vat_number) =
+            (printed.total_incl, printed.total_vat) = (rows[0].0, rows[0].1);
+            (printed.currency, printed.seller.country, printed.seller.vat_number) =
                 (one.clone(), one, other.clone());
-            (paper.buyer.registration_number, paper.bank.iban) = (other.clone(), other);
-            paper
+            (printed.buyer.registration_number, printed.bank.iban) = (other.clone(), other);
+            printed
         },
     )
 }

@@ -6,9 +6,9 @@ mod accept;
 mod browser;
 mod chromium;
 mod hostile;
-#[path = "../support/mod.rs"]
-mod papers;
 mod rendering;
+#[path = "../support/mod.rs"]
+mod samples;
 mod states;
 mod views;
 mod world;

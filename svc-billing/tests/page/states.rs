@@ -1,12 +1,12 @@
-//! What each document's page says of where it stands.
+//! What each document's page says about the state of the document.
 
 use chrono::TimeDelta;
-use render::paper::{Category, Kind, Language, Logo, LogoFormat};
+use render::printed::{Category, Kind, Language, Logo, LogoFormat};
 use rust_decimal::Decimal;
 use serde_json::json;
 use svc_billing::page::{Pay, State, page};
 
-use crate::papers::{credit, day, invoice, row};
+use crate::samples::{credit, day, invoice, row};
 use crate::world::{Document, World, says};
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn drafts_and_work_orders_have_pages_and_pdfs_too() {
 
 #[test]
 fn an_open_invoice_shows_how_to_pay_what_is_left() {
-    let paper = invoice(vec![row("10", "100", "21", Category::S)]);
+    let printed = invoice(vec![row("10", "100", "21", Category::S)]);
     let open = State::ToPay {
         open: Decimal::from(1000),
         paid: Decimal::from(210),
@@ -87,36 +87,36 @@ fn an_open_invoice_shows_how_to_pay_what_is_left() {
         late: false,
         pay: Pay::default(),
     };
-    let shown = page(&paper, &open, "/documents/x").unwrap().html;
+    let shown = page(&printed, &open, "/documents/x").unwrap().html;
     says(
         &shown,
         &["NL91 ABNA 0417 1643 00", "ABNANL2A", "Voorbeeld B.V.", "<dd dir=\"auto\">€\u{a0}1.000,00"],
     );
     says(&shown, &["x&#x2f;pdf\">PDF downloaden", "href=\"mailto:facturen@voorbeeld.nl\""]);
-    let paid = page(&paper, &State::Paid { on: Some(day(2026, 11, 20)) }, "/documents/x").unwrap().html;
+    let paid = page(&printed, &State::Paid { on: Some(day(2026, 11, 20)) }, "/documents/x").unwrap().html;
     assert!(!paid.contains("NL91 ABNA"), "nobody pays twice");
 }
 
 #[test]
 fn a_page_speaks_the_language_of_its_document() {
-    let mut paper = invoice(vec![row("1", "1234.5", "0", Category::AE)]);
-    paper.language = Language::En;
-    paper.kind = Kind::Quote;
-    let shown = page(&paper, &State::Offered, "/documents/x").unwrap().html;
+    let mut printed = invoice(vec![row("1", "1234.5", "0", Category::AE)]);
+    printed.language = Language::En;
+    printed.kind = Kind::Quote;
+    let shown = page(&printed, &State::Offered, "/documents/x").unwrap().html;
     says(&shown, &["<html lang=\"en\">", "Accept this quote", "Valid until 28 November 2026.", "€1,234.50"]);
     says(&shown, &["Reverse charge: VAT is to be accounted for by the customer."]);
 }
 
 #[test]
 fn a_logo_is_inside_the_page_and_takes_the_place_of_the_name() {
-    let mut paper = credit(vec![row("1", "10", "21", Category::S)]);
+    let mut printed = credit(vec![row("1", "10", "21", Category::S)]);
     let svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>".to_vec();
-    paper.look.logo = Some(Logo { format: LogoFormat::Svg, bytes: svg });
-    let shown = page(&paper, &State::Settled, "/documents/x").unwrap().html;
+    printed.look.logo = Some(Logo { format: LogoFormat::Svg, bytes: svg });
+    let shown = page(&printed, &State::Settled, "/documents/x").unwrap().html;
     says(&shown, &["src=\"data:image/svg+xml;base64,", "alt=\"Voorbeeld B.V.\""]);
     assert!(!shown.contains("onload"));
-    paper.look.logo = Some(Logo { format: LogoFormat::Png, bytes: vec![0; 3 << 20] });
-    let shown = page(&paper, &State::Settled, "/documents/x").unwrap().html;
+    printed.look.logo = Some(Logo { format: LogoFormat::Png, bytes: vec![0; 3 << 20] });
+    let shown = page(&printed, &State::Settled, "/documents/x").unwrap().html;
     assert!(!shown.contains("data:image"), "too large to wait for");
 }
 

@@ -3,8 +3,8 @@ use proto::billing::{
     CreateIdentityRequest, DeleteIdentityRequest, Identity, IdentityInput, SetDefaultIdentityRequest,
     UpdateIdentityRequest,
 };
-use render::paper::{Bank, Look, Party};
-use svc_billing::identity::{Seller, store::find_default};
+use render::printed::{Bank, Look, Party};
+use svc_billing::identity::{Seller, seller as find_seller};
 use tonic::Status;
 
 use crate::support::{Caller, World, faults, is_not_found, mask, places, problem};
@@ -161,12 +161,12 @@ async fn documents_get_the_default_identity_as_the_seller() {
     let caller = world.caller().await;
     let account = caller.token.account.id;
     let mut connection = world.database.connect().await;
-    let seller = find_default(&mut connection, account).await.unwrap().unwrap();
+    let seller = find_seller(&mut connection, account).await.unwrap();
     assert_eq!(seller.party.name, "Bakkerij De Korenbloem", "without a legal name, the name");
 
     let id = create(&caller, mill()).await.unwrap().id;
     set_default(&caller, &id).await.unwrap();
-    let seller = find_default(&mut connection, account).await.unwrap().unwrap();
+    let seller = find_seller(&mut connection, account).await.unwrap();
     let party = Party {
         name: "Molen B.V.".into(),
         address: "Dijk 1".into(),
@@ -190,5 +190,5 @@ async fn documents_get_the_default_identity_as_the_seller() {
     let text = serde_json::to_string(&seller).unwrap();
     assert_eq!(serde_json::from_str::<Seller>(&text).unwrap(), seller);
     let stranger = world.stranger("NL").token.account.id;
-    assert_eq!(find_default(&mut connection, stranger).await.unwrap(), None);
+    assert_eq!(find_seller(&mut connection, stranger).await.unwrap(), Seller::default());
 }

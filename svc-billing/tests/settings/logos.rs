@@ -1,6 +1,6 @@
 use proto::billing::{DeleteIdentityRequest, Identity, IdentityInput, SetIdentityLogoRequest};
-use render::paper::{Logo, LogoFormat};
-use svc_billing::identity::store::find_default;
+use render::printed::{Logo, LogoFormat};
+use svc_billing::identity::seller as find_seller;
 use tonic::Status;
 
 use crate::support::{Caller, World, faults, is_not_found, places};
@@ -27,12 +27,12 @@ async fn a_logo_is_known_by_its_content_replaced_and_removed() {
     {
         assert_eq!(set(&caller, &id, bytes).await.unwrap().logo_type, kind);
         assert_eq!(caller.identities().await[0].logo_type, kind);
-        let seller = find_default(&mut connection, account).await.unwrap().unwrap();
+        let seller = find_seller(&mut connection, account).await.unwrap();
         assert_eq!(seller.look.logo, Some(Logo { format, bytes: bytes.to_vec() }));
     }
     assert_eq!(set(&caller, &id, b"").await.unwrap().logo_type, "");
     assert_eq!(set(&caller, &id, b"").await.unwrap().logo_type, "", "again");
-    assert_eq!(find_default(&mut connection, account).await.unwrap().unwrap().look.logo, None);
+    assert_eq!(find_seller(&mut connection, account).await.unwrap().look.logo, None);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@ use proto::billing::{
     DeletePaymentTermRequest, DeleteTaxRateRequest, DocumentLanguage, IdentityInput,
     ListCorporateIdentitiesRequest, ListPaymentTermsRequest, TaxRateContext, UpdateIdentityRequest,
 };
-use render::paper::{Category, Language};
+use render::printed::{Category, Language};
 use svc_billing::settings::{Settings, store::for_documents};
 
 use crate::support::{Caller, World, mask};

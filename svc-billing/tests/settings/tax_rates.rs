@@ -1,6 +1,6 @@
 use proto::billing::{
-    BillingSettings, DeleteTaxRateRequest, PutTaxRateRequest, TaxRate, TaxRateContext, TaxRateInput,
-    TaxRateType,
+    BillingSettings, DeleteTaxRateRequest, ListTaxRatesRequest, PutTaxRateRequest, TaxRate, TaxRateContext,
+    TaxRateInput, TaxRateType,
 };
 use tonic::Status;
 
@@ -156,4 +156,18 @@ async fn an_account_has_at_most_two_hundred_rates() {
     assert_eq!(faults(&status), places(&[("/tax_rate", "too_many")]));
     put(&caller, rate("X1", TaxRateType::Zero, "0")).await.unwrap();
     assert_eq!(codes(&caller, TaxRateContext::Unspecified).await.len(), 200);
+}
+
+#[tokio::test]
+async fn a_rate_of_an_unknown_type_fails_the_list_instead_of_being_shown_as_another() {
+    let world = World::new().await;
+    let caller = world.caller().await;
+    let sql = "update billing.tax_rate set type = 'luxury' where account_id = $1 and context = 'sales' and code = 'VAT21'";
+    let query = sqlx::query(sql).bind(caller.token.account.id);
+    let updated = query.execute(&mut world.database.connect().await).await.unwrap();
+    assert_eq!(updated.rows_affected(), 1);
+    let request = caller.request(ListTaxRatesRequest { context: TaxRateContext::Sales.into() });
+    let status = caller.settings().list_tax_rates(request).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Internal, "{status:?}");
+    assert!(!codes(&caller, TaxRateContext::Purchase).await.is_empty(), "other rates can be read");
 }

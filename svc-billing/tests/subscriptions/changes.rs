@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::support::{World, conflict, id, path, places};
 
 #[tokio::test]
-async fn a_change_of_nothing_leaves_no_trace() {
+async fn a_patch_that_changes_nothing_writes_nothing() {
     let world = World::new().await;
     let user = world.user().await;
     let created = user.hosting(json!({})).await;
@@ -56,7 +56,7 @@ async fn a_changed_schedule_has_another_next_date() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_is_refused_at_what_was_sent() {
+async fn an_invalid_change_is_reported_at_the_field_that_was_sent() {
     let world = World::new().await;
     let user = world.user().await;
     let created = user.hosting(json!({"day_of_month": 3, "subscription_end": "2027-01-31"})).await;
@@ -114,7 +114,7 @@ async fn an_ended_subscription_can_only_end_sooner() {
 }
 
 #[tokio::test]
-async fn a_changed_schedule_bills_no_day_twice_and_tells_what_it_leaves_out() {
+async fn a_changed_schedule_bills_no_day_twice_and_reports_unbilled_days() {
     let world = World::working(1).await;
     let user = world.user().await;
     let mut told = Vec::new();

@@ -39,7 +39,7 @@ async fn a_complete_subscription_is_active_and_is_shown_in_full() {
 }
 
 #[tokio::test]
-async fn what_is_missing_makes_a_draft() {
+async fn an_incomplete_subscription_is_a_draft() {
     let world = World::new().await;
     let user = world.user().await;
     let client = user.client("Bakery").await;
@@ -83,7 +83,7 @@ async fn a_draft_starts_when_it_is_activated() {
 }
 
 #[tokio::test]
-async fn every_fault_is_told_with_its_place() {
+async fn every_fault_is_reported_with_its_field() {
     let world = World::new().await;
     let user = world.user().await;
     let answer = user
@@ -155,7 +155,7 @@ async fn a_client_can_be_named_by_the_callers_own_reference() {
 }
 
 #[tokio::test]
-async fn the_days_asked_for_are_shown_and_kept() {
+async fn the_chosen_days_are_stored_and_shown() {
     let world = World::new().await;
     let user = world.user().await;
     let monthly = user.hosting(json!({"subscription_start": "2026-11-01", "day_of_month": 31})).await;
@@ -174,7 +174,7 @@ async fn the_days_asked_for_are_shown_and_kept() {
 }
 
 #[tokio::test]
-async fn a_line_that_only_tells_its_total_has_the_price_of_it() {
+async fn a_line_with_only_a_total_gets_its_price_from_it() {
     let world = World::new().await;
     let user = world.user().await;
     let lines = json!([

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::support::{World, path, places};
 
 #[tokio::test]
-async fn deactivating_ends_it_today_unless_told_otherwise_and_once() {
+async fn deactivating_ends_today_by_default_and_only_once() {
     let world = World::new().await;
     let user = world.user().await;
     let created = user.hosting(json!({})).await;

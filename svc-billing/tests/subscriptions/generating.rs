@@ -24,7 +24,7 @@ async fn depths(world: &World, user: &User) -> Vec<i32> {
 }
 
 #[tokio::test]
-async fn what_a_subscription_bills_is_as_deep_in_automation_as_its_making() {
+async fn the_invoices_of_a_subscription_have_the_automation_depth_of_its_creation() {
     let world = World::working(1).await;
     let user = world.user().await;
     let client = user.client("Bakery").await;
@@ -92,7 +92,7 @@ async fn a_date_makes_one_final_invoice_at_midnight_of_the_account() {
 }
 
 #[tokio::test]
-async fn what_a_stop_of_months_left_behind_is_made_up_for_without_drift() {
+async fn invoices_missed_during_months_of_downtime_are_created_without_drift() {
     let mut world = World::new().await;
     let user = world.user().await;
     let monthly = user.hosting(json!({"subscription_start": "2026-12-31"})).await;
@@ -128,7 +128,7 @@ async fn a_first_date_in_the_past_is_billed_at_once() {
 }
 
 #[tokio::test]
-async fn a_change_counts_for_the_invoices_to_come() {
+async fn a_change_applies_to_later_invoices() {
     let world = World::working(1).await;
     let user = world.user().await;
     let created = user.hosting(json!({})).await;
@@ -166,7 +166,7 @@ async fn a_draft_makes_nothing_until_it_is_activated() {
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_billed_says_why_and_keeps_no_other_waiting() {
+async fn a_subscription_that_cannot_be_billed_says_why_and_blocks_no_other() {
     let world = World::working(1).await;
     let user = world.user().await;
     let lost = user.hosting(json!({"subscription_start": "2026-11-20"})).await;

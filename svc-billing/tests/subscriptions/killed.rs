@@ -1,4 +1,4 @@
-//! Two real processes, killed in turn while they make up for a year.
+//! Two real processes, killed in turn while they create the invoices of a year.
 
 use chassis_base::Clock;
 use chassis_service::Service;
@@ -9,12 +9,14 @@ use serde_json::json;
 use svc_billing::Billing;
 use svc_relations::Relations;
 
+use crate::ready::until_ready;
+
 const SUBSCRIPTIONS: i64 = 6;
 /// 52 weeks ago and every week since, today included.
 const WEEKS: i64 = 53;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_processes_lose_no_invoice_and_double_none() {
+async fn killed_processes_lose_and_duplicate_no_invoice() {
     let database = TestDatabase::new(&[
         (gateway::NAME, &gateway::MIGRATIONS),
         ("relations", Relations::migrations()),
@@ -32,7 +34,7 @@ async fn killed_processes_lose_no_invoice_and_double_none() {
     let mut one = Process::start(program, first, &flags);
     let peers = [peers.clone(), format!("billing=http://{first}")];
     let gateway = TestGateway::start(&database, &clock, &peers, &["--rate-per-minute", "0"]).await;
-    while gateway.api_with("").get("/readyz?mesh").await.status != 200 {}
+    until_ready(&gateway).await;
     let account = gateway.account("Bakery").await;
     let api = gateway.api(&account, &["relations.write", "relations.read", "invoices.read"]).await;
     let client = api.post("/v1/clients", json!({"company_name": "C"})).await.expect(201).at("/data/id");
@@ -44,7 +46,7 @@ async fn killed_processes_lose_no_invoice_and_double_none() {
         });
         api.post("/v1/subscriptions", body).await.expect(201);
     }
-    // Started when the first has its lease: it waits for that to run out.
+    // Started when the first process holds the lease, so that it has to wait for the lease to expire.
     let mut other = Process::start(program, "127.0.0.1:0".parse().unwrap(), &flags);
     let all = SUBSCRIPTIONS * WEEKS;
     let made = async || -> i64 {

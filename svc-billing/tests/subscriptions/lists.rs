@@ -12,7 +12,7 @@ async fn numbers(user: &User, query: &str) -> Vec<String> {
     numbers
 }
 
-/// S-00001 to S-00004: two of one client, a draft, and one that has ended; each made on a day of its own.
+/// S-00001 to S-00004: two of one client, a draft, and one that has ended; each created on another day.
 async fn fill(world: &World, user: &User) -> Vec<Value> {
     let mut all = Vec::new();
     all.push(user.hosting(json!({"subscription_start": "2026-12-01", "title": "Zebra"})).await);
@@ -30,7 +30,7 @@ async fn fill(world: &World, user: &User) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_filter_finds_what_it_names() {
+async fn each_filter_restricts_the_list() {
     let world = World::new().await;
     let user = world.user().await;
     let all = fill(&world, &user).await;
@@ -74,7 +74,7 @@ async fn each_filter_finds_what_it_names() {
 }
 
 #[tokio::test]
-async fn lists_are_sorted_by_what_is_asked_for() {
+async fn lists_are_sorted_by_the_requested_key() {
     let world = World::new().await;
     let user = world.user().await;
     fill(&world, &user).await;
@@ -155,7 +155,7 @@ async fn a_search_follows_the_names_of_the_client() {
         data: data.to_string(),
         ..Event::default()
     };
-    world.tell(&user, event).await;
+    world.deliver(&user, event).await;
     assert_eq!(numbers(&user, "search=bakery").await, [""; 0]);
     assert_eq!(numbers(&user, "search=ZO%C3%8B").await, ["S-00001"]);
     user.patch(&created, json!({"title": "Mail"})).await.expect(200);

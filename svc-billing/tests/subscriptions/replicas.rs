@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::{User, World};
 
-/// Weekly since a year: so many invoices.
+/// The invoices of a year of weekly billing.
 const WEEKS: usize = 53;
 
 async fn yearly_backlog(user: &User) -> Vec<serde_json::Value> {
@@ -19,7 +19,7 @@ async fn yearly_backlog(user: &User) -> Vec<serde_json::Value> {
     all
 }
 
-/// Invoices, different periods, different numbers and what the counters say.
+/// The numbers of invoices, of different periods, of different numbers, and the value of the counters.
 async fn counted(world: &World, user: &User) -> [i64; 4] {
     let (invoices, periods, numbers, counted): (i64, i64, i64, i64) = sqlx::query_as(
         "select count(*), count(distinct (subscription_id, period_from)), count(distinct number),
@@ -47,7 +47,7 @@ async fn several_workers_together_bill_each_date_once() {
     let expected = i64::try_from(2 * WEEKS).unwrap();
     for user in &users {
         eventually("all is made", async || {
-            // Leases are shared anew as time goes by.
+            // The workers redistribute the leases as time passes.
             world.clock.advance(TimeDelta::milliseconds(200));
             counted(&world, user).await[0] >= expected
         })
@@ -58,14 +58,14 @@ async fn several_workers_together_bill_each_date_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_gone_is_replaced_and_nothing_is_billed_twice() {
+async fn a_worker_that_ended_is_replaced_and_nothing_is_billed_twice() {
     let mut world = World::working(1).await;
     let user = world.user().await;
     let all = yearly_backlog(&user).await;
     eventually("the first worker is at it", async || counted(&world, &user).await[0] > 3).await;
     world.kill_replica();
     world.add_replica().await;
-    // Its leases have run out.
+    // The leases of the ended worker have expired.
     world.clock.advance(TimeDelta::seconds(16));
     world.settled(&user).await;
     let expected = i64::try_from(2 * WEEKS).unwrap();

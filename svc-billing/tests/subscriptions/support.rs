@@ -1,4 +1,4 @@
-//! A gateway with clients and billing behind it, an account to work in, and short words for what tests do all the time.
+//! A gateway with clients and billing behind it, an account to work in, and helpers for what the tests do.
 
 use chassis_base::{Account, Clock};
 use chassis_service::Service;
@@ -12,7 +12,7 @@ use svc_billing::Billing;
 use svc_relations::Relations;
 use tempfile::TempDir;
 
-/// A listener that is never reached, so that its events stay where they can be looked at.
+/// A listener that cannot be reached, so that its events stay in the table where tests read them.
 const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
 
@@ -79,8 +79,8 @@ impl World {
         User { api, account }
     }
 
-    /// Tells billing what another service says of the account.
-    pub async fn tell(&self, user: &User, event: Event) {
+    /// Delivers an event of another service to billing.
+    pub async fn deliver(&self, user: &User, event: Event) {
         let caller = TestCaller::mesh(&user.account, &self.clock);
         let mut listener = EventListenerServiceClient::new(self.replicas[0].channel());
         let request = DeliverEventsRequest { events: vec![event] };
@@ -95,9 +95,9 @@ impl World {
         self.clock.advance(ahead);
     }
 
-    /// Waits until nothing is left to be done for the account.
+    /// Waits until no subscription of the account is due.
     pub async fn settled(&self, user: &User) {
-        eventually("every subscription that is due had its turn", async || {
+        eventually("no subscription is due", async || {
             let waiting: i64 = sqlx::query_scalar(
                 "select count(*) from billing.subscription where account_id = $1 and due_at <= $2",
             )

@@ -2,8 +2,8 @@
 //! in the plainest way: rows rounded half away from zero, VAT over the sum of each rate and rounded once.
 
 use chrono::NaiveDate;
-use render::Paper;
-use render::paper::{Bank, Category, Kind, Language, Look, Original, Party, Row, Settlement, Vat};
+use render::PrintedDocument;
+use render::printed::{Bank, Category, Kind, Language, Look, Original, Party, PrintedState, Row, Vat};
 use rust_decimal::{Decimal, RoundingStrategy};
 
 pub fn day(year: i32, month: u32, day: u32) -> NaiveDate {
@@ -74,8 +74,8 @@ pub fn buyer(country: &str) -> Party {
 }
 
 /// A final invoice from the Netherlands to the Netherlands.
-pub fn invoice(rows: Vec<Row>) -> Paper {
-    let mut paper = Paper {
+pub fn invoice(rows: Vec<Row>) -> PrintedDocument {
+    let mut printed = PrintedDocument {
         kind: Kind::Invoice,
         language: Language::Nl,
         draft: false,
@@ -99,21 +99,21 @@ pub fn invoice(rows: Vec<Row>) -> Paper {
         total_incl: Decimal::ZERO,
         credits: None,
         prepaid: Decimal::ZERO,
-        settlement: Settlement::New,
+        state: PrintedState::New,
         collection: None,
         look: Look::default(),
     };
-    total(&mut paper);
-    paper
+    total(&mut printed);
+    printed
 }
 
 /// A credit of these rows: their quantities are turned around.
-pub fn credit(mut rows: Vec<Row>) -> Paper {
+pub fn credit(mut rows: Vec<Row>) -> PrintedDocument {
     for row in &mut rows {
         row.quantity = -row.quantity;
         row.total_excl = -row.total_excl;
     }
-    Paper {
+    PrintedDocument {
         kind: Kind::Credit,
         number: "INV-2026-00002".to_owned(),
         credits: Some(Original { number: "INV-2026-00001".to_owned(), date: day(2026, 11, 14) }),
@@ -122,9 +122,9 @@ pub fn credit(mut rows: Vec<Row>) -> Paper {
 }
 
 /// Works the sums out again after the rows were changed.
-pub fn total(paper: &mut Paper) {
+pub fn total(printed: &mut PrintedDocument) {
     let mut parts: Vec<Vat> = Vec::new();
-    for row in &paper.rows {
+    for row in &printed.rows {
         let found = parts.iter_mut().find(|vat| vat.category == row.category && vat.rate == row.vat_rate);
         if let Some(vat) = found {
             vat.taxable += row.total_excl;
@@ -136,8 +136,8 @@ pub fn total(paper: &mut Paper) {
     for vat in &mut parts {
         vat.vat = cents(vat.taxable * vat.rate / Decimal::ONE_HUNDRED);
     }
-    paper.total_excl = parts.iter().map(|vat| vat.taxable).sum();
-    paper.total_vat = parts.iter().map(|vat| vat.vat).sum();
-    paper.total_incl = paper.total_excl + paper.total_vat;
-    paper.vat = parts;
+    printed.total_excl = parts.iter().map(|vat| vat.taxable).sum();
+    printed.total_vat = parts.iter().map(|vat| vat.vat).sum();
+    printed.total_incl = printed.total_excl + printed.total_vat;
+    printed.vat = parts;
 }

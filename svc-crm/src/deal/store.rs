@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::{decode, undecodable};
+use chassis_base::stored::decode;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
@@ -53,9 +53,8 @@ impl FromRow<'_, PgRow> for Record {
                 client_id: columns.take()?,
                 phase: PhaseRef { pipeline_id: columns.take()?, phase_id: columns.take()? },
                 amount: columns.take()?,
-                priority: decode("deal.priority", columns.take()?, priority_from_name)
-                    .map_err(undecodable)?,
-                status: decode("deal.status", columns.take()?, status_from_name).map_err(undecodable)?,
+                priority: decode("deal.priority", columns.take()?, priority_from_name)?,
+                status: decode("deal.status", columns.take()?, status_from_name)?,
                 expected_close_date: columns.take()?,
                 source: columns.take()?,
             },
@@ -159,7 +158,7 @@ impl FromRow<'_, PgRow> for Step {
             at: columns.take()?,
             phase: PhaseRef { pipeline_id: columns.take()?, phase_id: columns.take()? },
             phase_name: columns.take()?,
-            status: decode("deal_step.status", columns.take()?, status_from_name).map_err(undecodable)?,
+            status: decode("deal_step.status", columns.take()?, status_from_name)?,
             accepted_quote: columns.take()?,
         })
     }

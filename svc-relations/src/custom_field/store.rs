@@ -1,7 +1,7 @@
 //! The SQL of custom fields, and nothing else.
 
 use chassis_base::AccountId;
-use chassis_base::stored::{self, undecodable};
+use chassis_base::stored;
 use chrono::{DateTime, Utc};
 use proto::relations::{CustomFieldEntity, CustomFieldType};
 use sqlx::postgres::PgRow;
@@ -14,16 +14,16 @@ impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let entity = stored::decode("custom_field.entity", row.try_get("entity")?, entity_from_name);
         Ok(Self {
-            entity: entity.map_err(undecodable)?,
+            entity: entity?,
             key: row.try_get("key")?,
             label: row.try_get("label")?,
-            kind: decode_type(row.try_get("type")?).map_err(undecodable)?,
+            kind: decode_type(row.try_get("type")?)?,
             options: row.try_get("options")?,
         })
     }
 }
 
-fn decode_type(text: &str) -> Result<CustomFieldType, chassis_base::Error> {
+fn decode_type(text: &str) -> Result<CustomFieldType, stored::Undecodable> {
     stored::decode("custom_field.type", text, type_from_name)
 }
 
@@ -82,7 +82,7 @@ pub async fn find_type_locked(
     .bind(key)
     .fetch_optional(connection)
     .await?;
-    Ok(kind.as_deref().map(decode_type).transpose()?)
+    Ok(kind.as_deref().map(decode_type).transpose().map_err(chassis_base::Error::from)?)
 }
 
 pub async fn update(

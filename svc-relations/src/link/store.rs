@@ -1,7 +1,6 @@
 //! The SQL of links, and nothing else.
 
 use chassis_base::AccountId;
-use chassis_base::stored::undecodable;
 use chrono::{DateTime, Utc};
 use proto::relations::RelationType;
 use sqlx::postgres::PgRow;
@@ -19,7 +18,7 @@ pub struct ClientType {
 
 impl FromRow<'_, PgRow> for ClientType {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let kind = relation_type::decode(row.try_get("type")?).map_err(undecodable)?;
+        let kind = relation_type::decode(row.try_get("type")?)?;
         Ok(Self { id: row.try_get("id")?, kind })
     }
 }

@@ -2,7 +2,6 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::undecodable;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
@@ -34,7 +33,7 @@ impl FromRow<'_, PgRow> for Record {
             id: columns.take()?,
             version: columns.take()?,
             values: ClientInput {
-                r#type: relation_type::decode(columns.take()?).map_err(undecodable)?.into(),
+                r#type: relation_type::decode(columns.take()?)?.into(),
                 company_name: columns.take()?,
                 firstname: columns.take()?,
                 lastname: columns.take()?,

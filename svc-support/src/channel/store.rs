@@ -1,7 +1,7 @@
 //! The SQL of channels, and nothing else.
 
 use chassis_base::AccountId;
-use chassis_base::stored::undecodable;
+use chassis_base::stored::Undecodable;
 use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -43,8 +43,8 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-fn undecodable_key() -> sqlx::Error {
-    undecodable(chassis_base::Error::Internal("channel.inbound_key has the wrong length".to_owned()))
+fn undecodable_key() -> Undecodable {
+    Undecodable::new("channel.inbound_key has the wrong length")
 }
 
 /// The active channels, or the others, in their order.

@@ -1,7 +1,7 @@
 //! The SQL of messages, and nothing else.
 
 use chassis_base::AccountId;
-use chassis_base::stored::{self, undecodable};
+use chassis_base::stored;
 use chassis_data::PageBytes;
 use futures::TryStreamExt;
 use sqlx::postgres::PgRow;
@@ -48,7 +48,7 @@ impl FromRow<'_, PgRow> for Record {
 
 fn decode_automatic(row: &PgRow) -> Result<Automatic, sqlx::Error> {
     let text = row.try_get("automatic")?;
-    stored::decode("message.automatic", text, Automatic::from_name).map_err(undecodable)
+    Ok(stored::decode("message.automatic", text, Automatic::from_name)?)
 }
 
 /// The messages of a ticket, oldest first. Of a very long thread, the latest messages.

@@ -8,7 +8,6 @@ use chassis_base::error::status::problem_of;
 use chassis_base::{Account, AccountId, Clock};
 use chassis_data::Db;
 use chassis_rpc::Context;
-use chassis_rpc::token::Tokens;
 use proto::api::Problem;
 use proto::support::ReceiveMailRequest;
 use proto::support::mail_intake_service_server::MailIntakeService;
@@ -28,7 +27,6 @@ const RPC: &str = "smtp";
 #[derive(Clone)]
 pub struct MailReceiver {
     db: Db,
-    tokens: Tokens,
     clock: Clock,
     own: OwnDomain,
     intake: Arc<Intake>,
@@ -53,13 +51,7 @@ pub enum Disposition {
 
 impl MailReceiver {
     pub fn new(runtime: &chassis_service::Runtime, own: OwnDomain, intake: Arc<Intake>) -> Self {
-        Self {
-            db: runtime.db.clone(),
-            tokens: runtime.tokens.clone(),
-            clock: runtime.clock.clone(),
-            own,
-            intake,
-        }
+        Self { db: runtime.db.clone(), clock: runtime.clock.clone(), own, intake }
     }
 
     pub fn memory(&self) -> &Arc<MailMemory> {
@@ -135,7 +127,7 @@ impl MailReceiver {
             sender: if sender.is_empty() { "<>".to_owned() } else { sender.to_owned() },
             channel_id: String::new(),
         };
-        let Some(request) = self.request(&account, message) else { return Disposition::Deferred };
+        let request = self.request(&account, message);
         match tokio::time::timeout(DELIVERY_TIMEOUT, self.intake.receive_mail(request)).await {
             Ok(Ok(_)) => Disposition::Accepted,
             Ok(Err(status)) if problem_of(&status) == Some(Problem::TooLarge) => Disposition::TooLarge,
@@ -150,20 +142,14 @@ impl MailReceiver {
     }
 
     /// A call inside this process, on behalf of the account that the address belongs to.
-    fn request(&self, account: &Account, message: ReceiveMailRequest) -> Option<Request<ReceiveMailRequest>> {
-        let now = self.clock.now();
-        let identity = self.tokens.verify(&self.tokens.to_self().mint_mesh(account, RPC, now), now)?;
+    fn request(&self, account: &Account, message: ReceiveMailRequest) -> Request<ReceiveMailRequest> {
         let mut request = Request::new(message);
         request.extensions_mut().insert(Context {
-            identity,
             request_id: self.clock.id().to_string().into(),
-            rpc: RPC,
-            idempotency_key: None,
-            carried: Arc::default(),
             deadline: Instant::now() + DELIVERY_TIMEOUT,
-            clock: self.clock.clone(),
+            ..Context::internal(account, RPC, RPC, &self.clock)
         });
-        Some(request)
+        request
     }
 }
 

@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::{self, undecodable};
+use chassis_base::stored::{self, Undecodable};
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use proto::api::PageMeta;
@@ -39,7 +39,7 @@ impl FromRow<'_, PgRow> for Record {
         let status = columns.take()?;
         let values = Values {
             subject,
-            priority: decode_priority(columns.take()?).map_err(undecodable)?,
+            priority: decode_priority(columns.take()?)?,
             client_name: columns.take()?,
             client_email: columns.take()?,
             client_id: columns.take()?,
@@ -50,8 +50,7 @@ impl FromRow<'_, PgRow> for Record {
             number,
             values,
             status,
-            source: stored::decode("ticket.source", columns.take()?, Source::from_name)
-                .map_err(undecodable)?,
+            source: stored::decode("ticket.source", columns.take()?, Source::from_name)?,
             channel_id: columns.take()?,
             // A secret of another length must not become one that others could guess.
             reply_secret: ReplySecret::try_from(columns.take::<&[u8]>()?)
@@ -66,15 +65,15 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// The numbers are those of the enum in the contract.
-fn decode_priority(number: i16) -> Result<TicketPriority, chassis_base::Error> {
+fn decode_priority(number: i16) -> Result<TicketPriority, Undecodable> {
     match TicketPriority::try_from(i32::from(number)) {
         Ok(priority) if priority != TicketPriority::Unspecified => Ok(priority),
         _ => stored::decode("ticket.priority", &number.to_string(), |_| None),
     }
 }
 
-fn undecodable_secret() -> sqlx::Error {
-    undecodable(chassis_base::Error::Internal("ticket.reply_secret has the wrong length".to_owned()))
+fn undecodable_secret() -> Undecodable {
+    Undecodable::new("ticket.reply_secret has the wrong length")
 }
 
 /// A page of the tickets that contain `search`, newest first.

@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::{decode, undecodable};
+use chassis_base::stored::decode;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -34,7 +34,7 @@ impl FromRow<'_, PgRow> for Record {
                 minutes: columns.take()?,
                 activity_name: columns.take()?,
             },
-            status: decode("hour.status", columns.take()?, status_from_name).map_err(undecodable)?,
+            status: decode("hour.status", columns.take()?, status_from_name)?,
             reason: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,

@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::{decode, undecodable};
+use chassis_base::stored::decode;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
@@ -31,7 +31,7 @@ impl FromRow<'_, PgRow> for Record {
             number: columns.take()?,
             values: Values {
                 name: columns.take()?,
-                status: decode("project.status", columns.take()?, status_from_name).map_err(undecodable)?,
+                status: decode("project.status", columns.take()?, status_from_name)?,
                 client: columns.take()?,
                 budget: columns.take()?,
                 start: columns.take()?,

@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_base::stored::{decode, undecodable};
+use chassis_base::stored::decode;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -36,8 +36,7 @@ impl FromRow<'_, PgRow> for Record {
             id: columns.take()?,
             values: Values {
                 title: columns.take()?,
-                category: decode("task.category", columns.take()?, category_from_name)
-                    .map_err(undecodable)?,
+                category: decode("task.category", columns.take()?, category_from_name)?,
                 notes: columns.take()?,
                 deadline: DeadlineColumns { on: columns.take()?, at: columns.take()? }.into(),
                 duration: columns.take()?,

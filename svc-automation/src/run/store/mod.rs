@@ -1,9 +1,10 @@
-//! The SQL of runs and their steps, and nothing else.
+//! The SQL of runs and their steps.
 
 mod steps;
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
+use chassis_base::stored;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,12 +15,13 @@ use uuid::Uuid;
 
 use super::{LIST, Record, Status};
 use crate::Error;
-use crate::pump::Begun;
+use crate::definition::TriggerType;
+use crate::dispatcher::{Excluded, Item};
 
-pub(crate) use steps::{list_steps, put_step};
+pub(super) use steps::{list_steps, put_step};
 
-/// How long a run is kept after its end.
-const KEPT: TimeDelta = TimeDelta::days(90);
+/// How long a run is stored after its end.
+const RETENTION: TimeDelta = TimeDelta::days(90);
 
 macro_rules! columns {
     () => {
@@ -38,14 +40,18 @@ impl FromRow<'_, PgRow> for Record {
             flow_id: columns.take()?,
             flow_version: columns.take()?,
             flow_name: columns.take()?,
-            trigger_type: columns.take()?,
+            trigger_type: stored::decode(
+                "run.trigger_type",
+                &columns.take::<String>()?,
+                TriggerType::from_name,
+            )?,
             trigger_key: columns.take()?,
             entity_type: columns.take()?,
             entity_id: columns.take()?,
             event_id: columns.take()?,
             event: columns.take()?,
             depth: columns.take()?,
-            status: known("status", &columns.take::<String>()?, Status::named)?,
+            status: stored::decode("run.status", &columns.take::<String>()?, Status::from_name)?,
             step: columns.take()?,
             attempts: columns.take()?,
             renders: columns.take()?,
@@ -62,30 +68,32 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-fn known<T>(column: &str, name: &str, of: impl Fn(&str) -> Option<T>) -> Result<T, sqlx::Error> {
-    let unknown = || format!("the {column} `{name}` is not known").into();
-    of(name).ok_or_else(|| sqlx::Error::ColumnDecode { index: column.to_owned(), source: unknown() })
+/// Which runs a list shows. A status or a flow that does not exist matches nothing.
+pub(super) struct Filter<'a> {
+    pub status: Option<&'a str>,
+    pub flow: Option<Uuid>,
 }
 
-/// A page, newest first. A status that does not exist, as a flow that does not, matches nothing.
-pub(crate) async fn list(
+/// A page, newest first.
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    (status, flow): (Option<&str>, Option<Uuid>),
+    filter: &Filter<'_>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let total = if status.is_none() && flow.is_none() { Total::Counted(LIST) } else { Total::Matching };
+    let total =
+        if filter.status.is_none() && filter.flow.is_none() { Total::Counted(LIST) } else { Total::Matching };
     let mut list = List::new(account, "automation.run", columns!(), total);
-    if let Some(status) = status {
+    if let Some(status) = filter.status {
         list.equals("status", status.to_owned());
     }
-    if let Some(flow) = flow {
+    if let Some(flow) = filter.flow {
         list.equals("flow_id", flow);
     }
     Ok(list.fetch(connection, page).await?)
 }
 
-pub(crate) async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -94,8 +102,8 @@ pub(crate) async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds a run that is about to be moved; others who want to move it wait.
-pub(crate) async fn find_locked(
+/// Finds a run and locks its row. Whatever moves a run locks it first, so that the worker and a person never both do.
+pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -105,47 +113,48 @@ pub(crate) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Runs that have to be looked at, the longest waiting first, without what has begun; each with its flow.
-pub(crate) async fn find_due(
+/// Due runs, the longest due first, without the excluded ones and flows; the group of a run is its flow.
+pub(super) async fn find_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    (begun, most): (&Begun, i64),
-) -> Result<Vec<(Uuid, Uuid)>, Error> {
+    excluded: &Excluded,
+    limit: i64,
+) -> Result<Vec<Item>, Error> {
     let due = sqlx::query_as(
-        "select id, flow_id from automation.run
+        "select id, flow_id as group_id, false as probe from automation.run
          where account_id = $1 and next_at <= $2 and not id = any($3) and not flow_id = any($4)
          order by next_at, id limit $5",
     )
     .bind(account)
     .bind(now)
-    .bind(&begun.ids)
-    .bind(&begun.groups)
-    .bind(most)
+    .bind(&excluded.ids)
+    .bind(&excluded.groups)
+    .bind(limit)
     .fetch_all(connection)
     .await?;
     Ok(due)
 }
 
-/// How many runs have not come to their end, counted up to `most`.
-pub(crate) async fn count_open(
+/// How many runs have not ended, counted up to `limit`: the count of a large account would take long.
+pub(super) async fn count_open(
     connection: &mut PgConnection,
     account: AccountId,
-    most: i64,
+    limit: i64,
 ) -> Result<i64, Error> {
     let count = sqlx::query_scalar(
         "select count(*) from (
             select 1 from automation.run where account_id = $1 and finished_at is null limit $2) open",
     )
     .bind(account)
-    .bind(most)
+    .bind(limit)
     .fetch_one(connection)
     .await?;
     Ok(count)
 }
 
 /// Stores new runs.
-pub(crate) async fn insert(
+pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     runs: &[Record],
@@ -167,7 +176,7 @@ pub(crate) async fn insert(
     .bind(column(runs, |run| run.flow_id))
     .bind(column(runs, |run| run.flow_version))
     .bind(column(runs, |run| run.flow_name.as_str()))
-    .bind(column(runs, |run| run.trigger_type.as_str()))
+    .bind(column(runs, |run| run.trigger_type.name()))
     .bind(column(runs, |run| run.trigger_key.as_str()))
     .bind(column(runs, |run| run.entity_type.as_str()))
     .bind(column(runs, |run| run.entity_id.as_str()))
@@ -188,8 +197,8 @@ fn column<'a, T>(runs: &'a [Record], of: impl Fn(&'a Record) -> T) -> Vec<T> {
     runs.iter().map(of).collect()
 }
 
-/// Stores where a run stands.
-pub(crate) async fn update(
+/// Stores the state of a run.
+pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     run: &Record,
@@ -219,8 +228,8 @@ pub(crate) async fn update(
     Ok(())
 }
 
-/// The name of the business.
-pub(crate) async fn account_name(connection: &mut PgConnection, account: AccountId) -> Result<String, Error> {
+/// The name of the account's business.
+pub(super) async fn account_name(connection: &mut PgConnection, account: AccountId) -> Result<String, Error> {
     let name: Option<String> =
         sqlx::query_scalar("select name from automation.account where account_id = $1")
             .bind(account)
@@ -229,13 +238,13 @@ pub(crate) async fn account_name(connection: &mut PgConnection, account: Account
     Ok(name.unwrap_or_default())
 }
 
-/// Forgets runs that ended long ago, with their steps, at most `most` of them; returns when each was created. One that is
-/// being restarted is not among them.
-pub(crate) async fn purge(
+/// Deletes runs that ended long ago, with their steps, at most `limit`; returns when each was created. The rows are locked
+/// first: a run that is being restarted either is not matched any more, or its restart waits and then finds nothing.
+pub(super) async fn purge(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    most: i64,
+    limit: i64,
 ) -> Result<Vec<DateTime<Utc>>, Error> {
     let purged = sqlx::query_scalar(
         "with old as (
@@ -247,8 +256,8 @@ pub(crate) async fn purge(
          delete from automation.run where account_id = $1 and id in (select id from old) returning created_at",
     )
     .bind(account)
-    .bind(now - KEPT)
-    .bind(most)
+    .bind(now - RETENTION)
+    .bind(limit)
     .fetch_all(connection)
     .await?;
     Ok(purged)

@@ -1,13 +1,14 @@
 //! The SQL of the steps of runs.
 
 use chassis_base::AccountId;
+use chassis_base::stored;
 use chassis_data::row::Columns;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::known;
 use crate::Error;
+use crate::definition::StepKind;
 use crate::run::{Outcome, StepRecord};
 
 const STEP_COLUMNS: &str = "step, ordinal, kind, outcome, attempts, input, answer, error, uncertain, decided_by, \
@@ -20,8 +21,8 @@ impl FromRow<'_, PgRow> for StepRecord {
         Ok(Self {
             step: columns.take()?,
             ordinal: columns.take()?,
-            kind: columns.take()?,
-            outcome: known("outcome", &columns.take::<String>()?, Outcome::named)?,
+            kind: stored::decode("run_step.kind", &columns.take::<String>()?, StepKind::from_name)?,
+            outcome: stored::decode("run_step.outcome", &columns.take::<String>()?, Outcome::from_name)?,
             attempts: columns.take()?,
             input: columns.take()?,
             answer: columns.take()?,
@@ -35,8 +36,8 @@ impl FromRow<'_, PgRow> for StepRecord {
     }
 }
 
-/// The steps that have begun, in their order.
-pub(crate) async fn list_steps(
+/// The steps that have started, in their order.
+pub(in crate::run) async fn list_steps(
     connection: &mut PgConnection,
     account: AccountId,
     run: Uuid,
@@ -48,7 +49,7 @@ pub(crate) async fn list_steps(
 }
 
 /// Stores a step, new or changed.
-pub(crate) async fn put_step(
+pub(in crate::run) async fn put_step(
     connection: &mut PgConnection,
     account: AccountId,
     run: Uuid,
@@ -67,7 +68,7 @@ pub(crate) async fn put_step(
     .bind(run)
     .bind(&step.step)
     .bind(step.ordinal)
-    .bind(&step.kind)
+    .bind(step.kind.name())
     .bind(step.outcome.name())
     .bind(step.attempts)
     .bind(&step.input)

@@ -2,6 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
+use chassis_base::stored;
 use chassis_data::list::{List, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,13 +12,13 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use crate::Error;
-use crate::event::readers::Reader;
-use crate::pump::{Begun, Thing};
-use crate::webhook::Delivery;
+use crate::dispatcher::{Excluded, Item};
+use crate::event::ReadAccess;
+use crate::webhook::{Delivery, DeliveryStatus, Endpoint};
 
-/// How long a delivery is shown and kept.
-const KEPT: TimeDelta = TimeDelta::days(30);
-/// Deliveries that one statement puts off.
+/// How long a delivery is shown and stored.
+const RETENTION: TimeDelta = TimeDelta::days(30);
+/// Deliveries that one statement postpones or fails.
 const BATCH: i64 = 5000;
 
 macro_rules! delivery_columns {
@@ -37,7 +38,11 @@ impl FromRow<'_, PgRow> for Delivery {
             event_id: columns.take()?,
             kind: columns.take()?,
             payload: columns.take()?,
-            status: columns.take()?,
+            status: stored::decode(
+                "webhook_delivery.status",
+                &columns.take::<String>()?,
+                DeliveryStatus::from_name,
+            )?,
             attempts: columns.take()?,
             response_status: columns.take()?,
             error: columns.take()?,
@@ -48,17 +53,25 @@ impl FromRow<'_, PgRow> for Delivery {
     }
 }
 
+/// Which deliveries a list shows.
+pub(in crate::webhook) struct DeliveryFilter<'a> {
+    pub endpoint: Uuid,
+    /// A delivery is readable when its event is.
+    pub access: &'a ReadAccess,
+    pub now: DateTime<Utc>,
+}
+
+/// A page, newest first.
 pub(in crate::webhook) async fn list_deliveries(
     connection: &mut PgConnection,
     account: AccountId,
-    endpoint: Uuid,
-    reader: &Reader,
-    (now, page): (DateTime<Utc>, Page),
+    filter: &DeliveryFilter<'_>,
+    page: Page,
 ) -> Result<(Vec<Delivery>, PageMeta), Error> {
     let mut list = List::new(account, "automation.webhook_delivery", delivery_columns!(), Total::Matching);
-    list.equals("endpoint_id", endpoint).between("created_at", Some(now - KEPT), None);
+    list.equals("endpoint_id", filter.endpoint).between("created_at", Some(filter.now - RETENTION), None);
     list.matching(|values| {
-        let (account, readable) = (values.bind(account), reader.condition(values));
+        let (account, readable) = (values.bind(account), filter.access.condition(values));
         format!(
             "event_id is null or exists (select from automation.event event \
              where event.account_id = {account} and event.id = event_id and ({readable}))"
@@ -67,7 +80,7 @@ pub(in crate::webhook) async fn list_deliveries(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub(in crate::webhook) async fn find_delivery(
+async fn find_delivery(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -80,6 +93,24 @@ pub(in crate::webhook) async fn find_delivery(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
+/// A delivery with the endpoint that it goes to.
+pub(in crate::webhook) struct DeliveryToEndpoint {
+    pub delivery: Delivery,
+    pub endpoint: Endpoint,
+}
+
+/// `None` when the delivery or its endpoint was deleted.
+pub(in crate::webhook) async fn find_with_endpoint(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<DeliveryToEndpoint>, Error> {
+    let Some(delivery) = find_delivery(connection, account, id).await? else { return Ok(None) };
+    let endpoint = super::find(connection, account, delivery.endpoint_id).await?;
+    Ok(endpoint.map(|endpoint| DeliveryToEndpoint { delivery, endpoint }))
+}
+
+/// Finds a delivery and locks its row.
 pub(in crate::webhook) async fn find_delivery_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -93,17 +124,25 @@ pub(in crate::webhook) async fn find_delivery_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Deliveries that are due, the longest waiting first, at most `per_endpoint` of each endpoint that is not left alone, and
-/// without what has begun. From endpoint to endpoint, so that a long queue of one costs nothing when others are looked for.
+/// How many due deliveries to find.
+#[derive(Clone, Copy)]
+pub(in crate::webhook) struct DueLimits {
+    pub per_endpoint: i64,
+    pub total: i64,
+}
+
+/// Due deliveries, the longest due first, without the excluded ones and endpoints and without endpoints in backoff; the
+/// group of a delivery is its endpoint. The lateral join reads the queue of each endpoint from its index, so a long queue
+/// of one endpoint costs nothing when the others are searched.
 pub(in crate::webhook) async fn find_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    begun: &Begun,
-    (per_endpoint, most): (i64, i64),
-) -> Result<Vec<Thing>, Error> {
-    let due: Vec<(Uuid, Uuid, bool)> = sqlx::query_as(
-        "select due.id, endpoint.id, endpoint.unanswered > 0
+    excluded: &Excluded,
+    limits: DueLimits,
+) -> Result<Vec<Item>, Error> {
+    let due = sqlx::query_as(
+        "select due.id, endpoint.id as group_id, endpoint.unanswered > 0 as probe
          from automation.webhook_endpoint endpoint
          cross join lateral (
             select delivery.id, delivery.next_at from automation.webhook_delivery delivery
@@ -116,17 +155,17 @@ pub(in crate::webhook) async fn find_due(
     )
     .bind(account)
     .bind(now)
-    .bind(&begun.ids)
-    .bind(&begun.groups)
-    .bind(per_endpoint)
-    .bind(most)
+    .bind(&excluded.ids)
+    .bind(&excluded.groups)
+    .bind(limits.per_endpoint)
+    .bind(limits.total)
     .fetch_all(connection)
     .await?;
-    Ok(due.into_iter().map(|(id, group, probe)| Thing { id, group, probe }).collect())
+    Ok(due)
 }
 
-/// Lets what an endpoint is still to be told wait until then, at most [`BATCH`] of it.
-pub(in crate::webhook) async fn put_off(
+/// Postpones the queue of an endpoint until then, at most [`BATCH`] deliveries.
+pub(in crate::webhook) async fn postpone(
     connection: &mut PgConnection,
     account: AccountId,
     endpoint: Uuid,
@@ -146,31 +185,38 @@ pub(in crate::webhook) async fn put_off(
     Ok(())
 }
 
-/// The same for every endpoint that is left alone now.
-pub(in crate::webhook) async fn put_off_silent(
+#[derive(FromRow)]
+struct Backoff {
+    id: Uuid,
+    retry_at: DateTime<Utc>,
+}
+
+/// Postpones the queues of all endpoints in backoff.
+pub(in crate::webhook) async fn postpone_in_backoff(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let silent: Vec<(Uuid, DateTime<Utc>)> = sqlx::query_as(
+    let endpoints: Vec<Backoff> = sqlx::query_as(
         "select id, retry_at from automation.webhook_endpoint where account_id = $1 and retry_at > $2 order by id",
     )
     .bind(account)
     .bind(now)
     .fetch_all(&mut *connection)
     .await?;
-    for (endpoint, until) in silent {
-        put_off(connection, account, endpoint, until).await?;
+    for endpoint in endpoints {
+        postpone(connection, account, endpoint.id, endpoint.retry_at).await?;
     }
     Ok(())
 }
 
-/// Makes due what has waited until then with its endpoint.
+/// Makes due what was postponed until `until` with its endpoint. Retries have other times and keep them.
 pub(in crate::webhook) async fn resume(
     connection: &mut PgConnection,
     account: AccountId,
     endpoint: Uuid,
-    (until, now): (DateTime<Utc>, DateTime<Utc>),
+    until: DateTime<Utc>,
+    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
         "update automation.webhook_delivery set next_at = $4
@@ -185,8 +231,8 @@ pub(in crate::webhook) async fn resume(
     Ok(())
 }
 
-/// Gives up deliveries that came about while their endpoint was deleted.
-pub(in crate::webhook) async fn abandon_orphans(
+/// Fails deliveries whose endpoint is gone: they were queued while another transaction deleted it.
+pub(in crate::webhook) async fn fail_orphans(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
@@ -228,7 +274,7 @@ pub(in crate::webhook) async fn insert_deliveries(
     .bind(column(deliveries, |delivery| delivery.event_id))
     .bind(column(deliveries, |delivery| delivery.kind.as_str()))
     .bind(column(deliveries, |delivery| delivery.payload.as_str()))
-    .bind(column(deliveries, |delivery| delivery.status.as_str()))
+    .bind(column(deliveries, |delivery| delivery.status.name()))
     .bind(column(deliveries, |delivery| delivery.next_at))
     .bind(column(deliveries, |delivery| delivery.created_at))
     .execute(connection)
@@ -240,7 +286,7 @@ fn column<'a, T>(deliveries: &'a [Delivery], of: impl Fn(&'a Delivery) -> T) -> 
     deliveries.iter().map(of).collect()
 }
 
-/// Stores where a delivery stands.
+/// Stores the state of a delivery.
 pub(in crate::webhook) async fn update_delivery(
     connection: &mut PgConnection,
     account: AccountId,
@@ -253,7 +299,7 @@ pub(in crate::webhook) async fn update_delivery(
     )
     .bind(account)
     .bind(delivery.id)
-    .bind(&delivery.status)
+    .bind(delivery.status.name())
     .bind(delivery.attempts)
     .bind(delivery.response_status)
     .bind(&delivery.error)
@@ -264,20 +310,20 @@ pub(in crate::webhook) async fn update_delivery(
     Ok(())
 }
 
-/// Forgets old deliveries, at most `most` of them; returns how many.
-pub(crate) async fn purge(
+/// Deletes old deliveries, at most `limit`; returns how many.
+pub(in crate::webhook) async fn purge(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
-    most: i64,
+    limit: i64,
 ) -> Result<u64, Error> {
     let purged = sqlx::query(
         "delete from automation.webhook_delivery where account_id = $1 and id in (
             select id from automation.webhook_delivery where account_id = $1 and created_at < $2 limit $3)",
     )
     .bind(account)
-    .bind(now - KEPT)
-    .bind(most)
+    .bind(now - RETENTION)
+    .bind(limit)
     .execute(connection)
     .await?;
     Ok(purged.rows_affected())

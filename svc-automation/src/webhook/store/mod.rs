@@ -1,6 +1,7 @@
-//! The SQL of webhooks, and nothing else.
+//! The SQL of webhooks: endpoints here, deliveries and secrets in files of their own.
 
 mod deliveries;
+mod secrets;
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
@@ -14,20 +15,21 @@ use uuid::Uuid;
 
 use super::{Binding, Endpoint};
 use crate::Error;
-use crate::event::readers::Reader;
-use crate::outside::Secret;
+use crate::egress::Secret;
+use crate::event::ReadAccess;
 
-pub(crate) use deliveries::purge;
 pub(super) use deliveries::{
-    abandon_orphans, find_delivery, find_delivery_locked, find_due, insert_deliveries, list_deliveries,
-    put_off, put_off_silent, resume, update_delivery,
+    DeliveryFilter, DeliveryToEndpoint, DueLimits, fail_orphans, find_delivery_locked, find_due,
+    find_with_endpoint, insert_deliveries, list_deliveries, postpone, postpone_in_backoff, purge, resume,
+    update_delivery,
 };
+pub(super) use secrets::{find_signing, insert_signing, rotate_signing};
 
-/// The last one: what the gateway has told of the key.
+/// The last one: the scopes that the key has now, as the gateway reported.
 macro_rules! binding_columns {
     () => {
-        "key_id, scopes, (select told.scopes from automation.key_scopes told \
-         where told.account_id = $1 and told.key_id = webhook_endpoint.key_id) as told"
+        "key_id, scopes, (select reported.scopes from automation.key_scopes reported \
+         where reported.account_id = $1 and reported.key_id = webhook_endpoint.key_id) as reported"
     };
 }
 
@@ -61,7 +63,7 @@ impl FromRow<'_, PgRow> for Endpoint {
             disabled_reason: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
-            binding: Binding { key: columns.take()?, scopes: columns.take()?, told: columns.take()? },
+            binding: Binding { key: columns.take()?, scopes: columns.take()?, reported: columns.take()? },
         })
     }
 }
@@ -88,7 +90,7 @@ pub(super) async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Finds an endpoint that is about to be changed; others who want to change it wait.
+/// Finds an endpoint and locks its row: changes of it happen one after the other.
 pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
@@ -102,8 +104,8 @@ pub(super) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// What decides whether and when an endpoint is told of an event.
-pub(super) struct Active {
+/// The part of an endpoint that decides whether and when it gets an event.
+pub(super) struct Subscription {
     pub id: Uuid,
     /// Empty: all events.
     pub types: Vec<String>,
@@ -111,29 +113,29 @@ pub(super) struct Active {
     binding: Binding,
 }
 
-impl Active {
-    pub fn reader(&self) -> Reader {
-        self.binding.reader()
+impl Subscription {
+    pub fn access(&self) -> ReadAccess {
+        self.binding.access()
     }
 }
 
-impl FromRow<'_, PgRow> for Active {
+impl FromRow<'_, PgRow> for Subscription {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
         Ok(Self {
             id: columns.take()?,
             types: columns.take()?,
             retry_at: columns.take()?,
-            binding: Binding { key: columns.take()?, scopes: columns.take()?, told: columns.take()? },
+            binding: Binding { key: columns.take()?, scopes: columns.take()?, reported: columns.take()? },
         })
     }
 }
 
-/// Active endpoints.
+/// The active endpoints.
 pub(super) async fn list_active(
     connection: &mut PgConnection,
     account: AccountId,
-) -> Result<Vec<Active>, Error> {
+) -> Result<Vec<Subscription>, Error> {
     let sql = concat!(
         "select id, types, retry_at, ",
         binding_columns!(),
@@ -187,11 +189,12 @@ pub(super) async fn count(connection: &mut PgConnection, account: AccountId) -> 
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
-/// Keeps what a key may do.
+/// Stores the scopes of a key.
 pub(super) async fn put_key_scopes(
     connection: &mut PgConnection,
     account: AccountId,
-    (key, scopes): (&str, &[String]),
+    key: &str,
+    scopes: &[String],
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
@@ -224,47 +227,4 @@ pub(super) async fn delete(
         .execute(connection)
         .await?;
     Ok(deleted.rows_affected() > 0)
-}
-
-/// The secret of the account's own requests, the one before it, and until when that signs along.
-pub(super) type Signing = (Vec<u8>, Option<Vec<u8>>, Option<DateTime<Utc>>);
-
-pub(super) async fn find_signing(
-    connection: &mut PgConnection,
-    account: AccountId,
-) -> Result<Option<Signing>, Error> {
-    let sql =
-        "select secret, old_secret, old_secret_until from automation.signing_secret where account_id = $1";
-    Ok(sqlx::query_as(sql).bind(account).fetch_optional(connection).await?)
-}
-
-/// Stores a first secret unless there is one; tells whether it did.
-pub(super) async fn insert_signing(
-    connection: &mut PgConnection,
-    account: AccountId,
-    secret: &Secret,
-) -> Result<bool, Error> {
-    let sql =
-        "insert into automation.signing_secret (account_id, secret) values ($1, $2) on conflict do nothing";
-    let stored = sqlx::query(sql).bind(account).bind(secret.as_bytes()).execute(connection).await?;
-    Ok(stored.rows_affected() > 0)
-}
-
-/// Puts a new secret in the place of the current one, which signs along until then.
-pub(super) async fn rotate_signing(
-    connection: &mut PgConnection,
-    account: AccountId,
-    secret: &Secret,
-    until: DateTime<Utc>,
-) -> Result<(), Error> {
-    sqlx::query(
-        "update automation.signing_secret set old_secret = secret, old_secret_until = $3, secret = $2
-         where account_id = $1",
-    )
-    .bind(account)
-    .bind(secret.as_bytes())
-    .bind(until)
-    .execute(connection)
-    .await?;
-    Ok(())
 }

@@ -1,9 +1,9 @@
-//! Mollie as a provider, over its public API (v2).
+//! The provider Mollie, over its public API (v2).
 //!
-//! Mollie remembers an idempotency key for an hour. A payment whose answer was lost longer ago is looked for with
-//! `find_payment`; a refund carries its key inside and is looked for by `refund` itself.
+//! Mollie remembers an idempotency key for an hour. A payment whose answer was lost longer ago is searched for with
+//! `find_payment_by_reference`. A refund stores its key in its metadata, where `create_refund` looks for it first.
 //!
-//! Mollie has to reach the webhook's address: it refuses payments with one on this machine.
+//! Mollie has to reach the webhook URL: it refuses payments whose URL is on this machine.
 
 mod money;
 mod rest;
@@ -19,15 +19,17 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use crate::{Fault, Key, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Sequence, Webhook};
+use crate::{
+    Fault, IdempotencyKey, Mandate, NewCustomer, NewPayment, Payment, Provider, Refund, Sequence, Webhook,
+};
 use rest::Rest;
 use wire::is_id;
 
-/// The most that Mollie puts on a page, and the most pages that are looked through.
-const PAGE: usize = 250;
+/// The largest page that Mollie serves, and the number of pages after which a search gives up.
+const PAGE_SIZE: usize = 250;
 const MAX_PAGES: usize = 40;
 /// By how much Mollie's clock may be behind ours.
-const CLOCKS: TimeDelta = TimeDelta::minutes(5);
+const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::minutes(5);
 
 /// A profile at Mollie.
 pub struct Mollie {
@@ -36,7 +38,7 @@ pub struct Mollie {
 }
 
 impl Mollie {
-    /// The error says which setting has to be mended.
+    /// The error names the setting that is not valid.
     pub fn new(settings: &Settings) -> Result<Self, String> {
         Ok(Self { rest: Rest::new(settings)?, webhook_secrets: settings.webhook_secrets() })
     }
@@ -47,7 +49,7 @@ impl Mollie {
         from: Option<&str>,
     ) -> Result<(Vec<Value>, Option<String>), rest::Failure> {
         let from = from.map(|from| format!("&from={from}")).unwrap_or_default();
-        let body = self.rest.get(&format!("{list}?limit={PAGE}{from}")).await?;
+        let body = self.rest.get(&format!("{list}?limit={PAGE_SIZE}{from}")).await?;
         let name = list.rsplit('/').next().unwrap_or(list);
         Ok(wire::page(body, name)?)
     }
@@ -59,21 +61,21 @@ impl Provider for Mollie {
         "mollie"
     }
 
-    async fn create_customer(&self, key: &Key, customer: &NewCustomer) -> Result<String, Fault> {
+    async fn create_customer(&self, key: &IdempotencyKey, customer: &NewCustomer) -> Result<String, Fault> {
         wire::customer_id(self.rest.post("customers", key, &wire::new_customer(customer)).await?)
     }
 
-    async fn create_payment(&self, key: &Key, payment: &NewPayment) -> Result<Payment, Fault> {
+    async fn create_payment(&self, key: &IdempotencyKey, payment: &NewPayment) -> Result<Payment, Fault> {
         match self.rest.post("payments", key, &wire::new_payment(payment)?).await {
             Ok(body) => wire::payment(body),
             Err(failure) if matches!(payment.sequence, Sequence::Recurring { .. }) => {
-                Err(about_mandate(failure.fault))
+                Err(mandate_fault(failure.fault))
             }
             Err(failure) => Err(failure.fault),
         }
     }
 
-    async fn payment(&self, id: &str) -> Result<Option<Payment>, Fault> {
+    async fn find_payment(&self, id: &str) -> Result<Option<Payment>, Fault> {
         if !is_id(id, "tr_") {
             return Ok(None);
         }
@@ -84,17 +86,22 @@ impl Provider for Mollie {
         }
     }
 
-    async fn find_payment(&self, reference: &str, since: DateTime<Utc>) -> Result<Option<Payment>, Fault> {
-        let oldest = since.checked_sub_signed(CLOCKS).unwrap_or(since);
+    async fn find_payment_by_reference(
+        &self,
+        reference: &str,
+        since: DateTime<Utc>,
+    ) -> Result<Option<Payment>, Fault> {
+        let oldest = since.checked_sub_signed(MAX_CLOCK_SKEW).unwrap_or(since);
         let mut from = None;
         for _ in 0..MAX_PAGES {
             let (entries, next) = self.page("payments", from.as_deref()).await?;
             for entry in entries {
-                let glance: wire::Glance = wire::read(entry.clone())?;
-                if glance.has_reference(reference) {
+                let listed: wire::ListEntry = wire::read(entry.clone())?;
+                if listed.has_reference(reference) {
                     return wire::payment(entry).map(Some);
                 }
-                if glance.created_at < oldest {
+                // The list is sorted newest first: everything after this entry is older still.
+                if listed.created_at < oldest {
                     return Ok(None);
                 }
             }
@@ -103,23 +110,23 @@ impl Provider for Mollie {
                 return Ok(None);
             }
         }
-        Err(wire::unclear("there are too many payments to look through"))
+        Err(wire::unexpected_answer("there are too many payments to search"))
     }
 
-    async fn cancel_payment(&self, key: &Key, id: &str) -> Result<Option<Payment>, Fault> {
+    async fn cancel_payment(&self, key: &IdempotencyKey, id: &str) -> Result<Option<Payment>, Fault> {
         if !is_id(id, "tr_") {
             return Ok(None);
         }
         match self.rest.delete(&format!("payments/{id}"), key).await {
             Ok(body) => wire::payment(body).map(Some),
             Err(failure) if failure.is_missing() => Ok(None),
-            // Paid already, or of a kind that only the payer or time can end.
-            Err(failure) if failure.is_unprocessable() => self.payment(id).await,
+            // The payment is paid already, or is of a kind that only the payer or a timeout can end.
+            Err(failure) if failure.is_unprocessable() => self.find_payment(id).await,
             Err(failure) => Err(failure.fault),
         }
     }
 
-    async fn mandates(&self, customer: &str) -> Result<Vec<Mandate>, Fault> {
+    async fn list_mandates(&self, customer: &str) -> Result<Vec<Mandate>, Fault> {
         if !is_id(customer, "cst_") {
             return Ok(Vec::new());
         }
@@ -128,7 +135,7 @@ impl Provider for Mollie {
         for _ in 0..MAX_PAGES {
             let (entries, next) = match self.page(&list, from.as_deref()).await {
                 Ok(page) => page,
-                // A customer that is not there has no mandates.
+                // A customer that does not exist has no mandates.
                 Err(failure) if failure.is_missing() => return Ok(Vec::new()),
                 Err(failure) => return Err(failure.fault),
             };
@@ -141,10 +148,15 @@ impl Provider for Mollie {
                 return Ok(mandates.into_iter().map(|(_, mandate)| mandate).collect());
             }
         }
-        Err(wire::unclear("there are too many mandates to look through"))
+        Err(wire::unexpected_answer("there are too many mandates to list"))
     }
 
-    async fn refund(&self, key: &Key, payment: &str, amount: Decimal) -> Result<Refund, Fault> {
+    async fn create_refund(
+        &self,
+        key: &IdempotencyKey,
+        payment: &str,
+        amount: Decimal,
+    ) -> Result<Refund, Fault> {
         let absent = || Fault::Refused { detail: "there is no such payment".to_owned(), field: None };
         if !is_id(payment, "tr_") {
             return Err(absent());
@@ -154,22 +166,23 @@ impl Provider for Mollie {
             Err(failure) if failure.is_missing() => return Err(absent()),
             Err(failure) => Err(failure.fault),
         };
-        let (currency, made) = read.map_err(undone)?;
-        if let Some(made) = made {
-            return Ok(made);
+        let (currency, earlier) = read.map_err(not_attempted)?;
+        // An earlier attempt created the refund and its answer was lost. Money must not be returned twice.
+        if let Some(earlier) = earlier {
+            return Ok(earlier);
         }
         let body = wire::new_refund(key, amount, &currency)?;
         wire::refund(self.rest.post(&format!("payments/{payment}/refunds"), key, &body).await?)
     }
 
-    fn heard(&self, message: &Webhook<'_>) -> Result<Option<String>, Fault> {
-        webhook::heard(message, &self.webhook_secrets)
+    fn verify_webhook(&self, message: &Webhook<'_>) -> Result<Option<String>, Fault> {
+        webhook::verify(message, &self.webhook_secrets)
     }
 }
 
-/// Tells a refusal of the mandate from others. Mollie names the field or says it in words; a customer that is gone has no
-/// mandates either.
-fn about_mandate(fault: Fault) -> Fault {
+/// Distinguishes a refusal of the mandate from other refusals. Mollie names the field or mentions the mandate in the
+/// text; a customer that was deleted has no mandates either.
+fn mandate_fault(fault: Fault) -> Fault {
     match fault {
         Fault::Refused { detail, field }
             if matches!(field.as_deref(), Some("mandateId" | "customerId"))
@@ -181,10 +194,10 @@ fn about_mandate(fault: Fault) -> Fault {
     }
 }
 
-/// Before anything was asked for, no unclear answer leaves a doubt.
-fn undone(fault: Fault) -> Fault {
+/// The fault of a request that only reads. Nothing was created yet, so an unknown outcome is a safe one.
+fn not_attempted(fault: Fault) -> Fault {
     match fault {
-        Fault::Unknown { detail } => Fault::Unavailable { detail, retry_after: None },
+        Fault::OutcomeUnknown { detail } => Fault::Unavailable { detail, retry_after: None },
         other => other,
     }
 }

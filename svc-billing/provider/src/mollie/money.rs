@@ -10,7 +10,8 @@ pub struct Money {
 }
 
 impl Money {
-    /// None when the amount is below zero or finer than the currency: money is never rounded on its way out.
+    /// `None` when the amount is negative or has more decimals than the currency: an amount is never rounded before it is
+    /// sent.
     pub fn new(amount: Decimal, currency: &str) -> Option<Self> {
         let mut exact = amount.normalize();
         if exact.is_sign_negative() && !exact.is_zero() {
@@ -21,7 +22,7 @@ impl Money {
             return None;
         }
         exact.rescale(decimals);
-        // Rescaling stops short where the digits would not fit.
+        // Rescaling stops early if the digits do not fit.
         (exact.scale() == decimals)
             .then(|| Self { currency: currency.to_owned(), value: exact.abs().to_string() })
     }

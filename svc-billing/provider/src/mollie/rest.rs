@@ -1,4 +1,4 @@
-//! One request to Mollie and what its answer means: done, refused, not done, or nobody knows.
+//! One HTTP request to Mollie, and the classification of its answer: done, refused, not done, or outcome unknown.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::settings::Settings;
-use crate::{Fault, Key};
+use crate::{Fault, IdempotencyKey};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// A page of 250 payments with all their details stays well below.
+/// Bytes of an answer. A page of 250 payments with all their details stays well below.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
-/// Characters of what Mollie says when it refuses; its sentences are shorter.
+/// Characters kept of the explanation of a refusal.
 const MAX_DETAIL: usize = 500;
 
-/// A fault, with the status if Mollie itself spoke.
+/// A fault, with the HTTP status if the answer came from Mollie itself.
 #[derive(Debug)]
 pub struct Failure {
     pub fault: Fault,
@@ -25,12 +25,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Mollie does not have it, or not any more.
+    /// Mollie does not have the resource, or no longer has it.
     pub fn is_missing(&self) -> bool {
         matches!(self.status, Some(StatusCode::NOT_FOUND | StatusCode::GONE))
     }
 
-    /// Mollie understood and does not do it in the state that things are in.
+    /// Mollie understood the request and refuses it in the current state of the resource.
     pub fn is_unprocessable(&self) -> bool {
         self.status == Some(StatusCode::UNPROCESSABLE_ENTITY)
     }
@@ -56,7 +56,7 @@ pub struct Rest {
 
 impl Rest {
     pub fn new(settings: &Settings) -> Result<Self, String> {
-        // The program's only TLS library is told which cryptography to use. An error means that it was told before.
+        // Selects the cryptography of the TLS library for the process. An error means that it was selected before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -64,7 +64,7 @@ impl Rest {
             .redirect(redirect::Policy::none())
             .user_agent(concat!("admin-billing/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| format!("no client for Mollie can be made: {}", chain(&error)))?;
+            .map_err(|error| format!("the HTTP client for Mollie cannot be created: {}", chain(&error)))?;
         let base = base(&settings.mollie_api_url)?;
         Ok(Self { client, base, authorization: authorization(settings.mollie_api_key.trim())? })
     }
@@ -73,11 +73,11 @@ impl Rest {
         self.call(Method::GET, path, None, None).await
     }
 
-    pub async fn post(&self, path: &str, key: &Key, body: &Value) -> Result<Value, Failure> {
+    pub async fn post(&self, path: &str, key: &IdempotencyKey, body: &Value) -> Result<Value, Failure> {
         self.call(Method::POST, path, Some(key), Some(body)).await
     }
 
-    pub async fn delete(&self, path: &str, key: &Key) -> Result<Value, Failure> {
+    pub async fn delete(&self, path: &str, key: &IdempotencyKey) -> Result<Value, Failure> {
         self.call(Method::DELETE, path, Some(key), None).await
     }
 
@@ -85,7 +85,7 @@ impl Rest {
         &self,
         method: Method,
         path: &str,
-        key: Option<&Key>,
+        key: Option<&IdempotencyKey>,
         body: Option<&Value>,
     ) -> Result<Value, Failure> {
         let mut request = self
@@ -94,98 +94,102 @@ impl Rest {
             .header(AUTHORIZATION, self.authorization.clone())
             .header(ACCEPT, "application/hal+json");
         if let Some(key) = key {
-            request = request.header("Idempotency-Key", named(key)?);
+            request = request.header("Idempotency-Key", header_value(key)?);
         }
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
-        let mut answer = request.send().await.map_err(unanswered)?;
-        let content = content(&mut answer).await?;
-        understand(answer.status(), answer.headers(), &content)
+        let mut answer = request.send().await.map_err(no_answer)?;
+        let content = read_body(&mut answer).await?;
+        classify(answer.status(), answer.headers(), &content)
     }
 }
 
-/// Only a key that can stand in a header.
-fn named(key: &Key) -> Result<HeaderValue, Fault> {
+/// The key as a header value; refused if it has characters that a header cannot carry.
+fn header_value(key: &IdempotencyKey) -> Result<HeaderValue, Fault> {
     HeaderValue::from_str(&key.0).map_err(|_| Fault::Refused {
         detail: "the key of the request has characters that a header cannot have".to_owned(),
         field: None,
     })
 }
 
-async fn content(answer: &mut Response) -> Result<Vec<u8>, Fault> {
+async fn read_body(answer: &mut Response) -> Result<Vec<u8>, Fault> {
     let mut content = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(unanswered)? {
+    while let Some(piece) = answer.chunk().await.map_err(no_answer)? {
         if content.len() + piece.len() > MAX_ANSWER {
-            return Err(Fault::Unknown { detail: format!("the answer has more than {MAX_ANSWER} bytes") });
+            return Err(Fault::OutcomeUnknown {
+                detail: format!("the answer has more than {MAX_ANSWER} bytes"),
+            });
         }
         content.extend_from_slice(&piece);
     }
     Ok(content)
 }
 
-/// Without a connection nothing was asked. After that anything may have been done.
-fn unanswered(error: reqwest::Error) -> Fault {
+/// The fault of a request without an answer. Without a connection Mollie received nothing; after that it may have
+/// carried the request out.
+fn no_answer(error: reqwest::Error) -> Fault {
     let error = error.without_url();
     tracing::warn!(error = chain(&error), "Mollie did not answer");
     if error.is_connect() {
         return Fault::Unavailable { detail: "no connection could be made".to_owned(), retry_after: None };
     }
     let detail = if error.is_timeout() { "no answer in time" } else { "the connection broke" };
-    Fault::Unknown { detail: detail.to_owned() }
+    Fault::OutcomeUnknown { detail: detail.to_owned() }
 }
 
-fn understand(status: StatusCode, headers: &HeaderMap, content: &[u8]) -> Result<Value, Failure> {
+fn classify(status: StatusCode, headers: &HeaderMap, content: &[u8]) -> Result<Value, Failure> {
     let fault = match status {
         _ if status.is_success() => match serde_json::from_slice(content) {
             Ok(body) => return Ok(body),
-            Err(_) => unclear(status),
+            Err(_) => unexpected_status(status),
         },
         StatusCode::TOO_MANY_REQUESTS => {
             Fault::Unavailable { detail: "too many requests".to_owned(), retry_after: retry_after(headers) }
         }
-        // Everybody's requests fail until the operator acts: no reason to give up any single one of them.
+        // All requests fail until the operator replaces the key. Each of them is worth repeating after that.
         StatusCode::UNAUTHORIZED => {
             tracing::error!("Mollie does not accept the key; set MOLLIE_API_KEY to a current one");
             Fault::Unavailable { detail: "the API key is not accepted".to_owned(), retry_after: None }
         }
-        // A conflict is a request with the same key that is still being worked on, or that resembles one just done.
-        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY => unclear(status),
+        // A conflict is a request with the same key that is still in progress, or that resembles a recent one.
+        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY => {
+            unexpected_status(status)
+        }
         _ if status.is_client_error() => match serde_json::from_slice::<Problem>(content) {
             Ok(problem) => {
                 let detail = problem.detail.chars().take(MAX_DETAIL).collect();
                 let fault = Fault::Refused { detail, field: problem.field };
                 return Err(Failure { fault, status: Some(status) });
             }
-            // Not Mollie's words: something on the way to it spoke.
-            Err(_) => unclear(status),
+            // The body is not Mollie's: a proxy on the way answered.
+            Err(_) => unexpected_status(status),
         },
-        _ => unclear(status),
+        _ => unexpected_status(status),
     };
     Err(fault.into())
 }
 
-/// What Mollie says when it refuses.
+/// The error body of Mollie.
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
     field: Option<String>,
 }
 
-fn unclear(status: StatusCode) -> Fault {
-    tracing::warn!(status = status.as_u16(), "Mollie's answer is not clear");
-    Fault::Unknown { detail: format!("the answer was unclear, with status {}", status.as_u16()) }
+fn unexpected_status(status: StatusCode) -> Fault {
+    tracing::warn!(status = status.as_u16(), "unexpected answer from Mollie");
+    Fault::OutcomeUnknown { detail: format!("the answer was unclear, with status {}", status.as_u16()) }
 }
 
-/// In seconds; the other form, a date, is left aside.
+/// The header in seconds; its other form, a date, is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
 fn base(url: &str) -> Result<String, String> {
-    let parsed =
-        Url::parse(url.trim()).map_err(|error| format!("MOLLIE_API_URL is not an address: {error}"))?;
-    // A key that can move money must not cross a network in the clear.
+    let parsed = Url::parse(url.trim()).map_err(|error| format!("MOLLIE_API_URL is not a URL: {error}"))?;
+    // The API key can move money, so it is never sent unencrypted over a network.
     let local = matches!(parsed.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
     if parsed.scheme() != "https" && !(parsed.scheme() == "http" && local) {
         return Err("MOLLIE_API_URL must begin with https://, or with http:// on this machine".to_owned());
@@ -238,7 +242,7 @@ mod tests {
             br#"{"status":422,"title":"Unprocessable Entity","detail":"Too high","field":"amount"}"#;
         let of = |status: u16, content: &[u8]| {
             let status = StatusCode::from_u16(status).expect("a status");
-            understand(status, &HeaderMap::new(), content).map_err(Fault::from)
+            classify(status, &HeaderMap::new(), content).map_err(Fault::from)
         };
         let refused = Fault::Refused { detail: "Too high".to_owned(), field: Some("amount".to_owned()) };
         for status in [400, 403, 404, 405, 410, 415, 422] {
@@ -248,10 +252,10 @@ mod tests {
             assert!(matches!(of(status, problem), Err(Fault::Unavailable { .. })), "{status}");
         }
         for status in [301, 304, 408, 409, 425, 500, 502, 503, 504] {
-            assert!(matches!(of(status, problem), Err(Fault::Unknown { .. })), "{status}");
+            assert!(matches!(of(status, problem), Err(Fault::OutcomeUnknown { .. })), "{status}");
         }
         for status in [200, 201, 400, 404, 422] {
-            assert!(matches!(of(status, b"<html>"), Err(Fault::Unknown { .. })), "{status}");
+            assert!(matches!(of(status, b"<html>"), Err(Fault::OutcomeUnknown { .. })), "{status}");
         }
         assert_eq!(of(200, b"{}"), Ok(serde_json::json!({})));
     }

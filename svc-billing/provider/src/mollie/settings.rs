@@ -1,14 +1,13 @@
-//! What an operator says about Mollie.
+//! The operator's settings for Mollie.
 
 use std::fmt;
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches};
+use clap::Args;
 
 const API: &str = "https://api.mollie.com/v2";
 
-/// The settings of Mollie. They are flags and environment variables like those of every process: flatten them into a
-/// command line, or take what the environment says with [`Settings::from_env`].
+/// Flags and environment variables, to be flattened into the command line of a process.
 #[derive(Args, Clone)]
 #[group(id = "MollieSettings")]
 pub struct Settings {
@@ -31,14 +30,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What the environment says.
-    pub fn from_env() -> Result<Self, String> {
-        let command = Self::augment_args(clap::Command::new("mollie").no_binary_name(true));
-        let read = command.try_get_matches_from::<[&str; 0], &str>([]);
-        read.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| error.to_string())
-    }
-
-    /// Whether payments go to Mollie at all.
+    /// Whether Mollie is configured.
     pub fn is_set(&self) -> bool {
         !self.mollie_api_key.trim().is_empty()
     }
@@ -67,6 +59,8 @@ impl fmt::Debug for Settings {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
 
     fn settings() -> Settings {

@@ -1,8 +1,8 @@
-//! What a signed webhook says: which payment to fetch again, and nothing else.
+//! Signed webhooks: checks the signature and extracts the id of the payment to fetch, and nothing else.
 //!
-//! Mollie has two kinds. The classic one goes to the `webhookUrl` of each payment as a form with an `id` and is never
-//! signed: its address says which payment is meant, and nobody reads it here. The newer one is JSON, goes to one address
-//! for all payments, and is signed.
+//! Mollie has two kinds of webhook. The classic one is a form with an `id`, posted to the `webhookUrl` of each
+//! payment. It is never signed and is not read here: the URL identifies the payment. The newer one is JSON, posted to
+//! one URL for all payments, and signed.
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
@@ -11,9 +11,9 @@ use sha2::Sha256;
 use super::wire::is_id;
 use crate::{Fault, Webhook};
 
-/// The id of the payment that the message is about. Messages about anything else are fine, and about nothing; those that
-/// nobody signed are not, and without a secret none can be told from a forged one.
-pub fn heard(message: &Webhook<'_>, secrets: &[String]) -> Result<Option<String>, Fault> {
+/// The id of the payment that the message is about; `None` if it is about something else. A message without a valid
+/// signature is forged. Without a secret no message can be checked, and all are refused.
+pub fn verify(message: &Webhook<'_>, secrets: &[String]) -> Result<Option<String>, Fault> {
     if secrets.is_empty() {
         let detail = "signed messages cannot be checked here; set MOLLIE_WEBHOOK_SECRETS".to_owned();
         return Err(Fault::Refused { detail, field: None });
@@ -80,30 +80,30 @@ mod tests {
         tag.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     }
 
-    fn ask(body: &[u8], signature: Option<&str>, secrets: &[&str]) -> Result<Option<String>, Fault> {
+    fn check(body: &[u8], signature: Option<&str>, secrets: &[&str]) -> Result<Option<String>, Fault> {
         let secrets: Vec<String> = secrets.iter().map(|&secret| secret.to_owned()).collect();
-        heard(&Webhook { signature, body }, &secrets)
+        verify(&Webhook { signature, body }, &secrets)
     }
 
-    /// What a message says that is signed well.
-    fn said(body: &[u8]) -> Option<String> {
-        ask(body, Some(&signature("new", body)), &["new"]).unwrap()
+    /// The payment that a correctly signed message names.
+    fn payment_in(body: &[u8]) -> Option<String> {
+        check(body, Some(&signature("new", body)), &["new"]).unwrap()
     }
 
     #[test]
     fn a_form_names_its_payment() {
-        assert_eq!(said(FORM), Some("tr_5B8cwPMGnU6qLbRvo7qEZo".to_owned()));
-        assert_eq!(said(b"a=b&id=tr_1\r\n"), Some("tr_1".to_owned()));
+        assert_eq!(payment_in(FORM), Some("tr_5B8cwPMGnU6qLbRvo7qEZo".to_owned()));
+        assert_eq!(payment_in(b"a=b&id=tr_1\r\n"), Some("tr_1".to_owned()));
     }
 
     #[test]
     fn an_event_and_a_snapshot_name_their_payment() {
-        assert_eq!(said(EVENT), Some("tr_1".to_owned()));
-        assert_eq!(said(br#" {"resource":"payment","id":"tr_2"}"#), Some("tr_2".to_owned()));
+        assert_eq!(payment_in(EVENT), Some("tr_1".to_owned()));
+        assert_eq!(payment_in(br#" {"resource":"payment","id":"tr_2"}"#), Some("tr_2".to_owned()));
     }
 
     #[test]
-    fn what_names_no_payment_is_about_none() {
+    fn a_message_that_names_no_payment_is_about_none() {
         for body in [
             &b""[..],
             b"id=",
@@ -117,7 +117,7 @@ mod tests {
             br#"{"entityId":7}"#,
             br#"{"entityId":"pl_1","id":"tr_1"}"#,
         ] {
-            assert_eq!(said(body), None, "{body:?}");
+            assert_eq!(payment_in(body), None, "{body:?}");
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
             let bare = signature(secret, EVENT);
             let several = format!("sha256={}, sha256={bare}", signature("other", EVENT));
             for header in [format!("sha256={bare}"), bare.to_uppercase(), bare, several] {
-                assert!(ask(EVENT, Some(&header), &["new", "old"]).is_ok(), "{header}");
+                assert!(check(EVENT, Some(&header), &["new", "old"]).is_ok(), "{header}");
             }
         }
     }
@@ -138,33 +138,33 @@ mod tests {
         let other_body = signature("new", b"{}");
         let cut = &signature("new", EVENT)[..62];
         for header in [&foreign, &other_body, cut, "", "sha256=", "sha256=zz", "sha256=é", "abc"] {
-            assert_eq!(ask(EVENT, Some(header), &["new"]), Err(Fault::Forged), "{header}");
-            assert_eq!(ask(FORM, Some(header), &["new"]), Err(Fault::Forged), "{header}");
+            assert_eq!(check(EVENT, Some(header), &["new"]), Err(Fault::Forged), "{header}");
+            assert_eq!(check(FORM, Some(header), &["new"]), Err(Fault::Forged), "{header}");
         }
     }
 
     #[test]
-    fn without_a_signature_nothing_is_heard() {
+    fn a_message_without_a_signature_is_refused() {
         for body in [FORM, EVENT, b""] {
-            assert_eq!(ask(body, None, &["new"]), Err(Fault::Forged), "{body:?}");
+            assert_eq!(check(body, None, &["new"]), Err(Fault::Forged), "{body:?}");
         }
     }
 
     #[test]
-    fn without_secrets_nothing_is_heard_and_it_is_said_what_to_set() {
+    fn without_secrets_all_messages_are_refused_with_the_setting_to_change() {
         for signature in [None, Some("sha256=00"), Some(signature("", EVENT).as_str())] {
-            let refused = ask(EVENT, signature, &[]).unwrap_err();
+            let refused = check(EVENT, signature, &[]).unwrap_err();
             assert!(refused.to_string().contains("MOLLIE_WEBHOOK_SECRETS"), "{refused}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_message_makes_hearing_panic(
+        fn no_message_causes_a_panic(
             body in prop::collection::vec(any::<u8>(), 0..200),
             signature in prop::option::of(".{0,80}"),
         ) {
-            let _ = ask(&body, signature.as_deref(), &["secret"]);
+            let _ = check(&body, signature.as_deref(), &["secret"]);
         }
     }
 }

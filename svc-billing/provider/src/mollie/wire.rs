@@ -1,5 +1,6 @@
-//! Mollie's JSON, and what it means in ours. Fields that nothing here asks for are not read, so that new ones do no
-//! harm; values that we do not know make the whole answer unclear, because guessing would be about money.
+//! Converts between Mollie's JSON and the types of this crate. Fields that are not needed are not read, so that new
+//! ones do no harm. A value that is not known makes the whole answer unreadable: a guess here would be a guess about
+//! money.
 
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
@@ -8,18 +9,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::money::Money;
-use crate::{Fault, Key, Mandate, MandateStatus, NewCustomer, NewPayment, Payment, Refund, Sequence, Status};
+use crate::{
+    Fault, IdempotencyKey, Mandate, MandateStatus, NewCustomer, NewPayment, Payment, Refund, Sequence, Status,
+};
 
-/// Longest description that Mollie takes.
-const DESCRIPTION: usize = 255;
-const ID: usize = 64;
+/// The longest description that Mollie accepts, in characters.
+const MAX_DESCRIPTION: usize = 255;
+const MAX_ID: usize = 64;
 
-/// Whether a text is an id of Mollie's of some kind, for example `tr_7UhSN1zuXS`. Only such a text becomes part of an
-/// address.
+/// Whether a text has the form of a Mollie id with this prefix, for example `tr_7UhSN1zuXS`. Only such a text is put
+/// into a URL.
 pub fn is_id(text: &str, prefix: &str) -> bool {
     let rest = text.strip_prefix(prefix).unwrap_or_default();
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-    !rest.is_empty() && text.len() <= ID && rest.chars().all(plain)
+    !rest.is_empty() && text.len() <= MAX_ID && rest.chars().all(plain)
 }
 
 pub fn new_customer(customer: &NewCustomer) -> Value {
@@ -33,7 +36,7 @@ pub fn new_customer(customer: &NewCustomer) -> Value {
 pub fn new_payment(payment: &NewPayment) -> Result<Value, Fault> {
     let mut body = json!({
         "amount": money(payment.amount, &payment.currency)?,
-        "description": payment.description.chars().take(DESCRIPTION).collect::<String>(),
+        "description": payment.description.chars().take(MAX_DESCRIPTION).collect::<String>(),
         "webhookUrl": payment.webhook_url,
         "metadata": { "reference": payment.reference },
     });
@@ -55,8 +58,8 @@ pub fn new_payment(payment: &NewPayment) -> Result<Value, Fault> {
     Ok(body)
 }
 
-/// With the key inside: Mollie forgets the header's after an hour, a refund stays.
-pub fn new_refund(key: &Key, amount: Decimal, currency: &str) -> Result<Value, Fault> {
+/// The key is stored in the refund itself, because Mollie forgets the key of the header after an hour.
+pub fn new_refund(key: &IdempotencyKey, amount: Decimal, currency: &str) -> Result<Value, Fault> {
     Ok(json!({ "amount": money(amount, currency)?, "metadata": { "key": key.0 } }))
 }
 
@@ -90,16 +93,16 @@ struct RawPayment {
     links: Value,
 }
 
-/// What the list of payments is searched by; the rest of it is not looked at.
+/// The fields that a search through the list of payments compares; the others are not read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Glance {
+pub struct ListEntry {
     pub created_at: DateTime<Utc>,
     #[serde(default)]
     metadata: Value,
 }
 
-impl Glance {
+impl ListEntry {
     pub fn has_reference(&self, reference: &str) -> bool {
         self.metadata["reference"] == reference
     }
@@ -107,16 +110,9 @@ impl Glance {
 
 pub fn payment(body: Value) -> Result<Payment, Fault> {
     let raw: RawPayment = read(body)?;
-    let status = match raw.status.as_str() {
-        "open" => Status::Open,
-        "pending" => Status::Pending,
-        "authorized" => Status::Authorized,
-        "paid" => Status::Paid,
-        "canceled" => Status::Canceled,
-        "expired" => Status::Expired,
-        "failed" => Status::Failed,
-        _ => return Err(unclear("a payment has a status that is not known")),
-    };
+    // Mollie's names are the ones of this crate.
+    let status = Status::from_name(&raw.status)
+        .ok_or_else(|| unexpected_answer("a payment has a status that is not known"))?;
     let reasons = [
         &raw.details["bankReason"],
         &raw.details["failureMessage"],
@@ -146,7 +142,7 @@ pub fn customer_id(body: Value) -> Result<String, Fault> {
     checked(read::<RawCustomer>(body)?.id, "cst_")
 }
 
-/// A mandate and when it was made.
+/// A mandate and the time of its creation.
 pub fn mandate(body: Value) -> Result<(DateTime<Utc>, Mandate), Fault> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -156,20 +152,17 @@ pub fn mandate(body: Value) -> Result<(DateTime<Utc>, Mandate), Fault> {
         created_at: DateTime<Utc>,
     }
     let raw: RawMandate = read(body)?;
-    let status = match raw.status.as_str() {
-        "pending" => MandateStatus::Pending,
-        "valid" => MandateStatus::Valid,
-        "invalid" => MandateStatus::Invalid,
-        _ => return Err(unclear("a mandate has a status that is not known")),
-    };
+    let status = MandateStatus::from_name(&raw.status)
+        .ok_or_else(|| unexpected_answer("a mandate has a status that is not known"))?;
     Ok((raw.created_at, Mandate { id: checked(raw.id, "mdt_")?, status }))
 }
 
-/// The currency of a payment, and its refund that was made with the key, if there is one.
-pub fn refunds(body: &Value, key: &Key) -> Result<(String, Option<Refund>), Fault> {
-    let currency = text(&body["amount"]["currency"]).ok_or_else(|| unclear("a payment has no currency"))?;
-    let made = body["_embedded"]["refunds"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let same = made.iter().find(|refund| refund["metadata"]["key"] == key.0.as_str());
+/// The currency of a payment, and the refund that was created with this key, if there is one.
+pub fn refunds(body: &Value, key: &IdempotencyKey) -> Result<(String, Option<Refund>), Fault> {
+    let currency =
+        text(&body["amount"]["currency"]).ok_or_else(|| unexpected_answer("a payment has no currency"))?;
+    let refunds = body["_embedded"]["refunds"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let same = refunds.iter().find(|refund| refund["metadata"]["key"] == key.0.as_str());
     Ok((currency, same.cloned().map(refund).transpose()?))
 }
 
@@ -183,15 +176,15 @@ pub fn refund(body: Value) -> Result<Refund, Fault> {
     Ok(Refund { amount: amount(&raw.amount)?, id: checked(raw.id, "re_")? })
 }
 
-/// A page of a list: what is on it, and the id that the next one begins with.
+/// The entries of one page of a list, and the id of the first entry of the next page.
 pub fn page(mut body: Value, name: &str) -> Result<(Vec<Value>, Option<String>), Fault> {
     let entries = body.get_mut("_embedded").and_then(|lists| lists.get_mut(name)).map(Value::take);
-    let Some(Value::Array(entries)) = entries else { return Err(unclear("a list has no entries")) };
-    // Only the cursor is taken from the link: the key goes to no other address than the one in the settings.
+    let Some(Value::Array(entries)) = entries else { return Err(unexpected_answer("a list has no entries")) };
+    // Only the cursor is taken from the link, so that the API key is sent to no host other than the configured one.
     let next = match text(&body["_links"]["next"]["href"]) {
         None => None,
         Some(link) => {
-            Some(cursor(&link).ok_or_else(|| unclear("a list has a next page without a beginning"))?)
+            Some(cursor(&link).ok_or_else(|| unexpected_answer("a list has a next page without a cursor"))?)
         }
     };
     Ok((entries, next))
@@ -204,11 +197,11 @@ fn cursor(link: &str) -> Option<String> {
 }
 
 pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, Fault> {
-    serde_json::from_value(body).map_err(|error| unclear(&error.to_string()))
+    serde_json::from_value(body).map_err(|error| unexpected_answer(&error.to_string()))
 }
 
-pub fn unclear(detail: &str) -> Fault {
-    Fault::Unknown { detail: detail.to_owned() }
+pub fn unexpected_answer(detail: &str) -> Fault {
+    Fault::OutcomeUnknown { detail: detail.to_owned() }
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -216,7 +209,7 @@ fn text(value: &Value) -> Option<String> {
 }
 
 fn amount(money: &Money) -> Result<Decimal, Fault> {
-    money.amount().ok_or_else(|| unclear("an amount is not a number"))
+    money.amount().ok_or_else(|| unexpected_answer("an amount is not a number"))
 }
 
 fn sum(money: Option<&Money>) -> Result<Decimal, Fault> {
@@ -224,7 +217,7 @@ fn sum(money: Option<&Money>) -> Result<Decimal, Fault> {
 }
 
 fn checked(id: String, prefix: &str) -> Result<String, Fault> {
-    if is_id(&id, prefix) { Ok(id) } else { Err(unclear("an id does not have the form of one")) }
+    if is_id(&id, prefix) { Ok(id) } else { Err(unexpected_answer("an id does not have the form of one")) }
 }
 
 #[cfg(test)]
@@ -272,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_unclear() {
+    fn an_answer_that_cannot_be_read_has_an_unknown_outcome() {
         for (name, value) in [
             ("status", json!("settled")),
             ("id", json!("tr_1/../2")),
@@ -280,7 +273,7 @@ mod tests {
             ("amount", json!(10)),
             ("paidAt", json!("yesterday")),
         ] {
-            assert!(matches!(changed(name, value), Err(Fault::Unknown { .. })), "{name}");
+            assert!(matches!(changed(name, value), Err(Fault::OutcomeUnknown { .. })), "{name}");
         }
     }
 

@@ -3,8 +3,8 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::state::{HeldMandate, HeldRefund, Reply, State};
-use crate::MandateStatus;
+use super::reply::Reply;
+use super::state::{FirstUse, HeldMandate, HeldRefund, State};
 use crate::mollie::Money;
 
 /// A request that came.
@@ -24,44 +24,25 @@ impl Call {
     }
 }
 
-/// An error in Mollie's form.
-pub fn problem(status: u16, detail: &str, field: Option<&str>) -> Reply {
-    let title = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    let mut body = json!({
-        "status": status,
-        "title": title.unwrap_or_default(),
-        "detail": detail,
-        "_links": { "documentation": { "href": "https://docs.mollie.com/errors", "type": "text/html" } },
-    });
-    if let Some(field) = field {
-        body["field"] = json!(field);
-    }
-    (status, body)
-}
-
-fn missing(what: &str) -> Reply {
-    problem(404, &format!("No {what} exists with that id."), None)
-}
-
 impl State {
-    /// A request with a key that was seen before is not done again.
+    /// A request whose key was used before is not carried out again.
     pub fn answer(&mut self, call: &Call) -> Reply {
         let Some(key) = call.key.as_ref().filter(|_| call.method != Method::GET) else {
-            return self.perform(call);
+            return self.execute(call);
         };
-        let asked = format!("{} {} {}", call.method, call.path, call.body);
+        let request = format!("{} {} {}", call.method, call.path, call.body);
         match self.keys.get(key) {
-            Some((before, reply)) if *before == asked => reply.clone(),
-            Some(_) => problem(400, "The idempotency key was used for another request.", None),
+            Some(first) if first.request == request => first.reply.clone(),
+            Some(_) => Reply::problem(400, "The idempotency key was used for another request.", None),
             None => {
-                let reply = self.perform(call);
-                self.keys.insert(key.clone(), (asked, reply.clone()));
+                let reply = self.execute(call);
+                self.keys.insert(key.clone(), FirstUse { request, reply: reply.clone() });
                 reply
             }
         }
     }
 
-    fn perform(&mut self, call: &Call) -> Reply {
+    fn execute(&mut self, call: &Call) -> Reply {
         let path: Vec<&str> = call.path.split('/').skip(1).collect();
         match (call.method.as_str(), path.as_slice()) {
             ("POST", ["v2", "customers"]) => self.create_customer(&call.body),
@@ -73,7 +54,7 @@ impl State {
             }
             ("DELETE", ["v2", "payments", id]) => self.cancel_payment(id),
             ("POST", ["v2", "payments", id, "refunds"]) => self.create_refund(id, &call.body),
-            _ => problem(404, "There is nothing here.", None),
+            _ => Reply::problem(404, "There is nothing here.", None),
         }
     }
 
@@ -89,12 +70,12 @@ impl State {
             "createdAt": self.time(),
         });
         self.customers.push((id, customer.clone()));
-        (201, customer)
+        Reply::new(201, customer)
     }
 
     fn list_mandates(&self, call: &Call, customer: &str) -> Reply {
         if !self.has_customer(customer) {
-            return missing("customer");
+            return Reply::not_found("customer");
         }
         let of_customer = self.mandates.iter().rev().filter(|held| held.customer == customer);
         self.list(call, "mandates", of_customer.map(HeldMandate::view).collect())
@@ -105,13 +86,15 @@ impl State {
     }
 
     fn get_payment(&self, id: &str, with_refunds: bool) -> Reply {
-        let Some(held) = self.payments.iter().find(|held| held.id == id) else { return missing("payment") };
+        let Some(held) = self.payments.iter().find(|held| held.id == id) else {
+            return Reply::not_found("payment");
+        };
         let mut view = held.view(&self.base);
         if with_refunds {
             let refunds = held.refunds.iter().map(|refund| refund.view(&held.id, &held.currency));
             view["_embedded"] = json!({ "refunds": refunds.collect::<Vec<_>>() });
         }
-        (200, view)
+        Reply::new(200, view)
     }
 
     pub fn has_customer(&self, id: &str) -> bool {
@@ -122,14 +105,14 @@ impl State {
     fn list(&self, call: &Call, name: &str, entries: Vec<Value>) -> Reply {
         let limit = call.parameter("limit").map_or(Ok(50), str::parse::<usize>);
         let Some(limit) = limit.ok().filter(|limit| (1..=250).contains(limit)) else {
-            return problem(400, "The limit is not valid.", Some("limit"));
+            return Reply::problem(400, "The limit is not valid.", Some("limit"));
         };
         let limit = limit.min(self.page_size);
         let start = match call.parameter("from") {
             None => Some(0),
             Some(from) => entries.iter().position(|entry| entry["id"] == from),
         };
-        let Some(start) = start else { return problem(400, "The cursor is not valid.", Some("from")) };
+        let Some(start) = start else { return Reply::problem(400, "The cursor is not valid.", Some("from")) };
         let next = entries.get(start + limit).map(|entry| {
             let from = entry["id"].as_str().unwrap_or_default();
             let href = format!("{}{}?from={from}&limit={limit}", self.base, &call.path["/v2".len()..]);
@@ -137,22 +120,17 @@ impl State {
         });
         let page: Vec<Value> = entries.into_iter().skip(start).take(limit).collect();
         let links = json!({ "previous": null, "next": next });
-        (200, json!({ "count": page.len(), "_embedded": { name: page }, "_links": links }))
+        Reply::new(200, json!({ "count": page.len(), "_embedded": { name: page }, "_links": links }))
     }
 }
 
 impl HeldMandate {
     fn view(&self) -> Value {
-        let status = match self.status {
-            MandateStatus::Pending => "pending",
-            MandateStatus::Valid => "valid",
-            MandateStatus::Invalid => "invalid",
-        };
         json!({
             "resource": "mandate",
             "id": self.id,
             "mode": "test",
-            "status": status,
+            "status": self.status.name(),
             "method": "directdebit",
             "customerId": self.customer,
             "createdAt": self.created_at,

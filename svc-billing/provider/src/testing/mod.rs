@@ -1,17 +1,19 @@
-//! A stand-in of Mollie: a real HTTP server on a free port that keeps customers, payments, mandates and refunds, and
-//! that a test can make pay, fail, charge back, or answer badly. It behaves as Mollie's documents say, also where that
-//! is awkward: a checkout cannot be canceled from outside, an idempotency key is only good for the same request, and
-//! nobody is told of a mandate that was withdrawn.
+//! A stand-in for Mollie: a real HTTP server on a free port that stores customers, payments, mandates and refunds. A
+//! test can make it pay, fail, charge back, or answer badly. It follows Mollie's documentation also where that is
+//! awkward: a checkout cannot be canceled through the API, an idempotency key is valid for the same request only, and
+//! no webhook is sent for a mandate that was withdrawn.
 
-#![expect(clippy::expect_used, reason = "a test without its stand-in has to stop")]
+#![expect(clippy::expect_used, reason = "a test cannot go on without its stand-in")]
 
 mod api;
+mod fault;
 mod payments;
+mod reply;
 mod server;
 mod state;
 mod webhook;
 
-pub use server::Trouble;
+pub use fault::InjectedFault;
 pub use webhook::signature;
 
 use std::net::SocketAddr;
@@ -25,7 +27,7 @@ use tokio::task::JoinSet;
 
 use crate::MandateStatus;
 use crate::mollie::Settings;
-use state::{Held, State};
+use state::{HeldPayment, State};
 
 const KEY: &str = "test_dHar4XY7LxsDOtmnkVtjNVWXLSlXsM";
 /// Long enough for a busy machine.
@@ -46,7 +48,7 @@ impl StandIn {
         Self::start_at(Utc::now).await
     }
 
-    /// With a clock of the test's, which payments then are as old as.
+    /// With the test's clock, which dates the payments.
     pub async fn start_at(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -67,8 +69,8 @@ impl StandIn {
         KEY
     }
 
-    /// With which [`crate::mollie::Mollie`] talks to this. They are patient; a test of [`Trouble::Silent`] lowers
-    /// `mollie_timeout_ms`.
+    /// Settings for a [`crate::mollie::Mollie`] that talks to this server. The timeout is long; a test of
+    /// [`InjectedFault::Silent`] lowers `mollie_timeout_ms`.
     pub fn settings(&self) -> Settings {
         Settings {
             mollie_api_key: KEY.to_owned(),
@@ -82,11 +84,11 @@ impl StandIn {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The payer pays; a first payment gives a mandate. The methods that change a payment tell its webhook, and return
-    /// the status that the webhook answered with, if it is on this machine and answered.
+    /// The payer pays; a first payment grants a mandate. The methods that change a payment send its webhook, and
+    /// return the HTTP status of the webhook's answer, if the webhook is on this machine and answered.
     pub async fn pay(&self, payment: &str) -> Option<u16> {
         self.state().pay(payment);
-        self.tell(payment).await
+        self.send_webhook(payment).await
     }
 
     /// The payment fails, for a reason in the bank's words.
@@ -116,19 +118,19 @@ impl StandIn {
         .await
     }
 
-    /// We refund, but in Mollie's own pages.
+    /// The merchant refunds in Mollie's dashboard.
     pub async fn refund(&self, payment: &str, amount: Decimal) -> Option<u16> {
         self.state().refund(payment, amount, serde_json::Value::Null);
-        self.tell(payment).await
+        self.send_webhook(payment).await
     }
 
-    async fn change(&self, payment: &str, change: impl FnOnce(&mut Held)) -> Option<u16> {
+    async fn change(&self, payment: &str, change: impl FnOnce(&mut HeldPayment)) -> Option<u16> {
         change(self.state().payment_mut(payment));
-        self.tell(payment).await
+        self.send_webhook(payment).await
     }
 
-    /// Posts the payment's webhook, as it is also done after every change. May be repeated: Mollie does.
-    pub async fn tell(&self, payment: &str) -> Option<u16> {
+    /// Posts the payment's webhook, as every change does. May be repeated, as Mollie repeats webhooks.
+    pub async fn send_webhook(&self, payment: &str) -> Option<u16> {
         let (url, secret) = {
             let mut state = self.state();
             if state.muted {
@@ -139,7 +141,7 @@ impl StandIn {
         webhook::post(&self.client, &url?, payment, secret.as_deref()).await
     }
 
-    /// Webhooks get lost from now on, or not.
+    /// Whether webhooks are lost from now on.
     pub fn mute(&self, muted: bool) {
         self.state().muted = muted;
     }
@@ -149,17 +151,17 @@ impl StandIn {
         self.state().webhook_secret = Some(secret.to_owned());
     }
 
-    /// Whether an open payment may be canceled by us. Collections may, checkouts may not, unless said here.
+    /// Sets whether an open payment can be canceled through the API. By default collections can and checkouts cannot.
     pub fn cancelable(&self, payment: &str, cancelable: bool) {
         self.state().payment_mut(payment).cancelable = cancelable;
     }
 
-    /// How mandates begin from now on; valid, unless said here.
+    /// Sets the status of new mandates; valid by default.
     pub fn new_mandates(&self, status: MandateStatus) {
         self.state().new_mandates = status;
     }
 
-    /// The payer withdraws a mandate: it is gone. Mollie tells nobody.
+    /// The payer withdraws a mandate, which disappears. Mollie sends no webhook.
     pub fn withdraw_mandate(&self, mandate: &str) {
         self.state().mandates.retain(|held| held.id != mandate);
     }
@@ -169,22 +171,22 @@ impl StandIn {
         self.state().mandates.iter().map(|held| held.id.clone()).collect()
     }
 
-    /// For example a mandate that the bank confirms, or refuses. Mollie tells nobody.
+    /// The bank confirms or refuses a mandate. Mollie sends no webhook.
     pub fn set_mandate(&self, mandate: &str, status: MandateStatus) {
         self.state().mandate_mut(mandate).status = status;
     }
 
-    /// The next request with the method gets this trouble; several wait in turn.
-    pub fn trouble(&self, method: &Method, trouble: Trouble) {
-        self.state().troubles.push((method.clone(), trouble));
+    /// The next request with this method gets this fault; several faults apply in turn.
+    pub fn inject(&self, method: &Method, fault: InjectedFault) {
+        self.state().faults.push((method.clone(), fault));
     }
 
-    /// An hour passes: no request is recognised by its key any more.
+    /// An hour passes: idempotency keys are forgotten.
     pub fn forget_keys(&self) {
         self.state().keys.clear();
     }
 
-    /// Lists have at most so many entries a page.
+    /// Sets the largest number of entries on a page of a list.
     pub fn page_size(&self, entries: usize) {
         self.state().page_size = entries;
     }
@@ -199,12 +201,12 @@ impl StandIn {
         self.state().customers.iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// Makes a payment as somebody else would who uses the same profile.
+    /// Creates a payment as another program would that uses the same profile.
     pub fn add_payment(&self, metadata: serde_json::Value) -> String {
         self.state().add_foreign_payment(metadata)
     }
 
-    /// How many requests came, also refused ones.
+    /// The number of requests so far, including refused ones.
     pub fn requests(&self) -> usize {
         self.state().requests
     }

@@ -3,8 +3,8 @@
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
-use super::api::problem;
-use super::state::{Held, Reply, State};
+use super::reply::Reply;
+use super::state::{HeldPayment, State};
 use crate::MandateStatus;
 use crate::mollie::Money;
 
@@ -20,7 +20,7 @@ impl State {
             return refusal;
         }
         let recurring = sequence == "recurring";
-        let held = Held {
+        let held = HeldPayment {
             id: self.id("tr_"),
             created_at: self.time(),
             status: if recurring { "pending" } else { "open" },
@@ -41,12 +41,12 @@ impl State {
         };
         let view = held.view(&self.base);
         self.payments.push(held);
-        (201, view)
+        Reply::new(201, view)
     }
 
     fn refusal(&self, body: &Value, sequence: &str) -> Option<Reply> {
         let text = |name: &str| body[name].as_str().filter(|text| !text.is_empty());
-        let refuse = |detail: &str, field: &str| Some(problem(422, detail, Some(field)));
+        let refuse = |detail: &str, field: &str| Some(Reply::problem(422, detail, Some(field)));
         if text("description").is_none_or(|text| text.chars().count() > 255) {
             return refuse("The description is invalid", "description");
         }
@@ -78,18 +78,18 @@ impl State {
     pub fn cancel_payment(&mut self, id: &str) -> Reply {
         let base = self.base.clone();
         match self.payments.iter_mut().find(|held| held.id == id) {
-            None => problem(404, "No payment exists with that id.", None),
+            None => Reply::not_found("payment"),
             Some(held) if held.cancelable && held.is_open() => {
                 held.status = "canceled";
-                (200, held.view(&base))
+                Reply::new(200, held.view(&base))
             }
-            Some(_) => problem(422, "The payment cannot be cancelled", None),
+            Some(_) => Reply::problem(422, "The payment cannot be cancelled", None),
         }
     }
 
     pub fn create_refund(&mut self, id: &str, body: &Value) -> Reply {
         let Some(held) = self.payments.iter().find(|held| held.id == id) else {
-            return problem(404, "No payment exists with that id.", None);
+            return Reply::not_found("payment");
         };
         let (currency, amount) = match money(&body["amount"]) {
             Ok(money) => money,
@@ -97,26 +97,26 @@ impl State {
         };
         let left = held.amount - held.refunded() - held.charged_back;
         if held.status != "paid" || currency != held.currency || amount > left {
-            return problem(422, "The amount is higher than the maximum", Some("amount"));
+            return Reply::problem(422, "The amount is higher than the maximum", Some("amount"));
         }
         self.refund(id, amount, body["metadata"].clone());
         let refund = self.payment_mut(id).refunds.last().map(|refund| refund.view(id, &currency));
-        (201, refund.unwrap_or_default())
+        Reply::new(201, refund.unwrap_or_default())
     }
 }
 
-/// Exactly as many decimals as the currency has, or a refusal.
+/// Parses an amount. One with more or fewer decimals than the currency has is refused.
 fn money(value: &Value) -> Result<(String, Decimal), Reply> {
     let given: Option<Money> = serde_json::from_value(value.clone()).ok();
     let exact = given.and_then(|given| {
         let amount = given.amount()?;
         (Money::new(amount, &given.currency)? == given).then_some((given.currency, amount))
     });
-    exact.ok_or_else(|| problem(422, "The amount contains an invalid value", Some("amount")))
+    exact.ok_or_else(|| Reply::problem(422, "The amount contains an invalid value", Some("amount")))
 }
 
-impl Held {
-    /// As Mollie shows it: what does not apply is left out.
+impl HeldPayment {
+    /// The JSON that Mollie returns; fields that do not apply are omitted.
     pub fn view(&self, base: &str) -> Value {
         let money = |amount| Money::new(amount, &self.currency);
         let mut view = json!({

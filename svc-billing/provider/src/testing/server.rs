@@ -1,4 +1,4 @@
-//! The stand-in's connections: each request is answered, or gets the trouble that a test wished for it.
+//! The stand-in's HTTP server. It answers each request, or applies the fault that a test injected for it.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -15,31 +15,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::api::{Call, problem};
-use super::state::{Reply, State};
+use super::api::Call;
+use super::fault::InjectedFault;
+use super::reply::Reply;
+use super::state::State;
 
-/// Above any honest answer, and still JSON: only a limit stops it.
+/// Bytes of padding. Larger than any real answer and still valid JSON, so that only a size limit rejects it.
 const HUGE: usize = 5 * 1024 * 1024;
-
-/// What goes wrong with a request. With all but `Busy` and `Refusing` the work is done first: the worst case for whoever
-/// asked.
-#[derive(Clone, Debug)]
-pub enum Trouble {
-    /// The answer never comes.
-    Silent,
-    /// The connection ends instead of an answer.
-    Dropped,
-    /// 429; nothing was done.
-    Busy { retry_after: Option<u64> },
-    /// A status such as 500 or 503.
-    Failing(u16),
-    /// 200 with a body that is not JSON.
-    Garbled,
-    /// 200 with more than anyone should read.
-    Huge,
-    /// A status such as 422, with Mollie's form of an error; nothing was done.
-    Refusing { status: u16, detail: String, field: Option<String> },
-}
 
 pub async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
     let mut connections = JoinSet::new();
@@ -51,7 +33,7 @@ pub async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
 async fn connection(stream: TcpStream, state: Arc<Mutex<State>>) {
     let end = Arc::new(Notify::new());
     let service = service_fn(|request| answer(request, &state, &end));
-    // A client that goes away ends its own connection only.
+    // A client that disconnects ends its own connection only.
     tokio::select! {
         _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service) => {}
         () = end.notified() => {}
@@ -75,48 +57,52 @@ async fn answer(
         key,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
-    let (trouble, reply) = {
+    let (fault, reply) = {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.requests += 1;
-        let trouble = state.take_trouble(&call.method);
+        let fault = state.take_fault(&call.method);
         let reply = if authorization == format!("Bearer {}", state.api_key) {
-            refused(trouble.as_ref()).unwrap_or_else(|| state.answer(&call))
+            refusal(fault.as_ref()).unwrap_or_else(|| state.answer(&call))
         } else {
-            problem(401, "Missing authentication, or failed to authenticate", None)
+            Reply::problem(401, "Missing authentication, or failed to authenticate", None)
         };
-        (trouble, reply)
+        (fault, reply)
     };
-    Ok(spoil(trouble, &reply, end).await)
+    Ok(apply_fault(fault, &reply, end).await)
 }
 
-/// The answer of a trouble that comes before the work.
-fn refused(trouble: Option<&Trouble>) -> Option<Reply> {
-    match trouble? {
-        Trouble::Busy { .. } => Some(problem(429, "Too many requests", None)),
-        Trouble::Refusing { status, detail, field } => Some(problem(*status, detail, field.as_deref())),
+/// The answer of a fault that keeps the request from being carried out.
+fn refusal(fault: Option<&InjectedFault>) -> Option<Reply> {
+    match fault? {
+        InjectedFault::Busy { .. } => Some(Reply::problem(429, "Too many requests", None)),
+        InjectedFault::Refusing { status, detail, field } => {
+            Some(Reply::problem(*status, detail, field.as_deref()))
+        }
         _ => None,
     }
 }
 
-async fn spoil(trouble: Option<Trouble>, reply: &Reply, end: &Notify) -> Response<Full<Bytes>> {
-    let mut response = respond(reply.0, reply.1.to_string());
-    match trouble {
-        None | Some(Trouble::Refusing { .. }) => {}
-        Some(Trouble::Silent) => pending().await,
-        Some(Trouble::Dropped) => {
+async fn apply_fault(fault: Option<InjectedFault>, reply: &Reply, end: &Notify) -> Response<Full<Bytes>> {
+    let mut response = respond(reply.status, reply.body.to_string());
+    match fault {
+        None | Some(InjectedFault::Refusing { .. }) => {}
+        Some(InjectedFault::Silent) => pending().await,
+        Some(InjectedFault::Dropped) => {
             end.notify_one();
             pending::<()>().await;
         }
-        Some(Trouble::Busy { retry_after }) => {
+        Some(InjectedFault::Busy { retry_after }) => {
             if let Some(seconds) = retry_after {
                 response.headers_mut().insert(RETRY_AFTER, seconds.into());
             }
         }
-        Some(Trouble::Failing(status)) => {
-            response = respond(status, problem(status, "Something went wrong", None).1.to_string());
+        Some(InjectedFault::Failing(status)) => {
+            response = respond(status, Reply::problem(status, "Something went wrong", None).body.to_string());
         }
-        Some(Trouble::Huge) => response = respond(200, format!("{}{}", " ".repeat(HUGE), reply.1)),
-        Some(Trouble::Garbled) => response = respond(200, "<html><body>Welcome!</body></html>".to_owned()),
+        Some(InjectedFault::Huge) => response = respond(200, format!("{}{}", " ".repeat(HUGE), reply.body)),
+        Some(InjectedFault::Garbled) => {
+            response = respond(200, "<html><body>Welcome!</body></html>".to_owned());
+        }
     }
     response
 }

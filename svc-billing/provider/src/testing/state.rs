@@ -1,4 +1,4 @@
-//! What the stand-in remembers, and its changes that do not come over HTTP.
+//! The stand-in's data, and the changes to it that do not come over HTTP.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,20 @@ use http::Method;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::server::Trouble;
+use super::fault::InjectedFault;
+use super::reply::Reply;
 use crate::MandateStatus;
-
-/// An answer: status and body.
-pub type Reply = (u16, Value);
 
 pub struct State {
     pub base: String,
     pub api_key: &'static str,
     pub now: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
     pub customers: Vec<(String, Value)>,
-    pub payments: Vec<Held>,
+    pub payments: Vec<HeldPayment>,
     pub mandates: Vec<HeldMandate>,
-    /// By key: what was asked, and the answer.
-    pub keys: HashMap<String, (String, Reply)>,
-    pub troubles: Vec<(Method, Trouble)>,
+    /// By idempotency key.
+    pub keys: HashMap<String, FirstUse>,
+    pub faults: Vec<(Method, InjectedFault)>,
     pub new_mandates: MandateStatus,
     pub webhook_secret: Option<String>,
     pub muted: bool,
@@ -31,7 +29,13 @@ pub struct State {
     ids: usize,
 }
 
-pub struct Held {
+/// The request that used an idempotency key first, and its answer.
+pub struct FirstUse {
+    pub request: String,
+    pub reply: Reply,
+}
+
+pub struct HeldPayment {
     pub id: String,
     pub created_at: String,
     pub status: &'static str,
@@ -65,7 +69,7 @@ pub struct HeldMandate {
     pub created_at: String,
 }
 
-impl Held {
+impl HeldPayment {
     pub fn refunded(&self) -> Decimal {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
@@ -89,7 +93,7 @@ impl State {
             payments: Vec::new(),
             mandates: Vec::new(),
             keys: HashMap::new(),
-            troubles: Vec::new(),
+            faults: Vec::new(),
             new_mandates: MandateStatus::Valid,
             webhook_secret: None,
             muted: false,
@@ -104,18 +108,18 @@ impl State {
         format!("{prefix}{:010}", self.ids)
     }
 
-    /// In whole seconds and with an offset, as Mollie writes times.
+    /// The current time in Mollie's format: whole seconds, with an offset.
     pub fn time(&self) -> String {
         (self.now)().to_rfc3339_opts(SecondsFormat::Secs, false)
     }
 
-    /// The trouble of a request, which happens once.
-    pub fn take_trouble(&mut self, method: &Method) -> Option<Trouble> {
-        let place = self.troubles.iter().position(|(wanted, _)| wanted == method)?;
-        Some(self.troubles.remove(place).1)
+    /// Removes the fault that was injected for the next request with this method.
+    pub fn take_fault(&mut self, method: &Method) -> Option<InjectedFault> {
+        let index = self.faults.iter().position(|(of, _)| of == method)?;
+        Some(self.faults.remove(index).1)
     }
 
-    pub fn payment_mut(&mut self, id: &str) -> &mut Held {
+    pub fn payment_mut(&mut self, id: &str) -> &mut HeldPayment {
         self.payments.iter_mut().find(|held| held.id == id).expect("a payment of the stand-in")
     }
 
@@ -144,7 +148,7 @@ impl State {
 
     pub fn add_foreign_payment(&mut self, metadata: Value) -> String {
         let (id, created_at) = (self.id("tr_"), self.time());
-        self.payments.push(Held {
+        self.payments.push(HeldPayment {
             id: id.clone(),
             created_at,
             status: "open",
@@ -154,7 +158,7 @@ impl State {
             customer: None,
             mandate: None,
             metadata,
-            description: "Somebody else's".to_owned(),
+            description: "A payment of another program".to_owned(),
             redirect_url: None,
             webhook_url: None,
             paid_at: None,

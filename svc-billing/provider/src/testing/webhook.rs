@@ -1,4 +1,4 @@
-//! The stand-in's webhooks: the classic form, signed if a test wants it.
+//! The stand-in's webhooks: the classic form, signed if a test asks for it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
 use sha2::Sha256;
 
-/// As long as Mollie waits.
+/// The time that Mollie waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 pub fn client() -> Client {
@@ -25,7 +25,7 @@ pub fn signature(secret: &str, body: &[u8]) -> String {
     })
 }
 
-/// Only to this machine: addresses of examples stay alone.
+/// Posts a webhook, to this machine only: example URLs are never called.
 pub async fn post(client: &Client, url: &str, payment: &str, secret: Option<&str>) -> Option<u16> {
     let url = Url::parse(url).ok()?;
     if !matches!(url.host_str(), Some("127.0.0.1" | "localhost")) {

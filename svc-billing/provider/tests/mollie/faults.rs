@@ -1,12 +1,12 @@
-//! Every way of not getting a good answer, and what it is taken for.
+//! Every kind of bad answer, and the fault it becomes.
 
 use provider::mollie::{Mollie, Settings};
-use provider::testing::Trouble;
+use provider::testing::InjectedFault;
 use provider::{Fault, Provider, Sequence};
 
 use http::Method;
 
-use crate::{anna, cents, hasty, key, moment, pair, payment};
+use crate::{anna, cents, key, moment, pair, payment, with_short_timeout};
 
 #[tokio::test]
 async fn a_refusal_has_mollies_words_and_the_field() {
@@ -26,7 +26,7 @@ async fn a_refusal_has_mollies_words_and_the_field() {
 async fn a_busy_mollie_says_when_to_come_back_and_did_nothing() {
     let (stand_in, mollie) = pair().await;
     for wait in [Some(17), None] {
-        stand_in.trouble(&Method::POST, Trouble::Busy { retry_after: wait });
+        stand_in.inject(&Method::POST, InjectedFault::Busy { retry_after: wait });
         let busy = mollie.create_customer(&key("1"), &anna()).await.unwrap_err();
         assert!(matches!(busy, Fault::Unavailable { retry_after, .. } if retry_after == wait), "{busy:?}");
     }
@@ -35,46 +35,49 @@ async fn a_busy_mollie_says_when_to_come_back_and_did_nothing() {
 }
 
 #[tokio::test]
-async fn an_unclear_answer_to_a_wish_leaves_it_unknown() {
+async fn an_unexpected_answer_to_a_write_has_an_unknown_outcome() {
     let (stand_in, _) = pair().await;
-    let mollie = hasty(&stand_in);
-    let conflict = Trouble::Refusing { status: 409, detail: "It is being worked on".to_owned(), field: None };
-    let troubles = [
-        Trouble::Silent,
-        Trouble::Dropped,
-        Trouble::Failing(500),
-        Trouble::Failing(503),
-        Trouble::Failing(302),
-        Trouble::Garbled,
-        Trouble::Huge,
+    let mollie = with_short_timeout(&stand_in);
+    let conflict =
+        InjectedFault::Refusing { status: 409, detail: "It is being worked on".to_owned(), field: None };
+    let injected = [
+        InjectedFault::Silent,
+        InjectedFault::Dropped,
+        InjectedFault::Failing(500),
+        InjectedFault::Failing(503),
+        InjectedFault::Failing(302),
+        InjectedFault::Garbled,
+        InjectedFault::Huge,
         conflict,
     ];
-    for (number, trouble) in troubles.into_iter().enumerate() {
-        let name = format!("{trouble:?}");
-        stand_in.trouble(&Method::POST, trouble);
+    for (number, fault) in injected.into_iter().enumerate() {
+        let name = format!("{fault:?}");
+        stand_in.inject(&Method::POST, fault);
         let made = mollie.create_payment(&key(&name), &payment(&name, Sequence::OneOff, cents(100))).await;
-        assert!(matches!(made, Err(Fault::Unknown { .. })), "{number} {name}: {made:?}");
+        assert!(matches!(made, Err(Fault::OutcomeUnknown { .. })), "{number} {name}: {made:?}");
     }
 }
 
 #[tokio::test]
 async fn the_same_faults_on_reading_are_no_different() {
     let (stand_in, _) = pair().await;
-    let mollie = hasty(&stand_in);
-    for trouble in [Trouble::Silent, Trouble::Dropped, Trouble::Failing(502), Trouble::Garbled] {
-        stand_in.trouble(&Method::GET, trouble.clone());
-        let read = mollie.payment("tr_1").await;
-        assert!(matches!(read, Err(Fault::Unknown { .. })), "{trouble:?}: {read:?}");
-        stand_in.trouble(&Method::GET, trouble.clone());
-        let found = mollie.find_payment("r", moment()).await;
-        assert!(matches!(found, Err(Fault::Unknown { .. })), "{trouble:?}: {found:?}");
-        stand_in.trouble(&Method::GET, trouble.clone());
-        let listed = mollie.mandates("cst_1").await;
-        assert!(matches!(listed, Err(Fault::Unknown { .. })), "{trouble:?}: {listed:?}");
+    let mollie = with_short_timeout(&stand_in);
+    for fault in
+        [InjectedFault::Silent, InjectedFault::Dropped, InjectedFault::Failing(502), InjectedFault::Garbled]
+    {
+        stand_in.inject(&Method::GET, fault.clone());
+        let read = mollie.find_payment("tr_1").await;
+        assert!(matches!(read, Err(Fault::OutcomeUnknown { .. })), "{fault:?}: {read:?}");
+        stand_in.inject(&Method::GET, fault.clone());
+        let found = mollie.find_payment_by_reference("r", moment()).await;
+        assert!(matches!(found, Err(Fault::OutcomeUnknown { .. })), "{fault:?}: {found:?}");
+        stand_in.inject(&Method::GET, fault.clone());
+        let listed = mollie.list_mandates("cst_1").await;
+        assert!(matches!(listed, Err(Fault::OutcomeUnknown { .. })), "{fault:?}: {listed:?}");
     }
-    stand_in.trouble(&Method::DELETE, Trouble::Dropped);
+    stand_in.inject(&Method::DELETE, InjectedFault::Dropped);
     let canceled = mollie.cancel_payment(&key("1"), "tr_1").await;
-    assert!(matches!(canceled, Err(Fault::Unknown { .. })), "{canceled:?}");
+    assert!(matches!(canceled, Err(Fault::OutcomeUnknown { .. })), "{canceled:?}");
 }
 
 #[tokio::test]
@@ -82,18 +85,18 @@ async fn a_refund_that_was_never_asked_for_is_only_unavailable() {
     let (stand_in, mollie) = pair().await;
     let made = mollie.create_payment(&key("1"), &payment("r", Sequence::OneOff, cents(100))).await.unwrap();
     stand_in.pay(&made.id).await;
-    stand_in.trouble(&Method::GET, Trouble::Dropped);
-    let unread = mollie.refund(&key("2"), &made.id, cents(100)).await;
+    stand_in.inject(&Method::GET, InjectedFault::Dropped);
+    let unread = mollie.create_refund(&key("2"), &made.id, cents(100)).await;
     assert!(matches!(unread, Err(Fault::Unavailable { .. })), "{unread:?}");
-    stand_in.trouble(&Method::POST, Trouble::Dropped);
-    let asked = mollie.refund(&key("2"), &made.id, cents(100)).await;
-    assert!(matches!(asked, Err(Fault::Unknown { .. })), "{asked:?}");
+    stand_in.inject(&Method::POST, InjectedFault::Dropped);
+    let asked = mollie.create_refund(&key("2"), &made.id, cents(100)).await;
+    assert!(matches!(asked, Err(Fault::OutcomeUnknown { .. })), "{asked:?}");
 }
 
 #[tokio::test]
 async fn without_a_connection_nothing_was_done() {
     let (stand_in, _) = pair().await;
-    // Nobody listens on a port that only the system may open.
+    // No program listens on a privileged port.
     let settings = Settings { mollie_api_url: "http://127.0.0.1:1/v2".to_owned(), ..stand_in.settings() };
     let mollie = Mollie::new(&settings).unwrap();
     let unreached = mollie.create_customer(&key("1"), &anna()).await;

@@ -10,11 +10,11 @@ mod webhooks;
 use chrono::{DateTime, TimeDelta, Utc};
 use provider::mollie::{Mollie, Settings};
 use provider::testing::StandIn;
-use provider::{Key, NewCustomer, NewPayment, Provider, Sequence};
+use provider::{IdempotencyKey, NewCustomer, NewPayment, Provider, Sequence};
 use rust_decimal::Decimal;
 
-pub fn key(name: &str) -> Key {
-    Key(name.to_owned())
+pub fn key(name: &str) -> IdempotencyKey {
+    IdempotencyKey(name.to_owned())
 }
 
 pub fn cents(cents: i64) -> Decimal {
@@ -53,18 +53,18 @@ pub async fn pair() -> (StandIn, Mollie) {
     (stand_in, mollie)
 }
 
-/// An adapter that soon takes an answer for lost.
-pub fn hasty(stand_in: &StandIn) -> Mollie {
+/// An adapter with a short timeout.
+pub fn with_short_timeout(stand_in: &StandIn) -> Mollie {
     let settings = Settings { mollie_timeout_ms: 1_000, ..stand_in.settings() };
     Mollie::new(&settings).expect("usable settings")
 }
 
-/// A customer whose first payment was paid, and the mandate that this gave.
+/// A customer whose first payment was paid, and the mandate that it granted.
 pub async fn mandated(stand_in: &StandIn, mollie: &Mollie) -> (String, String) {
     let customer = mollie.create_customer(&key("customer"), &anna()).await.unwrap();
     let first = Sequence::First { customer: customer.clone() };
     let first = mollie.create_payment(&key("first"), &payment("first", first, cents(1))).await.unwrap();
     stand_in.pay(&first.id).await;
-    let mandate = mollie.payment(&first.id).await.unwrap().unwrap().mandate.unwrap();
+    let mandate = mollie.find_payment(&first.id).await.unwrap().unwrap().mandate.unwrap();
     (customer, mandate)
 }

@@ -1,4 +1,4 @@
-//! The stand-in's webhooks arrive as Mollie's do, and the adapter hears them.
+//! The stand-in's webhooks arrive as Mollie's do, and the adapter verifies them.
 
 use http::StatusCode;
 use http_body_util::BodyExt;
@@ -16,7 +16,7 @@ use crate::{cents, key, pair, payment};
 /// A webhook as it arrived: signature and body.
 type Arrived = (Option<String>, Vec<u8>);
 
-/// Takes webhooks and answers 200; what arrived comes through the channel.
+/// Accepts webhooks with status 200, and sends them through the channel.
 async fn receiver() -> (String, mpsc::UnboundedReceiver<Arrived>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/webhook", listener.local_addr().unwrap());
@@ -44,8 +44,8 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<Arrived>) {
     (url, arrivals)
 }
 
-fn hear(mollie: &Mollie, (signature, body): &Arrived) -> Result<Option<String>, Fault> {
-    mollie.heard(&Webhook { signature: signature.as_deref(), body })
+fn verify(mollie: &Mollie, (signature, body): &Arrived) -> Result<Option<String>, Fault> {
+    mollie.verify_webhook(&Webhook { signature: signature.as_deref(), body })
 }
 
 fn with_secrets(stand_in: &StandIn, secrets: &str) -> Mollie {
@@ -54,26 +54,30 @@ fn with_secrets(stand_in: &StandIn, secrets: &str) -> Mollie {
 }
 
 #[tokio::test]
-async fn every_change_of_a_payment_is_told() {
+async fn every_change_of_a_payment_sends_a_webhook() {
     let (stand_in, mollie) = pair().await;
     let (url, mut arrivals) = receiver().await;
-    let mut wish = payment("r", Sequence::OneOff, cents(100));
-    wish.webhook_url = url;
-    let made = mollie.create_payment(&key("1"), &wish).await.unwrap();
+    let mut new = payment("r", Sequence::OneOff, cents(100));
+    new.webhook_url = url;
+    let made = mollie.create_payment(&key("1"), &new).await.unwrap();
 
     assert_eq!(stand_in.pay(&made.id).await, Some(200));
-    let told = (None, format!("id={}", made.id).into_bytes());
+    let expected = (None, format!("id={}", made.id).into_bytes());
     let arrived = arrivals.recv().await.unwrap();
-    assert_eq!(arrived, told);
-    assert_eq!(mollie.payment(&made.id).await.unwrap().unwrap().status, Status::Paid);
+    assert_eq!(arrived, expected);
+    assert_eq!(mollie.find_payment(&made.id).await.unwrap().unwrap().status, Status::Paid);
     let secret = with_secrets(&stand_in, "a secret of the dashboard");
-    assert_eq!(hear(&secret, &arrived), Err(Fault::Forged), "classic messages have an address of their own");
+    assert_eq!(
+        verify(&secret, &arrived),
+        Err(Fault::Forged),
+        "classic messages have an address of their own"
+    );
 
     assert_eq!(stand_in.charge_back(&made.id, cents(100), "Refused").await, Some(200));
     assert_eq!(stand_in.refund(&made.id, cents(0)).await, Some(200));
-    assert_eq!(stand_in.tell(&made.id).await, Some(200));
+    assert_eq!(stand_in.send_webhook(&made.id).await, Some(200));
     for _ in 0..3 {
-        assert_eq!(arrivals.recv().await.unwrap(), told);
+        assert_eq!(arrivals.recv().await.unwrap(), expected);
     }
 
     stand_in.mute(true);
@@ -82,21 +86,21 @@ async fn every_change_of_a_payment_is_told() {
 }
 
 #[tokio::test]
-async fn a_signed_webhook_is_heard_with_the_new_and_the_old_secret_and_no_other() {
+async fn a_signed_webhook_is_accepted_with_the_new_and_the_old_secret_and_no_other() {
     let (stand_in, mollie) = pair().await;
     let (url, mut arrivals) = receiver().await;
-    let mut wish = payment("r", Sequence::OneOff, cents(100));
-    wish.webhook_url = url;
-    let made = mollie.create_payment(&key("1"), &wish).await.unwrap();
+    let mut new = payment("r", Sequence::OneOff, cents(100));
+    new.webhook_url = url;
+    let made = mollie.create_payment(&key("1"), &new).await.unwrap();
     stand_in.sign_with("a secret of the dashboard");
     stand_in.pay(&made.id).await;
     let arrived = arrivals.recv().await.unwrap();
     assert!(arrived.0.as_ref().is_some_and(|signature| signature.starts_with("sha256=")));
 
     for secrets in ["a secret of the dashboard", "newer, a secret of the dashboard"] {
-        assert_eq!(hear(&with_secrets(&stand_in, secrets), &arrived), Ok(Some(made.id.clone())));
+        assert_eq!(verify(&with_secrets(&stand_in, secrets), &arrived), Ok(Some(made.id.clone())));
     }
-    assert_eq!(hear(&with_secrets(&stand_in, "another"), &arrived), Err(Fault::Forged));
+    assert_eq!(verify(&with_secrets(&stand_in, "another"), &arrived), Err(Fault::Forged));
     let tampered = (arrived.0.clone(), b"id=tr_0".to_vec());
-    assert_eq!(hear(&with_secrets(&stand_in, "a secret of the dashboard"), &tampered), Err(Fault::Forged));
+    assert_eq!(verify(&with_secrets(&stand_in, "a secret of the dashboard"), &tampered), Err(Fault::Forged));
 }

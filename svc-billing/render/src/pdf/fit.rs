@@ -1,4 +1,4 @@
-//! Makes texts of any origin fit for the page: only characters that the fonts can draw, and a place to break in words
+//! Prepares texts of any origin for the page: only characters that the fonts can draw, and break opportunities in words
 //! that are wider than their column. Nothing here is ever read as markup.
 
 use std::sync::LazyLock;
@@ -10,13 +10,13 @@ use super::world::TYPEFACES;
 static FACES: LazyLock<Vec<Face<'static>>> =
     LazyLock::new(|| TYPEFACES.into_iter().filter_map(|bytes| Face::parse(bytes, 0).ok()).collect());
 
-/// Stands for a character that no font has, first choice first.
-const UNKNOWN: [char; 3] = ['\u{25a1}', '\u{fffd}', '?'];
+/// Replacements for a character that no font has, in order of preference.
+const REPLACEMENTS: [char; 3] = ['\u{25a1}', '\u{fffd}', '?'];
 const BREAK: char = '\u{200b}';
 
 /// One line of text: line ends and tabs become spaces.
 pub fn line(text: &str) -> String {
-    let unknown = unknown();
+    let replacement = replacement();
     let mut clean = String::with_capacity(text.len());
     for char in text.trim().chars() {
         match char {
@@ -24,7 +24,7 @@ pub fn line(text: &str) -> String {
             char if is_invisible(char) || (is_pictograph(char) && !has_glyph(char)) => {}
             char if has_glyph(char) => clean.push(char),
             char if char.is_whitespace() => clean.push(' '),
-            _ => clean.push(unknown),
+            _ => clean.push(replacement),
         }
     }
     clean.trim().to_owned()
@@ -115,18 +115,18 @@ fn has_glyph(char: char) -> bool {
     FACES.iter().all(|face| face.glyph_index(char).is_some_and(|glyph| glyph.0 != 0))
 }
 
-fn unknown() -> char {
-    UNKNOWN.into_iter().find(|char| has_glyph(*char)).unwrap_or('?')
+fn replacement() -> char {
+    REPLACEMENTS.into_iter().find(|char| has_glyph(*char)).unwrap_or('?')
 }
 
-/// Joiners, direction marks and the like: they draw nothing, and direction marks could make a text read as another.
+/// Joiners, direction marks and the like. They draw nothing, and direction marks could change how a text reads.
 fn is_invisible(char: char) -> bool {
     matches!(char,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Pictures are left out when they cannot be drawn; unlike letters, nobody misses one on an invoice.
+/// Pictographs are left out when they cannot be drawn; letters are replaced by a box.
 fn is_pictograph(char: char) -> bool {
     matches!(char, '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}'
         | '\u{20e3}' | '\u{1f000}'..='\u{1faff}')
@@ -137,9 +137,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_without_a_glyph_are_shown_as_unknown_and_pictures_are_left_out() {
-        let unknown = unknown();
-        assert_eq!(line("a\u{5e9}b"), format!("a{unknown}b"));
+    fn letters_without_a_glyph_are_replaced_and_pictures_are_left_out() {
+        let replacement = replacement();
+        assert_eq!(line("a\u{5e9}b"), format!("a{replacement}b"));
         assert_eq!(line("Party 🎉👨‍👩‍👧 time"), "Party  time");
         assert_eq!(line("a\u{202e}b\u{0}c\td"), "ab c d");
     }

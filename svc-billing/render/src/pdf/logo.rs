@@ -1,15 +1,15 @@
-//! Which logos are worth trying. Decoding happens in the layout; what is kept out here are images that would cost far
-//! more memory or time than a logo should.
+//! Which logos are passed to the layout, where they are decoded. Images that would cost far more memory or time than a
+//! logo should are left out here.
 
-use crate::paper::{Logo, LogoFormat};
+use crate::printed::{Logo, LogoFormat};
 
 const MAX_BYTES: usize = 4 << 20;
-/// An image of this many pixels takes 64 MB when decoded.
+/// A decoded image of this many pixels takes 64 MB.
 const MAX_PIXELS: u64 = 16_000_000;
-/// Elements that an SVG draws again; nested ones multiply.
+/// The number of `use` elements in an SVG. Nested ones multiply.
 const MAX_USES: usize = 24;
 
-/// The name by which the layout knows the format, or nothing when the logo is to be left out.
+/// The layout's name of the format, or `None` when the logo is to be left out.
 pub fn format(logo: &Logo) -> Option<&'static str> {
     if logo.bytes.is_empty() || logo.bytes.len() > MAX_BYTES {
         return None;

@@ -1,7 +1,8 @@
 //! The PDF of a document: PDF/A-3b, with the e-invoice inside when there is one. The same input gives the same bytes.
 //!
-//! [`render`] computes for some milliseconds and never waits: call it on a thread that may block.
+//! [`render`] is CPU-bound for some milliseconds and never waits: call it on a thread that may block.
 
+mod attachment;
 mod epc;
 mod fit;
 mod logo;
@@ -11,6 +12,7 @@ mod rows;
 mod view;
 mod world;
 
+pub use attachment::Attachment;
 pub use palette::{Screen, Tones};
 
 use std::fmt::Write as _;
@@ -23,21 +25,12 @@ use typst::foundations::{Bytes, Datetime, Smart};
 use typst_layout::PagedDocument;
 use typst_pdf::{PdfOptions, PdfStandard, PdfStandards, Timestamp};
 
-use crate::Paper;
-use crate::paper::Logo;
+use crate::PrintedDocument;
+use crate::printed::Logo;
 use world::Files;
 
-/// How many documents are being rendered at this moment.
+/// The number of documents being rendered at this moment.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-
-/// A file inside the PDF: the same document for machines.
-#[derive(Clone, Copy, Debug)]
-pub struct Attachment<'a> {
-    /// Such as `factur-x.xml` or `2026-0042.xml`.
-    pub name: &'a str,
-    /// XML.
-    pub bytes: &'a [u8],
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -49,34 +42,34 @@ pub enum Error {
     Data(#[from] serde_json::Error),
 }
 
-/// Renders a document. A logo that cannot be drawn is left out rather than keeping the document from its reader.
-pub fn render(paper: &Paper, attachment: Option<&Attachment<'_>>) -> Result<Vec<u8>, Error> {
-    let logo = paper.look.logo.as_ref().and_then(|logo| Some((logo::format(logo)?, logo.bytes.as_slice())));
+/// Renders a document. A logo that cannot be drawn is left out, so that it never prevents the document.
+pub fn render(printed: &PrintedDocument, attachment: Option<&Attachment<'_>>) -> Result<Vec<u8>, Error> {
+    let logo = printed.look.logo.as_ref().and_then(|logo| Some((logo::format(logo)?, logo.bytes.as_slice())));
     RUNNING.fetch_add(1, Ordering::Relaxed);
-    let result = render_with(paper, attachment, logo);
+    let result = render_with(printed, attachment, logo);
     let result = match (result, logo) {
-        (Err(_), Some(_)) => render_with(paper, attachment, None),
+        (Err(_), Some(_)) => render_with(printed, attachment, None),
         (result, _) => result,
     };
     let others = RUNNING.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
-    // Without it each document would stay in memory, for a next one that never is the same. What others are working
-    // with has to outlive as many calls as they are.
+    // Typst memoises every layout. Without eviction each document would stay in memory, although no later one is the same.
+    // Entries that other renders still use must survive as many evictions as there are other renders.
     comemo::evict(others);
     result
 }
 
-/// Whether a logo is of a kind that is drawn at all; ask when it is set, so that its owner hears of it.
+/// Whether a logo can be drawn at all. Checked when a logo is set, so that its owner gets the error.
 pub fn accepts(logo: &Logo) -> bool {
     logo::format(logo).is_some()
 }
 
 fn render_with(
-    paper: &Paper,
+    printed: &PrintedDocument,
     attachment: Option<&Attachment<'_>>,
     logo: Option<(&'static str, &[u8])>,
 ) -> Result<Vec<u8>, Error> {
-    let code = epc::code(paper);
-    let view = view::View::new(paper, logo.map(|(format, _)| format), code.is_some(), attachment);
+    let code = epc::code(printed);
+    let view = view::View::new(printed, logo.map(|(format, _)| format), code.is_some(), attachment);
     let data = serde_json::to_vec(&view)?;
     let ident = ident(&data, logo.map(|(_, bytes)| bytes), attachment);
     let files = Files {
@@ -92,14 +85,14 @@ fn render_with(
     let options = PdfOptions {
         ident: Smart::Custom(ident),
         creator: Smart::Custom(None),
-        timestamp: timestamp(paper.date),
+        timestamp: timestamp(printed.date),
         standards,
         ..PdfOptions::default()
     };
     typst_pdf::pdf(&document, &options).map_err(|faults| Error::Export(messages(&faults)))
 }
 
-/// Two documents that differ in anything differ in this.
+/// The identifier of the PDF: a hash of everything in it.
 fn ident(data: &[u8], logo: Option<&[u8]>, attachment: Option<&Attachment<'_>>) -> String {
     let mut hash = Sha256::new();
     for part in [Some(data), logo, attachment.map(|attachment| attachment.bytes)] {
@@ -113,7 +106,7 @@ fn ident(data: &[u8], logo: Option<&[u8]>, attachment: Option<&Attachment<'_>>) 
     })
 }
 
-/// PDF/A wants a date in the file; the one of the document never changes.
+/// PDF/A requires a date in the file. The document's own date is used, because it never changes.
 fn timestamp(date: NaiveDate) -> Option<Timestamp> {
     let at = |date: NaiveDate| {
         let year = date.year();

@@ -1,13 +1,13 @@
-//! The colours of a document, from the seller's own. Whatever they are, text stays readable.
+//! The colours of a document, derived from the seller's own so that text stays readable.
 
 use serde::Serialize;
 
-/// Used when the seller has not chosen, or not a colour.
+/// Used when the seller has chosen no valid colour.
 const DEFAULT: Rgb = Rgb(0x16, 0x4e, 0x63);
 const WHITE: Rgb = Rgb(0xff, 0xff, 0xff);
 const BLACK: Rgb = Rgb(0, 0, 0);
-/// What WCAG asks for text of ordinary size.
-const READABLE: f64 = 4.5;
+/// The contrast that WCAG requires for text of ordinary size.
+const MIN_CONTRAST: f64 = 4.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rgb(u8, u8, u8);
@@ -21,7 +21,7 @@ pub struct Palette {
     bar: String,
     /// For the second, smaller bar.
     second: String,
-    /// Behind text: hardly there.
+    /// A faint background for text.
     soft: String,
 }
 
@@ -53,12 +53,12 @@ pub struct Screen {
 pub struct Tones {
     /// For text on the background and on `soft`, and behind text that has the colour of the background.
     pub brand: String,
-    /// Behind text: hardly there.
+    /// A faint background for text.
     pub soft: String,
 }
 
 impl Screen {
-    /// `dark` is the background where the reader wants a dark one; the light one is white.
+    /// `dark` is the background for readers who prefer a dark one; the light background is white.
     pub fn new(primary: &str, secondary: &str, dark: &str) -> Self {
         let palette = Palette::new(primary, secondary);
         let bar = Rgb::parse(primary).unwrap_or(DEFAULT);
@@ -73,10 +73,10 @@ impl Screen {
 }
 
 impl Rgb {
-    /// `away` is black or white: where the colour has to go to be seen on the background.
+    /// `away` is black or white: the direction in which the colour gains contrast with the background.
     fn tones(self, background: Self, away: Self) -> Tones {
         let soft = self.mix(background, 0.92);
-        let reads = |color: &Self| color.contrast(background).min(color.contrast(soft)) >= READABLE;
+        let reads = |color: &Self| color.contrast(background).min(color.contrast(soft)) >= MIN_CONTRAST;
         let brand = (0..=20).map(|step| self.mix(away, f64::from(step) * 0.05)).find(reads);
         Tones { brand: brand.unwrap_or(away).hex(), soft: soft.hex() }
     }
@@ -121,7 +121,7 @@ impl Rgb {
     fn readable(self) -> Self {
         (0..20)
             .map(|step| self.mix(BLACK, f64::from(step) * 0.05))
-            .find(|color| color.contrast(WHITE) >= READABLE)
+            .find(|color| color.contrast(WHITE) >= MIN_CONTRAST)
             .unwrap_or(BLACK)
     }
 }
@@ -145,7 +145,7 @@ mod tests {
         fn text_is_readable_in_every_colour(r: u8, g: u8, b: u8) {
             let palette = Palette::new(&Rgb(r, g, b).hex(), "");
             let text = Rgb::parse(&palette.text).unwrap();
-            prop_assert!(text.contrast(WHITE) >= READABLE);
+            prop_assert!(text.contrast(WHITE) >= MIN_CONTRAST);
             prop_assert_eq!(palette.bar, Rgb(r, g, b).hex());
         }
 
@@ -154,7 +154,7 @@ mod tests {
             let screen = Screen::new(&Rgb(r, g, b).hex(), "", "#171b21");
             for (tones, background) in [(screen.light, WHITE), (screen.dark, Rgb(0x17, 0x1b, 0x21))] {
                 let [brand, soft] = [tones.brand, tones.soft].map(|color| Rgb::parse(&color).unwrap());
-                prop_assert!(brand.contrast(background) >= READABLE && brand.contrast(soft) >= READABLE);
+                prop_assert!(brand.contrast(background) >= MIN_CONTRAST && brand.contrast(soft) >= MIN_CONTRAST);
             }
         }
     }

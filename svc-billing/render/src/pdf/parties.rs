@@ -1,10 +1,10 @@
-//! Seller and buyer as they stand at the head of a document.
+//! Seller and buyer at the head of a document.
 
 use serde::Serialize;
 
 use super::fit::{breakable, line};
-use crate::Paper;
-use crate::paper::Party;
+use crate::PrintedDocument;
+use crate::printed::Party;
 use crate::text::{self, Words};
 
 #[derive(Serialize)]
@@ -13,27 +13,27 @@ pub struct Seller {
     lines: Vec<String>,
 }
 
-/// The place of a party as an envelope has it: postal code before the city, with a wider space.
-fn place(party: &Party) -> String {
+/// Postal code and city as on an envelope, with a wider space between them.
+fn city_line(party: &Party) -> String {
     let (zipcode, city) = (line(&party.zipcode), line(&party.city));
     format!("{zipcode}  {city}").trim().to_owned()
 }
 
-/// The country is of use only across a border.
-fn country(paper: &Paper, party: &Party) -> String {
-    let abroad = !paper.seller.country.trim().eq_ignore_ascii_case(paper.buyer.country.trim());
-    if abroad { line(text::country_name(party.country.trim(), paper.language)) } else { String::new() }
+/// The country is shown only when seller and buyer are in different ones.
+fn country(printed: &PrintedDocument, party: &Party) -> String {
+    let abroad = !printed.seller.country.trim().eq_ignore_ascii_case(printed.buyer.country.trim());
+    if abroad { line(text::country_name(party.country.trim(), printed.language)) } else { String::new() }
 }
 
-pub fn seller(paper: &Paper, words: &Words) -> Seller {
-    let seller = &paper.seller;
+pub fn seller(printed: &PrintedDocument, words: &Words) -> Seller {
+    let seller = &printed.seller;
     let phone = line(&seller.phone);
     let phone = if phone.is_empty() { phone } else { format!("{} {phone}", words.phone) };
     let website = line(&seller.website);
     let website =
         ["https://", "http://"].iter().find_map(|scheme| website.strip_prefix(scheme)).unwrap_or(&website);
     let contact = present([phone, line(&seller.email), website.trim_end_matches('/').to_owned()]);
-    let mut lines = present([line(&seller.address), place(seller), country(paper, seller)]);
+    let mut lines = present([line(&seller.address), city_line(seller), country(printed, seller)]);
     if !lines.is_empty() && !contact.is_empty() {
         lines.push(String::new());
     }
@@ -44,23 +44,22 @@ pub fn seller(paper: &Paper, words: &Words) -> Seller {
     }
 }
 
-/// A line above the address of the buyer, so that post can find its way back. A long one breaks: half an address leads
-/// nowhere.
+/// The return address above the address of the buyer. A long one is broken over lines, not cut off.
 pub fn sender(seller: &Party) -> String {
-    let parts = present([line(&seller.name), line(&seller.address), place(seller)]);
+    let parts = present([line(&seller.name), line(&seller.address), city_line(seller)]);
     breakable(&parts.join(" · "), 38.0)
 }
 
-pub fn buyer(paper: &Paper, words: &Words) -> Vec<String> {
-    let buyer = &paper.buyer;
+pub fn buyer(printed: &PrintedDocument, words: &Words) -> Vec<String> {
+    let buyer = &printed.buyer;
     let contact = line(&buyer.contact);
     let contact = if contact.is_empty() { contact } else { format!("{} {contact}", words.attention) };
     present([
         line(&buyer.name),
         contact,
         line(&buyer.address),
-        place(buyer),
-        country(paper, buyer).to_uppercase(),
+        city_line(buyer),
+        country(printed, buyer).to_uppercase(),
     ])
     .iter()
     .map(|line| breakable(line, 22.0))

@@ -1,9 +1,9 @@
-//! The rows of a document as the template is given them, in columns as wide as what is in them.
+//! The rows of a document as input of the template, in columns as wide as their content.
 
 use serde::Serialize;
 
 use super::fit::{breakable, line, line_count, lines, width};
-use crate::paper::Row as PaperRow;
+use crate::printed::Row as PrintedRow;
 use crate::text::{self, Words};
 
 /// The width of the text on the page, and sizes of letters, in points; the template has the same.
@@ -39,7 +39,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn new(row: &PaperRow, words: &Words) -> Self {
+    pub fn new(row: &PrintedRow, words: &Words) -> Self {
         let language = words.language;
         Self {
             name: line(&row.name),
@@ -70,11 +70,11 @@ impl Row {
 }
 
 impl Columns {
-    /// As wide as what is in them, within bounds: amounts stay in line and descriptions get what is left.
+    /// As wide as their content, within bounds. Descriptions get the remaining width.
     pub fn new(rows: &[Row], words: &Words) -> Self {
         let widest = |head: &str, cell: fn(&Row) -> &str, limit: f64| {
             let cells = rows.iter().map(|row| width(cell(row)) * LETTER).fold(0.0, f64::max);
-            // A little more, so that rounding never breaks a line.
+            // Half a point more, so that rounding never breaks a line.
             if cells > 0.0 { (cells.max(width(head) * 7.5) + 0.5).min(limit) } else { 0.0 }
         };
         Self {

@@ -1,17 +1,18 @@
-//! What the template is given: every text as it is shown, every width and colour worked out. The template only places.
+//! The input of the template: every text as it is shown, every width and colour already computed. The template only
+//! places them.
 
 use std::collections::BTreeSet;
 
 use rust_decimal::Decimal;
 use serde::Serialize;
 
-use super::Attachment;
+use super::attachment::Attachment;
 use super::fit::{breakable, line, metadata, width};
 use super::palette::Palette;
 use super::parties::{Seller, buyer, seller, sender};
 use super::rows::{Columns, GUTTER, LETTER, PAGE, Row};
-use crate::Paper;
-use crate::paper::{Kind, Language, Settlement};
+use crate::PrintedDocument;
+use crate::printed::{Kind, PrintedState};
 use crate::text::{self, Words};
 
 /// Totals with more lines than this may continue on a next page.
@@ -31,14 +32,14 @@ pub struct View {
     sender: String,
     buyer: Vec<String>,
     facts: Vec<Labelled>,
-    /// Whether all facts fit beside each other.
+    /// Whether all facts fit on one line.
     strip: bool,
     columns: Columns,
     head: Head,
     rows: Vec<Row>,
     totals: Vec<Labelled>,
     total: Labelled,
-    /// What has gone off the total, and what is left.
+    /// What was subtracted from the total, and what is left.
     after: Vec<Labelled>,
     /// Whether the totals stay on one page with the last row.
     whole: bool,
@@ -86,32 +87,32 @@ struct Embedded {
 
 impl View {
     pub fn new(
-        paper: &Paper,
+        printed: &PrintedDocument,
         logo: Option<&'static str>,
         code: bool,
         attachment: Option<&Attachment<'_>>,
     ) -> Self {
-        let words = Words::for_paper(paper);
-        let number = line(&paper.number);
-        let mut rows: Vec<Row> = paper.rows.iter().map(|row| Row::new(row, &words)).collect();
+        let words = Words::for_document(printed);
+        let number = line(&printed.number);
+        let mut rows: Vec<Row> = printed.rows.iter().map(|row| Row::new(row, &words)).collect();
         let columns = Columns::new(&rows, &words);
         for row in &mut rows {
             row.fit(&columns);
         }
-        let totals = totals(paper, &words);
-        let facts = labelled(words.facts(paper), 11.5);
+        let totals = totals(printed, &words);
+        let facts = labelled(words.facts(printed), 11.5);
         Self {
-            language: language(paper.language),
-            title: metadata(&format!("{} {}", words.document, paper.number)),
-            author: metadata(&paper.seller.name),
-            draft: paper.draft.then(|| words.draft.to_uppercase()),
+            language: printed.language.code(),
+            title: metadata(&format!("{} {}", words.document, printed.number)),
+            author: metadata(&printed.seller.name),
+            draft: printed.draft.then(|| words.draft.to_uppercase()),
             heading: words.document,
-            subject: breakable(&line(&paper.title), PAGE / 11.0),
+            subject: breakable(&line(&printed.title), PAGE / 11.0),
             running: breakable(format!("{} {number}", words.document).trim(), 26.0),
             logo,
-            seller: seller(paper, &words),
-            sender: sender(&paper.seller),
-            buyer: buyer(paper, &words),
+            seller: seller(printed, &words),
+            sender: sender(&printed.seller),
+            buyer: buyer(printed, &words),
             strip: is_strip(&facts),
             facts,
             columns,
@@ -126,33 +127,26 @@ impl View {
             whole: totals.len() <= WHOLE_TOTALS,
             totals,
             total: Labelled {
-                label: words.total_label(paper).to_owned(),
-                value: text::money(paper.total_incl, &line(&paper.currency), paper.language),
+                label: words.total_label(printed).to_owned(),
+                value: text::money(printed.total_incl, &line(&printed.currency), printed.language),
             },
-            after: after(paper, &words),
-            notes: notes(paper, &words),
-            closing: closing(paper, &words, code),
-            footer: breakable(&line(&paper.look.footer), 50.0),
+            after: after(printed, &words),
+            notes: notes(printed, &words),
+            closing: closing(printed, &words, code),
+            footer: breakable(&line(&printed.look.footer), 50.0),
             details: words
-                .company_details(paper)
+                .company_details(printed)
                 .iter()
                 .map(|detail| breakable(&line(detail), 50.0))
                 .collect(),
             page: words.page,
             of: words.of,
-            palette: Palette::new(&paper.look.primary_color, &paper.look.secondary_color),
+            palette: Palette::new(&printed.look.primary_color, &printed.look.secondary_color),
             attachment: attachment.map(|attachment| Embedded {
                 name: text::file_name(attachment.name),
-                description: metadata(&format!("{} {} (XML)", words.document, paper.number)),
+                description: metadata(&format!("{} {} (XML)", words.document, printed.number)),
             }),
         }
-    }
-}
-
-fn language(language: Language) -> &'static str {
-    match language {
-        Language::Nl => "nl",
-        Language::En => "en",
     }
 }
 
@@ -163,46 +157,50 @@ fn labelled(pairs: Vec<(&'static str, String)>, room: f64) -> Vec<Labelled> {
         .collect()
 }
 
-/// Whether the facts fit on one line with some air between them.
+/// Whether the facts fit on one line with space between them.
 fn is_strip(facts: &[Labelled]) -> bool {
     let used: f64 =
         facts.iter().map(|fact| (width(&fact.value) * LETTER).max(width(&fact.label) * 7.5) + GUTTER).sum();
     used <= PAGE + GUTTER
 }
 
-fn totals(paper: &Paper, words: &Words) -> Vec<Labelled> {
-    let currency = line(&paper.currency);
-    let money = |amount: Decimal| text::money(amount, &currency, paper.language);
-    let subtotal = Labelled { label: words.subtotal.to_owned(), value: money(paper.total_excl) };
-    let vat = paper.vat.iter().map(|vat| Labelled {
+fn totals(printed: &PrintedDocument, words: &Words) -> Vec<Labelled> {
+    let currency = line(&printed.currency);
+    let money = |amount: Decimal| text::money(amount, &currency, printed.language);
+    let subtotal = Labelled { label: words.subtotal.to_owned(), value: money(printed.total_excl) };
+    let vat = printed.vat.iter().map(|vat| Labelled {
         label: words.vat_over(vat.rate, vat.category, vat.taxable, &currency),
         value: money(vat.vat),
     });
     std::iter::once(subtotal).chain(vat).collect()
 }
 
-fn after(paper: &Paper, words: &Words) -> Vec<Labelled> {
-    let money = |amount: Decimal| text::money(amount, &line(&paper.currency), paper.language);
-    let lines = words.after(&paper.settled(), paper.total_incl).into_iter();
+fn after(printed: &PrintedDocument, words: &Words) -> Vec<Labelled> {
+    let money = |amount: Decimal| text::money(amount, &line(&printed.currency), printed.language);
+    let lines = words.after(&printed.shown_state(), printed.total_incl).into_iter();
     lines.map(|(label, amount)| Labelled { label: label.to_owned(), value: money(amount) }).collect()
 }
 
-/// What the law wants said, once for each category that is on the document.
-fn notes(paper: &Paper, words: &Words) -> Vec<String> {
-    let categories: BTreeSet<_> =
-        paper.vat.iter().map(|vat| vat.category).chain(paper.rows.iter().map(|row| row.category)).collect();
+/// The statements that the law requires, once for each category on the document.
+fn notes(printed: &PrintedDocument, words: &Words) -> Vec<String> {
+    let categories: BTreeSet<_> = printed
+        .vat
+        .iter()
+        .map(|vat| vat.category)
+        .chain(printed.rows.iter().map(|row| row.category))
+        .collect();
     categories.into_iter().filter_map(|category| words.legal(category)).map(str::to_owned).collect()
 }
 
-fn closing(paper: &Paper, words: &Words, code: bool) -> Closing {
-    let facts = if paper.to_transfer().is_some() && !paper.bank.iban.trim().is_empty() {
+fn closing(printed: &PrintedDocument, words: &Words, code: bool) -> Closing {
+    let facts = if printed.to_transfer().is_some() && !printed.bank.iban.trim().is_empty() {
         let holder =
-            [&paper.bank.holder, &paper.seller.name].into_iter().find(|name| !name.trim().is_empty());
+            [&printed.bank.holder, &printed.seller.name].into_iter().find(|name| !name.trim().is_empty());
         let facts = vec![
-            (words.account, text::iban(&paper.bank.iban).replace(' ', "\u{a0}")),
-            (words.bic, paper.bank.bic.clone()),
+            (words.account, text::iban(&printed.bank.iban).replace(' ', "\u{a0}")),
+            (words.bic, printed.bank.bic.clone()),
             (words.holder, holder.cloned().unwrap_or_default()),
-            (words.payment_reference, paper.number.clone()),
+            (words.payment_reference, printed.number.clone()),
         ];
         labelled(facts.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect(), 24.0)
     } else {
@@ -210,11 +208,11 @@ fn closing(paper: &Paper, words: &Words, code: bool) -> Closing {
     };
     Closing {
         heading: words.closing,
-        sentence: breakable(&line(&words.closing_sentence(paper)), 38.0),
+        sentence: breakable(&line(&words.closing_sentence(printed)), 38.0),
         facts,
         scan: code.then_some(words.scan),
-        sign: match paper.kind {
-            Kind::Quote if matches!(paper.settlement, Settlement::Accepted { .. }) => Vec::new(),
+        sign: match printed.kind {
+            Kind::Quote if matches!(printed.state, PrintedState::Accepted { .. }) => Vec::new(),
             Kind::Quote | Kind::Workorder => vec![words.name, words.place_and_date, words.signature],
             Kind::Invoice | Kind::Credit => Vec::new(),
         },

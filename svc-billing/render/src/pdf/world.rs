@@ -1,5 +1,5 @@
-//! All that a document can read while it is laid out: the template, its data and the fonts of this program. There is no
-//! disk, no network, no clock and no package behind it.
+//! Everything that the layout can read: the template, its data and the fonts of this program. It has no access to disk,
+//! network, clock or packages.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
 //! What the number of a company is called where the company is.
 
-use crate::paper::Language;
+use crate::printed::Language;
 
 /// The number with its label; `None` without a number.
 pub fn labelled(number: &str, country: &str, language: Language) -> Option<String> {

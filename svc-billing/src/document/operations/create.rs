@@ -6,89 +6,57 @@ use chrono::{Days, NaiveDate};
 use proto::api::Fault;
 use proto::billing::{Document, DocumentInput, GenerationMode};
 use proto::{At, Faults};
-use render::paper::Category;
+use render::printed::Category;
+use rust_decimal::Decimal;
 
 use super::audit_new;
 use super::family::apply;
-use crate::clients::{self, Named};
-use crate::document::rules::amounts::{self, Row};
-use crate::document::rules::standing::{self, Claim, DRAFT, OPEN, PAID};
+use crate::clients::{self, Client, ClientLookup};
+use crate::document::rules::amounts::{Amounts, Content, Row};
+use crate::document::rules::printed::einvoice_missing;
+use crate::document::rules::settlement::{self, Claim};
+use crate::document::rules::status::Status;
 use crate::document::rules::{input, number, search};
-use crate::document::store::{self, Draft, Numbering, StoredRow};
-use crate::document::{Kind, Links, Origin, Parties, Record, Seller, answer, events, paper};
+use crate::document::store::{self, Draft, Numbering};
+use crate::document::{Full, Kind, Links, Origin, Parties, Record, Seller, StoredRow, events, message};
+use crate::money::two_places;
 use crate::settings::{self, Settings};
 use crate::{Error, identity};
 
-/// The last day that can be written with four digits.
+/// The last day of the years with four digits.
 const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a valid date");
 
-/// What is known of a new document besides the request.
+/// What a new document needs besides the request.
 #[derive(Clone)]
 pub struct New {
     pub kind: Kind,
-    pub client: Named,
+    pub client: ClientLookup,
     pub links: Links,
-    /// Of an invoice that a subscription makes.
+    /// Set for an invoice that a subscription makes.
     pub origin: Option<Origin>,
 }
 
 pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
-    let (account, kind, now) = (tx.account(), new.kind, tx.now());
+    let (account, kind, now, today) = (tx.account(), new.kind, tx.now(), tx.today());
     let at = At::ROOT.name("document");
-    let known = settings::store::for_documents(tx.db(), account).await?;
-    let (rows, amounts) = input::rows(given, &known.rates, &at, &mut tx.faults);
+    let defaults = settings::store::for_documents(tx.db(), account).await?;
+    let Content { rows, amounts } = input::content(given, &defaults.rates, &at, &mut tx.faults);
     let is_final = given.generate || given.generation_mode() == GenerationMode::Final;
     check_client(&new.client, is_final, &at, &mut tx.faults);
     if is_final {
         check_final(&new.client, kind, &rows, &at, &mut tx.faults);
     }
-    let today = tx.today();
-    let (invoice_date, due_date) = dates(new, given, &known.settings, today, &at, &mut tx.faults);
+    let dates = dates(new, given, &defaults.settings, today, &at, &mut tx.faults);
     tx.valid()?;
 
-    let mut record = Record {
-        id: tx.id(),
-        kind,
-        version: 1,
-        content_version: 1,
-        is_final,
-        number: String::new(),
-        number_given: !given.number.is_empty(),
-        title: given.title.clone(),
-        invoice_date,
-        due_date,
-        invoice_date_given: !given.invoice_date.is_empty(),
-        due_date_given: !given.due_date.is_empty(),
-        currency: tx.settings().currency.clone(),
-        language: known.settings.language,
-        total_excl: amounts.excl,
-        vat_rate: amounts.rate,
-        vat_amount: amounts.vat,
-        total_incl: amounts.incl,
-        row_count: i32::try_from(rows.len()).unwrap_or_default(),
-        client: new.client.found().map(clients::shown),
-        payment_status: String::new(),
-        paid_at: None,
-        paid_amount: amounts::two_places(0.into()),
-        open_amount: amounts::two_places(0.into()),
-        overpaid_amount: amounts::two_places(0.into()),
-        prepaid_amount: amounts::two_places(0.into()),
-        sent_at: None,
-        project_number: None,
-        credits: None,
-        origin: new.origin,
-        external_id: given.external_id.clone(),
-        token: Link::random(account).secret,
-        finalized_at: is_final.then_some(now),
-        accepted_at: None,
-        viewed_on: None,
-        einvoice_missing: Vec::new(),
-        pdf_version: None,
-        pdf_error: String::new(),
-        created_at: now,
-        updated_at: now,
-    };
-    begin_status(&mut record, &given.payment_status, today);
+    let row_count = i32::try_from(rows.len()).unwrap_or_default();
+    let mut record = record(tx, new, given, &defaults.settings, &amounts);
+    record.is_final = is_final;
+    record.finalized_at = is_final.then_some(now);
+    record.row_count = row_count;
+    record.invoice_date = dates.invoice_date;
+    record.due_date = dates.due_date;
+    set_initial_status(&mut record, &given.payment_status, today);
     let parties = match new.client.found().filter(|_| is_final) {
         Some(client) => {
             let seller = identity::seller(tx.db(), account).await?;
@@ -96,27 +64,80 @@ pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result
         }
         None => None,
     };
-    record.einvoice_missing = paper::einvoice_missing(&record, &rows, parties.as_ref(), None);
+    record.einvoice_missing = einvoice_missing(&record, &rows, parties.as_ref(), None);
 
     let draft = Draft {
         rows: &rows,
         parties: parties.as_ref(),
         search_text: &search::text(&record.title, record.client.as_ref(), &record.external_id),
     };
-    let numbering = numbering(&record, &known.settings, &given.number);
+    let numbering = numbering(&record, &defaults.settings, &given.number);
     record.number = insert(tx, &record, &draft, &numbering).await?;
     audit_new(tx, &record, &rows);
     tx.count(kind.name(), now, 1);
     events::created(tx, &record);
-    let born = if is_final { OPEN } else { DRAFT };
-    events::status_changed(tx, &record, born).await?;
+    let initial = if is_final { Status::Open } else { Status::Draft };
+    events::status_changed(tx, &record, &initial).await?;
     let rows = rows.into_iter().map(|row| StoredRow { row, credited_by: None }).collect();
-    let full = store::Full { record, rows, credited_by: Vec::new(), history: Vec::new() };
-    Ok(answer::document(account, &new.links, &full))
+    let full = Full { record, rows, credited_by: Vec::new(), history: Vec::new() };
+    Ok(message::document(account, &new.links, &full))
 }
 
-/// Refuses a final document that lacks what makes it one.
-fn check_final(client: &Named, kind: Kind, rows: &[Row], at: &At<'_>, faults: &mut Faults) {
+/// A draft of what was sent, before its dates and its status are known.
+fn record(
+    tx: &mut Tx<'_>,
+    new: &New,
+    given: &DocumentInput,
+    settings: &Settings,
+    amounts: &Amounts,
+) -> Record {
+    let (now, today, zero) = (tx.now(), tx.today(), two_places(Decimal::ZERO));
+    Record {
+        id: tx.id(),
+        kind: new.kind,
+        version: 1,
+        content_version: 1,
+        is_final: false,
+        number: String::new(),
+        number_given: !given.number.is_empty(),
+        title: given.title.clone(),
+        invoice_date: today,
+        due_date: today,
+        invoice_date_given: !given.invoice_date.is_empty(),
+        due_date_given: !given.due_date.is_empty(),
+        currency: tx.settings().currency.clone(),
+        language: settings.language,
+        total_excl: amounts.excl,
+        vat_rate: amounts.rate,
+        vat_amount: amounts.vat,
+        total_incl: amounts.incl,
+        row_count: 0,
+        client: new.client.found().map(Client::from),
+        status: Status::Draft,
+        paid_at: None,
+        paid_amount: zero,
+        open_amount: zero,
+        overpaid_amount: zero,
+        prepaid_amount: zero,
+        sent_at: None,
+        project_number: None,
+        credits: None,
+        origin: new.origin,
+        external_id: given.external_id.clone(),
+        token: Link::random(tx.account()).secret,
+        finalized_at: None,
+        accepted_at: None,
+        viewed_on: None,
+        einvoice_missing: Vec::new(),
+        pdf_version: None,
+        pdf_error: String::new(),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// Refuses a final document that lacks a row or, for VAT that the buyer accounts for, the buyer's VAT number.
+fn check_final(client: &ClientLookup, kind: Kind, rows: &[Row], at: &At<'_>, faults: &mut Faults) {
     if rows.is_empty() {
         let detail = format!("rows is required: a final {} needs one", kind.name());
         faults.add(&at.name("rows"), Fault::Required, detail);
@@ -129,32 +150,37 @@ fn check_final(client: &Named, kind: Kind, rows: &[Row], at: &At<'_>, faults: &m
     }
 }
 
-/// Whether the buyer of an invoice is to account for the VAT and has no number for that.
+/// Whether the buyer of an invoice must account for the VAT and has no VAT number.
 pub fn lacks_vat_number(kind: Kind, rows: &[Row], vat_number: &str) -> bool {
     let by_buyer = |row: &Row| matches!(row.category, Category::AE | Category::K);
     kind == Kind::Invoice && vat_number.trim().is_empty() && rows.iter().any(by_buyer)
 }
 
-/// Refuses a client who is not there.
-pub fn check_client(client: &Named, is_final: bool, at: &At<'_>, faults: &mut Faults) {
+/// Refuses a client that does not exist, and a final document without one.
+pub fn check_client(client: &ClientLookup, is_final: bool, at: &At<'_>, faults: &mut Faults) {
     match client {
-        Named::Unknown(field) => {
+        ClientLookup::NotFound(field) => {
             let detail = format!("{field} must name a client of this account");
             faults.add(&at.name(field), Fault::UnknownReference, detail);
         }
-        Named::Disagreeing => {
+        ClientLookup::Conflicting => {
             let detail = "client_id and client_external_id name different clients; send one of them";
             faults.add(&at.name("client_external_id"), Fault::Conflicting, detail);
         }
-        Named::Nobody if is_final => {
+        ClientLookup::None if is_final => {
             let detail = "client_id or client_external_id is required: a final document needs a client";
             faults.add(&at.name("client_id"), Fault::Required, detail);
         }
-        Named::Nobody | Named::Found(_) => {}
+        ClientLookup::None | ClientLookup::Found(_) => {}
     }
 }
 
-/// Today, and the client's term after that, where the request says nothing.
+struct Dates {
+    invoice_date: NaiveDate,
+    due_date: NaiveDate,
+}
+
+/// Where the request has no dates: today, and the client's term after it.
 fn dates(
     new: &New,
     given: &DocumentInput,
@@ -162,7 +188,7 @@ fn dates(
     today: NaiveDate,
     at: &At<'_>,
     faults: &mut Faults,
-) -> (NaiveDate, NaiveDate) {
+) -> Dates {
     let invoice_date = given.invoice_date.parse().unwrap_or(today);
     let client = new.client.found();
     let days = match new.kind {
@@ -174,9 +200,10 @@ fn dates(
     let default = after(invoice_date, days);
     let due_date = given.due_date.parse().unwrap_or(default);
     check_dates(invoice_date, due_date, at, faults);
-    (invoice_date, due_date)
+    Dates { invoice_date, due_date }
 }
 
+/// The day so many days later, limited to years of four digits.
 pub fn after(date: NaiveDate, days: i32) -> NaiveDate {
     let later = date.checked_add_days(Days::new(days.unsigned_abs().into()));
     later.unwrap_or(LAST_DAY).min(LAST_DAY)
@@ -189,8 +216,8 @@ pub fn check_dates(invoice_date: NaiveDate, due_date: NaiveDate, at: &At<'_>, fa
     }
 }
 
-/// The status that a document starts with: what the request says, else where it stands.
-fn begin_status(record: &mut Record, given: &str, today: NaiveDate) {
+/// Sets the status that a document starts with: the one in the request, else the one that follows from its amounts.
+fn set_initial_status(record: &mut Record, given: &str, today: NaiveDate) {
     if record.kind == Kind::Invoice {
         let claim = Claim {
             is_final: record.is_final,
@@ -199,20 +226,20 @@ fn begin_status(record: &mut Record, given: &str, today: NaiveDate) {
             finalized_on: Some(today),
             payments: Vec::new(),
         };
-        apply(record, &standing::of_family(&claim, &[]).0);
+        apply(record, &settlement::of_family(&claim, &[]).invoice);
     } else {
-        (if record.is_final { OPEN } else { DRAFT }).clone_into(&mut record.payment_status);
+        record.status = if record.is_final { Status::Open } else { Status::Draft };
     }
     if !given.is_empty() {
-        given.clone_into(&mut record.payment_status);
-        record.paid_at = (given == PAID).then_some(record.created_at);
+        record.status = Status::from_text(given);
+        record.paid_at = (record.status == Status::Paid).then_some(record.created_at);
     }
 }
 
-/// Where the number of a document comes from, as it stands.
+/// Where the number of a document comes from, depending on whether it is final.
 pub fn numbering(record: &Record, settings: &Settings, given: &str) -> Numbering {
     let (counter, prefix, padding) = if record.is_final {
-        let prefix = number::final_prefix(settings.prefix(record.kind), record.invoice_date);
+        let prefix = number::final_prefix(settings, record.kind, record.invoice_date);
         (number::final_counter(record.kind, record.invoice_date), prefix, settings.number_padding)
     } else {
         (number::draft_counter(record.kind), number::DRAFT_PREFIX.to_owned(), 1)
@@ -220,7 +247,7 @@ pub fn numbering(record: &Record, settings: &Settings, given: &str) -> Numbering
     Numbering { given: given.to_owned(), counter, prefix, padding }
 }
 
-/// Stores the document under the first number of the sequence that is free, or under the given one.
+/// Stores the document under the given number, or under the first number of the sequence that is free.
 pub async fn insert(
     tx: &mut Tx<'_>,
     record: &Record,
@@ -228,6 +255,8 @@ pub async fn insert(
     numbering: &Numbering,
 ) -> Result<String, Error> {
     let (account, kind) = (tx.account(), record.kind);
+    // Each round takes the next number of the sequence, so the loop ends after as many rounds as callers have used numbers
+    // of the sequence for documents of their own.
     loop {
         if let Some(number) = store::insert(tx.db(), account, record, draft, numbering).await? {
             return Ok(number);
@@ -239,7 +268,7 @@ pub async fn insert(
         if let Some(origin) = record.origin
             && store::is_billed(tx.db(), account, origin).await?
         {
-            let cause = format!("{} of {} has its invoice", origin.period.from, origin.subscription);
+            let cause = format!("{} of {} has an invoice already", origin.period.from, origin.subscription);
             return Err(chassis_base::Error::Internal(cause).into());
         }
         if !numbering.given.is_empty() {

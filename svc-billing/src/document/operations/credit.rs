@@ -1,4 +1,4 @@
-//! Taking back an invoice, or some of its rows, with an invoice of the opposite sign.
+//! Crediting an invoice, or some of its rows, with an invoice of the opposite sign.
 
 use std::collections::HashSet;
 
@@ -11,20 +11,21 @@ use serde_json::json;
 
 use super::create::{after, insert, numbering};
 use super::family::{Family, apply, settle};
-use super::{Known, answer, audit_new, log};
-use crate::document::rules::amounts::{Amounts, Row, amounts, two_places, vat_groups};
-use crate::document::rules::search;
-use crate::document::store::{self, Draft, StoredRow};
-use crate::document::{Record, events, paper};
+use super::{OperationContext, audit_new, load_message, record_history};
+use crate::document::rules::amounts::{Amounts, Row, amounts, vat_groups};
+use crate::document::rules::{printed, search};
+use crate::document::store::{self, Draft};
+use crate::document::{Record, StoredRow, events};
+use crate::money::two_places;
 use crate::{Error, settings};
 
 pub async fn credit(
     tx: &mut Tx<'_>,
-    known: &Known,
+    context: &OperationContext,
     id: &str,
     given: &CreditInput,
 ) -> Result<Document, Error> {
-    let kind = known.kind;
+    let kind = context.kind;
     chassis_base::id::ignore_malformed(&mut tx.faults);
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
         tx.valid()?;
@@ -44,11 +45,11 @@ pub async fn credit(
     if positions.is_empty() || (!all && !positions.iter().all(free)) {
         return Err(Error::AlreadyCredited);
     }
-    let taken_back: Vec<Row> = positions.iter().map(|position| negative(&rows[*position].row)).collect();
-    make(tx, &mut family, &positions, &taken_back, known).await
+    let credited: Vec<Row> = positions.iter().map(|position| negative(&rows[*position].row)).collect();
+    make(tx, &mut family, &positions, &credited, context).await
 }
 
-/// Which rows are meant. All means those that are left.
+/// The indexes of the rows to credit. All of them means those that are not credited yet.
 fn positions(tx: &mut Tx<'_>, given: &CreditInput, rows: &[StoredRow]) -> Result<Vec<usize>, Error> {
     if given.credit_all.unwrap_or(true) {
         tx.valid()?;
@@ -61,17 +62,17 @@ fn positions(tx: &mut Tx<'_>, given: &CreditInput, rows: &[StoredRow]) -> Result
         let detail = "row_indexes is required when credit_all is false: the rows to credit, counted from 0";
         tx.faults.add(&at, Fault::Required, detail);
     }
-    let mut seen = HashSet::new();
+    let mut named = HashSet::new();
     let mut positions = Vec::new();
-    for (place, index) in given.row_indexes.iter().enumerate() {
+    for (position, index) in given.row_indexes.iter().enumerate() {
         match usize::try_from(*index).ok().filter(|index| *index < rows.len()) {
             None => {
                 let detail =
                     format!("row_indexes must be below {}: the invoice has that many rows", rows.len());
-                tx.faults.add(&at.index(place), Fault::OutOfRange, detail);
+                tx.faults.add(&at.index(position), Fault::OutOfRange, detail);
             }
-            Some(index) if !seen.insert(index) => {
-                tx.faults.add(&at.index(place), Fault::Repeated, format!("row {index} is named twice"));
+            Some(index) if !named.insert(index) => {
+                tx.faults.add(&at.index(position), Fault::Repeated, format!("row {index} is named twice"));
             }
             Some(index) => positions.push(index),
         }
@@ -89,33 +90,32 @@ async fn make(
     family: &mut Family,
     positions: &[usize],
     rows: &[Row],
-    known: &Known,
+    context: &OperationContext,
 ) -> Result<Document, Error> {
     let account = tx.account();
     let settings = settings::store::for_documents(tx.db(), account).await?;
     let invoice = family.target().clone();
     let parties = store::find_parties(tx.db(), account, invoice.id).await?;
     let mut record = record(tx, &invoice, rows);
-    let original = Some(paper::original(&invoice));
-    record.einvoice_missing = paper::einvoice_missing(&record, rows, parties.as_ref(), original);
+    let original = Some(printed::original(&invoice));
+    record.einvoice_missing = printed::einvoice_missing(&record, rows, parties.as_ref(), original);
 
-    let before = family.standings();
-    family.add(record);
-    let place = family.records.len() - 1;
-    let standing = family.standings().pop();
-    let mut record = family.records[place].clone();
-    if let Some(standing) = standing {
-        apply(&mut record, &standing);
+    let before = family.settlements();
+    let id = record.id;
+    family.add(record.clone());
+    if let Some(settlement) = family.settlements().pop() {
+        apply(&mut record, &settlement);
     }
 
     let marked: Vec<i32> = positions.iter().filter_map(|position| i32::try_from(*position).ok()).collect();
-    store::credit_rows(tx.db(), account, invoice.id, &marked, record.id).await?;
-    // The credit itself is stored with its standing; the others are told of it here.
-    let mut others = before.clone();
-    others.extend(family.standings().pop());
-    settle(tx, family, &others, &[0]).await?;
-    log(tx, invoice.id, "credited", json!({"credit_id": record.id}), None).await?;
-    events::credited(tx, family.root(), record.id);
+    store::credit_rows(tx.db(), account, invoice.id, &marked, id).await?;
+    // The credit is inserted with its settlement below, so it counts as unchanged here; the invoice and the other credits
+    // are settled now.
+    let mut stored = before;
+    stored.extend(family.settlements().pop());
+    settle(tx, family, &stored, &[0]).await?;
+    record_history(tx, invoice.id, "credited", json!({"credit_id": id}), None).await?;
+    events::credited(tx, family.root(), id);
 
     let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
     let draft = Draft { rows, parties: parties.as_ref(), search_text: &search_text };
@@ -124,13 +124,13 @@ async fn make(
     audit_new(tx, &record, rows);
     tx.count(record.kind.name(), record.created_at, 1);
     events::created(tx, &record);
-    answer(tx, known, record.id).await
+    load_message(tx, context, record.id).await
 }
 
-/// The credit before it has a number and a standing. Its term is that of its invoice, which was agreed with the client.
+/// The credit without its number and its settlement. Its term is that of its invoice, which was agreed with the client.
 fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
     let (now, today) = (tx.now(), tx.today());
-    let amounts = taken_back(invoice, rows);
+    let amounts = credited_amounts(invoice, rows);
     let term = invoice.due_date - invoice.invoice_date;
     Record {
         id: tx.id(),
@@ -165,8 +165,9 @@ fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
     }
 }
 
-/// What a credit comes to: the whole invoice as it is, to the cent; some of its rows for themselves.
-fn taken_back(invoice: &Record, rows: &[Row]) -> Amounts {
+/// The totals of a credit. A credit of all rows has exactly the totals of the invoice; one of some rows is computed from
+/// these.
+fn credited_amounts(invoice: &Record, rows: &[Row]) -> Amounts {
     if i32::try_from(rows.len()) != Ok(invoice.row_count) {
         return amounts(&vat_groups(rows));
     }

@@ -1,24 +1,23 @@
-//! An invoice together with its credits: what changes one of them may change where the others stand.
+//! An invoice together with its credits. A change of one of them may change the settlement of the others.
 
 use chassis_data::Tx;
-use chrono::NaiveDate;
 use chrono_tz::Tz;
-use rust_decimal::Decimal;
 
 use super::{at_midnight, audit};
-use crate::document::rules::standing::{self, Claim, Standing};
+use crate::Error;
+use crate::document::rules::settlement::{self, Claim, FamilySettlement, PaidAmount, Settlement};
 use crate::document::{Kind, Record, events, store};
-use crate::{Error, online, payment};
+use crate::online_payment::operations::cancel_superseded;
 
-/// Locked until the transaction ends. Quotes and workorders are families of one.
+/// Locked until the transaction ends. A quote or workorder is a family of one.
 pub struct Family {
     /// The invoice first, then its credits in the order in which they were made.
     pub records: Vec<Record>,
-    /// The one that was asked for.
+    /// The index of the document that was asked for.
     pub target: usize,
-    /// What was paid on each.
-    paid: Vec<Vec<(NaiveDate, Decimal)>>,
-    /// The account's, which tells days apart.
+    /// What was paid on each record.
+    paid: Vec<Vec<PaidAmount>>,
+    /// The account's time zone.
     zone: Tz,
 }
 
@@ -37,14 +36,14 @@ impl Family {
         Ok(family)
     }
 
-    /// Reads what was paid, again after it changed.
+    /// Reads what was paid. To be called again after payments changed.
     pub async fn load_payments(&mut self, tx: &mut Tx<'_>) -> Result<(), Error> {
         let account = tx.account();
         let ids: Vec<_> = self.records.iter().map(|record| record.id).collect();
-        let payments = payment::store::list_paid(tx.db(), account, &ids).await?;
+        let payments = store::list_received_payments(tx.db(), account, &ids).await?;
         for (paid, id) in self.paid.iter_mut().zip(&ids) {
-            let own = payments.iter().filter(|payment| payment.0 == *id);
-            *paid = own.map(|(_, day, amount)| (*day, *amount)).collect();
+            let own = payments.iter().filter(|payment| payment.document_id == *id);
+            *paid = own.map(|payment| PaidAmount { on: payment.date, amount: payment.amount }).collect();
         }
         Ok(())
     }
@@ -57,7 +56,7 @@ impl Family {
         &mut self.records[self.target]
     }
 
-    /// The invoice that the target credits.
+    /// The invoice: the target itself, or the one that the target credits.
     pub fn root(&self) -> &Record {
         &self.records[0]
     }
@@ -68,21 +67,22 @@ impl Family {
         self.paid.push(Vec::new());
     }
 
-    /// Where each stands, in the order of the records.
-    pub fn standings(&self) -> Vec<Standing> {
+    /// The settlement of each record, in the order of the records.
+    pub fn settlements(&self) -> Vec<Settlement> {
         let members = self.records.iter().zip(&self.paid);
         let claims: Vec<Claim> = members.map(|(record, paid)| claim(record, paid, self.zone)).collect();
         let Some((invoice, credits)) = claims.split_first() else { return Vec::new() };
-        let (standing, credits) = standing::of_family(invoice, credits);
-        std::iter::once(standing).chain(credits).collect()
+        let FamilySettlement { invoice, credits } = settlement::of_family(invoice, credits);
+        std::iter::once(invoice).chain(credits).collect()
     }
 
-    pub fn standing(&self) -> Option<Standing> {
-        self.standings().into_iter().nth(self.target)
+    /// The settlement of the target.
+    pub fn settlement(&self) -> Option<Settlement> {
+        self.settlements().into_iter().nth(self.target)
     }
 }
 
-fn claim(record: &Record, paid: &[(NaiveDate, Decimal)], zone: Tz) -> Claim {
+fn claim(record: &Record, paid: &[PaidAmount], zone: Tz) -> Claim {
     Claim {
         is_final: record.is_final,
         total: record.total_incl,
@@ -92,37 +92,37 @@ fn claim(record: &Record, paid: &[(NaiveDate, Decimal)], zone: Tz) -> Claim {
     }
 }
 
-/// Gives a record the status of its standing.
-pub fn apply(record: &mut Record, standing: &Standing) {
-    standing.status.clone_into(&mut record.payment_status);
-    record.paid_at = standing.paid_on.map(at_midnight);
-    record.paid_amount = standing.paid;
-    record.open_amount = standing.open;
-    record.overpaid_amount = standing.overpaid;
+/// Copies a settlement into a record.
+pub fn apply(record: &mut Record, settlement: &Settlement) {
+    record.status = settlement.status.clone();
+    record.paid_at = settlement.paid_on.map(at_midnight);
+    record.paid_amount = settlement.paid;
+    record.open_amount = settlement.open;
+    record.overpaid_amount = settlement.overpaid;
 }
 
-/// Stores where the family stands after a change: the members that were changed themselves, and those whose standing is
-/// no longer what it was `before`. A status that was set by hand on another member stays.
+/// Stores the settlements of the family after a change: those of the records in `changed`, and those that differ from
+/// `before`. A status that a caller set on another record stays.
 pub async fn settle(
     tx: &mut Tx<'_>,
     family: &mut Family,
-    before: &[Standing],
+    before: &[Settlement],
     changed: &[usize],
 ) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    for (index, standing) in family.standings().iter().enumerate() {
-        if !changed.contains(&index) && before.get(index) == Some(standing) {
+    for (index, settlement) in family.settlements().iter().enumerate() {
+        if !changed.contains(&index) && before.get(index) == Some(settlement) {
             continue;
         }
         let record = &mut family.records[index];
-        let from = record.payment_status.clone();
-        apply(record, standing);
+        let from = record.status.clone();
+        apply(record, settlement);
         record.version += 1;
         record.updated_at = now;
-        store::update_standing(tx.db(), account, record, standing).await?;
+        store::update_settlement(tx.db(), account, record, settlement).await?;
         audit(tx, record);
         if record.kind == Kind::Invoice {
-            online::follow_invoice(tx, record.id, record.open_amount).await?;
+            cancel_superseded(tx, record.id, record.open_amount).await?;
         }
         events::status_changed(tx, record, &from).await?;
     }

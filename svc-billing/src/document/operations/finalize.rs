@@ -1,4 +1,4 @@
-//! From draft to final: the number, and seller and buyer as they are now.
+//! Making a draft final: it gets its number, and keeps seller and buyer as they are now.
 
 use chassis_data::Tx;
 use chrono::NaiveDate;
@@ -9,101 +9,77 @@ use serde_json::json;
 
 use super::create::{after, lacks_vat_number, numbering};
 use super::family::{Family, apply, settle};
-use super::{Known, answer, audit, log};
+use super::{OperationContext, audit, load_message, record_history};
+use crate::clients::{self, Client};
 use crate::document::rules::amounts::Row;
-use crate::document::rules::search;
-use crate::document::rules::standing::{DRAFT, OPEN, Standing};
-use crate::document::{Kind, Parties, Record, Seller, events, paper, store};
-use crate::{Error, clients, identity, settings};
+use crate::document::rules::settlement::Settlement;
+use crate::document::rules::status::Status;
+use crate::document::rules::{printed, search};
+use crate::document::{Kind, Parties, Record, Seller, events, store};
+use crate::{Error, identity, settings};
 
 /// Makes a draft final; a final document is returned as it is.
-pub async fn finalize(tx: &mut Tx<'_>, known: &Known, id: &str) -> Result<Document, Error> {
-    let kind = known.kind;
+pub async fn finalize(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {
+    let kind = context.kind;
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
     if !family.target().is_final {
-        let from = before_final(family.target());
-        make_final(tx, &mut family, known.client.as_ref()).await?;
+        let from = status_before(family.target());
+        make_final(tx, &mut family, context.client.as_ref()).await?;
         events::status_changed(tx, family.target(), &from).await?;
     }
-    answer(tx, known, family.target().id).await
+    load_message(tx, context, family.target().id).await
 }
 
-/// The status from which a draft becomes final: an invoice that was called paid before is so only from then on.
-pub fn before_final(record: &Record) -> String {
+/// The status that events compare the new one with. A draft invoice counts as a draft whatever status a caller gave it:
+/// one that was called paid is paid only from the time it becomes final.
+pub fn status_before(record: &Record) -> Status {
     match record.kind {
-        Kind::Invoice if !record.is_final => DRAFT.to_owned(),
-        _ => record.payment_status.clone(),
+        Kind::Invoice if !record.is_final => Status::Draft,
+        _ => record.status.clone(),
     }
 }
 
-/// The target becomes final; telling of its new status is left to the caller.
+/// Makes the target final. Emitting the events of its new status is left to the caller.
 pub async fn make_final(
     tx: &mut Tx<'_>,
     family: &mut Family,
     client: Option<&Relation>,
 ) -> Result<(), Error> {
-    let (account, now) = (tx.account(), tx.now());
+    let (account, now, today) = (tx.account(), tx.now(), tx.today());
     let Some(client) = client else {
         return Err(Error::Incomplete("The draft has no client; a final document needs one.".to_owned()));
     };
-    if family.target().row_count == 0 {
-        let detail = format!("The draft has no row; a final {} needs one.", family.target().kind.name());
-        return Err(Error::Incomplete(detail));
-    }
-    if family.target().is_credit() && !family.root().is_final {
-        let detail = format!(
-            "It credits {}, which is still a draft; make that one final first.",
-            family.root().number
-        );
-        return Err(Error::Incomplete(detail));
-    }
-    let before = family.standings();
-    let known = settings::store::for_documents(tx.db(), account).await?;
-    let id = family.target().id;
-    let rows: Vec<Row> =
-        store::list_rows(tx.db(), account, id).await?.into_iter().map(|stored| stored.row).collect();
-    // A credit goes to whom its invoice went.
-    if !family.target().is_credit() && lacks_vat_number(family.target().kind, &rows, &client.vat_number) {
-        let detail =
-            "The client has no VAT number, which reverse charge and intra-community supply need.".to_owned();
-        return Err(Error::Incomplete(detail));
-    }
-    let today = tx.today();
+    let before = family.settlements();
+    let rows = complete_rows(tx, family, client).await?;
+    let settings = settings::store::for_documents(tx.db(), account).await?.settings;
     let seller = identity::seller(tx.db(), account).await?;
     let parties = Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) };
-    let original = family.target().is_credit().then(|| paper::original(family.root()));
+    let original = family.target().is_credit().then(|| printed::original(family.root()));
 
     let record = family.target_mut();
-    date(record, today)?;
+    set_dates(record, today)?;
     record.is_final = true;
     record.version += 1;
     record.content_version += 1;
     record.finalized_at = Some(now);
     record.updated_at = now;
-    record.client = Some(clients::shown(client));
-    record.einvoice_missing = paper::einvoice_missing(record, &rows, Some(&parties), original);
-    let standing = family.standing().filter(|_| family.target().kind == Kind::Invoice);
-    let record = family.target_mut();
-    let (status, paid_at) = (record.payment_status.clone(), record.paid_at);
-    match standing {
-        Some(standing) => apply(record, &standing),
-        None => OPEN.clone_into(&mut record.payment_status),
-    }
-    record.prepaid_amount = prepaid(record);
-    if status != DRAFT {
-        (record.payment_status, record.paid_at) = (status, paid_at);
-    }
+    record.client = Some(Client::from(client));
+    record.einvoice_missing = printed::einvoice_missing(record, &rows, Some(&parties), original);
+    set_final_status(family);
 
+    let record = family.target();
     let given = if record.number_given { record.number.clone() } else { String::new() };
-    let numbering = numbering(record, &known.settings, &given);
+    let numbering = numbering(record, &settings, &given);
     let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
-    log(tx, id, "finalized", json!({}), None).await?;
+    record_history(tx, record.id, "finalized", json!({}), None).await?;
     let record = family.target_mut();
+    // The counter is locked from here to the commit. Each round takes the next number of the sequence; more than one is
+    // needed only where a caller has given a number of the sequence to another document.
     loop {
-        let taken = store::finalize(tx.db(), account, record, &parties, &search_text, &numbering).await?;
-        if let Some(number) = taken {
+        let number = store::finalize(tx.db(), account, record, &parties, &search_text, &numbering).await?;
+        if let Some(number) = number {
             record.number = number;
             break;
         }
@@ -112,8 +88,48 @@ pub async fn make_final(
     settle_others(tx, family, before).await
 }
 
-/// Its date is the day on which it becomes final, unless the caller has set one. Its term stays as long as it was.
-fn date(record: &mut Record, today: NaiveDate) -> Result<(), Error> {
+/// The rows of the target, if it has all that a final document needs.
+async fn complete_rows(tx: &mut Tx<'_>, family: &Family, client: &Relation) -> Result<Vec<Row>, Error> {
+    let (account, record) = (tx.account(), family.target());
+    if record.row_count == 0 {
+        let detail = format!("The draft has no row; a final {} needs one.", record.kind.name());
+        return Err(Error::Incomplete(detail));
+    }
+    if record.is_credit() && !family.root().is_final {
+        let detail = format!(
+            "It credits {}, which is still a draft; make that one final first.",
+            family.root().number
+        );
+        return Err(Error::Incomplete(detail));
+    }
+    let rows = store::list_rows(tx.db(), account, record.id).await?;
+    let rows: Vec<Row> = rows.into_iter().map(|stored| stored.row).collect();
+    // A credit has the buyer of its invoice, which was checked when that became final.
+    if !record.is_credit() && lacks_vat_number(record.kind, &rows, &client.vat_number) {
+        let detail =
+            "The client has no VAT number, which reverse charge and intra-community supply need.".to_owned();
+        return Err(Error::Incomplete(detail));
+    }
+    Ok(rows)
+}
+
+/// Sets the status that follows from the payments. A status that a caller gave to the draft stays.
+fn set_final_status(family: &mut Family) {
+    let settlement = family.settlement().filter(|_| family.target().kind == Kind::Invoice);
+    let record = family.target_mut();
+    let (status, paid_at) = (record.status.clone(), record.paid_at);
+    match settlement {
+        Some(settlement) => apply(record, &settlement),
+        None => record.status = Status::Open,
+    }
+    record.prepaid_amount = prepaid(record);
+    if status != Status::Draft {
+        (record.status, record.paid_at) = (status, paid_at);
+    }
+}
+
+/// Sets the date to the day on which the document becomes final, unless a caller chose one. The length of the term stays.
+fn set_dates(record: &mut Record, today: NaiveDate) -> Result<(), Error> {
     if record.invoice_date_given {
         return Ok(());
     }
@@ -131,17 +147,18 @@ fn date(record: &mut Record, today: NaiveDate) -> Result<(), Error> {
     Ok(())
 }
 
-/// What was paid before it became final, as far as it goes into the total.
+/// What was paid before the document became final, limited to its total.
 fn prepaid(record: &Record) -> Decimal {
     let (paid, total) = (record.paid_amount, record.total_incl);
     if total.is_sign_negative() { paid.clamp(total, Decimal::ZERO) } else { paid.clamp(Decimal::ZERO, total) }
 }
 
-/// A credit counts from now on: what it means for the invoice is stored too. The target itself has been.
-async fn settle_others(tx: &mut Tx<'_>, family: &mut Family, before: Vec<Standing>) -> Result<(), Error> {
+/// Settles the other records of the family: a final credit counts for its invoice from now on. The target itself is
+/// stored already.
+async fn settle_others(tx: &mut Tx<'_>, family: &mut Family, before: Vec<Settlement>) -> Result<(), Error> {
     let mut stored = before;
-    if let (Some(place), Some(now)) = (stored.get_mut(family.target), family.standing()) {
-        *place = now;
+    if let (Some(of_target), Some(now)) = (stored.get_mut(family.target), family.settlement()) {
+        *of_target = now;
     }
     settle(tx, family, &stored, &[]).await
 }

@@ -1,5 +1,5 @@
-//! What can be done with a document of any kind. The rpc files only convert messages. Each function is one operation
-//! inside a write transaction; the client it may need has been looked up before.
+//! What writes do to documents of every kind. Each function is one operation inside a write transaction. The client that
+//! it may need belongs to another service and is fetched before the transaction begins.
 
 mod accept;
 mod create;
@@ -8,6 +8,7 @@ mod delete;
 mod family;
 mod finalize;
 mod patch;
+mod pdf;
 mod project;
 mod send;
 mod view;
@@ -19,8 +20,9 @@ pub use delete::delete;
 pub use family::{Family, settle};
 pub use finalize::finalize;
 pub use patch::patch;
+pub use pdf::{FileLocation, PdfResult, StoredPdf, record_pdf_result, record_stored_pdf};
 pub use project::set_project;
-pub use send::send;
+pub use send::{SendContext, send};
 pub use view::view;
 
 use chassis_data::Tx;
@@ -32,40 +34,41 @@ use uuid::Uuid;
 
 use super::rules::amounts::Row;
 use super::store::{self, NewHistory};
-use super::{Kind, Links, Record, answer};
+use super::{Kind, Links, Record, message};
 use crate::Error;
 
 /// What an operation on an existing document needs besides the request.
 #[derive(Clone)]
-pub struct Known {
+pub struct OperationContext {
     pub kind: Kind,
     /// The client of a draft that is to become final.
     pub client: Option<Relation>,
     pub links: Links,
 }
 
-/// The document as it is now.
-async fn answer(tx: &mut Tx<'_>, known: &Known, id: Uuid) -> Result<Document, Error> {
+/// The document with the changes of this transaction, as a message.
+async fn load_message(tx: &mut Tx<'_>, context: &OperationContext, id: Uuid) -> Result<Document, Error> {
     let account = tx.account();
-    let found = store::find(tx.db(), account, known.kind, id).await?;
-    let full = found.ok_or(Error::NotFound(known.kind.name()))?;
-    Ok(answer::document(account, &known.links, &full))
+    let found = store::find(tx.db(), account, context.kind, id).await?;
+    let full = found.ok_or(Error::NotFound(context.kind.name()))?;
+    Ok(message::document(account, &context.links, &full))
 }
 
-/// Keeps a document in the audit log as it is now.
+/// Records a document in the audit log.
 fn audit(tx: &mut Tx<'_>, record: &Record) {
-    let image = answer::header(tx.account(), record);
+    let image = message::audit_image(tx.account(), record);
     tx.changed(record.kind.name(), record.id, &image);
 }
 
-/// The same for a new one, with its rows.
+/// Records a new document with its rows.
 fn audit_new(tx: &mut Tx<'_>, record: &Record, rows: &[Row]) {
     audit(tx, record);
-    tx.changed(&format!("{}_rows", record.kind.name()), record.id, &answer::only_rows(record, rows));
+    let kind = format!("{}_rows", record.kind.name());
+    tx.changed(&kind, record.id, &message::audit_image_of_rows(record, rows));
 }
 
-/// Keeps what happened to a document.
-pub async fn log(
+/// Adds an entry to a document's history. `mail` is the queued mail that the entry is about.
+pub async fn record_history(
     tx: &mut Tx<'_>,
     document: Uuid,
     event: &'static str,
@@ -73,14 +76,14 @@ pub async fn log(
     mail: Option<Uuid>,
 ) -> Result<(), Error> {
     let (account, now, id) = (tx.account(), tx.now(), tx.id());
-    // A visitor of a page has no name.
+    // A visitor of a public page has no name.
     let named = tx.caller().filter(|caller| !caller.identity.is_public());
     let actor = named.map(|caller| caller.identity.actor_name.clone()).unwrap_or_default();
     let entry = NewHistory { document, id, event, actor: &actor, data: data.to_string(), mail };
-    store::log(tx.db(), account, entry, now).await
+    store::insert_history(tx.db(), account, entry, now).await
 }
 
-/// A day as a time, the way `paid_at` shows it.
+/// A day as `paid_at` stores it: midnight in UTC.
 fn at_midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(NaiveTime::MIN).and_utc()
 }

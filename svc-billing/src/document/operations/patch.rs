@@ -1,4 +1,4 @@
-//! The four fields that stay editable.
+//! Changing the four fields that stay editable.
 
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
@@ -11,63 +11,64 @@ use serde_json::{Map, Value, json};
 
 use super::create::check_dates;
 use super::family::Family;
-use super::{Known, answer, at_midnight, audit, log};
+use super::{OperationContext, at_midnight, audit, load_message, record_history};
+use crate::Error;
 use crate::document::rules::search;
-use crate::document::rules::standing::{CREDITED, PAID};
+use crate::document::rules::status::Status;
 use crate::document::{Kind, Record, events, store};
-use crate::{Error, online};
+use crate::online_payment::operations::cancel_superseded;
 
 const FIELDS: [&str; 4] = ["title", "invoice_date", "due_date", "payment_status"];
 
 pub async fn patch(
     tx: &mut Tx<'_>,
-    known: &Known,
+    context: &OperationContext,
     id: &str,
     given: &DocumentPatch,
     mask: Option<&prost_types::FieldMask>,
 ) -> Result<Document, Error> {
-    let kind = known.kind;
+    let kind = context.kind;
     let at = At::ROOT.name("document");
-    let named = UpdateMask::from(mask);
-    named.check(|name| FIELDS.contains(&name), kind.name(), &mut tx.faults);
+    let mask = UpdateMask::from(mask);
+    mask.check(|name| FIELDS.contains(&name), kind.name(), &mut tx.faults);
     chassis_base::id::ignore_malformed(&mut tx.faults);
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
-        // The faults of the body come before an unknown id.
+        // Faults of the body are reported before an id that does not exist.
         tx.valid()?;
         return Err(Error::NotFound(kind.name()));
     };
     let mut record = family.target().clone();
-    let (changes, printed) = apply(&mut record, given, named);
-    if changes.contains_key("invoice_date") || changes.contains_key("due_date") {
+    let changes = apply(&mut record, given, mask);
+    if changes.has("invoice_date") || changes.has("due_date") {
         check_dates(record.invoice_date, record.due_date, &at, &mut tx.faults);
     }
     check_year(family.target(), &record, &at, &mut tx.faults);
     tx.valid()?;
-    let from = family.target().payment_status.clone();
-    if !changes.is_empty() {
+    let from = family.target().status.clone();
+    if !changes.fields.is_empty() {
         let (account, now) = (tx.account(), tx.now());
-        if record.payment_status != from {
-            record.paid_at = paid_at(&family, &record).or((record.payment_status == PAID).then_some(now));
+        if record.status != from {
+            record.paid_at = paid_at(&family, &record).or((record.status == Status::Paid).then_some(now));
         }
         record.version += 1;
-        record.content_version += i64::from(printed);
+        record.content_version += i64::from(changes.is_printed);
         record.updated_at = now;
         store::update_content(tx.db(), account, &record, &search::with_number(&record)).await?;
-        log(tx, record.id, "changed", Value::Object(changes), None).await?;
+        record_history(tx, record.id, "changed", Value::Object(changes.fields), None).await?;
         audit(tx, &record);
         events::status_changed(tx, &record, &from).await?;
-        if record.kind == Kind::Invoice && record.payment_status != from {
-            // A status that was set by hand leaves the amounts alone.
-            let asked = ![PAID, CREDITED].contains(&record.payment_status.as_str());
-            let open = if asked { record.open_amount } else { Decimal::ZERO };
-            online::follow_invoice(tx, record.id, open).await?;
+        if record.kind == Kind::Invoice && record.status != from {
+            // A status that a caller set leaves the amounts alone, but nothing is asked for what is called settled.
+            let is_settled = matches!(record.status, Status::Paid | Status::Credited);
+            let open = if is_settled { Decimal::ZERO } else { record.open_amount };
+            cancel_superseded(tx, record.id, open).await?;
         }
         *family.target_mut() = record;
     }
-    answer(tx, known, family.target().id).await
+    load_message(tx, context, family.target().id).await
 }
 
-/// The number of a final document is one of the year of its date.
+/// The number of a final document contains the year of its date, so the date must stay in that year.
 fn check_year(before: &Record, record: &Record, at: &At<'_>, faults: &mut Faults) {
     let year = before.invoice_date.year();
     if before.is_final && record.invoice_date.year() != year {
@@ -77,40 +78,57 @@ fn check_year(before: &Record, record: &Record, at: &At<'_>, faults: &mut Faults
     }
 }
 
-/// When it was paid, if its new status leaves it so: as before, or as the payments say.
+/// When the document was paid, if its new status leaves it paid: as before, or as the payments tell.
 fn paid_at(family: &Family, record: &Record) -> Option<chrono::DateTime<chrono::Utc>> {
-    let standing = family.standing().filter(|_| record.kind == Kind::Invoice);
-    let before = record.paid_at.filter(|_| record.payment_status == PAID);
-    before.or_else(|| standing?.paid_on.map(at_midnight))
+    let settlement = family.settlement().filter(|_| record.kind == Kind::Invoice);
+    let before = record.paid_at.filter(|_| record.status == Status::Paid);
+    before.or_else(|| settlement?.paid_on.map(at_midnight))
 }
 
-/// Puts the named values into the record; returns what changed, and whether any of it is printed.
-fn apply(record: &mut Record, given: &DocumentPatch, named: UpdateMask<'_>) -> (Map<String, Value>, bool) {
-    let mut changes = Map::new();
-    let mut change = |name: &str, from: Value, to: Value| {
+/// What a patch changed.
+#[derive(Default)]
+struct Changes {
+    /// The old and new value of each field that changed.
+    fields: Map<String, Value>,
+    /// Whether any of them is printed on the document.
+    is_printed: bool,
+}
+
+impl Changes {
+    fn has(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
+    fn add(&mut self, name: &str, from: Value, to: Value) {
         if from != to {
-            changes.insert(name.to_owned(), json!({"from": from, "to": to}));
+            let change = Map::from_iter([("from".to_owned(), from), ("to".to_owned(), to)]);
+            self.fields.insert(name.to_owned(), Value::Object(change));
         }
-    };
-    if named.has("title") {
-        change("title", json!(record.title), json!(given.title));
+    }
+}
+
+/// Copies the values that the mask names into the record.
+fn apply(record: &mut Record, given: &DocumentPatch, mask: UpdateMask<'_>) -> Changes {
+    let mut changes = Changes::default();
+    if mask.has("title") {
+        changes.add("title", json!(record.title), json!(given.title));
         record.title.clone_from(&given.title);
     }
-    if let Some(date) = given.invoice_date.parse().ok().filter(|_| named.has("invoice_date")) {
-        change("invoice_date", json!(record.invoice_date), json!(date));
+    if let Some(date) = given.invoice_date.parse().ok().filter(|_| mask.has("invoice_date")) {
+        changes.add("invoice_date", json!(record.invoice_date), json!(date));
         record.invoice_date = date;
         record.invoice_date_given = true;
     }
-    if let Some(date) = given.due_date.parse().ok().filter(|_| named.has("due_date")) {
-        change("due_date", json!(record.due_date), json!(date));
+    if let Some(date) = given.due_date.parse().ok().filter(|_| mask.has("due_date")) {
+        changes.add("due_date", json!(record.due_date), json!(date));
         record.due_date = date;
         record.due_date_given = true;
     }
-    let printed = !changes.is_empty();
-    if named.has("payment_status") && record.payment_status != given.payment_status {
-        let (from, to) = (json!(record.payment_status), json!(given.payment_status));
-        changes.insert("payment_status".to_owned(), json!({"from": from, "to": to}));
-        record.payment_status.clone_from(&given.payment_status);
+    // The status is the only editable field that is not printed.
+    changes.is_printed = !changes.fields.is_empty();
+    if mask.has("payment_status") {
+        changes.add("payment_status", json!(record.status.as_str()), json!(given.payment_status));
+        record.status = Status::from_text(&given.payment_status);
     }
-    (changes, printed)
+    changes
 }

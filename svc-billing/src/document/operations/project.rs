@@ -1,14 +1,14 @@
-//! A project is made of a quote.
+//! Turning a quote into a project, which another service does.
 
 use chassis_base::id;
 use chassis_data::Tx;
 use serde_json::json;
 
-use super::{audit, log};
+use super::{audit, record_history};
 use crate::Error;
 use crate::document::{Kind, store};
 
-/// Keeps the number of the project with the quote. The same number again changes nothing.
+/// Stores the number of the project with the quote. The same number again changes nothing.
 pub async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
@@ -19,7 +19,7 @@ pub async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Res
         if let Some(quote) = found {
             audit(tx, &quote.record);
         }
-        return log(tx, id, "converted", json!({"project_number": project_number}), None).await;
+        return record_history(tx, id, "converted", json!({"project_number": project_number}), None).await;
     }
     let found = store::find(tx.db(), account, Kind::Quote, id).await?;
     let quote = found.ok_or(Error::NotFound(Kind::Quote.name()))?.record;

@@ -5,38 +5,49 @@ use chassis_work::mail::{Attachment, Mail, Mailbox, Mailer, read_addresses};
 use proto::api::Fault;
 use proto::billing::{SendInput, SendResult, SendType};
 use proto::{At, Faults};
-use render::paper::Language;
+use render::printed::Language;
 use serde_json::json;
 
 use super::family::Family;
-use super::finalize::{before_final, make_final};
-use super::{Known, audit, log};
-use crate::document::letter::Letter;
-use crate::document::{Kind, Record, attachment, events, store};
+use super::finalize::{make_final, status_before};
+use super::{OperationContext, audit, record_history};
+use crate::document::mailer::{DocumentMail, PdfReference};
+use crate::document::{Kind, Record, events, store};
 use crate::{Error, identity};
 
-/// `to` and `cc` together.
-const MOST_RECIPIENTS: usize = 20;
+/// The limit of `to` and `cc` together.
+const MAX_RECIPIENTS: usize = 20;
 
-/// Queues the mail; a draft becomes final first.
+/// What sending needs besides the request.
+#[derive(Clone)]
+pub struct SendContext {
+    pub operation: OperationContext,
+    pub mailer: Mailer,
+}
+
+struct Recipients {
+    to: Vec<Mailbox>,
+    cc: Vec<Mailbox>,
+}
+
+/// Queues the mail; a draft becomes final first. The mail is queued in this transaction and delivered after the commit.
 pub async fn send(
     tx: &mut Tx<'_>,
-    with: &(Known, Mailer),
+    context: &SendContext,
     id: &str,
     given: &SendInput,
 ) -> Result<SendResult, Error> {
-    let known = &with.0;
-    let (to, cc) = recipients(given, &mut tx.faults);
+    let recipients = recipients(given, &mut tx.faults);
     chassis_base::id::ignore_malformed(&mut tx.faults);
-    let kind = known.kind;
+    let kind = context.operation.kind;
     let Some(mut family) = Family::lock(tx, kind, id).await? else {
         tx.valid()?;
         return Err(Error::NotFound(kind.name()));
     };
     tx.valid()?;
-    let from = before_final(family.target());
+    let from = status_before(family.target());
     if !family.target().is_final {
-        make_final(tx, &mut family, known.client.as_ref()).await?;
+        make_final(tx, &mut family, context.operation.client.as_ref()).await?;
     }
     let (account, now) = (tx.account(), tx.now());
     let record = family.target_mut();
@@ -46,30 +57,31 @@ pub async fn send(
     audit(tx, &Record { sent_at: Some(now), ..record.clone() });
     events::status_changed(tx, record, &from).await?;
 
-    let addresses: Vec<String> = to.iter().chain(&cc).map(|one| one.email.to_string()).collect();
-    let mail = compose(tx, with, record, given, (to, cc)).await?;
+    let everyone = recipients.to.iter().chain(&recipients.cc);
+    let addresses: Vec<String> = everyone.map(|mailbox| mailbox.email.to_string()).collect();
+    let mail = compose(tx, context, record, given, recipients).await?;
     let mail_id = chassis_work::mail::queue(tx, &mail).await?;
     let send_type = send_type(given.send_type(), record);
     let data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
-    log(tx, record.id, "sent", data, Some(mail_id)).await?;
+    record_history(tx, record.id, "sent", data, Some(mail_id)).await?;
     events::sent(tx, record, &send_type, &addresses);
     Ok(SendResult { success: true, recipients_list: addresses.join(", "), recipients: addresses })
 }
 
-/// The addresses, each checked; a fault names the bad one.
-fn recipients(given: &SendInput, faults: &mut Faults) -> (Vec<Mailbox>, Vec<Mailbox>) {
+/// The addresses, each checked; a fault names the invalid one.
+fn recipients(given: &SendInput, faults: &mut Faults) -> Recipients {
     let root = At::ROOT;
     let at = root.name("mail");
     let to = read_addresses(&given.to, &at.name("to"), faults);
     let cc = read_addresses(&given.cc, &at.name("cc"), faults);
-    if to.len() + cc.len() > MOST_RECIPIENTS {
-        let detail = format!("to and cc can have {MOST_RECIPIENTS} addresses together");
-        faults.add(&at.name(if to.len() > MOST_RECIPIENTS { "to" } else { "cc" }), Fault::TooMany, detail);
+    if to.len() + cc.len() > MAX_RECIPIENTS {
+        let detail = format!("to and cc can have {MAX_RECIPIENTS} addresses together");
+        faults.add(&at.name(if to.len() > MAX_RECIPIENTS { "to" } else { "cc" }), Fault::TooMany, detail);
     }
-    (to, cc)
+    Recipients { to, cc }
 }
 
-/// What the mail is for, as the contract names it.
+/// The purpose of the mail, as the contract names it.
 fn send_type(given: SendType, record: &Record) -> String {
     let given = match (given, record.kind) {
         (SendType::Unspecified, Kind::Invoice) if record.is_credit() => SendType::Credit,
@@ -83,26 +95,27 @@ fn send_type(given: SendType, record: &Record) -> String {
 
 async fn compose(
     tx: &mut Tx<'_>,
-    (known, post): &(Known, Mailer),
+    context: &SendContext,
     record: &Record,
     given: &SendInput,
-    (to, cc): (Vec<Mailbox>, Vec<Mailbox>),
+    recipients: Recipients,
 ) -> Result<Mail, Error> {
     let account = tx.account();
     let seller = identity::seller(tx.db(), account).await?;
-    let sender = post.sender(tx.db(), account, &seller.party.name, &seller.party.email).await?;
-    let online = match record.language {
+    let sender = context.mailer.sender(tx.db(), account, &seller.party.name, &seller.party.email).await?;
+    let link_text = match record.language {
         Language::Nl => "Online bekijken",
         Language::En => "View online",
     };
-    let letter = Letter { message: given.message.trim(), online, page: &known.links.page(account, record) };
-    let mut mail = Mail::new(sender.from, to, given.subject.clone());
-    mail.cc = cc;
+    let page_url = context.operation.links.page(account, record);
+    let body = DocumentMail { message: given.message.trim(), link_text, page_url: &page_url };
+    let mut mail = Mail::new(sender.from, recipients.to, given.subject.clone());
+    mail.cc = recipients.cc;
     mail.reply_to = sender.reply_to;
-    mail.text = Some(letter.text());
-    mail.html = Some(letter.html());
+    mail.text = Some(body.text());
+    mail.html = Some(body.html());
     if given.include_pdf.unwrap_or(true) {
-        mail.attachments.push(Attachment::Later { reference: attachment::reference(record) });
+        mail.attachments.push(Attachment::Later { reference: PdfReference::from(record).to_string() });
     }
     mail.reference = format!("document:{}", record.id);
     Ok(mail)

@@ -1,19 +1,19 @@
-//! A visitor opens the page of a quote.
+//! Recording that a visitor opened the page of a quote.
 
 use chassis_data::Tx;
 use serde_json::json;
 
-use super::log;
+use super::record_history;
 use crate::Error;
 use crate::document::{Record, events, store};
 
-/// Notes the visit, once a day in the account's time zone.
+/// Records the visit, once a day in the account's time zone.
 pub async fn view(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
     let (account, today) = (tx.account(), tx.today());
-    if let Some(version) = store::note_view(tx.db(), account, record.id, today).await? {
+    if let Some(version) = store::mark_viewed(tx.db(), account, record.id, today).await? {
         let record = Record { version, ..record.clone() };
-        tx.unaudited("that somebody looked at it is no change; its history tells");
-        log(tx, record.id, "viewed", json!({}), None).await?;
+        tx.unaudited("a visit is not a change of the document; it is in the history");
+        record_history(tx, record.id, "viewed", json!({}), None).await?;
         events::viewed(tx, &record);
     }
     Ok(())

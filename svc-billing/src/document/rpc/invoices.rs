@@ -14,12 +14,12 @@ use proto::billing::{
 use render::text::file_name;
 use tonic::{Request, Response, Status};
 
-use super::Desk;
+use super::DocumentService;
 use crate::Error;
-use crate::document::operations::{self, Known};
+use crate::document::operations::{self, OperationContext};
 
 #[tonic::async_trait]
-impl InvoiceService for Desk {
+impl InvoiceService for DocumentService {
     async fn list_invoices(
         &self,
         request: Request<ListDocumentsRequest>,
@@ -82,8 +82,8 @@ impl InvoiceService for Desk {
     ) -> Result<Response<CreditInvoiceResponse>, Status> {
         let call = Call::open(request)?;
         let context = call.context.clone();
-        let mut response = self.shared.db.write_with(call, self.known(None), credit).await?;
-        self.print(&context, &mut response, |answer| &mut answer.data).await;
+        let mut response = self.shared.db.write_with(call, self.context(None), credit).await?;
+        self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 
@@ -96,7 +96,7 @@ impl InvoiceService for Desk {
         if !full.record.is_final {
             return Err(Error::IsDraft.into());
         }
-        let xml = self.shared.press.ubl(context.account(), &full).await?;
+        let xml = self.shared.renderer.ubl(context.account(), &full).await?;
         let name = file_name(&full.record.number);
         Ok(Response::new(HttpBody {
             content_type: "application/xml".to_owned(),
@@ -109,8 +109,8 @@ impl InvoiceService for Desk {
 
 async fn credit(
     tx: &mut Tx<'_>,
-    (input, known): &(CreditInvoiceRequest, Known),
+    (input, context): &(CreditInvoiceRequest, OperationContext),
 ) -> Result<CreditInvoiceResponse, Error> {
     let given = input.credit.clone().unwrap_or_default();
-    Ok(CreditInvoiceResponse { data: Some(operations::credit(tx, known, &input.id, &given).await?) })
+    Ok(CreditInvoiceResponse { data: Some(operations::credit(tx, context, &input.id, &given).await?) })
 }

@@ -12,12 +12,12 @@ use proto::billing::{
 };
 use tonic::{Request, Response, Status};
 
-use super::Desk;
+use super::DocumentService;
 use crate::Error;
-use crate::document::operations::{self, Known};
+use crate::document::operations::{self, OperationContext};
 
 #[tonic::async_trait]
-impl QuoteService for Desk {
+impl QuoteService for DocumentService {
     async fn list_quotes(
         &self,
         request: Request<ListDocumentsRequest>,
@@ -81,8 +81,8 @@ impl QuoteService for Desk {
         let call = Call::open(request)?;
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
-        let mut response = self.shared.db.write_with(call, self.known(client), accept).await?;
-        self.print(&context, &mut response, |answer| &mut answer.data).await;
+        let mut response = self.shared.db.write_with(call, self.context(client), accept).await?;
+        self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)
     }
 
@@ -104,7 +104,7 @@ async fn set_project(
 
 async fn accept(
     tx: &mut Tx<'_>,
-    (input, known): &(AcceptQuoteRequest, Known),
+    (input, context): &(AcceptQuoteRequest, OperationContext),
 ) -> Result<AcceptQuoteResponse, Error> {
-    Ok(AcceptQuoteResponse { data: Some(operations::accept(tx, known, &input.id).await?) })
+    Ok(AcceptQuoteResponse { data: Some(operations::accept(tx, context, &input.id).await?) })
 }

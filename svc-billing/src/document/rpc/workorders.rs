@@ -9,10 +9,10 @@ use proto::billing::{
 };
 use tonic::{Request, Response, Status};
 
-use super::Desk;
+use super::DocumentService;
 
 #[tonic::async_trait]
-impl WorkorderService for Desk {
+impl WorkorderService for DocumentService {
     async fn list_workorders(
         &self,
         request: Request<ListDocumentsRequest>,

@@ -1,14 +1,16 @@
 //! The arithmetic of documents: exact decimals, amounts rounded to cents with halves away from zero, VAT for each rate
-//! over the sum of its rows and rounded once, as EN 16931 asks.
+//! over the sum of its rows and rounded once, as EN 16931 requires.
 //!
-//! A document that was made from its totals alone has one row, and the VAT that was sent: with 10.00 including 21 % that
-//! is 1.74 over 8.26, a cent more than the rate makes of it. So the VAT of a document is what is stored with it, and
-//! [`vat_lines`] shows its rows with that.
+//! A document that was made from its totals alone has one row, and the VAT that was sent. With 10.00 including 21 % that
+//! is 1.74 over 8.26, a cent more than 21 % of 8.26. So the VAT of a document is stored with it, and [`vat_lines`] uses
+//! the stored amount.
 
-use render::paper::Category;
+use render::printed::Category;
 use rust_decimal::{Decimal, RoundingStrategy};
 
-/// Amounts are smaller than this, whatever their sign.
+pub use crate::money::two_places;
+
+/// The absolute value of an amount is below this: 1,000,000,000,000.
 pub const LIMIT: Decimal = Decimal::from_parts(3_567_587_328, 232, 0, false, 0);
 
 /// A row of a document.
@@ -21,24 +23,24 @@ pub struct Row {
     pub unit_price: Decimal,
     /// In percent.
     pub vat_rate: Decimal,
-    /// The tax rate that was meant; empty for a rate that the account does not have.
+    /// The code of the tax rate; empty for a rate that the account does not have.
     pub vat_code: String,
     pub category: Category,
 }
 
 impl Row {
     pub fn total_excl(&self) -> Decimal {
-        // Beyond the limit the product may be off by a fraction; such rows are refused, see `fits`.
+        // Beyond the limit the product may be inexact. Such rows are refused, see `fits`.
         cents(self.quantity.saturating_mul(self.unit_price))
     }
 
-    /// With its VAT, rounded for itself.
+    /// With its VAT, rounded for this row alone.
     pub fn total_incl(&self) -> Decimal {
         let excl = self.total_excl();
         excl + vat_of(excl, self.vat_rate)
     }
 
-    /// Whether its amounts are within the limit.
+    /// Whether its amounts are below the limit.
     pub fn fits(&self) -> bool {
         self.total_excl().abs() < LIMIT && self.total_incl().abs() < LIMIT
     }
@@ -49,24 +51,31 @@ impl Row {
 pub struct VatGroup {
     pub rate: Decimal,
     pub category: Category,
-    /// Of the first row that has one.
+    /// The code of the first row that has one.
     pub code: String,
     pub taxable: Decimal,
     pub vat: Decimal,
 }
 
-/// What a document comes to.
+/// The totals of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Amounts {
     pub excl: Decimal,
     pub vat: Decimal,
     pub incl: Decimal,
-    /// The common rate, or VAT in percent of `excl` when there are several.
+    /// The common rate, or the VAT in percent of `excl` when rows have several rates.
     pub rate: Decimal,
 }
 
+/// The rows of a document and their totals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    pub rows: Vec<Row>,
+    pub amounts: Amounts,
+}
+
 impl Amounts {
-    /// Whether they are within the limit.
+    /// Whether they are below the limit.
     pub fn fit(&self) -> bool {
         self.excl.abs() < LIMIT && self.incl.abs() < LIMIT
     }
@@ -100,7 +109,7 @@ pub fn vat_groups(rows: &[Row]) -> Vec<VatGroup> {
     groups
 }
 
-/// The VAT of a document as it is shown: what its rows come to, with the document's own VAT where one rate has all of it.
+/// The VAT of a document as it is shown: computed from its rows, or the stored VAT where all rows have one rate.
 pub fn vat_lines(rows: &[Row], vat: Decimal) -> Vec<VatGroup> {
     let mut groups = vat_groups(rows);
     if let [only] = groups.as_mut_slice() {
@@ -124,19 +133,19 @@ fn blended(vat: Decimal, excl: Decimal) -> Decimal {
     share(vat, excl).unwrap_or_default()
 }
 
-/// VAT in percent of an amount; `None` of nothing.
+/// VAT in percent of an amount; `None` for an amount of zero.
 pub fn share(vat: Decimal, excl: Decimal) -> Option<Decimal> {
     let percent = vat.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(excl)?;
     Some(cents(percent).normalize())
 }
 
-/// What of an amount with VAT is left without it, in cents.
+/// An amount including VAT without that VAT, rounded to cents.
 pub fn without_vat(incl: Decimal, rate: Decimal) -> Decimal {
     let whole = Decimal::ONE_HUNDRED + rate;
     cents(incl.saturating_mul(Decimal::ONE_HUNDRED).checked_div(whole).unwrap_or_default())
 }
 
-/// The VAT of an amount, in cents.
+/// The VAT on an amount, rounded to cents.
 pub fn vat_of(taxable: Decimal, rate: Decimal) -> Decimal {
     cents(taxable.saturating_mul(rate) / Decimal::ONE_HUNDRED)
 }
@@ -146,10 +155,9 @@ pub fn cents(amount: Decimal) -> Decimal {
     amount.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero)
 }
 
-/// An amount of cents, written with both of them.
-pub fn two_places(mut amount: Decimal) -> Decimal {
-    amount.rescale(2);
-    if amount.is_zero() { Decimal::new(0, 2) } else { amount }
+/// A number of a request, which has been checked to be one; `None` when it is absent (or was reported as a fault).
+pub fn number(text: &str) -> Option<Decimal> {
+    text.parse().ok()
 }
 
 #[cfg(test)]

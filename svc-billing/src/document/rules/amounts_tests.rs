@@ -71,7 +71,7 @@ fn plain_row() -> impl Strategy<Value = Plain> {
     (numbers, rates()).prop_map(|((quantity, price), (rate, category))| (quantity, price, rate, category))
 }
 
-/// Whether rows come to the same cents both ways.
+/// Whether both ways give the same cents for the rows.
 fn check(plain: &[Plain]) -> Result<(), TestCaseError> {
     let rows: Vec<Row> = plain.iter().map(row).collect();
     for (row, plain) in rows.iter().zip(plain) {

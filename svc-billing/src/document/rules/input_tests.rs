@@ -1,3 +1,5 @@
+use render::printed::Category;
+
 use super::*;
 
 fn rates() -> Vec<SalesRate> {
@@ -29,9 +31,9 @@ fn of_rows(rows: Vec<DocumentRowInput>) -> DocumentInput {
 }
 
 /// What a request means; it must have no fault.
-fn read(given: &DocumentInput) -> (Vec<Row>, Amounts) {
+fn read(given: &DocumentInput) -> Content {
     let mut faults = Faults::default();
-    let outcome = rows(given, &rates(), &At::ROOT, &mut faults);
+    let outcome = content(given, &rates(), &At::ROOT, &mut faults);
     assert!(faults.is_empty(), "{:?}", faults.entries());
     outcome
 }
@@ -39,7 +41,7 @@ fn read(given: &DocumentInput) -> (Vec<Row>, Amounts) {
 /// Where a request is wrong, and how.
 fn refused(given: &DocumentInput) -> Vec<(String, Fault, String)> {
     let mut faults = Faults::default();
-    rows(given, &rates(), &At::ROOT, &mut faults);
+    content(given, &rates(), &At::ROOT, &mut faults);
     let entries = faults.entries();
     entries.iter().map(|entry| (entry.pointer.clone(), entry.code(), entry.detail.clone())).collect()
 }
@@ -64,7 +66,8 @@ fn a_row_shows_its_name_or_else_its_title() {
         title: title.to_owned(),
         ..DocumentRowInput::default()
     };
-    let (rows, _) = read(&of_rows(vec![row("Rye", ""), row("", "Spelt"), row("Rye", "Baked on stone")]));
+    let Content { rows, .. } =
+        read(&of_rows(vec![row("Rye", ""), row("", "Spelt"), row("Rye", "Baked on stone")]));
     let shown: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.description.as_str())).collect();
     assert_eq!(shown, [("Rye", ""), ("Spelt", ""), ("Rye", "Baked on stone")]);
     let nameless = of_rows(vec![row("Rye", ""), row("", "")]);
@@ -73,18 +76,19 @@ fn a_row_shows_its_name_or_else_its_title() {
 
 #[test]
 fn a_row_is_one_piece_for_nothing_unless_it_says_more() {
-    let (rows, amounts) = read(&of_rows(vec![row_of("Rye", "", "")]));
+    let Content { rows, amounts } = read(&of_rows(vec![row_of("Rye", "", "")]));
     assert_eq!((rows[0].quantity, rows[0].unit_price), (Decimal::ONE, Decimal::ZERO));
     assert_eq!(sums(&amounts), ["0.00", "0.00", "0.00"]);
-    let (_, amounts) = read(&of_rows(vec![row_of("Refund", "-2", "10"), row_of("Discount", "1", "-0.005")]));
+    let Content { amounts, .. } =
+        read(&of_rows(vec![row_of("Refund", "-2", "10"), row_of("Discount", "1", "-0.005")]));
     assert_eq!(sums(&amounts), ["-20.01", "-4.20", "-24.21"], "halves are rounded away from zero");
 }
 
 #[test]
 fn numbers_are_kept_without_padding() {
-    let (rows, _) = read(&of_rows(vec![row_of("Rye", "2.50", "4.00")]));
+    let Content { rows, .. } = read(&of_rows(vec![row_of("Rye", "2.50", "4.00")]));
     assert_eq!((rows[0].quantity.to_string(), rows[0].unit_price.to_string()), ("2.5".into(), "4".into()));
-    let (rows, _) = read(&of_rows(vec![row_of("Rye", "-0", "-0.00")]));
+    let Content { rows, .. } = read(&of_rows(vec![row_of("Rye", "-0", "-0.00")]));
     assert_eq!((rows[0].quantity.to_string(), rows[0].unit_price.to_string()), ("0".into(), "0".into()));
 }
 
@@ -96,7 +100,7 @@ fn the_code_wins_over_the_rate_and_the_rate_over_the_default() {
         ..row_of("Rye", "1", "100")
     };
     let known = |code: &str, rate: &str| {
-        let (rows, _) = read(&of_rows(vec![row(code, rate)]));
+        let Content { rows, .. } = read(&of_rows(vec![row(code, rate)]));
         (rows[0].vat_rate.to_string(), rows[0].vat_code.clone(), rows[0].category)
     };
     let meant = |rate: &str, code: &str, category| (rate.to_owned(), code.to_owned(), category);
@@ -129,7 +133,7 @@ fn totals_that_agree_are_accepted_in_any_spelling() {
         total_incl_vat: "4.3".to_owned(),
         ..of_rows(rows())
     };
-    assert_eq!(sums(&read(&given).1), ["3.55", "0.75", "4.30"]);
+    assert_eq!(sums(&read(&given).amounts), ["3.55", "0.75", "4.30"]);
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn totals_that_disagree_are_refused_and_both_are_shown() {
 fn with_several_rates_the_documents_rate_is_blended() {
     let low = DocumentRowInput { vat_rate: "9".to_owned(), ..row_of("Rye", "1", "100") };
     let given = of_rows(vec![low, row_of("Oven", "1", "200")]);
-    let (_, amounts) = read(&given);
+    let Content { amounts, .. } = read(&given);
     assert_eq!(sums(&amounts), ["300.00", "51.00", "351.00"]);
     assert_eq!(amounts.rate.to_string(), "17");
     read(&DocumentInput { vat_rate: "17".to_owned(), ..given });
@@ -182,7 +186,7 @@ fn totals_without_rows_make_one_row() {
             vat_rate: rate.to_owned(),
             ..of_rows(Vec::new())
         };
-        let (rows, amounts) = read(&given);
+        let Content { rows, amounts } = read(&given);
         let [row] = rows.as_slice() else { panic!("{rows:?}") };
         assert_eq!((row.name.as_str(), row.quantity), ("Bread", Decimal::ONE));
         (sums(&amounts), row.vat_rate.to_string())
@@ -195,7 +199,7 @@ fn totals_without_rows_make_one_row() {
     assert_eq!(only("100", "106", "", ""), (sums_of("100.00", "6.00", "106.00"), "6".to_owned()));
     assert_eq!(only("-50", "", "", "0"), (sums_of("-50.00", "0.00", "-50.00"), "0".to_owned()));
     let subtotal = DocumentInput { subtotal: "5".to_owned(), ..of_rows(Vec::new()) };
-    assert_eq!(sums(&read(&subtotal).1), ["5.00", "1.05", "6.05"]);
+    assert_eq!(sums(&read(&subtotal).amounts), ["5.00", "1.05", "6.05"]);
 }
 
 #[test]
@@ -210,7 +214,7 @@ fn a_total_with_vat_is_exactly_what_was_sent() {
     ] {
         let (total_incl_vat, vat_rate) = (sent.to_owned(), rate.to_owned());
         let given = DocumentInput { total_incl_vat, vat_rate, ..of_rows(Vec::new()) };
-        assert_eq!(sums(&read(&given).1), sums_of.map(str::to_owned));
+        assert_eq!(sums(&read(&given).amounts), sums_of.map(str::to_owned));
     }
 }
 
@@ -223,7 +227,7 @@ fn the_rate_of_totals_is_the_accounts_own_that_explains_them() {
             vat_rate: sent.to_owned(),
             ..of_rows(Vec::new())
         };
-        let (rows, amounts) = read(&given);
+        let Content { rows, amounts } = read(&given);
         let row = &rows[0];
         assert_eq!(amounts.rate, row.vat_rate);
         (row.vat_rate.to_string(), row.vat_code.clone(), row.category)
@@ -261,9 +265,9 @@ fn totals_alone_that_contradict_each_other_are_refused() {
 
 #[test]
 fn no_rows_and_no_totals_are_no_row() {
-    let (rows, amounts) = read(&of_rows(Vec::new()));
+    let Content { rows, amounts } = read(&of_rows(Vec::new()));
     assert_eq!((rows.len(), sums(&amounts)), (0, ["0.00", "0.00", "0.00"].map(str::to_owned)));
-    let (rows, _) = read(&DocumentInput { vat_rate: "0".to_owned(), ..of_rows(Vec::new()) });
+    let Content { rows, .. } = read(&DocumentInput { vat_rate: "0".to_owned(), ..of_rows(Vec::new()) });
     assert_eq!(rows.len(), 0, "a rate alone is no total");
 }
 

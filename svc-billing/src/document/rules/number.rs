@@ -1,8 +1,9 @@
-//! How numbers are written.
+//! How document numbers are composed, and which counters they come from.
 
 use chrono::{Datelike, NaiveDate};
 
 use crate::document::Kind;
+use crate::settings::Settings;
 
 /// The counter that drafts of a kind are numbered from.
 pub fn draft_counter(kind: Kind) -> String {
@@ -14,8 +15,13 @@ pub fn final_counter(kind: Kind, date: NaiveDate) -> String {
     format!("{}/{}", kind.name(), date.year())
 }
 
-/// What a final number begins with, up to its last hyphen.
-pub fn final_prefix(prefix: &str, date: NaiveDate) -> String {
+/// The part of a final number before the sequence number. Credits share the sequence of the invoices.
+pub fn final_prefix(settings: &Settings, kind: Kind, date: NaiveDate) -> String {
+    let prefix = match kind {
+        Kind::Invoice => &settings.invoice_prefix,
+        Kind::Quote => &settings.quote_prefix,
+        Kind::Workorder => &settings.workorder_prefix,
+    };
     format!("{prefix}-{}-", date.year())
 }
 

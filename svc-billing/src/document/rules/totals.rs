@@ -1,13 +1,15 @@
-//! The totals that a create request may carry. Beside rows they must agree with them; without rows they are the document.
+//! The totals that a create request may have. With rows they must agree with the rows; without rows they define the
+//! document.
 
 use proto::api::Fault;
 use proto::billing::DocumentInput;
 use proto::{At, Faults};
-use render::paper::Category;
+use render::printed::Category;
 use rust_decimal::Decimal;
 
-use super::amounts::{Amounts, LIMIT, Row, share, two_places, vat_of, without_vat};
-use super::input::{default_rate, number, of_percent, of_rate};
+use super::amounts::{Amounts, Content, LIMIT, Row, number, share, vat_of, without_vat};
+use super::vat_rate::VatRate;
+use crate::money::two_places;
 use crate::settings::SalesRate;
 
 pub struct Totals {
@@ -17,9 +19,6 @@ pub struct Totals {
     excl: Option<Decimal>,
     incl: Option<Decimal>,
 }
-
-/// A rate in percent, its code and its category.
-type Rate = (Decimal, String, Category);
 
 impl Totals {
     pub fn of(given: &DocumentInput) -> Self {
@@ -32,15 +31,15 @@ impl Totals {
         }
     }
 
-    /// The one row that totals alone make, and what it comes to: exactly what was sent. `None` when too little was sent
-    /// to tell, or when what was sent cannot be.
-    pub fn as_row(
+    /// The one row of a document that was sent as totals alone, with exactly these totals. `None` when too little was sent,
+    /// or when the totals contradict each other.
+    pub fn as_content(
         &self,
         title: &str,
         rates: &[SalesRate],
         at: &At<'_>,
         faults: &mut Faults,
-    ) -> Option<(Row, Amounts)> {
+    ) -> Option<Content> {
         if let Some(rate) = self.vat_rate.filter(|rate| !is_rate(*rate)) {
             let detail = format!("vat_rate is {rate}, but must be from 0 to 100");
             faults.add(&at.name("vat_rate"), Fault::OutOfRange, detail);
@@ -48,25 +47,25 @@ impl Totals {
         }
         let excl = self.excl.or(self.subtotal).or_else(|| self.incl?.checked_sub(self.vat?));
         let vat = self.vat.or_else(|| self.incl?.checked_sub(excl?));
-        let ((vat_rate, vat_code, category), excl, vat) = match (excl, vat, self.incl) {
-            (Some(excl), Some(vat), _) => (self.explained(excl, vat, rates, at, faults)?, excl, vat),
+        let (rate, excl, vat) = match (excl, vat, self.incl) {
+            (Some(excl), Some(vat), _) => (self.matching_rate(excl, vat, rates, at, faults)?, excl, vat),
             (Some(excl), None, _) => {
-                let rate = self.asked(rates);
-                let vat = vat_of(excl, rate.0);
+                let rate = self.given_rate(rates);
+                let vat = vat_of(excl, rate.percent);
                 (rate, excl, vat)
             }
             (None, _, Some(incl)) => {
-                let rate = self.asked(rates);
-                let excl = without_vat(incl, rate.0);
+                let rate = self.given_rate(rates);
+                let excl = without_vat(incl, rate.percent);
                 (rate, excl, incl.saturating_sub(excl))
             }
             (None, ..) => return None,
         };
         let incl = excl.checked_add(vat)?;
         let (excl, vat, incl) = (two_places(excl), two_places(vat), two_places(incl));
-        let amounts = Amounts { excl, vat, incl, rate: vat_rate };
+        let amounts = Amounts { excl, vat, incl, rate: rate.percent };
         if !amounts.fit() {
-            let (name, _) = self.largest();
+            let (name, _) = self.main_total();
             let detail = format!("{name} must leave all totals below {LIMIT}");
             faults.add(&at.name(name), Fault::OutOfRange, detail);
         }
@@ -77,34 +76,35 @@ impl Totals {
             quantity: Decimal::ONE,
             unit: String::new(),
             unit_price: excl.normalize(),
-            vat_rate,
-            vat_code,
-            category,
+            vat_rate: rate.percent,
+            vat_code: rate.code,
+            category: rate.category,
         };
-        Some((row, amounts))
+        Some(Content { rows: vec![row], amounts })
     }
 
     /// The rate that was sent, else the account's default.
-    fn asked(&self, rates: &[SalesRate]) -> Rate {
-        self.vat_rate.map_or_else(|| default_rate(rates), |percent| of_percent(percent, rates))
+    fn given_rate(&self, rates: &[SalesRate]) -> VatRate {
+        self.vat_rate
+            .map_or_else(|| VatRate::default_of(rates), |percent| VatRate::of_percent(percent, rates))
     }
 
-    /// The rate of known amounts: the one that was sent, if it is theirs; else the one of the account that explains them
-    /// to the cent, the default first and then the nearest; else what they come to.
-    fn explained(
+    /// The rate that fits known amounts: the one that was sent, if it does; else the one of the account that fits them to
+    /// the cent, the default first and then the nearest; else their ratio.
+    fn matching_rate(
         &self,
         excl: Decimal,
         vat: Decimal,
         rates: &[SalesRate],
         at: &At<'_>,
         faults: &mut Faults,
-    ) -> Option<Rate> {
-        let explains =
+    ) -> Option<VatRate> {
+        let fits =
             |rate: Decimal| vat == vat_of(excl, rate) || excl == without_vat(excl.saturating_add(vat), rate);
         let blended = share(vat, excl);
         if let Some(sent) = self.vat_rate {
-            if explains(sent) || blended == Some(sent.normalize()) {
-                return Some(of_percent(sent, rates));
+            if fits(sent) || blended == Some(sent.normalize()) {
+                return Some(VatRate::of_percent(sent, rates));
             }
             let detail = format!(
                 "vat_rate is {sent}, but {vat} is not that much of {excl}; leave it out or correct it"
@@ -112,30 +112,30 @@ impl Totals {
             faults.add(&at.name("vat_rate"), Fault::Conflicting, detail);
             return None;
         }
-        let default = default_rate(rates);
-        if explains(default.0) {
+        let default = VatRate::default_of(rates);
+        if fits(default.percent) {
             return Some(default);
         }
         let off = |rate: &&SalesRate| {
             let exact = excl.saturating_mul(rate.amount) / Decimal::ONE_HUNDRED;
             exact.saturating_sub(vat).abs()
         };
-        // That VAT is due elsewhere, or not at all, is never guessed.
-        let known = rates.iter().filter(|rate| matches!(rate.category, Category::S | Category::Z));
-        if let Some(rate) = known.filter(|rate| explains(rate.amount)).min_by_key(off) {
-            return Some(of_rate(rate));
+        // Reverse charge, export and the like have legal consequences, so they are never guessed.
+        let ordinary = rates.iter().filter(|rate| matches!(rate.category, Category::S | Category::Z));
+        if let Some(rate) = ordinary.filter(|rate| fits(rate.amount)).min_by_key(off) {
+            return Some(rate.into());
         }
         let possible = blended.filter(|rate| is_rate(*rate));
         if possible.is_none() {
-            let (name, sent) = self.largest();
-            let detail = format!("{name} is {sent}, but VAT of {vat} on {excl} is no rate from 0 to 100");
+            let (name, sent) = self.main_total();
+            let detail = format!("{name} is {sent}, but VAT of {vat} on {excl} is not a rate from 0 to 100");
             faults.add(&at.name(name), Fault::Conflicting, detail);
         }
-        possible.map(|rate| of_percent(rate, rates))
+        possible.map(|rate| VatRate::of_percent(rate, rates))
     }
 
-    /// The total that says most, to point at.
-    fn largest(&self) -> (&'static str, Decimal) {
+    /// The total that an error points at: the most comprehensive one that was sent.
+    fn main_total(&self) -> (&'static str, Decimal) {
         let names = [
             ("total_incl_vat", self.incl),
             ("vat_amount", self.vat),
@@ -146,7 +146,7 @@ impl Totals {
         sent.unwrap_or(("total_incl_vat", Decimal::ZERO))
     }
 
-    /// What was sent must be what the document comes to.
+    /// Reports totals that differ from the computed ones.
     pub fn compare(&self, computed: &Amounts, at: &At<'_>, faults: &mut Faults) {
         let pairs = [
             ("subtotal", self.subtotal, computed.excl),

@@ -80,7 +80,7 @@ proptest! {
             ..DocumentInput::default()
         };
         let mut faults = Faults::default();
-        let (rows, amounts) = input::rows(&given, &rates(), &At::ROOT, &mut faults);
+        let Content { rows, amounts } = input::content(&given, &rates(), &At::ROOT, &mut faults);
         if !faults.is_empty() {
             // Only a rate that is not theirs, or a share that is no rate, can be wrong with totals that belong together.
             let known = [sent.excl, sent.vat, sent.incl].iter().flatten().count() > 1;
@@ -112,7 +112,7 @@ proptest! {
             ..DocumentInput::default()
         };
         let mut faults = Faults::default();
-        let (_, amounts) = input::rows(&given, &rates(), &At::ROOT, &mut faults);
+        let Content { amounts, .. } = input::content(&given, &rates(), &At::ROOT, &mut faults);
         prop_assert!(faults.is_empty(), "{:?}", faults.entries());
         prop_assert_eq!(cents_of(amounts.incl), cents);
         prop_assert_eq!(amounts.excl + amounts.vat, amounts.incl);

@@ -16,13 +16,13 @@ use uuid::Uuid;
 
 use crate::Error;
 use crate::document::Kind;
-use crate::document::rules::amounts::two_places;
+use crate::money::two_places;
 
 const TABLE: &str = "billing.document";
 const COLUMNS: &str = "id, number, title, invoice_date, due_date, created_at, total_excl, vat_rate, vat_amount, \
                        total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id";
 
-/// What can be sorted by, as the contract names it and as the table does.
+/// The fields to sort by: the contract's name and the column.
 const SORTS: [(&str, &str); 7] = [
     ("created_at", "created_at"),
     ("invoice_date", "invoice_date"),
@@ -33,23 +33,36 @@ const SORTS: [(&str, &str); 7] = [
     ("payment_status", "payment_status"),
 ];
 
-/// Which documents are asked for; empty texts and `None` ask for nothing.
+/// Which documents to list. Empty texts and `None` do not restrict the list.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct Filter {
     pub ids: Option<Vec<Uuid>>,
     pub client: Option<Uuid>,
     pub subscription: Option<Uuid>,
     pub number: String,
-    pub dates: (Option<NaiveDate>, Option<NaiveDate>),
-    pub due_dates: (Option<NaiveDate>, Option<NaiveDate>),
-    pub created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    pub invoice_date: Range<NaiveDate>,
+    pub due_date: Range<NaiveDate>,
+    pub created_at: Range<DateTime<Utc>>,
     pub search: String,
     pub payment_status: String,
     pub sort: String,
     pub order: String,
 }
 
-/// A document as lists show it. Read straight into the message that is sent.
+/// Both ends included; an end that is `None` is open.
+#[derive(Debug)]
+pub struct Range<T> {
+    pub from: Option<T>,
+    pub to: Option<T>,
+}
+
+impl<T> Default for Range<T> {
+    fn default() -> Self {
+        Self { from: None, to: None }
+    }
+}
+
+/// A document as lists show it. Read directly into the message that is sent: a page has hundreds of them.
 pub struct Item(pub DocumentItem);
 
 impl FromRow<'_, PgRow> for Item {
@@ -83,30 +96,30 @@ impl FromRow<'_, PgRow> for Item {
     }
 }
 
-/// A page, newest first unless asked otherwise.
+/// A page of documents, newest first unless the filter sorts otherwise.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
-    wanted: &Wanted,
+    filter: &Filter,
     page: Page,
 ) -> Result<(Vec<Item>, PageMeta), Error> {
     let mut list = List::new(account, TABLE, COLUMNS, Total::Counted(kind.name()));
     list.equals("kind", kind.name());
-    if let Some(ids) = &wanted.ids {
+    if let Some(ids) = &filter.ids {
         list.any("id", ids);
     }
-    list.only("client_id", wanted.client);
-    list.only("subscription_id", wanted.subscription);
-    for (column, text) in [("number", &wanted.number), ("payment_status", &wanted.payment_status)] {
+    list.only("client_id", filter.client);
+    list.only("subscription_id", filter.subscription);
+    for (column, text) in [("number", &filter.number), ("payment_status", &filter.payment_status)] {
         list.only(column, Some(text).filter(|text| !text.is_empty()));
     }
-    list.between("invoice_date", wanted.dates.0, wanted.dates.1);
-    list.between("due_date", wanted.due_dates.0, wanted.due_dates.1);
-    list.between("created_at", wanted.created.0, wanted.created.1);
-    list.search("search_text", &wanted.search);
+    list.between("invoice_date", filter.invoice_date.from, filter.invoice_date.to);
+    list.between("due_date", filter.due_date.from, filter.due_date.to);
+    list.between("created_at", filter.created_at.from, filter.created_at.to);
+    list.search("search_text", &filter.search);
     let mut faults = Faults::default();
-    list.sort(&SORTS, &wanted.sort, &wanted.order, &mut faults);
+    list.sort(&SORTS, &filter.sort, &filter.order, &mut faults);
     if !faults.is_empty() {
         return Err(chassis_base::Error::from(faults).into());
     }

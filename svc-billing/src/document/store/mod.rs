@@ -1,19 +1,24 @@
 //! The SQL of documents, and nothing else.
 
 mod list;
+mod mark;
+mod payments;
 mod read;
+mod rows;
 mod write;
 
-pub use list::{Wanted, list};
+pub use list::{Filter, Range, list};
+pub use mark::{
+    NewHistory, follow_client, insert_history, insert_paying_client, mark_pdf, mark_sent, mark_viewed,
+    raise_versions, record_pdf, set_project,
+};
+pub use payments::{has_payments, list_received_payments};
 pub use read::{
-    Full, History, StoredRow, category_name, find, find_by_external_id, find_by_number, find_by_token,
-    find_original, find_parties, find_state, is_billed, list_by_ids, list_rows, lock_family, packed_rows,
+    DraftState, find, find_by_external_id, find_by_number, find_by_token, find_original, find_parties,
+    find_state, is_billed, list_by_ids, lock_family,
 };
-pub use write::{
-    Draft, History as NewHistory, Numbering, credit_rows, delete, finalize, first_payment_of, follow_client,
-    insert, log, mark_pdf, mark_sent, note_pdf, note_view, raise_versions, set_project, update_content,
-    update_standing,
-};
+pub use rows::{credit_rows, list_rows, packed_rows};
+pub use write::{Draft, Numbering, delete, finalize, insert, update_content, update_settlement};
 
 /// In the order in which `Record` is read.
 macro_rules! columns {

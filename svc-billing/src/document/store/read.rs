@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
-use render::paper::{Category, Language, Original, Party};
+use render::printed::{Language, Original, Party};
 use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -11,43 +11,19 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::columns;
+use super::rows::{array, packed_rows, row_columns};
 use crate::Error;
-use crate::document::rules::amounts::{Row, two_places};
-use crate::document::{Client, Kind, Origin, Parties, Period, Record, Seller};
-
-/// A document with all that its detail shows.
-#[derive(Clone, Debug)]
-pub struct Full {
-    pub record: Record,
-    pub rows: Vec<StoredRow>,
-    /// The invoices that credit it, in the order in which they were made.
-    pub credited_by: Vec<Uuid>,
-    /// Newest first.
-    pub history: Vec<History>,
-}
-
-#[derive(Clone, Debug)]
-pub struct StoredRow {
-    pub row: Row,
-    pub credited_by: Option<Uuid>,
-}
-
-#[derive(Clone, Debug)]
-pub struct History {
-    pub at: DateTime<Utc>,
-    pub event: String,
-    pub actor: String,
-    /// JSON text of an object.
-    pub data: String,
-    /// What became of the mail, and why.
-    pub mail: Option<(String, String)>,
-}
+use crate::clients::Client;
+use crate::document::rules::status::Status;
+use crate::document::{Full, History, Kind, MailDelivery, Origin, Parties, Period, Record, Seller};
+use crate::money::two_places;
+use chassis_base::stored::decode;
 
 /// Reads the columns of `columns!`.
 fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
     let record = Record {
         id: columns.take()?,
-        kind: Kind::named(columns.take()?),
+        kind: decode("document.kind", columns.take()?, Kind::from_name)?,
         version: columns.take()?,
         content_version: columns.take()?,
         is_final: columns.take()?,
@@ -59,14 +35,14 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         invoice_date_given: false,
         due_date_given: false,
         currency: columns.take()?,
-        language: language(columns.take()?),
+        language: decode("document.language", columns.take()?, Language::from_code)?,
         total_excl: two_places(columns.take()?),
         vat_rate: columns.take::<Decimal>()?.normalize(),
         vat_amount: two_places(columns.take()?),
         total_incl: two_places(columns.take()?),
         row_count: columns.take()?,
         client: client(columns)?,
-        payment_status: columns.take()?,
+        status: Status::from_text(columns.take()?),
         paid_at: columns.take()?,
         paid_amount: two_places(columns.take()?),
         open_amount: two_places(columns.take()?),
@@ -87,7 +63,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         created_at: columns.take()?,
         updated_at: columns.take()?,
     };
-    // Fields are read in the order in which they are written here, which is that of the columns.
+    // Columns are read in the order of the statement. These come last there, but not in the struct.
     Ok(Record {
         invoice_date_given: columns.take()?,
         due_date_given: columns.take()?,
@@ -99,7 +75,8 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
 
 fn origin(columns: &mut Columns<'_>) -> Result<Option<Origin>, sqlx::Error> {
     let subscription: Option<Uuid> = columns.take()?;
-    let (from, to): (Option<NaiveDate>, Option<NaiveDate>) = (columns.take()?, columns.take()?);
+    let from: Option<NaiveDate> = columns.take()?;
+    let to: Option<NaiveDate> = columns.take()?;
     let period = from.zip(to).map(|(from, to)| Period { from, to });
     Ok(subscription.zip(period).map(|(subscription, period)| Origin { subscription, period }))
 }
@@ -115,103 +92,29 @@ fn client(columns: &mut Columns<'_>) -> Result<Option<Client>, sqlx::Error> {
     Ok(id.map(|_| client))
 }
 
-pub fn language_name(language: Language) -> &'static str {
-    match language {
-        Language::Nl => "nl",
-        Language::En => "en",
-    }
-}
-
-fn language(name: &str) -> Language {
-    if name == "en" { Language::En } else { Language::Nl }
-}
-
-pub fn category_name(category: Category) -> &'static str {
-    match category {
-        Category::S => "S",
-        Category::Z => "Z",
-        Category::E => "E",
-        Category::AE => "AE",
-        Category::K => "K",
-        Category::G => "G",
-        Category::O => "O",
-    }
-}
-
-fn category(name: &str) -> Category {
-    let all = [Category::S, Category::Z, Category::E, Category::AE, Category::K, Category::G, Category::O];
-    all.into_iter().find(|category| category_name(*category) == name).unwrap_or(Category::S)
-}
-
 impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         record(&mut Columns::of(row))
     }
 }
 
-/// The columns of a row, in the order in which [`stored_row`] takes them.
-type RowColumns = (String, String, Decimal, String, Decimal, Decimal, String, String, Option<Uuid>);
-
-fn stored_row(columns: RowColumns) -> StoredRow {
-    let (name, description, quantity, unit, unit_price, vat_rate, vat_code, named, credited_by) = columns;
-    let row = Row {
-        name,
-        description,
-        quantity: quantity.normalize(),
-        unit,
-        unit_price: unit_price.normalize(),
-        vat_rate: vat_rate.normalize(),
-        vat_code,
-        category: category(&named),
-    };
-    StoredRow { row, credited_by }
-}
-
-/// Reads rows of which each column comes as an array: a distributed database hands on no arrays of records.
-pub fn packed_rows(columns: &mut Columns<'_>) -> Result<Vec<StoredRow>, sqlx::Error> {
-    let (mut names, mut descriptions) = (array::<String>(columns)?, array::<String>(columns)?);
-    let (mut quantities, mut units) = (array::<Decimal>(columns)?, array::<String>(columns)?);
-    let (mut prices, mut vat_rates) = (array::<Decimal>(columns)?, array::<Decimal>(columns)?);
-    let (mut vat_codes, mut categories) = (array::<String>(columns)?, array::<String>(columns)?);
-    let mut credits = array::<Option<Uuid>>(columns)?;
-    let next = || {
-        Some((
-            names.next()?,
-            descriptions.next()?,
-            quantities.next()?,
-            units.next()?,
-            prices.next()?,
-            vat_rates.next()?,
-            vat_codes.next()?,
-            categories.next()?,
-            credits.next()?,
-        ))
-    };
-    Ok(std::iter::from_fn(next).map(stored_row).collect())
-}
-
 fn packed_history(columns: &mut Columns<'_>) -> Result<Vec<History>, sqlx::Error> {
-    let (mut times, mut events) = (array::<DateTime<Utc>>(columns)?, array::<String>(columns)?);
-    let (mut actors, mut data) = (array::<String>(columns)?, array::<String>(columns)?);
-    let (mut statuses, mut errors) = (array::<Option<String>>(columns)?, array::<Option<String>>(columns)?);
+    let mut times = array::<DateTime<Utc>>(columns)?;
+    let mut events = array::<String>(columns)?;
+    let mut actors = array::<String>(columns)?;
+    let mut data = array::<String>(columns)?;
+    let mut statuses = array::<Option<String>>(columns)?;
+    let mut errors = array::<Option<String>>(columns)?;
     let next = || {
         Some(History {
             at: times.next()?,
             event: events.next()?,
             actor: actors.next()?,
             data: data.next()?,
-            mail: statuses.next()?.zip(errors.next()?),
+            mail: statuses.next()?.zip(errors.next()?).map(|(status, error)| MailDelivery { status, error }),
         })
     };
     Ok(std::iter::from_fn(next).collect())
-}
-
-/// The next column: an array, or nothing when there was no row to make it of.
-fn array<'r, T>(columns: &mut Columns<'r>) -> Result<std::vec::IntoIter<T>, sqlx::Error>
-where
-    Option<Vec<T>>: sqlx::Decode<'r, sqlx::Postgres>,
-{
-    Ok(columns.take::<Option<Vec<T>>>()?.unwrap_or_default().into_iter())
 }
 
 impl FromRow<'_, PgRow> for Full {
@@ -222,12 +125,6 @@ impl FromRow<'_, PgRow> for Full {
         let credited_by = columns.take()?;
         Ok(Self { record, rows, credited_by, history: packed_history(&mut columns)? })
     }
-}
-
-macro_rules! row_columns {
-    () => {
-        "name, description, quantity, unit, unit_price, vat_rate, vat_code, category, credited_by"
-    };
 }
 
 macro_rules! full {
@@ -266,7 +163,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(kind.name()).fetch_optional(connection).await?)
 }
 
-/// The document whose links have this secret.
+/// The document whose public links have this secret.
 pub async fn find_by_token(
     connection: &mut PgConnection,
     account: AccountId,
@@ -276,7 +173,7 @@ pub async fn find_by_token(
     Ok(sqlx::query_as(sql).bind(account).bind(token.as_slice()).fetch_optional(connection).await?)
 }
 
-/// Those of the documents that exist, in the order of their ids.
+/// The documents among these that exist, ordered by id.
 pub async fn list_by_ids(
     connection: &mut PgConnection,
     account: AccountId,
@@ -290,23 +187,30 @@ pub async fn list_by_ids(
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
-/// Whether it is final, and its client: what is to be known before a change begins.
+/// What is known of a document before a change begins.
+#[derive(sqlx::FromRow)]
+pub struct DraftState {
+    pub is_final: bool,
+    pub client_id: Option<Uuid>,
+}
+
 pub async fn find_state(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
     id: Uuid,
-) -> Result<Option<(bool, Option<Uuid>)>, Error> {
+) -> Result<Option<DraftState>, Error> {
     let sql =
         "select is_final, client_id from billing.document where account_id = $1 and id = $2 and kind = $3";
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(kind.name()).fetch_optional(connection).await?)
 }
 
-/// A document that is about to be changed, with the invoice it credits and the credits of that: the invoice first, its
-/// credits in the order in which they were made. Others who want to change any of them wait. Empty when there is none.
+/// Locks a document that is about to be changed, together with the invoice it credits and all credits of that invoice:
+/// the invoice first, its credits in the order in which they were made. Empty when there is no such document.
 ///
-/// The invoice is locked by a statement of its own: a statement that had to wait sees rows as they are now, but does not
-/// see credits that were made meanwhile; the next one does.
+/// The invoice is locked by a statement of its own. A statement that waits for a lock sees the locked row as it is after
+/// the wait, but not credits that were inserted during the wait; the next statement does. All transactions lock the
+/// invoice first, so that they cannot deadlock.
 pub async fn lock_family(
     connection: &mut PgConnection,
     account: AccountId,
@@ -332,30 +236,20 @@ pub async fn lock_family(
     Ok(sqlx::query_as(sql).bind(account).bind(root).fetch_all(connection).await?)
 }
 
-pub async fn list_rows(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-) -> Result<Vec<StoredRow>, Error> {
-    let sql = concat!(
-        "select ",
-        row_columns!(),
-        " from billing.document_row where account_id = $1 and document_id = $2 order by position"
-    );
-    let rows: Vec<RowColumns> = sqlx::query_as(sql).bind(account).bind(id).fetch_all(connection).await?;
-    Ok(rows.into_iter().map(stored_row).collect())
-}
-
 /// Seller and buyer of a final document.
 pub async fn find_parties(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
 ) -> Result<Option<Parties>, Error> {
-    type Kept = (Option<Json<Seller>>, Option<Json<Party>>);
+    #[derive(sqlx::FromRow)]
+    struct Stored {
+        seller: Option<Json<Seller>>,
+        buyer: Option<Json<Party>>,
+    }
     let sql = "select seller, buyer from billing.document where account_id = $1 and id = $2";
-    let found: Option<Kept> = sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
-    let parties = found.and_then(|(seller, buyer)| seller.zip(buyer));
+    let found: Option<Stored> = sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
+    let parties = found.and_then(|stored| stored.seller.zip(stored.buyer));
     Ok(parties.map(|(Json(seller), Json(buyer))| Parties { seller, buyer }))
 }
 
@@ -371,7 +265,7 @@ pub async fn is_billed(
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Who has a number.
+/// The document that has a number.
 pub async fn find_by_number(
     connection: &mut PgConnection,
     account: AccountId,
@@ -387,7 +281,7 @@ pub async fn find_by_number(
         .await?)
 }
 
-/// Who has an external id that is not empty.
+/// The document that has an external id that is not empty.
 pub async fn find_by_external_id(
     connection: &mut PgConnection,
     account: AccountId,
@@ -400,14 +294,17 @@ pub async fn find_by_external_id(
     Ok(query.fetch_optional(connection).await?)
 }
 
-/// The number and date of an invoice, for the credit that takes it back.
+/// The number and date of an invoice, for the print of its credit.
 pub async fn find_original(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
 ) -> Result<Option<Original>, Error> {
     let sql = "select number, invoice_date from billing.document where account_id = $1 and id = $2";
-    let found: Option<(String, NaiveDate)> =
-        sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?;
-    Ok(found.map(|(number, date)| Original { number, date }))
+    let row = sqlx::query(sql).bind(account).bind(id).fetch_optional(connection).await?;
+    let original = row.map(|row| {
+        let mut columns = Columns::of(&row);
+        Ok::<_, sqlx::Error>(Original { number: columns.take()?, date: columns.take()? })
+    });
+    Ok(original.transpose()?)
 }

@@ -1,20 +1,16 @@
-//! Changing documents.
+//! Creating, finalising, changing and deleting documents.
 
 use chassis_base::AccountId;
-use chrono::{DateTime, NaiveDate, Utc};
 use rust_decimal::Decimal;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
-use uuid::Uuid;
 
-use super::columns;
-use super::read::{category_name, language_name};
 use crate::Error;
 use crate::document::rules::amounts::Row;
-use crate::document::rules::standing::Standing;
+use crate::document::rules::settlement::Settlement;
 use crate::document::{Parties, Record};
 
-/// Where a number comes from.
+/// Where the number of a document comes from.
 #[derive(Clone, Debug)]
 pub struct Numbering {
     /// The number itself, when the caller chose it; else empty.
@@ -24,23 +20,25 @@ pub struct Numbering {
     pub padding: i32,
 }
 
-/// A document to be stored, besides its record.
+/// What is stored of a new document besides its record.
 pub struct Draft<'a> {
     pub rows: &'a [Row],
     pub parties: Option<&'a Parties>,
     pub search_text: &'a str,
 }
 
-/// The number of a counter's value.
+/// The number made from a counter's value, padded with zeros.
 macro_rules! written {
     ($prefix:literal, $padding:literal) => {
         concat!($prefix, " || lpad(value::text, greatest(", $padding, ", length(value::text)), '0')")
     };
 }
 
-/// Stores a new document with its rows and gives it its number, in one round trip. `None` when the number or the external
-/// id belongs to another one: then nothing is stored, and a number of the sequence is used up, which is right when it was
-/// taken. The counter stays locked until the transaction ends, so this is the last thing that a create does.
+/// Stores a new document with its rows and assigns its number, in one round trip. `None` when another document has the
+/// number or the external id. Then nothing is stored, but the counter has advanced, so that a retry gets the next number.
+///
+/// The counter's row stays locked until the transaction ends, and every other create in the account waits for it. So this
+/// is the last statement of a create that takes time.
 pub async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -89,7 +87,7 @@ pub async fn insert(
         .bind(record.invoice_date)
         .bind(record.due_date)
         .bind(&record.currency)
-        .bind(language_name(record.language))
+        .bind(record.language.code())
         .bind(record.total_excl)
         .bind(record.vat_rate)
         .bind(record.vat_amount)
@@ -99,7 +97,7 @@ pub async fn insert(
         .bind(client.company_name)
         .bind(client.firstname)
         .bind(client.lastname)
-        .bind(&record.payment_status)
+        .bind(record.status.as_str())
         .bind(record.paid_at)
         .bind(record.open_amount)
         .bind(record.credits)
@@ -118,7 +116,7 @@ pub async fn insert(
         .bind(numbers(|row| row.unit_price))
         .bind(numbers(|row| row.vat_rate))
         .bind(texts(|row| &row.vat_code))
-        .bind(texts(|row| category_name(row.category)))
+        .bind(texts(|row| row.category.code()))
         .bind(record.origin.map(|origin| origin.subscription))
         .bind(record.origin.map(|origin| origin.period.from))
         .bind(record.origin.map(|origin| origin.period.to))
@@ -129,8 +127,8 @@ pub async fn insert(
     Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Makes a draft final and gives it its number. `None` when that number of the sequence belongs to another document; then
-/// it is used up, and the next one can be tried. Locks the counter like [`insert`].
+/// Makes a draft final and assigns its number. `None` when another document has that number of the sequence; then the
+/// counter has advanced, and the next number can be tried. Locks the counter like [`insert`].
 pub async fn finalize(
     connection: &mut PgConnection,
     account: AccountId,
@@ -167,7 +165,7 @@ pub async fn finalize(
         .bind(client.company_name)
         .bind(client.firstname)
         .bind(client.lastname)
-        .bind(&record.payment_status)
+        .bind(record.status.as_str())
         .bind(record.paid_at)
         .bind(record.open_amount)
         .bind(Json(&parties.seller))
@@ -183,19 +181,20 @@ pub async fn finalize(
         .bind(record.prepaid_amount)
         .fetch_optional(connection)
         .await
-        .map_err(raced)?;
+        .map_err(repeat_if_number_taken)?;
     Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Someone took the number between the look and the change: the whole transaction is run again.
-fn raced(error: sqlx::Error) -> chassis_base::Error {
+/// Another transaction took the number between the `not exists` and the update. The failed statement has aborted this
+/// transaction, so the whole of it is run again.
+fn repeat_if_number_taken(error: sqlx::Error) -> chassis_base::Error {
     match chassis_base::error::database::violated_constraint(&error) {
         Some("document_number") => chassis_base::Error::Raced,
         _ => error.into(),
     }
 }
 
-/// Stores the fields that stay editable.
+/// Stores the fields that stay editable, and the acceptance.
 pub async fn update_content(
     connection: &mut PgConnection,
     account: AccountId,
@@ -214,7 +213,7 @@ pub async fn update_content(
     .bind(&record.title)
     .bind(record.invoice_date)
     .bind(record.due_date)
-    .bind(&record.payment_status)
+    .bind(record.status.as_str())
     .bind(record.paid_at)
     .bind(record.accepted_at)
     .bind(search_text)
@@ -226,12 +225,12 @@ pub async fn update_content(
     Ok(())
 }
 
-/// Stores where an invoice stands; its status and `paid_at` are those of the record.
-pub async fn update_standing(
+/// Stores a settlement. Status and `paid_at` are those of the record.
+pub async fn update_settlement(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
-    standing: &Standing,
+    settlement: &Settlement,
 ) -> Result<(), Error> {
     sqlx::query(
         "update billing.document set version = $3, payment_status = $4, paid_at = $5, paid_amount = $6, \
@@ -240,116 +239,18 @@ pub async fn update_standing(
     .bind(account)
     .bind(record.id)
     .bind(record.version)
-    .bind(&record.payment_status)
+    .bind(record.status.as_str())
     .bind(record.paid_at)
-    .bind(standing.paid)
-    .bind(standing.open)
-    .bind(standing.overpaid)
+    .bind(settlement.paid)
+    .bind(settlement.open)
+    .bind(settlement.overpaid)
     .bind(record.updated_at)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-pub async fn mark_sent(
-    connection: &mut PgConnection,
-    account: AccountId,
-    record: &Record,
-) -> Result<(), Error> {
-    sqlx::query(
-        "update billing.document set version = $3, sent_at = $4, updated_at = $4 where account_id = $1 and id = $2",
-    )
-    .bind(account)
-    .bind(record.id)
-    .bind(record.version)
-    .bind(record.updated_at)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Notes that a quote's page was opened on a day; false when it was before.
-pub async fn note_view(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    day: NaiveDate,
-) -> Result<Option<i64>, Error> {
-    let sql = "update billing.document set viewed_on = $3, version = version + 1 where account_id = $1 and id = $2 \
-               and (viewed_on is null or viewed_on < $3) returning version";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(id).bind(day).fetch_optional(connection).await?)
-}
-
-/// Gives documents a new version, for an event that no change stands behind.
-pub async fn raise_versions(
-    connection: &mut PgConnection,
-    account: AccountId,
-    ids: &[Uuid],
-) -> Result<Vec<Record>, Error> {
-    let sql = concat!(
-        "update billing.document d set version = d.version + 1 where d.account_id = $1 and d.id = any($2) returning ",
-        columns!()
-    );
-    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
-}
-
-/// Names the project that was made of a quote, unless the quote names one already; tells whether it did.
-pub async fn set_project(
-    connection: &mut PgConnection,
-    account: AccountId,
-    quote: Uuid,
-    number: &str,
-    now: DateTime<Utc>,
-) -> Result<bool, Error> {
-    let sql = "update billing.document set project_number = $3, version = version + 1, updated_at = $4 \
-               where account_id = $1 and id = $2 and kind = 'quote' and project_number is null";
-    let updated =
-        sqlx::query(sql).bind(account).bind(quote).bind(number).bind(now).execute(connection).await?;
-    Ok(updated.rows_affected() > 0)
-}
-
-/// Notes of which content there is a PDF. Tells whether that is new.
-pub async fn mark_pdf(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    version: i64,
-) -> Result<bool, Error> {
-    let sql = "update billing.document set pdf_version = $3, pdf_error = '' \
-               where account_id = $1 and id = $2 and (pdf_version is null or pdf_version < $3)";
-    let marked = sqlx::query(sql).bind(account).bind(id).bind(version).execute(connection).await?;
-    Ok(marked.rows_affected() > 0)
-}
-
-/// Notes of which content there is a PDF, or why there is none.
-pub async fn note_pdf(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    made: Option<i64>,
-    error: &str,
-) -> Result<(), Error> {
-    let sql = "update billing.document set pdf_version = coalesce($3, pdf_version), pdf_error = $4 \
-               where account_id = $1 and id = $2 and ($3 is null or pdf_version is null or pdf_version <= $3)";
-    sqlx::query(sql).bind(account).bind(id).bind(made).bind(error).execute(connection).await?;
-    Ok(())
-}
-
-/// Marks rows of an invoice as taken back by a credit.
-pub async fn credit_rows(
-    connection: &mut PgConnection,
-    account: AccountId,
-    invoice: Uuid,
-    positions: &[i32],
-    credit: Uuid,
-) -> Result<(), Error> {
-    let sql = "update billing.document_row set credited_by = $4 \
-               where account_id = $1 and document_id = $2 and position = any($3)";
-    sqlx::query(sql).bind(account).bind(invoice).bind(positions).bind(credit).execute(connection).await?;
-    Ok(())
-}
-
-/// Removes a draft with its rows and history; rows that it credited can be credited again.
+/// Deletes a draft with its rows and history. Rows that it credited can be credited again.
 pub async fn delete(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     if let Some(invoice) = record.credits {
         let sql = "update billing.document_row set credited_by = null \
@@ -358,78 +259,5 @@ pub async fn delete(connection: &mut PgConnection, account: AccountId, record: &
     }
     let sql = "delete from billing.document where account_id = $1 and id = $2";
     sqlx::query(sql).bind(account).bind(record.id).execute(connection).await?;
-    Ok(())
-}
-
-/// An entry of a document's history.
-pub struct History<'a> {
-    pub document: Uuid,
-    pub id: Uuid,
-    pub event: &'static str,
-    pub actor: &'a str,
-    /// JSON text of an object.
-    pub data: String,
-    pub mail: Option<Uuid>,
-}
-
-pub async fn log(
-    connection: &mut PgConnection,
-    account: AccountId,
-    entry: History<'_>,
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
-    sqlx::query(
-        "insert into billing.document_history (account_id, document_id, id, at, event, actor, data, mail_id) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )
-    .bind(account)
-    .bind(entry.document)
-    .bind(entry.id)
-    .bind(now)
-    .bind(entry.event)
-    .bind(entry.actor)
-    .bind(entry.data)
-    .bind(entry.mail)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Remembers that a client has paid an invoice; true the first time.
-pub async fn first_payment_of(
-    connection: &mut PgConnection,
-    account: AccountId,
-    client: Uuid,
-    now: DateTime<Utc>,
-) -> Result<bool, Error> {
-    let sql = "insert into billing.paying_client (account_id, client_id, since) values ($1, $2, $3) \
-               on conflict (account_id, client_id) do nothing";
-    let done = sqlx::query(sql).bind(account).bind(client).bind(now).execute(connection).await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Gives the drafts of a client its new names.
-pub async fn follow_client(
-    connection: &mut PgConnection,
-    account: AccountId,
-    client: &crate::document::Client,
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
-    sqlx::query(
-        "update billing.document set client_company_name = $3, client_firstname = $4, client_lastname = $5, \
-         search_text = lower(title) || E'\\n' || $6 || lower(external_id) || E'\\n' || lower(number), \
-         version = version + 1, content_version = content_version + 1, updated_at = $7 \
-         where account_id = $1 and client_id = $2 and not is_final \
-         and (client_company_name, client_firstname, client_lastname) is distinct from ($3, $4, $5)",
-    )
-    .bind(account)
-    .bind(client.id)
-    .bind(&client.company_name)
-    .bind(&client.firstname)
-    .bind(&client.lastname)
-    .bind(crate::document::rules::search::names(client))
-    .bind(now)
-    .execute(connection)
-    .await?;
     Ok(())
 }

@@ -1,37 +1,41 @@
-//! A draft starts.
+//! Activating a draft.
 
 use chassis_data::Tx;
 use proto::billing::SubscriptionItem;
+use uuid::Uuid;
 
-use super::{UNKNOWN, lock, save};
+use super::{NOT_FOUND, lock, save};
 use crate::Error;
+use crate::subscription::Record;
 use crate::subscription::rules::plan::Status;
-use crate::subscription::{Record, answer};
 
-/// What became of an activation that somebody else asked for.
+/// The outcome of an activation on behalf of another operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// It is active now, or was before.
+    /// It is active now, or was active before.
     Activated,
-    /// There is no such subscription of this client.
+    /// The client has no such subscription.
     NotFound,
-    /// It has ended, or lacks its lines.
+    /// It has ended, or has no lines.
     UpdateFailed,
 }
 
-/// Activates a subscription, as its own route does. An active one stays as it is.
-pub async fn activate_draft(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionItem, Error> {
+/// Activates a subscription. An active one stays as it is.
+pub async fn activate(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionItem, Error> {
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
-    let mut full = lock(tx, id).await?.ok_or(UNKNOWN)?;
+    let mut full = lock(tx, id).await?.ok_or(NOT_FOUND)?;
     start(tx, &mut full.record).await?;
-    Ok(answer::item(&full.record))
+    Ok((&full.record).into())
 }
 
-/// Activates the subscription of a client for whom something else made that possible, such as a mandate.
-pub async fn activate(tx: &mut Tx<'_>, client: &str, subscription: &str) -> Result<Activation, Error> {
-    let client = chassis_base::id::parse(client);
-    let found = lock(tx, subscription).await?.filter(|full| client.is_some() && full.record.client == client);
+/// Activates the subscription of a client as part of another operation, which goes on whatever the outcome is.
+pub async fn activate_for_client(
+    tx: &mut Tx<'_>,
+    client: Uuid,
+    subscription: &str,
+) -> Result<Activation, Error> {
+    let found = lock(tx, subscription).await?.filter(|full| full.record.client == Some(client));
     let Some(mut full) = found else { return Ok(Activation::NotFound) };
     match start(tx, &mut full.record).await {
         Ok(()) => Ok(Activation::Activated),
@@ -40,7 +44,7 @@ pub async fn activate(tx: &mut Tx<'_>, client: &str, subscription: &str) -> Resu
     }
 }
 
-/// Decides before it writes: after a refusal the transaction can go on.
+/// Checks everything before the first write, so that the transaction can go on after a refusal.
 async fn start(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
     match record.plan.status {
         Status::Active => return Ok(()),

@@ -1,4 +1,4 @@
-//! A new subscription.
+//! Creating a subscription.
 
 use chassis_data::{Tx, numbering};
 use proto::At;
@@ -6,37 +6,38 @@ use proto::billing::{SubscriptionInput, SubscriptionItem};
 use rust_decimal::Decimal;
 
 use super::{audit, audit_lines};
-use crate::clients::{self, Named};
+use crate::clients::{Client, ClientLookup};
 use crate::document::operations::check_client;
 use crate::document::rules::search;
 use crate::subscription::rules::{lines, terms};
-use crate::subscription::{LIST, Record, answer, store};
+use crate::subscription::{LIST, Record, store};
 use crate::{Error, settings};
 
-const TITLE: &str = "Subscription";
+/// The title of a subscription without one.
+const DEFAULT_TITLE: &str = "Subscription";
 
-/// Active at once when nothing is missing, else a draft.
+/// Creates a subscription: active when it has a client, lines and a start, otherwise a draft.
 pub async fn create(
     tx: &mut Tx<'_>,
-    client: &Named,
+    client: &ClientLookup,
     given: &SubscriptionInput,
 ) -> Result<SubscriptionItem, Error> {
     let (account, now, today, zone) = (tx.account(), tx.now(), tx.today(), tx.settings().timezone);
     let at = At::ROOT.name("subscription");
-    let known = settings::store::for_documents(tx.db(), account).await?;
+    let defaults = settings::store::for_documents(tx.db(), account).await?;
     let mut plan = terms::of_input(given, today, &at, &mut tx.faults);
-    let (lines, amounts) = lines::of_input(&given.lines, &known.rates, &at, &mut tx.faults);
+    let (lines, amounts) = lines::of_input(&given.lines, &defaults.rates, &at, &mut tx.faults);
     check_client(client, false, &at, &mut tx.faults);
     tx.valid()?;
 
-    let client = client.found().map(clients::shown);
+    let client = client.found().map(Client::from);
     if client.is_some() && !lines.is_empty() && plan.start.is_some() {
         plan.activate(today);
     }
     let mut record = Record {
         id: tx.id(),
         number: String::new(),
-        title: if given.title.is_empty() { TITLE.to_owned() } else { given.title.clone() },
+        title: if given.title.is_empty() { DEFAULT_TITLE.to_owned() } else { given.title.clone() },
         client: client.as_ref().map(|client| client.id),
         client_names: client.as_ref().map(search::names).unwrap_or_default(),
         plan,
@@ -57,5 +58,5 @@ pub async fn create(
     tx.count(LIST, now, 1);
     audit(tx, &record);
     audit_lines(tx, &record, &lines);
-    Ok(answer::item(&record))
+    Ok((&record).into())
 }

@@ -1,16 +1,15 @@
-//! A subscription ends.
+//! Ending a subscription.
 
 use chassis_data::Tx;
 use proto::At;
 use proto::billing::{DeactivatedSubscription, Deactivation};
 
-use super::{UNKNOWN, lock, save};
+use super::{NOT_FOUND, lock, save};
 use crate::Error;
-use crate::subscription::answer;
 use crate::subscription::rules::plan::Status;
 use crate::subscription::rules::terms;
 
-/// Ends it for ever; what has ended before stays as it is.
+/// Ends a subscription, which is final. One that has ended before stays as it is.
 pub async fn deactivate(
     tx: &mut Tx<'_>,
     id: &str,
@@ -20,13 +19,14 @@ pub async fn deactivate(
     let at = At::ROOT.name("deactivation");
     let today = tx.today();
     let Some(mut full) = lock(tx, id).await? else {
-        // The faults of the body come before an unknown id.
+        // Faults of the body are reported before an id that does not exist.
         tx.valid()?;
-        return Err(UNKNOWN);
+        return Err(NOT_FOUND);
     };
     let record = &mut full.record;
     if record.plan.status != Status::Ended {
-        // What was billed stays within it, also when the account has moved to a zone where that day is still to come.
+        // Without a date it ends today, or on the last billed date if that is later: the account may have moved to a
+        // time zone in which that day is still to come.
         let end = given.subscription_end.parse().ok();
         let end = end.unwrap_or_else(|| record.plan.last.map_or(today, |last| last.max(today)));
         record.plan.end_on(end, today);
@@ -35,9 +35,5 @@ pub async fn deactivate(
         save(tx, record).await?;
     }
     tx.valid()?;
-    Ok(DeactivatedSubscription {
-        id: record.id.to_string(),
-        status: answer::status(record.plan.status).into(),
-        end_date: record.plan.end.map(|end| end.to_string()).unwrap_or_default(),
-    })
+    Ok((&*record).into())
 }

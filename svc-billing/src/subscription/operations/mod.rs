@@ -1,25 +1,28 @@
-//! What can be done with a subscription. Each function is one operation inside a write transaction; the client it may
-//! need has been looked up before.
+//! The writes of subscriptions. Each function is one operation inside a write transaction; the client it may need has
+//! been looked up before.
 
 mod activate;
+mod bill;
 mod create;
 mod deactivate;
 mod patch;
 
-pub use activate::{Activation, activate, activate_draft};
+pub use activate::{Activation, activate, activate_for_client};
+pub use bill::{BillingFailure, DueSubscription, process_due, record_failure};
 pub use create::create;
 pub use deactivate::deactivate;
 pub use patch::patch;
 
 use chassis_data::Tx;
+use proto::billing::SubscriptionItem;
 
-use super::{Full, Record, answer, store};
+use super::{Full, Record, lines_message, store};
 use crate::Error;
 use crate::document::rules::amounts::Row;
 
-const UNKNOWN: Error = Error::NotFound("subscription");
+pub const NOT_FOUND: Error = Error::NotFound("subscription");
 
-/// The subscription of an id, locked; `None` when there is none.
+/// Locks the subscription with an id; `None` when there is none.
 async fn lock(tx: &mut Tx<'_>, id: &str) -> Result<Option<Full>, Error> {
     let account = tx.account();
     match chassis_base::id::parse(id) {
@@ -28,8 +31,8 @@ async fn lock(tx: &mut Tx<'_>, id: &str) -> Result<Option<Full>, Error> {
     }
 }
 
-/// Stores a changed subscription, to be looked at when its plan says so. What stood in its way is forgotten: the change
-/// may have helped.
+/// Stores a changed subscription. Earlier failures are cleared, and it is due when its plan says so: the change may
+/// have removed the cause of the failures.
 async fn save(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
     let (account, zone) = (tx.account(), tx.settings().timezone);
     record.updated_at = tx.now();
@@ -40,12 +43,12 @@ async fn save(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps a subscription in the audit log as it is now.
-pub fn audit(tx: &mut Tx<'_>, record: &Record) {
-    tx.changed("subscription", record.id, &answer::item(record));
+/// Stores the subscription in the audit log.
+fn audit(tx: &mut Tx<'_>, record: &Record) {
+    tx.changed("subscription", record.id, &SubscriptionItem::from(record));
 }
 
-/// The same for its lines, which rarely change.
+/// Stores its lines in the audit log, apart from the subscription because they rarely change.
 fn audit_lines(tx: &mut Tx<'_>, record: &Record, lines: &[Row]) {
-    tx.changed("subscription_lines", record.id, &answer::only_lines(record, lines));
+    tx.changed("subscription_lines", record.id, &lines_message(record, lines));
 }

@@ -1,4 +1,4 @@
-//! A change, which counts for the periods that have no invoice yet.
+//! Changing a subscription. A change applies to the periods that have no invoice yet.
 
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
@@ -6,13 +6,13 @@ use proto::At;
 use proto::api::Fault;
 use proto::billing::{SubscriptionItem, SubscriptionPatch};
 
-use super::{UNKNOWN, audit_lines, lock, save};
+use super::{NOT_FOUND, audit_lines, lock, save};
 use crate::subscription::rules::plan::{Plan, Status};
 use crate::subscription::rules::{lines, terms};
-use crate::subscription::{answer, store};
+use crate::subscription::store;
 use crate::{Error, settings};
 
-/// Changes what the mask names; without a mask, everything. A change of nothing leaves no trace.
+/// Changes the fields of the mask; without a mask, all fields. A request that changes nothing writes nothing.
 pub async fn patch(
     tx: &mut Tx<'_>,
     id: &str,
@@ -25,15 +25,15 @@ pub async fn patch(
     chassis_base::id::ignore_malformed(&mut tx.faults);
     let (account, today) = (tx.account(), tx.today());
     let replaced = if named.has("lines") {
-        let known = settings::store::for_documents(tx.db(), account).await?;
-        Some(lines::of_input(&given.lines, &known.rates, &at, &mut tx.faults))
+        let defaults = settings::store::for_documents(tx.db(), account).await?;
+        Some(lines::of_input(&given.lines, &defaults.rates, &at, &mut tx.faults))
     } else {
         None
     };
     let Some(mut full) = lock(tx, id).await? else {
-        // The faults of the body come before an unknown id.
+        // Faults of the body are reported before an id that does not exist.
         tx.valid()?;
-        return Err(UNKNOWN);
+        return Err(NOT_FOUND);
     };
     let before = full.record.plan;
     let mut plan = terms::patched(&before, given, named, &at, &mut tx.faults);
@@ -53,7 +53,7 @@ pub async fn patch(
     let record = &mut full.record;
     let is_renamed = named.has("title") && given.title != record.title;
     if plan == before && replaced.is_none() && !is_renamed {
-        return Ok(answer::item(record));
+        return Ok((&*record).into());
     }
     record.plan = plan;
     named.put("title", &given.title, &mut record.title);
@@ -63,10 +63,10 @@ pub async fn patch(
         audit_lines(tx, record, lines);
     }
     save(tx, record).await?;
-    Ok(answer::item(record))
+    Ok((&*record).into())
 }
 
-/// The only change of an ended plan: it ends sooner than it would have.
+/// Whether a change only moves the end to an earlier day, which is the one change that an ended plan allows.
 fn is_sooner_end(before: &Plan, after: &Plan) -> bool {
     let sooner = before.end.zip(after.end).is_some_and(|(before, after)| after < before);
     sooner && Plan { end: before.end, ..*after } == *before

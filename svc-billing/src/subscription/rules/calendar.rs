@@ -1,12 +1,13 @@
-//! The calendar of subscriptions: days at equal distances. Every date is computed from the anchor, never from the date
-//! before it, so that neither a late run nor a short month moves the ones that follow. Pure: no clock, no time zone.
+//! The calendar of subscriptions: dates at equal intervals. Every date is computed from the anchor and never from the
+//! date before it, so that neither a late run nor a short month shifts the dates that follow. Pure: no clock, no time
+//! zone.
 
 use chrono::{Datelike, Days, NaiveDate};
 
 /// The last day that can be written with four digits.
 const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a valid date");
 
-/// How often there is an invoice.
+/// The interval between invoices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Term {
     Weekly,
@@ -21,12 +22,28 @@ impl Term {
     pub const ALL: [Self; 6] =
         [Self::Weekly, Self::FourWeeks, Self::Monthly, Self::Quarterly, Self::HalfYearly, Self::Yearly];
 
-    /// Whether it is a number of weeks; else it is one of months.
+    /// The name in the database and in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Weekly => "weekly",
+            Self::FourWeeks => "four_weeks",
+            Self::Monthly => "monthly",
+            Self::Quarterly => "quarterly",
+            Self::HalfYearly => "half_yearly",
+            Self::Yearly => "yearly",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|term| term.name() == name)
+    }
+
+    /// Whether it is a number of weeks; otherwise it is a number of months.
     pub fn is_of_weeks(self) -> bool {
         matches!(self, Self::Weekly | Self::FourWeeks)
     }
 
-    /// In weeks or in months.
+    /// The length, in weeks or in months.
     fn length(self) -> i64 {
         match self {
             Self::Weekly | Self::Monthly => 1,
@@ -37,63 +54,64 @@ impl Term {
         }
     }
 
-    /// The number of the week or month that a day lies in.
-    fn place(self, date: NaiveDate) -> i64 {
+    /// The number of the week or month that contains a day, counted from the start of the calendar.
+    fn index_of(self, date: NaiveDate) -> i64 {
         if self.is_of_weeks() {
-            // The first day of the calendar is a Monday.
+            // Day 1 of the calendar is a Monday.
             (i64::from(date.num_days_from_ce()) - 1).div_euclid(7)
         } else {
             i64::from(date.year()) * 12 + i64::from(date.month0())
         }
     }
 
-    /// A day of a week or month; in a month that is too short its last day.
-    fn day_at(self, place: i64, day: u32) -> Option<NaiveDate> {
+    /// A day of the week or month with this number; in a month that is too short, its last day.
+    fn day_at(self, index: i64, day: u32) -> Option<NaiveDate> {
         let date = if self.is_of_weeks() {
-            let days = i32::try_from(place.checked_mul(7)? + i64::from(day)).ok()?;
+            let days = i32::try_from(index.checked_mul(7)? + i64::from(day)).ok()?;
             NaiveDate::from_num_days_from_ce_opt(days)?
         } else {
-            let year = i32::try_from(place.div_euclid(12)).ok()?;
-            let first = NaiveDate::from_ymd_opt(year, u32::try_from(place.rem_euclid(12)).ok()? + 1, 1)?;
+            let year = i32::try_from(index.div_euclid(12)).ok()?;
+            let first = NaiveDate::from_ymd_opt(year, u32::try_from(index.rem_euclid(12)).ok()? + 1, 1)?;
             first.with_day(day.min(first.num_days_in_month().into()))?
         };
         (date <= LAST_DAY).then_some(date)
     }
 
-    /// What a day is called in its week (1 to 7, Monday first) or month.
+    /// The number of a day in its week (1 to 7, Monday is 1) or month.
     pub fn day_of(self, date: NaiveDate) -> u32 {
         if self.is_of_weeks() { date.weekday().number_from_monday() } else { date.day() }
     }
 
     /// The first such day on or after `date`.
     pub fn first_on_or_after(self, date: NaiveDate, day: u32) -> Option<NaiveDate> {
-        let place = self.place(date);
-        let same = self.day_at(place, day).filter(|found| *found >= date);
-        same.or_else(|| self.day_at(place + 1, day))
+        let index = self.index_of(date);
+        let same = self.day_at(index, day).filter(|found| *found >= date);
+        same.or_else(|| self.day_at(index + 1, day))
     }
 }
 
-/// Date k lies k terms after the week or month of the anchor, on the day. All dates end with the year 9999.
+/// The dates of a subscription. Date k is on the given day, k terms after the week or month of the anchor. There are
+/// no dates after the year 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
     pub term: Term,
     pub anchor: NaiveDate,
-    /// Of the month (1 to 31, brought down where the month is shorter) or of the week (1 to 7).
+    /// Of the month (1 to 31, or the last day of a shorter month) or of the week (1 to 7).
     pub day: u32,
 }
 
 impl Series {
     pub fn date(&self, k: i64) -> Option<NaiveDate> {
         let distance = k.checked_mul(self.term.length())?;
-        self.term.day_at(self.term.place(self.anchor).checked_add(distance)?, self.day)
+        self.term.day_at(self.term.index_of(self.anchor).checked_add(distance)?, self.day)
     }
 
-    /// Which date lies in the week or month of a day, or before it.
+    /// The number of the latest date in or before the week or month of a day.
     fn index(&self, date: NaiveDate) -> i64 {
-        (self.term.place(date) - self.term.place(self.anchor)).div_euclid(self.term.length())
+        (self.term.index_of(date) - self.term.index_of(self.anchor)).div_euclid(self.term.length())
     }
 
-    /// The date one term after the one that is, or stands for, this one.
+    /// The date one term after the date in, or before, the week or month of this day.
     pub fn after(&self, date: NaiveDate) -> Option<NaiveDate> {
         self.date(self.index(date) + 1)
     }

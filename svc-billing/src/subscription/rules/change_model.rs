@@ -1,5 +1,5 @@
-//! Subscriptions as somebody with a paper calendar bills them: each day is looked at, and nothing is computed from a
-//! distance. Shares no arithmetic with the rules that it is compared to.
+//! A model of billing that walks through the calendar day by day, as a person with a paper calendar would. Shares no
+//! arithmetic with the rules that it is compared to.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -46,7 +46,7 @@ fn first_match(term: Term, day: u32, from: NaiveDate) -> NaiveDate {
 }
 
 impl Schedule {
-    /// Its dates in order, without end.
+    /// Its dates in order, as an endless iterator.
     fn dates(self) -> impl Iterator<Item = NaiveDate> {
         let every = match self.term {
             Term::Weekly | Term::Monthly => 1,
@@ -113,7 +113,7 @@ impl Model {
         });
     }
 
-    /// Something else is agreed from now on.
+    /// Changes the agreement from today on.
     pub fn change(&mut self, agreed: Agreed, today: NaiveDate) {
         let before = std::mem::replace(&mut self.agreed, agreed);
         let Some(schedule) = self.schedule else { return };
@@ -146,7 +146,7 @@ impl Model {
         self.upcoming().map(|(next, _)| next)
     }
 
-    /// Makes the invoices that are due.
+    /// Creates the invoices that are due.
     pub fn run(&mut self, today: NaiveDate) {
         while let Some((from, following)) = self.upcoming().filter(|(next, _)| *next <= today) {
             let to = from.iter_days().take_while(|date| *date < following);

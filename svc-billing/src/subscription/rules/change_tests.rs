@@ -1,4 +1,5 @@
-//! Whole lives of subscriptions, with changes of every kind and runs at any time, against a model with a paper calendar.
+//! Whole lives of subscriptions, with changes of every kind and runs at any time, against a model with a paper
+//! calendar.
 
 use std::collections::HashSet;
 
@@ -23,7 +24,7 @@ enum Step {
     End(Option<i64>),
     Activate,
     Deactivate(Option<i64>),
-    /// Time passes, and there may be a run.
+    /// Time passes, and the worker may run.
     Days(u64, bool),
 }
 
@@ -45,7 +46,7 @@ struct Life {
     today: NaiveDate,
     plan: Plan,
     model: Model,
-    /// What the latest answer said of days that are not billed.
+    /// The unbilled days in the latest answer.
     told: i64,
     billed: HashSet<NaiveDate>,
 }
@@ -88,7 +89,7 @@ impl Life {
         let mut given = SubscriptionPatch::default();
         let names: &[&str] = match step {
             Step::Frequency(term) => {
-                given.set_frequency(terms::named(Term::ALL[*term]));
+                given.set_frequency(terms::to_message(Term::ALL[*term]));
                 // A day of the other kind has to go with its term.
                 if Term::ALL[*term].is_of_weeks() {
                     &["frequency", "day_of_month"]
@@ -125,7 +126,7 @@ impl Life {
         self.patch(&given, names);
     }
 
-    /// As the operation does; what it refuses changes nothing.
+    /// Applies a change as the operation does; a refused change has no effect.
     fn patch(&mut self, given: &SubscriptionPatch, names: &[&str]) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut faults = Faults::default();

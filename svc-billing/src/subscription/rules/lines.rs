@@ -1,14 +1,14 @@
-//! The lines of a subscription: rows of its invoices to be, under the rules of document rows.
+//! The lines of a subscription, which become rows of its invoices and follow the rules of document rows.
 
 use proto::billing::{DocumentRowInput, SubscriptionLineInput};
 use proto::{At, Faults};
 use rust_decimal::Decimal;
 
-use crate::document::rules::amounts::{Amounts, LIMIT, Row, cents};
+use crate::document::rules::amounts::{Amounts, LIMIT, Row, cents, number};
 use crate::document::rules::input;
 use crate::settings::SalesRate;
 
-/// The lines of a request, and what they come to. Meaningless when there are faults.
+/// The lines of a request, and their amounts. Not usable if faults were added.
 pub fn of_input(
     given: &[SubscriptionLineInput],
     rates: &[SalesRate],
@@ -26,11 +26,11 @@ pub fn of_input(
     (lines, amounts)
 }
 
-/// The same lines as an invoice is created from them. A tax rate is meant by its code, so that a changed percentage
-/// counts from then on; the percentage itself only helps where the code is gone.
+/// The lines as input for an invoice. A tax rate is given by its code, so that a changed percentage applies from then
+/// on; the percentage itself is used only if the code no longer exists.
 pub fn as_rows(lines: &[Row], rates: &[SalesRate]) -> Vec<DocumentRowInput> {
     let row = |line: &Row| {
-        let known = rates.iter().any(|rate| rate.code == line.vat_code);
+        let exists = rates.iter().any(|rate| rate.code == line.vat_code);
         DocumentRowInput {
             name: line.name.clone(),
             title: line.description.clone(),
@@ -38,26 +38,26 @@ pub fn as_rows(lines: &[Row], rates: &[SalesRate]) -> Vec<DocumentRowInput> {
             unit_price: line.unit_price.to_string(),
             unit: line.unit.clone(),
             vat_rate: line.vat_rate.to_string(),
-            vat_code: if known { line.vat_code.clone() } else { String::new() },
+            vat_code: if exists { line.vat_code.clone() } else { String::new() },
         }
     };
     lines.iter().map(row).collect()
 }
 
-/// The price of a line that only tells what it comes to.
+/// The price of a line that was given with its total only.
 fn price(line: &SubscriptionLineInput, row: &Row) -> Option<Decimal> {
     if !line.unit_price.is_empty() {
         return None;
     }
-    let excl = input::number(&line.total_excl_vat).or_else(|| {
+    let excl = number(&line.total_excl_vat).or_else(|| {
         let whole = Decimal::ONE_HUNDRED + row.vat_rate;
-        let incl = input::number(&line.total_incl_vat)?;
+        let incl = number(&line.total_incl_vat)?;
         Some(cents(incl.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(whole)?))
     });
     Some(excl?.checked_div(row.quantity)?.round_dp(4).normalize()).filter(|price| price.abs() < LIMIT)
 }
 
-/// The title is required by the contract itself.
+/// A line as the input of a document row. The contract requires the title, so it is not checked here.
 fn row_input(line: &SubscriptionLineInput) -> DocumentRowInput {
     DocumentRowInput {
         name: line.title.clone(),

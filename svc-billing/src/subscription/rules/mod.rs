@@ -1,4 +1,4 @@
-//! What makes subscriptions right. Pure: no tables, no calls, no clock.
+//! The rules of subscriptions. Pure: no tables, no calls, no clock.
 
 pub mod calendar;
 pub mod lines;

@@ -1,4 +1,4 @@
-//! When a subscription makes its invoices: what was agreed, how far it has got, and what is to be done next.
+//! The plan of a subscription: what was agreed, what has been billed, and what is due next.
 
 use chrono::{Days, NaiveDate};
 
@@ -13,6 +13,20 @@ pub enum Status {
     Ended,
 }
 
+impl Status {
+    const NAMES: [(Self, &'static str); 3] =
+        [(Self::Draft, "draft"), (Self::Active, "active"), (Self::Ended, "ended")];
+
+    /// The name in the database and in events.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(status, _)| status)
+    }
+}
+
 /// The plan of one subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -21,55 +35,56 @@ pub struct Plan {
     pub start: Option<NaiveDate>,
     /// The last day, included.
     pub end: Option<NaiveDate>,
-    /// The first invoice date, when the caller chose it.
+    /// The first invoice date, if the caller chose it.
     pub first: Option<NaiveDate>,
     pub day_of_month: Option<u32>,
     pub day_of_week: Option<u32>,
     pub status: Status,
-    /// None before it is active.
+    /// `None` before it is active.
     pub series: Option<Series>,
     /// The latest invoice date so far.
     pub last: Option<NaiveDate>,
     /// The last day that an invoice covers.
     pub billed_until: Option<NaiveDate>,
-    /// The next one; none when there will be no more.
+    /// The next invoice date; `None` when there is none any more.
     pub next: Option<NaiveDate>,
 }
 
-/// What a plan asks for on a day.
+/// What a plan demands on a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// An invoice for this period, dated on its first day.
     Bill(Period),
-    /// It has come to its end.
+    /// The end of the subscription.
     End,
     Nothing,
 }
 
 impl Plan {
-    /// The day of the week or month that was asked for.
+    /// The day of the week or month that the caller chose.
     fn day(&self) -> Option<u32> {
         if self.term.is_of_weeks() { self.day_of_week } else { self.day_of_month }
     }
 
-    /// Becomes active. One that has no start yet starts today, or with its first invoice if that is in the past.
+    /// Activates the plan. A plan without a start starts today, or on its first invoice date if that is in the past.
     pub fn activate(&mut self, today: NaiveDate) {
         self.start.get_or_insert(self.first.map_or(today, |first| first.min(today)));
         self.status = Status::Active;
         self.begin(today);
     }
 
-    /// Finds the dates and the first of them. Nothing before `floor` is billed, unless the caller chose the first date.
+    /// Determines the series of dates and the first of them. No date before `floor` is billed, unless the caller
+    /// chose it as the first date.
     fn begin(&mut self, floor: NaiveDate) {
         let Some(start) = self.start else { return };
         let anchor = self.day().map_or(Some(start), |day| self.term.first_on_or_after(start, day));
         let day = self.day().unwrap_or(self.term.day_of(start));
-        // Only at the end of all years there is no such day.
+        // There is no such day only at the end of the calendar.
         let own = Series { term: self.term, anchor: anchor.unwrap_or(start), day };
         let (series, next) = match self.first {
             None => (own, own.on_or_after(start.max(floor))),
             Some(first) if own.contains(first) => (own, Some(first)),
-            // A first date beside the schedule: the others follow at whole terms from it, on the day asked for.
+            // A first date that is not in the series: the others follow at whole terms from it, on the chosen day.
             Some(first) => {
                 let day = self.day().unwrap_or(self.term.day_of(first));
                 (Series { term: self.term, anchor: first, day }, Some(first))
@@ -79,12 +94,12 @@ impl Plan {
         self.next = self.within_end(next);
     }
 
-    /// To be called after what was agreed has changed; `before` is how it was. What was billed stays billed, and no day
-    /// is billed twice: a changed schedule begins with the first of its days after the last billed one.
+    /// To be called after the agreement has changed; `before` is the plan before that. Billed periods stay billed,
+    /// and no day is billed twice: a changed schedule starts with its first day after the last billed one.
     pub fn changed(&mut self, before: &Self, today: NaiveDate) {
         let Some(old) = before.series else { return };
         let Some(billed) = self.billed_until else {
-            // A date that is due already is not lost because the run is late.
+            // A date that is already due is kept, although the worker is late.
             return self.begin(before.next.map_or(today, |next| next.min(today)));
         };
         let Some(unbilled) = billed.succ_opt() else {
@@ -93,7 +108,7 @@ impl Plan {
         };
         let days = |plan: &Self| (plan.term, plan.start, plan.day_of_month, plan.day_of_week);
         if days(self) == days(before) {
-            // A series that was begun by an earlier change has no dates before its anchor.
+            // A series that was started by an earlier change has no dates before its anchor.
             self.next = self.within_end(old.on_or_after(unbilled.max(old.anchor)));
             return;
         }
@@ -108,15 +123,15 @@ impl Plan {
         self.next = self.within_end(next);
     }
 
-    /// How many days after the last billed one no invoice will cover: up to the next date, or to the end when there is
-    /// none any more.
+    /// The number of days after the last billed one that no invoice covers: up to the next date, or to the end if
+    /// there is no next date.
     pub fn unbilled_days(&self) -> i64 {
         let Some(billed) = self.billed_until else { return 0 };
         let until = self.next.and_then(|next| next.pred_opt()).or(self.end);
         until.map_or(0, |until| (until - billed).num_days().max(0))
     }
 
-    /// Ends it for ever, after this day.
+    /// Ends the plan after this day, which is final.
     pub fn end_on(&mut self, day: NaiveDate, today: NaiveDate) {
         let before = *self;
         self.status = Status::Ended;
@@ -128,7 +143,7 @@ impl Plan {
         date.filter(|date| self.end.is_none_or(|end| *date <= end))
     }
 
-    /// What is to be done.
+    /// What is to be done today.
     pub fn turn(&self, today: NaiveDate) -> Turn {
         match (self.period(), self.end) {
             (Some(period), _) if period.from <= today => Turn::Bill(period),
@@ -141,21 +156,21 @@ impl Plan {
         self.status == Status::Active && self.series.is_some()
     }
 
-    /// The days that the next invoice covers.
+    /// The period of the next invoice.
     fn period(&self) -> Option<Period> {
         let (from, series) = self.next.zip(self.series)?;
         let to = series.period_end(from);
         Some(Period { from, to: self.end.map_or(to, |end| to.min(end)) })
     }
 
-    /// The next date has its invoice.
+    /// To be called when the next date has its invoice.
     pub fn billed(&mut self) {
         let (Some(billed), Some(series)) = (self.period(), self.series) else { return };
         (self.last, self.billed_until) = (Some(billed.from), Some(billed.to));
         self.next = self.within_end(series.after(billed.from));
     }
 
-    /// The day on which there is something to be done.
+    /// The next day on which something is to be done.
     pub fn due_on(&self) -> Option<NaiveDate> {
         match self.status {
             Status::Draft => None,

@@ -1,4 +1,4 @@
-//! What can be agreed: the checks of a new plan and of a change to one.
+//! The checks of a new plan and of a change to one.
 
 use chassis_base::update_mask::UpdateMask;
 use chrono::{Months, NaiveDate};
@@ -9,13 +9,13 @@ use proto::{At, Faults};
 use super::calendar::Term;
 use super::plan::{Plan, Status};
 
-/// The past that a first invoice date may reach back to, so that a mistyped year does not make thousands of invoices.
-const MOST_YEARS_BACK: u32 = 10;
+/// How far back the first invoice date may be, so that a mistyped year does not create thousands of invoices.
+const MAX_YEARS_BACK: u32 = 10;
 
 pub const PATCH_FIELDS: [&str; 7] =
     ["title", "frequency", "subscription_start", "subscription_end", "day_of_month", "day_of_week", "lines"];
 
-pub fn term(given: SubscriptionTerm) -> Term {
+pub fn from_message(given: SubscriptionTerm) -> Term {
     match given {
         SubscriptionTerm::Weekly => Term::Weekly,
         SubscriptionTerm::FourWeeks => Term::FourWeeks,
@@ -26,7 +26,7 @@ pub fn term(given: SubscriptionTerm) -> Term {
     }
 }
 
-pub fn named(term: Term) -> SubscriptionTerm {
+pub fn to_message(term: Term) -> SubscriptionTerm {
     match term {
         Term::Weekly => SubscriptionTerm::Weekly,
         Term::FourWeeks => SubscriptionTerm::FourWeeks,
@@ -37,10 +37,10 @@ pub fn named(term: Term) -> SubscriptionTerm {
     }
 }
 
-/// The plan of a create request, still a draft. Meaningless when there are faults.
+/// The plan of a create request, as a draft. Not usable if faults were added.
 pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults: &mut Faults) -> Plan {
     let plan = Plan {
-        term: term(given.frequency()),
+        term: from_message(given.frequency()),
         start: given.subscription_start.parse().ok(),
         end: given.subscription_end.parse().ok(),
         first: given.first_generate_date.parse().ok(),
@@ -53,7 +53,7 @@ pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults
         next: None,
     };
     check(&plan, UpdateMask::All, at, faults);
-    let earliest = today.checked_sub_months(Months::new(12 * MOST_YEARS_BACK));
+    let earliest = today.checked_sub_months(Months::new(12 * MAX_YEARS_BACK));
     if let (Some(first), Some(earliest)) = (plan.first, earliest)
         && first < earliest
     {
@@ -63,7 +63,7 @@ pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults
     plan
 }
 
-/// The plan with the named values of a change.
+/// The plan with the fields that the mask of a change names.
 pub fn patched(
     current: &Plan,
     given: &SubscriptionPatch,
@@ -72,7 +72,7 @@ pub fn patched(
     faults: &mut Faults,
 ) -> Plan {
     let mut plan = *current;
-    named.put("frequency", &term(given.frequency()), &mut plan.term);
+    named.put("frequency", &from_message(given.frequency()), &mut plan.term);
     named.put("subscription_start", &given.subscription_start.parse().ok(), &mut plan.start);
     named.put("subscription_end", &given.subscription_end.parse().ok(), &mut plan.end);
     named.put("day_of_month", &day(given.day_of_month), &mut plan.day_of_month);
@@ -86,7 +86,7 @@ pub fn patched(
     plan
 }
 
-/// What was billed stays within the subscription.
+/// Checks that the end is not before the last billed date.
 pub fn check_end(plan: &Plan, at: &At<'_>, faults: &mut Faults) {
     if let (Some(end), Some(last)) = (plan.end, plan.last)
         && end < last
@@ -100,7 +100,7 @@ fn day(given: Option<i32>) -> Option<u32> {
     given.and_then(|day| u32::try_from(day).ok())
 }
 
-/// Values that contradict each other. The fault is placed at one that the request speaks of.
+/// Checks for values that contradict each other. The fault is reported at a field that the request names.
 fn check(plan: &Plan, named: UpdateMask<'_>, at: &At<'_>, faults: &mut Faults) {
     let mut conflict = |fields: [&'static str; 2], detail: String| {
         let field = fields.into_iter().find(|field| named.has(field));
@@ -124,7 +124,7 @@ fn check(plan: &Plan, named: UpdateMask<'_>, at: &At<'_>, faults: &mut Faults) {
         let detail = format!("subscription_end ({end}) must not be before subscription_start ({start})");
         conflict(["subscription_end", "subscription_start"], detail);
     }
-    // Once it has its invoice the first date is history.
+    // After the first invoice its date no longer matters.
     let Some(first) = plan.first.filter(|_| plan.last.is_none()) else { return };
     if let Some(start) = plan.start.filter(|start| first < *start) {
         let detail = format!("first_generate_date ({first}) must not be before subscription_start ({start})");

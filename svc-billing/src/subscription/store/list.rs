@@ -1,4 +1,4 @@
-//! Pages of subscriptions.
+//! Lists of subscriptions.
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
@@ -10,12 +10,11 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::columns;
-use super::read::status_name;
 use crate::Error;
 use crate::subscription::rules::plan::Status;
 use crate::subscription::{LIST, Record};
 
-/// What can be sorted by, as the contract names it and as the table does.
+/// The sort keys: the name in the contract and the column.
 const SORTS: [(&str, &str); 6] = [
     ("created_at", "created_at"),
     ("number", "number"),
@@ -25,39 +24,41 @@ const SORTS: [(&str, &str); 6] = [
     ("status", "status"),
 ];
 
-/// Which subscriptions are asked for; empty texts and `None` ask for nothing.
+/// Restricts a list of subscriptions; empty texts and `None` restrict nothing.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct Filter {
     pub ids: Option<Vec<Uuid>>,
     pub client: Option<Uuid>,
     pub number: String,
     pub status: Option<Status>,
-    pub starts: (Option<NaiveDate>, Option<NaiveDate>),
-    pub created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    pub start_from: Option<NaiveDate>,
+    pub start_to: Option<NaiveDate>,
+    pub created_from: Option<DateTime<Utc>>,
+    pub created_to: Option<DateTime<Utc>>,
     pub search: String,
     pub sort: String,
     pub order: String,
 }
 
-/// A page, newest first unless asked otherwise.
+/// A page of subscriptions, newest first by default.
 pub async fn list(
     connection: &mut PgConnection,
     account: AccountId,
-    wanted: &Wanted,
+    filter: &Filter,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "billing.subscription", columns!(), Total::Counted(LIST));
-    if let Some(ids) = &wanted.ids {
+    if let Some(ids) = &filter.ids {
         list.any("id", ids);
     }
-    list.only("client_id", wanted.client);
-    list.only("status", wanted.status.map(status_name));
-    list.only("number", Some(&wanted.number).filter(|number| !number.is_empty()));
-    list.between("start_date", wanted.starts.0, wanted.starts.1);
-    list.between("created_at", wanted.created.0, wanted.created.1);
-    list.search("search_text", &wanted.search);
+    list.only("client_id", filter.client);
+    list.only("status", filter.status.map(Status::name));
+    list.only("number", Some(&filter.number).filter(|number| !number.is_empty()));
+    list.between("start_date", filter.start_from, filter.start_to);
+    list.between("created_at", filter.created_from, filter.created_to);
+    list.search("search_text", &filter.search);
     let mut faults = Faults::default();
-    list.sort(&SORTS, &wanted.sort, &wanted.order, &mut faults);
+    list.sort(&SORTS, &filter.sort, &filter.order, &mut faults);
     if !faults.is_empty() {
         return Err(chassis_base::Error::from(faults).into());
     }

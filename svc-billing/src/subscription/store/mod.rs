@@ -4,8 +4,8 @@ mod list;
 mod read;
 mod write;
 
-pub use list::{Wanted, list};
-pub use read::{exists, find, find_due, list_by_ids, lock, status_name, term_name};
+pub use list::{Filter, list};
+pub use read::{exists, find, find_due, list_by_ids, lock};
 pub use write::{fail, follow_client, insert, replace_lines, update};
 
 /// In the order in which `Record` is read.

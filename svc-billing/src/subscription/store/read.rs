@@ -1,4 +1,4 @@
-//! Finding subscriptions.
+//! Reading subscriptions.
 
 use chassis_base::AccountId;
 use chassis_data::row::Columns;
@@ -10,41 +10,12 @@ use uuid::Uuid;
 
 use super::columns;
 use crate::Error;
-use crate::document::rules::amounts::two_places;
 use crate::document::store::packed_rows;
+use crate::money::two_places;
 use crate::subscription::rules::calendar::{Series, Term};
 use crate::subscription::rules::plan::{Plan, Status};
 use crate::subscription::{Full, Record};
-
-pub fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Draft => "draft",
-        Status::Active => "active",
-        Status::Ended => "ended",
-    }
-}
-
-pub fn term_name(term: Term) -> &'static str {
-    match term {
-        Term::Weekly => "weekly",
-        Term::FourWeeks => "four_weeks",
-        Term::Monthly => "monthly",
-        Term::Quarterly => "quarterly",
-        Term::HalfYearly => "half_yearly",
-        Term::Yearly => "yearly",
-    }
-}
-
-/// The opposite of [`status_name`]. The database knows no other names.
-fn status(name: &str) -> Status {
-    let all = [Status::Draft, Status::Active, Status::Ended];
-    all.into_iter().find(|status| status_name(*status) == name).unwrap_or(Status::Ended)
-}
-
-/// The opposite of [`term_name`]. The database knows no other names.
-fn term(name: &str) -> Term {
-    Term::ALL.into_iter().find(|term| term_name(*term) == name).unwrap_or(Term::Monthly)
-}
+use chassis_base::stored::decode;
 
 /// Reads the columns of `columns!`.
 fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
@@ -68,17 +39,22 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
 }
 
 fn plan(columns: &mut Columns<'_>) -> Result<Plan, sqlx::Error> {
-    let status = status(columns.take()?);
-    let term = term(columns.take()?);
-    let (start, end, first) = (columns.take()?, columns.take()?, columns.take()?);
-    let (day_of_month, day_of_week) = (day(columns)?, day(columns)?);
-    let (anchor, anchor_day): (Option<NaiveDate>, _) = (columns.take()?, day(columns)?);
+    let status = decode("subscription.status", columns.take()?, Status::from_name)?;
+    let term = decode("subscription.term", columns.take()?, Term::from_name)?;
+    let start = columns.take()?;
+    let end = columns.take()?;
+    let first = columns.take()?;
+    let day_of_month = day(columns)?;
+    let day_of_week = day(columns)?;
+    let anchor: Option<NaiveDate> = columns.take()?;
+    let anchor_day = day(columns)?;
     let series = anchor.zip(anchor_day).map(|(anchor, day)| Series { term, anchor, day });
-    let (last, billed_until): (Option<NaiveDate>, Option<NaiveDate>) = (columns.take()?, columns.take()?);
+    let last: Option<NaiveDate> = columns.take()?;
+    let billed_until: Option<NaiveDate> = columns.take()?;
     let next = columns.take()?;
-    // An earlier version of the program bills without noting how far.
-    let reckoned = last.zip(series).map(|(last, series)| series.period_end(last));
-    let billed_until = billed_until.filter(|day| last.is_none_or(|last| *day >= last)).or(reckoned);
+    // An earlier release bills without storing `billed_until`, so that the column is missing or older than `last`.
+    let computed = last.zip(series).map(|(last, series)| series.period_end(last));
+    let billed_until = billed_until.filter(|day| last.is_none_or(|last| *day >= last)).or(computed);
     Ok(Plan { term, start, end, first, day_of_month, day_of_week, status, series, last, billed_until, next })
 }
 
@@ -121,7 +97,7 @@ pub async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Those of the subscriptions that exist, in the order of their ids.
+/// The subscriptions with these ids that exist, sorted by id.
 pub async fn list_by_ids(
     connection: &mut PgConnection,
     account: AccountId,
@@ -135,8 +111,8 @@ pub async fn list_by_ids(
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
-/// A subscription that is about to be changed; others who want to change it wait. Locked by a statement of its own: one
-/// that had to wait would not see lines that were replaced meanwhile.
+/// Locks a subscription until the transaction ends, and reads it. The lock is a statement of its own: a single
+/// statement that has to wait for the lock would not see lines that were replaced meanwhile.
 pub async fn lock(
     connection: &mut PgConnection,
     account: AccountId,
@@ -156,7 +132,7 @@ pub async fn exists(connection: &mut PgConnection, account: AccountId, id: Uuid)
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
 }
 
-/// A subscription that has something to be done.
+/// A subscription that is due.
 #[derive(sqlx::FromRow)]
 pub struct Due {
     pub id: Uuid,
@@ -164,7 +140,7 @@ pub struct Due {
     pub failures: i32,
 }
 
-/// The one that waits longest for its turn.
+/// The subscription that has been due longest.
 pub async fn find_due(
     connection: &mut PgConnection,
     account: AccountId,

@@ -1,4 +1,4 @@
-//! Changing subscriptions.
+//! Writing subscriptions.
 
 use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
@@ -8,12 +8,10 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
 use uuid::Uuid;
 
-use super::read::{status_name, term_name};
 use crate::Error;
-use crate::document::Client;
+use crate::clients::Client;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::search;
-use crate::document::store::category_name;
 use crate::subscription::Record;
 
 /// Stores a new subscription, without its lines.
@@ -35,7 +33,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Stores all that can change of a subscription, without its lines.
+/// Stores the columns of a subscription that can change, without its lines.
 pub async fn update(
     connection: &mut PgConnection,
     account: AccountId,
@@ -52,7 +50,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Binds what insert and update have in common: $1 to $24.
+/// Binds the parameters that insert and update have in common: $1 to $24.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
@@ -65,8 +63,8 @@ fn bind<'q>(
         .bind(account)
         .bind(record.id)
         .bind(&record.title)
-        .bind(status_name(plan.status))
-        .bind(term_name(plan.term))
+        .bind(plan.status.name())
+        .bind(plan.term.name())
         .bind(plan.start)
         .bind(plan.end)
         .bind(plan.first)
@@ -88,7 +86,7 @@ fn bind<'q>(
         .bind(record.updated_at)
 }
 
-/// Gives a subscription these lines instead of those it had.
+/// Replaces the lines of a subscription.
 pub async fn replace_lines(
     connection: &mut PgConnection,
     account: AccountId,
@@ -114,27 +112,27 @@ pub async fn replace_lines(
     .bind(numbers(|line| line.unit_price))
     .bind(numbers(|line| line.vat_rate))
     .bind(texts(|line| &line.vat_code))
-    .bind(texts(|line| category_name(line.category)))
+    .bind(texts(|line| line.category.code()))
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Notes why the invoice that is due could not be made, and when to try again.
+/// Stores why the invoice that is due could not be created, and when the next attempt is.
 pub async fn fail(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-    again_at: DateTime<Utc>,
+    retry_at: DateTime<Utc>,
     error: &str,
 ) -> Result<(), Error> {
     let sql = "update billing.subscription set failures = failures + 1, last_error = $4, due_at = $3 \
                where account_id = $1 and id = $2";
-    sqlx::query(sql).bind(account).bind(id).bind(again_at).bind(error).execute(connection).await?;
+    sqlx::query(sql).bind(account).bind(id).bind(retry_at).bind(error).execute(connection).await?;
     Ok(())
 }
 
-/// Gives the subscriptions of a client its new names.
+/// Updates the names of a client in its subscriptions.
 pub async fn follow_client(
     connection: &mut PgConnection,
     account: AccountId,

@@ -1,10 +1,10 @@
 use chrono::NaiveDate;
 
 use super::*;
-use crate::paper::{Bank, Kind, Language, Look, Party, Settlement};
+use crate::printed::{Bank, Kind, Language, Look, Party, PrintedState};
 
-fn invoice() -> Paper {
-    Paper {
+fn invoice() -> PrintedDocument {
+    PrintedDocument {
         kind: Kind::Invoice,
         language: Language::Nl,
         draft: false,
@@ -28,7 +28,7 @@ fn invoice() -> Paper {
         total_incl: Decimal::new(12_345, 1),
         credits: None,
         prepaid: Decimal::ZERO,
-        settlement: Settlement::New,
+        state: PrintedState::New,
         collection: None,
         look: Look::default(),
     }
@@ -44,39 +44,39 @@ fn the_payload_is_what_the_guideline_asks_for() {
 
 #[test]
 fn a_text_cannot_add_fields_or_outgrow_its_own() {
-    let mut paper = invoice();
-    paper.bank.holder = "é\n".repeat(200);
-    paper.number = "1\nEUR9.99\n".to_owned();
-    let payload = payload(&paper).unwrap();
+    let mut printed = invoice();
+    printed.bank.holder = "é\n".repeat(200);
+    printed.number = "1\nEUR9.99\n".to_owned();
+    let payload = payload(&printed).unwrap();
     let fields: Vec<&str> = payload.split('\n').collect();
     assert_eq!(fields.len(), 11);
     assert!(fields[5].chars().count() <= 70);
     assert_eq!(fields[10], "1 EUR9.99");
-    assert!(code(&paper).is_some());
+    assert!(code(&printed).is_some());
 }
 
 #[test]
 fn a_number_that_does_not_fit_is_not_cut_off() {
-    let mut paper = invoice();
-    paper.number = "7".repeat(141);
-    assert_eq!(code(&paper), None);
+    let mut printed = invoice();
+    printed.number = "7".repeat(141);
+    assert_eq!(code(&printed), None);
 }
 
 #[test]
 fn what_cannot_be_paid_has_no_code() {
-    let changes: [fn(&mut Paper); 8] = [
-        |paper| paper.draft = true,
-        |paper| paper.kind = Kind::Quote,
-        |paper| paper.currency = "USD".to_owned(),
-        |paper| paper.bank.iban = "NL91".to_owned(),
-        |paper| paper.bank.iban = "NL91ABNA04171643é0".to_owned(),
-        |paper| paper.total_incl = Decimal::ZERO,
-        |paper| paper.total_incl = Decimal::from(-5),
-        |paper| paper.total_incl = Decimal::from(1_000_000_000),
+    let changes: [fn(&mut PrintedDocument); 8] = [
+        |printed| printed.draft = true,
+        |printed| printed.kind = Kind::Quote,
+        |printed| printed.currency = "USD".to_owned(),
+        |printed| printed.bank.iban = "NL91".to_owned(),
+        |printed| printed.bank.iban = "NL91ABNA04171643é0".to_owned(),
+        |printed| printed.total_incl = Decimal::ZERO,
+        |printed| printed.total_incl = Decimal::from(-5),
+        |printed| printed.total_incl = Decimal::from(1_000_000_000),
     ];
     for change in changes {
-        let mut paper = invoice();
-        change(&mut paper);
-        assert_eq!(payload(&paper), None);
+        let mut printed = invoice();
+        change(&mut printed);
+        assert_eq!(payload(&printed), None);
     }
 }

@@ -1,0 +1,262 @@
+//! Rpcs that a `call` step names: which exist, whether arguments fit, and the translation between JSON and the wire in
+//! both directions. Pure; the call itself is made in `run::worker`.
+
+use bytes::Bytes;
+use chassis_rpc::token;
+use chassis_transcode::{RequestPlan, ResponsePlan};
+use http::uri::PathAndQuery;
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use proto::Faults;
+use proto::api::Fault;
+use proto::policy::Rpc;
+use serde_json::{Map, Value};
+
+use crate::template::is_template;
+
+/// Packages whose rpcs flows cannot call: those that every service implements or that are not about an account, and this
+/// service's own, because no service calls itself.
+const EXCLUDED_PACKAGES: [&str; 5] = ["accounts", "api", "audit", "automation", "scans"];
+const FIELD_MASK: &str = "google.protobuf.FieldMask";
+
+/// An rpc that flows can call.
+pub(crate) struct Method {
+    pub path: PathAndQuery,
+    /// The service that implements it.
+    pub peer: String,
+    rpc: &'static Rpc,
+    input: MessageDescriptor,
+    request: RequestPlan,
+    response: ResponsePlan,
+}
+
+/// Finds an rpc by its name, such as `admin.work.v1.TaskService/CreateTask`; the error says what is wrong with the name.
+pub(crate) fn find(name: &str) -> Result<Method, String> {
+    let name = name.strip_prefix('/').unwrap_or(name);
+    let (service_name, method_name) = name
+        .split_once('/')
+        .ok_or("must name a service and a method, as in admin.work.v1.TaskService/CreateTask")?;
+    let service = proto::policy::pool()
+        .get_service_by_name(service_name)
+        .ok_or_else(|| format!("there is no service {service_name}"))?;
+    let method = service.methods().find(|method| method.name() == method_name).ok_or_else(|| {
+        let names: Vec<String> = service.methods().map(|method| method.name().to_owned()).collect();
+        format!("{service_name} has no method {method_name}; it has {}", names.join(", "))
+    })?;
+    let peer = service.package_name().split('.').nth(1).unwrap_or_default().to_owned();
+    if EXCLUDED_PACKAGES.contains(&peer.as_str()) {
+        return Err(format!("{service_name} is not for flows"));
+    }
+    if method.is_client_streaming() || method.is_server_streaming() {
+        return Err(format!("{name} streams, and a step makes one call with one answer"));
+    }
+    let rpc = proto::policy::RPCS.iter().find(|rpc| rpc.path.strip_prefix('/') == Some(name));
+    let rpc = rpc.ok_or_else(|| format!("{name} cannot be called"))?;
+    let path = format!("/{name}").parse().map_err(|_| format!("{name} cannot be a path"))?;
+    let refused = |why: String| format!("{name} cannot be called from a flow: {why}");
+    let input = method.input();
+    let request = RequestPlan::of_message(&input).map_err(|refusal| refused(refusal.to_string()))?;
+    let response =
+        ResponsePlan::of_message(&method.output()).map_err(|refusal| refused(refusal.to_string()))?;
+    Ok(Method { path, peer, rpc, input, request, response })
+}
+
+impl Method {
+    /// The scope that a call needs.
+    pub fn scope(&self) -> String {
+        token::needed_scope(self.rpc)
+    }
+
+    /// The error says why a flow with these scopes may not call it.
+    pub fn check_scopes(&self, scopes: &[String]) -> Result<(), String> {
+        if token::allows(scopes, self.rpc) {
+            return Ok(());
+        }
+        let (name, scope) = (self.rpc.path.trim_start_matches('/'), self.scope());
+        Err(format!("{name} needs the scope {scope}, which whoever applied this flow does not have"))
+    }
+
+    /// Checks the arguments, as far as that is possible before the templates in them are rendered.
+    pub fn check(&self, with: &Map<String, Value>, at: &str, faults: &mut Faults) {
+        let mut arguments = ArgumentCheck { templates: Vec::new(), faults };
+        arguments.message(&self.input, with, at, true);
+        let templates = arguments.templates;
+        let text = Value::Object(with.clone()).to_string();
+        let Ok(bound) = self.request.bind(&[], None, Some(text.as_bytes())) else { return };
+        for entry in bound.faults.into_entries() {
+            let pointer = format!("{at}{}", entry.pointer);
+            // The value of a template is not known yet, so its text says nothing about its type.
+            let is_template =
+                |template: &String| pointer == *template || pointer.starts_with(&format!("{template}/"));
+            if !templates.iter().any(is_template) {
+                faults.add_at(pointer, entry.code(), entry.detail);
+            }
+        }
+    }
+
+    /// The request message, or why the arguments do not fit it.
+    pub fn encode(&self, input: &Value) -> Result<Bytes, String> {
+        let text = input.to_string();
+        let bound = self.request.bind(&[], None, Some(text.as_bytes())).map_err(|error| error.to_string())?;
+        if bound.faults.is_empty() {
+            return Ok(bound.message.into());
+        }
+        let faults = bound.faults.entries().iter();
+        let details: Vec<String> =
+            faults.map(|entry| format!("{}: {}", entry.pointer, entry.detail)).collect();
+        Err(format!("the arguments do not fit: {}", details.join("; ")))
+    }
+
+    /// The response message as JSON.
+    pub fn decode(&self, wire: &[u8]) -> Result<Value, String> {
+        if !self.response.has_body() {
+            return Ok(Value::Object(Map::new()));
+        }
+        let mut text = Vec::new();
+        self.response.render(wire, &mut text).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&text).map_err(|error| error.to_string())
+    }
+}
+
+/// Checks arguments against a message: unknown names, and required fields that are missing.
+struct ArgumentCheck<'f> {
+    /// The pointers of values that are templates.
+    templates: Vec<String>,
+    faults: &'f mut Faults,
+}
+
+impl ArgumentCheck<'_> {
+    /// `is_whole` is off inside of the message of an update, which may have any part of the fields.
+    fn message(
+        &mut self,
+        message: &MessageDescriptor,
+        fields: &Map<String, Value>,
+        at: &str,
+        is_whole: bool,
+    ) {
+        let has_mask = message.fields().any(|field| is_mask(&field));
+        for (name, value) in fields {
+            let pointer = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+            match message.get_field_by_name(name) {
+                Some(field) if is_mask(&field) => {
+                    let detail =
+                        format!("{name} must be left out: it is filled with the fields that are there");
+                    self.faults.add_at(pointer, Fault::NotAllowed, detail);
+                }
+                Some(field) => self.value(&field, value, &pointer, is_whole && !has_mask),
+                None => {
+                    let names = message.fields().filter(|field| !is_mask(field));
+                    let names: Vec<String> = names.map(|field| field.name().to_owned()).collect();
+                    let detail =
+                        format!("{} has no field {name}; it has {}", message.name(), names.join(", "));
+                    self.faults.add_at(pointer, Fault::NotAllowed, detail);
+                }
+            }
+        }
+        for field in message.fields().filter(|field| is_whole && proto::policy::field(field).required) {
+            if matches!(fields.get(field.name()), None | Some(Value::Null)) {
+                let pointer = format!("{at}/{}", field.name());
+                self.faults.add_at(pointer, Fault::Required, format!("{} is required", field.name()));
+            }
+        }
+    }
+
+    fn value(&mut self, field: &FieldDescriptor, value: &Value, at: &str, is_whole: bool) {
+        match (value, field.kind()) {
+            (Value::String(text), _) if is_template(text) => self.templates.push(at.to_owned()),
+            (Value::Object(fields), Kind::Message(message))
+                if !message.full_name().starts_with("google.") =>
+            {
+                self.message(&message, fields, at, is_whole);
+            }
+            // A field of free JSON may have templates at any depth.
+            (Value::Object(_), Kind::String) => self.templates.push(at.to_owned()),
+            (Value::Array(items), _) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.value(field, item, &format!("{at}/{index}"), is_whole);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_mask(field: &FieldDescriptor) -> bool {
+    matches!(field.kind(), Kind::Message(message) if message.full_name() == FIELD_MASK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message;
+    use proto::relations::{GetClientResponse, Relation, UpdateClientRequest};
+    use serde_json::json;
+
+    const UPDATE: &str = "admin.relations.v1.ClientService/UpdateClient";
+    const LINK: &str = "admin.relations.v1.ClientService/LinkClient";
+
+    fn checked(name: &str, with: &Value) -> Vec<(String, Fault)> {
+        let mut faults = Faults::default();
+        find(name).ok().unwrap().check(with.as_object().unwrap(), "/with", &mut faults);
+        faults.entries().iter().map(|entry| (entry.pointer.clone(), entry.code())).collect()
+    }
+
+    #[test]
+    fn only_rpcs_that_exist_and_flows_may_call_are_found() {
+        assert!(find(UPDATE).is_ok() && find("/admin.relations.v1.ClientService/UpdateClient").is_ok());
+        for wrong in [
+            "UpdateClient",
+            "admin.relations.v1.Nobody/UpdateClient",
+            "admin.relations.v1.ClientService/Nothing",
+            "admin.api.v1.ProvisioningService/ProvisionAccount",
+            "admin.accounts.v1.AccountService/CreateAccount",
+            "admin.automation.v1.FlowService/StartFlow",
+        ] {
+            assert!(find(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_checked_around_their_templates() {
+        let right =
+            json!({"id": "{{ data.id }}", "client": {"payment_term": "{{ data.days }}", "city": "Delft"}});
+        assert_eq!(checked(UPDATE, &right), []);
+        let wrong = json!({"id": 5, "client": {"payment_term": "soon", "colour": "red"}, "update_mask": "x"});
+        let mut found = checked(UPDATE, &wrong);
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        let expected = [
+            ("/with/client/colour".to_owned(), Fault::NotAllowed),
+            ("/with/client/payment_term".to_owned(), Fault::NotAnInteger),
+            ("/with/id".to_owned(), Fault::NotAString),
+            ("/with/update_mask".to_owned(), Fault::NotAllowed),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_required_must_be_there_unless_an_update_leaves_it() {
+        let missing = [("/with/link/client_id".to_owned(), Fault::Required)];
+        assert_eq!(checked(LINK, &json!({"id": "x", "link": {}})), missing);
+        assert_eq!(checked(UPDATE, &json!({"id": "x", "client": {}})), []);
+    }
+
+    #[test]
+    fn a_mask_has_the_names_of_the_given_fields() {
+        let method = find(UPDATE).ok().unwrap();
+        let wire = method.encode(&json!({"id": "x", "client": {"city": "Delft", "email": null}})).unwrap();
+        let request = UpdateClientRequest::decode(wire).unwrap();
+        let mut paths = request.update_mask.unwrap().paths;
+        paths.sort();
+        assert_eq!(paths, ["city", "email"]);
+        assert_eq!(request.client.unwrap().city, "Delft");
+        assert!(method.encode(&json!({"id": 5})).unwrap_err().contains("/id"));
+    }
+
+    #[test]
+    fn a_response_is_decoded_with_the_names_of_the_reference() {
+        let method = find("admin.relations.v1.ClientService/GetClient").ok().unwrap();
+        let client = Relation { id: "x".into(), city: "Delft".into(), ..Relation::default() };
+        let decoded = method.decode(&GetClientResponse { data: Some(client) }.encode_to_vec()).unwrap();
+        assert_eq!(decoded["data"]["city"], "Delft");
+        assert_eq!(decoded["data"]["payment_term"], Value::Null);
+    }
+}

@@ -1,6 +1,0 @@
-//! Triggers: events that integrations fire.
-
-mod rpc;
-pub(crate) mod rules;
-
-pub(crate) use rpc::Rpc;

@@ -1,0 +1,115 @@
+//! Writes of endpoints, and of the scopes of their keys.
+
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
+use proto::automation::{WebhookEndpoint, WebhookEndpointInput};
+use uuid::Uuid;
+
+use super::NOT_FOUND;
+use crate::Error;
+use crate::egress::Secret;
+use crate::webhook::rules::{self, MAX_ENDPOINTS, SECRET_OVERLAP};
+use crate::webhook::{AUDITED, Binding, Endpoint, store};
+
+pub(in crate::webhook) async fn create(
+    tx: &mut Tx<'_>,
+    given: &WebhookEndpointInput,
+    allow_private: bool,
+) -> Result<Endpoint, Error> {
+    let account = tx.account();
+    let mut endpoint = Endpoint::new(tx.id(), tx.now());
+    rules::apply(UpdateMask::All, given, &mut endpoint, allow_private, &mut tx.faults);
+    tx.valid()?;
+    if store::count(tx.db(), account).await? >= MAX_ENDPOINTS {
+        return Err(Error::TooManyEndpoints);
+    }
+    endpoint.binding = tx.caller().map(|caller| Binding::of_caller(&caller.identity)).unwrap_or_default();
+    save(tx, &endpoint).await?;
+    Ok(endpoint)
+}
+
+/// Changes the named fields. `id` is `None` when the path has no valid id: the faults of the body are reported before an
+/// endpoint that is not found.
+pub(in crate::webhook) async fn update(
+    tx: &mut Tx<'_>,
+    id: Option<Uuid>,
+    named: UpdateMask<'_>,
+    given: &WebhookEndpointInput,
+    allow_private: bool,
+) -> Result<Endpoint, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let found = match id {
+        Some(id) => store::find_locked(tx.db(), account, id).await?,
+        None => None,
+    };
+    let is_found = found.is_some();
+    let mut endpoint = found.unwrap_or_else(|| Endpoint::new(Uuid::nil(), now));
+    let old_retry_at = endpoint.retry_at;
+    let old_url = endpoint.url.clone();
+    rules::apply(named, given, &mut endpoint, allow_private, &mut tx.faults);
+    tx.valid()?;
+    if !is_found {
+        return Err(NOT_FOUND);
+    }
+    endpoint.updated_at = now;
+    if let Some(caller) = tx.caller().filter(|_| endpoint.url != old_url) {
+        endpoint.binding = endpoint.binding.taken_over(&caller.identity);
+    }
+    save(tx, &endpoint).await?;
+    if let (Some(old_retry_at), None) = (old_retry_at, endpoint.retry_at) {
+        store::resume(tx.db(), account, endpoint.id, old_retry_at, now).await?;
+    }
+    Ok(endpoint)
+}
+
+/// Stores an endpoint and its change in the audit log.
+async fn save(tx: &mut Tx<'_>, endpoint: &Endpoint) -> Result<(), Error> {
+    let account = tx.account();
+    store::put(tx.db(), account, endpoint).await?;
+    tx.changed(AUDITED, endpoint.id, &WebhookEndpoint::from(endpoint.clone()));
+    Ok(())
+}
+
+pub(in crate::webhook) async fn delete(tx: &mut Tx<'_>, id: Uuid) -> Result<(), Error> {
+    let account = tx.account();
+    if !store::delete(tx.db(), account, id).await? {
+        return Err(NOT_FOUND);
+    }
+    tx.removed(AUDITED, id);
+    Ok(())
+}
+
+pub(in crate::webhook) async fn rotate_secret(tx: &mut Tx<'_>, id: Uuid) -> Result<Endpoint, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let mut endpoint = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    endpoint.old_secret = Some(std::mem::replace(&mut endpoint.secret, Secret::random()));
+    endpoint.old_secret_until = Some(now + SECRET_OVERLAP);
+    endpoint.updated_at = now;
+    save(tx, &endpoint).await?;
+    Ok(endpoint)
+}
+
+/// Binds an endpoint to a key and scopes.
+pub(in crate::webhook) async fn assign(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    key: &str,
+    scopes: &[String],
+) -> Result<Endpoint, Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let mut endpoint = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    endpoint.binding = Binding { key: key.to_owned(), scopes: Some(scopes.to_vec()), reported: None };
+    endpoint.updated_at = now;
+    save(tx, &endpoint).await?;
+    Ok(endpoint)
+}
+
+/// Stores the scopes that a key has now, as the gateway reports them.
+pub(in crate::webhook) async fn set_key_scopes(
+    tx: &mut Tx<'_>,
+    key: &str,
+    scopes: &[String],
+) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    store::put_key_scopes(tx.db(), account, key, scopes, now).await
+}

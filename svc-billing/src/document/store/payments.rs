@@ -1,0 +1,38 @@
+//! What documents need to know of their payments. Only read here; `payment` writes them, and depends on documents.
+
+use chassis_base::AccountId;
+use chrono::NaiveDate;
+use rust_decimal::Decimal;
+use sqlx::{FromRow, PgConnection};
+use uuid::Uuid;
+
+use crate::Error;
+
+/// A payment that was received.
+#[derive(Clone, Copy, Debug, FromRow)]
+pub struct ReceivedPayment {
+    pub document_id: Uuid,
+    pub date: NaiveDate,
+    pub amount: Decimal,
+}
+
+/// The payments that were received for some invoices, oldest first.
+pub async fn list_received_payments(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoices: &[Uuid],
+) -> Result<Vec<ReceivedPayment>, Error> {
+    let sql = "select document_id, date, amount from billing.payment \
+               where account_id = $1 and document_id = any($2) and status = 'paid' order by date, id";
+    Ok(sqlx::query_as(sql).bind(account).bind(invoices).fetch_all(connection).await?)
+}
+
+/// Whether an invoice has a payment, of any status.
+pub async fn has_payments(
+    connection: &mut PgConnection,
+    account: AccountId,
+    invoice: Uuid,
+) -> Result<bool, Error> {
+    let sql = "select exists (select from billing.payment where account_id = $1 and document_id = $2)";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(invoice).fetch_one(connection).await?)
+}

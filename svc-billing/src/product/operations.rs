@@ -1,0 +1,65 @@
+//! What changes of products do.
+
+use chassis_base::id;
+use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
+use proto::billing::ProductInput;
+
+use super::{LIST, NOT_FOUND, Record, rules, store};
+use crate::Error;
+
+const AUDIT_KIND: &str = "product";
+
+pub async fn create(tx: &mut Tx<'_>, given: &ProductInput) -> Result<Record, Error> {
+    let values = rules::apply(UpdateMask::All, given, &ProductInput::default(), &mut tx.faults);
+    tx.valid()?;
+    let (account, id, now) = (tx.account(), tx.id(), tx.now());
+    if !store::insert(tx.db(), account, id, &values, now).await? {
+        return Err(Error::CodeTaken { holder: store::find_holder(tx.db(), account, &values.code).await? });
+    }
+    tx.count(LIST, now, 1);
+    Ok(Record { id, values, created_at: now, updated_at: now })
+}
+
+/// Changes the fields that the mask names; without a mask, all of them. A change that changes nothing stores nothing.
+pub async fn update(
+    tx: &mut Tx<'_>,
+    id: &str,
+    mask: UpdateMask<'_>,
+    given: &ProductInput,
+) -> Result<Record, Error> {
+    id::ignore_malformed(&mut tx.faults);
+    let (account, now) = (tx.account(), tx.now());
+    let found = match id::parse(id) {
+        Some(id) => store::find_locked(tx.db(), account, id).await?,
+        None => None,
+    };
+    let current = found.as_ref().map(|record| record.values.clone()).unwrap_or_default();
+    let values = rules::apply(mask, given, &current, &mut tx.faults);
+    // Faults of the body are reported before an id that does not exist.
+    tx.valid()?;
+    let mut record = found.ok_or(NOT_FOUND)?;
+    if values != record.values {
+        // Looked up before the update: a refused update aborts the transaction, and the holder could no longer be read.
+        if values.code != record.values.code
+            && let Some(holder) = store::find_holder(tx.db(), account, &values.code).await?
+        {
+            return Err(Error::CodeTaken { holder: Some(holder) });
+        }
+        store::update(tx.db(), account, record.id, &values, now).await?;
+        record.values = values;
+        record.updated_at = now;
+    }
+    Ok(record)
+}
+
+pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+    id::ignore_malformed(&mut tx.faults);
+    tx.valid()?;
+    let account = tx.account();
+    let id = id::parse(id).ok_or(NOT_FOUND)?;
+    let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    tx.count(LIST, created_at, -1);
+    tx.removed(AUDIT_KIND, id);
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Creating the invoice of a period, and ending a subscription whose end has passed. Called by the worker.
+
+use chassis_data::Tx;
+use chrono::{DateTime, Utc};
+use proto::billing::{DocumentInput, GenerationMode};
+use proto::relations::Relation;
+use uuid::Uuid;
+
+use super::audit;
+use crate::clients::ClientLookup;
+use crate::document::operations::New;
+use crate::document::{self, Kind, Links, Origin, Period, operations as documents};
+use crate::processor::operations::collect;
+use crate::subscription::rules::lines;
+use crate::subscription::rules::plan::{Status, Turn};
+use crate::subscription::{Full, store};
+use crate::{Error, settings};
+
+/// A subscription that is due, with what was looked up for it before the transaction.
+pub struct DueSubscription {
+    pub id: Uuid,
+    pub client: Option<Relation>,
+    pub links: Links,
+    /// The provider that collects the invoice.
+    pub provider: &'static str,
+}
+
+/// Does what the plan of a subscription demands today.
+pub async fn process_due(tx: &mut Tx<'_>, due: &DueSubscription) -> Result<(), Error> {
+    let (account, today, zone) = (tx.account(), tx.today(), tx.settings().timezone);
+    tx.continues(due.id).await?;
+    // The plan is read again under the lock: a change may have been committed since the subscription was found due.
+    let Some(mut full) = store::lock(tx.db(), account, due.id).await? else { return Ok(()) };
+    match full.record.plan.turn(today) {
+        Turn::Bill(period) => {
+            bill(tx, due, &full, period).await?;
+            full.record.plan.billed();
+            full.record.failures = 0;
+            full.record.last_error.clear();
+        }
+        Turn::End => full.record.plan.status = Status::Ended,
+        // The account has moved to another time zone since, or another process was faster.
+        Turn::Nothing => {}
+    }
+    let record = &mut full.record;
+    record.updated_at = tx.now();
+    store::update(tx.db(), account, record, record.due_at(zone)).await?;
+    audit(tx, record);
+    Ok(())
+}
+
+/// Creates the invoice of a period, as a create request would, and requests its collection if the client has a
+/// mandate.
+async fn bill(tx: &mut Tx<'_>, due: &DueSubscription, full: &Full, period: Period) -> Result<(), Error> {
+    let account = tx.account();
+    let client = match &due.client {
+        Some(client) => ClientLookup::Found(Box::new(client.clone())),
+        None => ClientLookup::NotFound("client_id"),
+    };
+    let origin = Origin { subscription: due.id, period };
+    // Only true if the tables were changed by hand. The plan goes on, instead of failing on the index of the table
+    // for ever.
+    if document::store::is_billed(tx.db(), account, origin).await? {
+        return Ok(());
+    }
+    let new = New { kind: Kind::Invoice, client, links: due.links.clone(), origin: Some(origin) };
+    let defaults = settings::store::for_documents(tx.db(), account).await?;
+    let given = DocumentInput {
+        title: full.record.title.clone(),
+        invoice_date: period.from.to_string(),
+        generation_mode: GenerationMode::Final.into(),
+        rows: lines::as_rows(&full.lines, &defaults.rates),
+        ..DocumentInput::default()
+    };
+    let invoice = documents::create(tx, &new, &given).await?;
+    if let Some(invoice) = chassis_base::id::parse(&invoice.id) {
+        collect(tx, due.provider, invoice).await?;
+    }
+    Ok(())
+}
+
+/// A failed attempt to create an invoice.
+pub struct BillingFailure {
+    pub id: Uuid,
+    pub retry_at: DateTime<Utc>,
+    pub reason: String,
+}
+
+/// Stores a failed attempt, in a transaction of its own: the one that failed was rolled back.
+pub async fn record_failure(tx: &mut Tx<'_>, failure: &BillingFailure) -> Result<(), Error> {
+    let account = tx.account();
+    tx.unaudited("an attempt that failed; the subscription is unchanged");
+    store::fail(tx.db(), account, failure.id, failure.retry_at, &failure.reason).await
+}
