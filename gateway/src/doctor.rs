@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis_base::time::from_timestamp;
 use chassis_rpc::peer::Peer;
-use chassis_service::doctor::{Span, VERSION, against, bad, doubtful, examine_database, good};
+use chassis_service::doctor::{Span, VERSION, assess, bad, doubtful, examine_database, good};
 use chrono::TimeDelta;
 use proto::api::doctor_service_client::DoctorServiceClient;
 use proto::api::{ExamineRequest, ExamineResponse, Finding, Outcome};
@@ -85,7 +85,7 @@ async fn examine_replica(runtime: &Runtime, service: &str, channel: Channel) -> 
         Err(status) => return vec![refused(&status)],
     };
     let now = answer.now.as_ref().and_then(from_timestamp).unwrap_or_default();
-    let clock = against("its clock", span.end(&runtime.clock, now));
+    let clock = assess("its clock", span.end(&runtime.clock, now));
     [version(&answer.version), clock].into_iter().chain(answer.findings).collect()
 }
 

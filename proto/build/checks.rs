@@ -15,7 +15,7 @@ use crate::options::{extension, value};
 const DEFAULT_MAX_LENGTH: u64 = 255;
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
-pub fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
+pub(crate) fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     let mut reachable = BTreeMap::new();
     for service in pool.services() {
         for method in service.methods() {

@@ -2,32 +2,36 @@
 
 use prost_reflect::{DescriptorPool, DynamicMessage, Kind, ReflectMessage, Value};
 
-pub fn extension(pool: &DescriptorPool, options: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
+pub(crate) fn extension(
+    pool: &DescriptorPool,
+    options: &DynamicMessage,
+    name: &str,
+) -> Option<DynamicMessage> {
     let extension = pool.get_extension_by_name(name)?;
     let has = options.has_extension(&extension);
     has.then(|| options.get_extension(&extension).as_message().cloned()).flatten()
 }
 
 /// A field that was set.
-pub fn value(message: &DynamicMessage, name: &str) -> Option<Value> {
+pub(crate) fn value(message: &DynamicMessage, name: &str) -> Option<Value> {
     let field = message.descriptor().get_field_by_name(name)?;
     message.has_field(&field).then(|| message.get_field(&field).into_owned())
 }
 
-pub fn text(message: &DynamicMessage, name: &str) -> String {
+pub(crate) fn text(message: &DynamicMessage, name: &str) -> String {
     value(message, name).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-pub fn number(message: &DynamicMessage, name: &str) -> u32 {
+pub(crate) fn number(message: &DynamicMessage, name: &str) -> u32 {
     value(message, name).and_then(|value| value.as_u32()).unwrap_or_default()
 }
 
-pub fn flag(message: &DynamicMessage, name: &str) -> bool {
+pub(crate) fn flag(message: &DynamicMessage, name: &str) -> bool {
     value(message, name).and_then(|value| value.as_bool()).unwrap_or_default()
 }
 
 /// The full name of an enum value, for example `ACCESS_KEY`.
-pub fn enum_name(message: &DynamicMessage, name: &str) -> Option<String> {
+pub(crate) fn enum_name(message: &DynamicMessage, name: &str) -> Option<String> {
     let Kind::Enum(kind) = message.descriptor().get_field_by_name(name)?.kind() else { return None };
     let number = value(message, name)?.as_enum_number()?;
     Some(kind.get_value(number)?.name().to_owned())

@@ -7,7 +7,7 @@ use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, Me
 
 use crate::options::{enum_name, extension, flag, number, text};
 
-pub fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
+pub(crate) fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
     write_rpcs(&mut code, pool)?;
     write_answers(&mut code, pool)?;

@@ -42,6 +42,7 @@ pub use error::Error;
 pub struct Automation {
     runtime: Runtime,
     egress: Egress,
+    sender: Arc<webhook::Sender>,
 }
 
 /// Lets flows and webhooks reach private networks too.
@@ -60,7 +61,9 @@ impl Service for Automation {
                     .to_owned(),
             );
         }
-        Ok(Self { runtime: runtime.clone(), egress: Egress::new(allows_private_networks(runtime)) })
+        let egress = Egress::new(allows_private_networks(runtime));
+        let sender = Arc::new(webhook::Sender::new(runtime, egress.clone()));
+        Ok(Self { runtime: runtime.clone(), egress, sender })
     }
 
     fn migrations() -> &'static Migrator {
@@ -82,7 +85,7 @@ impl Service for Automation {
         let db = || self.runtime.db.clone();
         let webhooks = webhook::Webhooks {
             db: db(),
-            sender: Arc::new(webhook::Sender::new(&self.runtime, self.egress.clone())),
+            sender: Arc::clone(&self.sender),
             allow_private: allows_private_networks(&self.runtime),
         };
         routes
@@ -95,10 +98,9 @@ impl Service for Automation {
     }
 
     fn workers(self: &Arc<Self>) -> Vec<Worker> {
-        let (runtime, egress) = (&self.runtime, self.egress.clone());
         let mut workers = vec![
-            run::worker::worker(runtime, egress.clone()),
-            webhook::worker::worker(runtime, egress),
+            run::worker::worker(&self.runtime, self.egress.clone()),
+            webhook::worker::worker(Arc::clone(&self.sender)),
             flow::worker::worker(),
         ];
         workers.extend(purge::workers());

@@ -19,7 +19,7 @@ const RELATIONS: &str = "relations";
 
 /// The names of a client, as documents and subscriptions store them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Client {
+pub(crate) struct Client {
     pub id: Uuid,
     pub company_name: String,
     pub firstname: String,
@@ -39,13 +39,13 @@ impl From<&Relation> for Client {
 
 /// The connection to the service of clients.
 #[derive(Clone)]
-pub struct Clients {
+pub(crate) struct Clients {
     pub outgoing: Outgoing,
 }
 
 /// The result of looking up the client that a request names.
 #[derive(Clone, Debug, Default)]
-pub enum ClientLookup {
+pub(crate) enum ClientLookup {
     /// The request names no client.
     #[default]
     None,
@@ -57,7 +57,7 @@ pub enum ClientLookup {
 }
 
 impl ClientLookup {
-    pub fn found(&self) -> Option<&Relation> {
+    pub(crate) fn found(&self) -> Option<&Relation> {
         match self {
             Self::Found(client) => Some(client),
             _ => None,
@@ -67,7 +67,7 @@ impl ClientLookup {
 
 impl Clients {
     /// Looks up the client of a request: by id, by external id, or by both.
-    pub async fn resolve(
+    pub(crate) async fn resolve(
         &self,
         context: &Context,
         id: &str,
@@ -93,7 +93,7 @@ impl Clients {
         }
     }
 
-    pub async fn get(
+    pub(crate) async fn get(
         &self,
         account: &Account,
         id: Uuid,
@@ -134,7 +134,7 @@ fn unavailable(status: &Status) -> Error {
 }
 
 /// The client as the buyer on a document.
-pub fn buyer(client: &Relation) -> Party {
+pub(crate) fn buyer(client: &Relation) -> Party {
     let person = format!("{} {}", client.firstname, client.lastname).trim().to_owned();
     let (name, contact) = if client.company_name.is_empty() {
         (person, String::new())

@@ -15,7 +15,7 @@ use crate::{Error, document, subscription};
 
 const CLIENT_CHANGED: &str = "customer.updated";
 
-pub struct EventListener {
+pub(crate) struct EventListener {
     pub db: Db,
 }
 

@@ -4,7 +4,7 @@
 use render::printed::Language;
 
 /// Dutch in the Netherlands and Belgium, English elsewhere.
-pub fn of_country(country: &str) -> Language {
+pub(crate) fn of_country(country: &str) -> Language {
     match country {
         "NL" | "BE" => Language::Nl,
         _ => Language::En,

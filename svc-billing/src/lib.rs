@@ -23,8 +23,8 @@ mod sandbox;
 pub mod settings;
 mod settings_base;
 mod settings_service;
-pub mod subscription;
-pub mod tax_rate;
+mod subscription;
+mod tax_rate;
 
 use std::sync::Arc;
 
@@ -56,7 +56,8 @@ use tonic::service::RoutesBuilder;
 use crate::clients::Clients;
 use crate::document::attachment::PdfAttachments;
 use crate::document::pdf_renderer::PdfRenderer;
-use crate::document::rpc::{DocumentService, Shared};
+use crate::document::rpc::DocumentService;
+use crate::document::shared::Shared;
 use crate::document::{Kind, Links};
 use crate::event_listener::EventListener;
 use crate::processor::{NO_PROVIDER, NoProvider, PaymentProcessor, ProviderAccess};
@@ -78,8 +79,9 @@ impl Service for Billing {
     const KEEPS_FILES: bool = true;
 
     async fn new(runtime: &Runtime) -> Result<Self, String> {
-        let processor = payment_processor(runtime, mollie(runtime)?);
-        Ok(Self { db: runtime.db.clone(), shared: shared(runtime), processor })
+        let clients = Clients { outgoing: runtime.outgoing() };
+        let processor = payment_processor(runtime, clients.clone(), mollie(runtime)?);
+        Ok(Self { db: runtime.db.clone(), shared: shared(runtime, clients), processor })
     }
 
     fn migrations() -> &'static Migrator {
@@ -163,10 +165,6 @@ impl Service for Billing {
     }
 }
 
-fn clients(runtime: &Runtime) -> Clients {
-    Clients { outgoing: runtime.outgoing() }
-}
-
 /// Mollie, when it has a key.
 fn mollie(runtime: &Runtime) -> Result<Option<Mollie>, String> {
     let settings = mollie::Settings::from_arg_matches(&runtime.options).map_err(|fault| fault.to_string())?;
@@ -174,8 +172,7 @@ fn mollie(runtime: &Runtime) -> Result<Option<Mollie>, String> {
 }
 
 fn is_development(runtime: &Runtime) -> bool {
-    let environment = runtime.options.try_get_one::<Environment>("environment").ok().flatten();
-    environment == Some(&Environment::Development)
+    runtime.environment == Environment::Development
 }
 
 /// Whether the sandbox may be the provider. Not in production, unless the operator allows it: anyone can claim to
@@ -186,7 +183,7 @@ fn allows_sandbox(runtime: &Runtime) -> bool {
 }
 
 /// The provider of the installation, and which accounts use it.
-fn payment_processor(runtime: &Runtime, mollie: Option<Mollie>) -> Arc<PaymentProcessor> {
+fn payment_processor(runtime: &Runtime, clients: Clients, mollie: Option<Mollie>) -> Arc<PaymentProcessor> {
     let base: Arc<str> = runtime.public_url.trim_end_matches('/').into();
     let (provider, access): (Arc<dyn Provider>, _) = match mollie {
         Some(mollie) => (Arc::new(mollie), ProviderAccess::EveryAccount),
@@ -196,13 +193,11 @@ fn payment_processor(runtime: &Runtime, mollie: Option<Mollie>) -> Arc<PaymentPr
         }
         None => (Arc::new(NoProvider), ProviderAccess::EveryAccount),
     };
-    let clients = clients(runtime);
     Arc::new(PaymentProcessor { db: runtime.db.clone(), provider, access, clients, base })
 }
 
 /// What everything that deals with documents shares.
-fn shared(runtime: &Runtime) -> Arc<Shared> {
-    let clients = clients(runtime);
+fn shared(runtime: &Runtime, clients: Clients) -> Arc<Shared> {
     let renderer = PdfRenderer::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
     let links = Links::new(&runtime.public_url);
     Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer: runtime.mailer.clone() })

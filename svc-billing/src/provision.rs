@@ -7,7 +7,7 @@ use crate::settings_base::{self, SettingsLock};
 use crate::{Error, identity, payment_term, settings, tax_rate};
 
 /// Creates the defaults of an account that has none. They are created once: what was changed or removed since stays so.
-pub async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     // The row of the settings decides: the transaction that inserts it also inserts the rest.
     if settings::operations::insert_defaults(tx).await? {
         tax_rate::operations::insert_defaults(tx).await?;
@@ -20,7 +20,7 @@ pub async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
 
 /// Locks the settings of an account before one of them is changed. An account that was never provisioned gets its
 /// defaults first.
-pub async fn lock_settings(tx: &mut Tx<'_>) -> Result<SettingsLock, Error> {
+pub(crate) async fn lock_settings(tx: &mut Tx<'_>) -> Result<SettingsLock, Error> {
     let account = tx.account();
     if let Some(lock) = settings_base::lock(tx.db(), account).await? {
         return Ok(lock);

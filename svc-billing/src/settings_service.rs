@@ -23,7 +23,7 @@ use tonic::{Request, Response, Status};
 use crate::provision::lock_settings;
 use crate::{Error, identity, payment_term, settings, tax_rate};
 
-pub struct SettingsRpc {
+pub(crate) struct SettingsRpc {
     pub db: Db,
 }
 

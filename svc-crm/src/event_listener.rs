@@ -12,7 +12,7 @@ use crate::deal::{AcceptedQuote, operations};
 
 const QUOTE_ACCEPTED: &str = "quote.accepted";
 
-pub struct EventListener {
+pub(crate) struct EventListener {
     pub db: Db,
 }
 

@@ -1,6 +1,6 @@
 //! The kinds of records of this service, as the audit log stores them. They never change.
 
-pub const DEAL: &str = "deal";
-pub const DEAL_SOURCE: &str = "deal_source";
-pub const PHASE: &str = "phase";
-pub const PIPELINE: &str = "pipeline";
+pub(crate) const DEAL: &str = "deal";
+pub(crate) const DEAL_SOURCE: &str = "deal_source";
+pub(crate) const PHASE: &str = "phase";
+pub(crate) const PIPELINE: &str = "pipeline";

@@ -5,7 +5,7 @@ use proto::{At, Faults};
 
 /// Checks that `requested` names each of `existing` once and nothing else. `None` in `requested` stands for a text that
 /// is not an id. `what` is the kind of entry, for example `phase`.
-pub fn check<T: PartialEq>(
+pub(crate) fn check<T: PartialEq>(
     requested: &[Option<T>],
     existing: &[T],
     what: &str,
@@ -27,7 +27,7 @@ pub fn check<T: PartialEq>(
 }
 
 /// Refuses another entry of a list that has its maximum length.
-pub fn check_length(length: usize, max: usize, what: &str, at: &At<'_>, faults: &mut Faults) {
+pub(crate) fn check_length(length: usize, max: usize, what: &str, at: &At<'_>, faults: &mut Faults) {
     if length >= max {
         faults.add(at, Fault::TooMany, format!("there can be at most {max} {what}"));
     }

@@ -4,18 +4,18 @@
 use proto::relations::RelationType;
 
 /// A record without a type is stored as a person.
-pub fn name(kind: RelationType) -> &'static str {
+pub(crate) fn name(kind: RelationType) -> &'static str {
     match kind {
         RelationType::Company => "company",
         RelationType::Private | RelationType::Unspecified => "private",
     }
 }
 
-pub fn from_name(text: &str) -> Option<RelationType> {
+pub(crate) fn from_name(text: &str) -> Option<RelationType> {
     [RelationType::Company, RelationType::Private].into_iter().find(|kind| name(*kind) == text)
 }
 
 /// Decodes a value of the column.
-pub fn decode(text: &str) -> Result<RelationType, chassis_base::stored::Undecodable> {
+pub(crate) fn decode(text: &str) -> Result<RelationType, chassis_base::stored::Undecodable> {
     chassis_base::stored::decode("relation.type", text, from_name)
 }

@@ -4,7 +4,7 @@ use proto::api::Fault;
 use proto::{At, Faults};
 
 /// Whether the active records are wanted, or the others. Without a value, the active ones.
-pub fn parse(text: &str, faults: &mut Faults) -> bool {
+pub(crate) fn parse(text: &str, faults: &mut Faults) -> bool {
     if !matches!(text, "" | "0" | "1") {
         faults.add(&At::ROOT.name("active"), Fault::NotAllowed, "active must be 1 or 0");
     }

@@ -6,7 +6,7 @@ use crate::{Error, channel, status};
 
 /// Creates the defaults of an account that has none. They are created once: what was changed or removed since then
 /// stays that way.
-pub async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let account = tx.account();
     // The built-in statuses cannot be removed, so an account without a status has not been provisioned.
     if status::store::count(tx.db(), account).await? > 0 {

@@ -8,7 +8,7 @@ use clap::{Args, FromArgMatches};
 #[derive(Args, Clone, Debug)]
 // The mesh settings have the same name, and clap makes a group of each.
 #[group(id = "SupportSettings")]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Address to receive mail at, over SMTP or LMTP without TLS: for a mail server in front, not for the open network;
     /// unset: no mail is received
     #[arg(long, env = "MAIL_LISTEN", global = true)]
@@ -31,7 +31,7 @@ pub struct Settings {
 impl Settings {
     /// The settings that the process was started with.
     #[expect(clippy::expect_used, reason = "`Service::options` adds them, and clap has checked their values")]
-    pub fn of(runtime: &Runtime) -> Self {
+    pub(crate) fn of(runtime: &Runtime) -> Self {
         Self::from_arg_matches(&runtime.options).expect("settings that are on the command line")
     }
 }

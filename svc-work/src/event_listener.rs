@@ -21,7 +21,7 @@ const DEAL_DELETED: &str = "deal.deleted";
 const INVOICE_DELETED: &str = "invoice.deleted";
 const QUOTE_DELETED: &str = "quote.deleted";
 
-pub struct EventListener {
+pub(crate) struct EventListener {
     pub db: Db,
 }
 

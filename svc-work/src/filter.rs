@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 /// The id that a list is restricted to; `None` when it is not. A text that is not an id becomes the nil id, which no
 /// record has, so that the list is empty.
-pub fn id(text: &str) -> Option<Uuid> {
+pub(crate) fn id(text: &str) -> Option<Uuid> {
     (!text.is_empty()).then(|| chassis_base::id::parse(text).unwrap_or_default())
 }
 

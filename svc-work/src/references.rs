@@ -2,7 +2,7 @@
 
 use chassis_rpc::references::Kind;
 
-pub const CLIENT: Kind = Kind { service: "relations", name: "client" };
-pub const INVOICE: Kind = Kind { service: "billing", name: "invoice" };
-pub const DEAL: Kind = Kind { service: "crm", name: "deal" };
-pub const OPEN_DEAL: Kind = Kind { service: "crm", name: "open_deal" };
+pub(crate) const CLIENT: Kind = Kind { service: "relations", name: "client" };
+pub(crate) const INVOICE: Kind = Kind { service: "billing", name: "invoice" };
+pub(crate) const DEAL: Kind = Kind { service: "crm", name: "deal" };
+pub(crate) const OPEN_DEAL: Kind = Kind { service: "crm", name: "open_deal" };

@@ -54,7 +54,8 @@ impl Account {
         Self { id, timezone: chrono_tz::Europe::Amsterdam, country, currency }
     }
 
-    /// With the settings as they are stored.
+    /// With the settings as they are stored. An unreadable time zone becomes the default: accounts are read many at a
+    /// time, and one must not stop the others.
     pub fn stored(id: AccountId, country: String, timezone: &str, currency: String) -> Self {
         let timezone = timezone.parse().unwrap_or(Self::unknown(id).timezone);
         Self { id, timezone, country, currency }

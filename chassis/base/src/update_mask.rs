@@ -31,7 +31,7 @@ impl UpdateMask<'_> {
     pub fn check(&self, is_field: impl Fn(&str) -> bool, what: &str, faults: &mut Faults) {
         let Self::Only(paths) = self else { return };
         for path in paths.iter().filter(|path| !is_field(path)) {
-            let detail = format!("update_mask names `{path}`, which is no field of a {what}");
+            let detail = format!("update_mask names `{path}`, which is not a field of a {what}");
             faults.add(&At::ROOT.name("update_mask"), Fault::NotAllowed, detail);
         }
     }

@@ -66,7 +66,7 @@ impl Db {
     }
 
     /// Reads: `query` gets a connection, which goes back to the pool as soon as it has succeeded; after a failure it is
-    /// inspected first. Writing goes through [`Db::write`].
+    /// inspected first. Business data is written through [`Db::write`], bookkeeping through [`Db::autocommit`].
     pub async fn read<T, E, F>(&self, query: F) -> Result<T, E>
     where
         E: From<Error>,
@@ -76,6 +76,16 @@ impl Db {
         let found = query(&mut connection).await?;
         connection.done();
         Ok(found)
+    }
+
+    /// Runs statements that each commit by themselves, of bookkeeping that belongs to no business write: leases,
+    /// wake-ups, limits, when a key was used last.
+    pub async fn autocommit<T, E, F>(&self, statements: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
+    {
+        self.read(statements).await
     }
 
     /// A connection for what is more than one read, and for who has to know whether it was the connection that failed.

@@ -1,4 +1,4 @@
-//! Numbers without gaps and without doubles, from a counter row that stays locked until the transaction ends. Take one
+//! Numbers without gaps and without duplicates, from a counter row that stays locked until the transaction ends. Take one
 //! as late as possible: the next transaction of the account that needs the same counter waits from then on.
 
 use chassis_base::{AccountId, Error};

@@ -21,7 +21,7 @@ pub(crate) enum Origin<'a> {
 
 impl<'a> Origin<'a> {
     /// The call that the transaction serves, if there is one.
-    pub fn call(self) -> Option<&'a Context> {
+    pub(crate) fn call(self) -> Option<&'a Context> {
         match self {
             Self::Call { context, .. } | Self::Amendment { context } => Some(context),
             Self::Work { .. } | Self::Service => None,
@@ -29,7 +29,7 @@ impl<'a> Origin<'a> {
     }
 
     /// Who did it, as the audit log says it.
-    pub fn actor(self) -> &'a str {
+    pub(crate) fn actor(self) -> &'a str {
         match self {
             Self::Call { context, .. } | Self::Amendment { context } => &context.identity.actor,
             Self::Work { .. } => "worker",
@@ -37,12 +37,12 @@ impl<'a> Origin<'a> {
         }
     }
 
-    pub fn request_id(self) -> &'a str {
+    pub(crate) fn request_id(self) -> &'a str {
         self.call().map_or("", |context| &context.request_id)
     }
 
     /// What was called, as the audit log says it.
-    pub fn method(self) -> String {
+    pub(crate) fn method(self) -> String {
         match self {
             Self::Call { context, .. } | Self::Amendment { context } => context.rpc.to_owned(),
             Self::Work { lease } => format!("worker:{}", lease.worker()),

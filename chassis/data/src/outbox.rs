@@ -69,7 +69,14 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub fn add(&mut self, id: Uuid, ordinal: i64, event: &Event, origin: Uuid, listeners: &[Listener]) {
+    pub(crate) fn add(
+        &mut self,
+        id: Uuid,
+        ordinal: i64,
+        event: &Event,
+        origin: Uuid,
+        listeners: &[Listener],
+    ) {
         for listener in listeners.iter().filter(|listener| listener.wants(event.kind)) {
             self.listeners.push(listener.name.clone());
             self.entity_types.push(event.entity_type.to_owned());
@@ -82,7 +89,7 @@ impl Batch {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 }

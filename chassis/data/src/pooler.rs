@@ -1,7 +1,7 @@
 //! What a pooler between here and PostgreSQL refuses.
 
 /// Says what to do when it is a pooler that refuses what a connection asks for; leaves other errors as they are.
-pub fn explain(error: sqlx::Error) -> sqlx::Error {
+pub(crate) fn explain(error: sqlx::Error) -> sqlx::Error {
     let sqlx::Error::Database(refusal) = &error else { return error };
     if refusal.code().as_deref() != Some("08P01")
         || !refusal.message().starts_with("unsupported startup parameter")
@@ -18,7 +18,7 @@ pub fn explain(error: sqlx::Error) -> sqlx::Error {
 }
 
 /// Whether PgBouncer says that all of its connections were at work for longer than it lets anybody wait.
-pub fn is_busy(error: &sqlx::Error) -> bool {
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(refusal) = error else { return false };
     refusal.code().as_deref() == Some("08P01") && refusal.message() == "query_wait_timeout"
 }

@@ -54,13 +54,13 @@ struct Observed {
 
 impl Probe {
     /// The connection is made when it is first needed.
-    pub fn new(options: PgConnectOptions) -> Self {
+    pub(crate) fn new(options: PgConnectOptions) -> Self {
         let (observed, _) = watch::channel(Observed { outcome: Err(Unreachable::Silent), answered: None });
         Self(Arc::new(Shared { options, wanted: Arc::default(), observed, looking: Mutex::default() }))
     }
 
     /// Whether the database answers. Those who ask at the same time get the same answer.
-    pub async fn ask(&self) -> Result<(), Unreachable> {
+    pub(crate) async fn ask(&self) -> Result<(), Unreachable> {
         self.start();
         let mut observed = self.0.observed.subscribe();
         self.0.wanted.notify_one();
@@ -82,7 +82,7 @@ impl Probe {
     }
 
     /// Gives the connection up.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.stop();
     }
 }

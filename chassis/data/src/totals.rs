@@ -23,18 +23,18 @@ pub(crate) struct Totals {
 type Columns = (Vec<String>, Vec<NaiveDate>, Vec<i16>, Vec<i64>);
 
 impl Totals {
-    pub fn add(&mut self, list: &str, day: NaiveDate, by: i64) {
+    pub(crate) fn add(&mut self, list: &str, day: NaiveDate, by: i64) {
         for bucket in [ALL_DAYS, day] {
             *self.changes.entry((list.to_owned(), bucket)).or_default() += by;
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
     /// The rows to add up, all in one randomly chosen slot.
-    pub fn rows(&self) -> Columns {
+    pub(crate) fn rows(&self) -> Columns {
         let slot = rand::random_range(0..SLOTS);
         let mut columns = Columns::default();
         for ((list, bucket), by) in self.changes.iter().filter(|(_, by)| **by != 0) {

@@ -41,7 +41,7 @@ pub async fn post_wake_up(db: &Db, process: Uuid, number: i64, accounts: &[Uuid]
 async fn insert(db: &Db, process: Uuid, number: i64, accounts: &[Uuid]) -> Result<(), Error> {
     // Real time, whatever the service's clock says: posts are forgotten by how long they have been there.
     let now = Clock::system().now();
-    db.read(async |connection| {
+    db.autocommit(async |connection| {
         sqlx::query(
             "with forgotten as (delete from wake_up where posted_at < $4)
              insert into wake_up (process, number, accounts, posted_at) values ($1, $2, $3, $5)",
@@ -53,8 +53,7 @@ async fn insert(db: &Db, process: Uuid, number: i64, accounts: &[Uuid]) -> Resul
         .bind(now)
         .execute(&mut *connection)
         .await?;
-        Ok::<_, Error>(())
+        Ok(())
     })
-    .await?;
-    Ok(())
+    .await
 }

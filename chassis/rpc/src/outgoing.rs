@@ -46,7 +46,7 @@ impl Outgoing {
         deadline: Instant,
         message: T,
     ) -> Result<Request<T>, Error> {
-        self.request_at(service, (account, 0), deadline, message)
+        self.request_at(service, Cause { account, depth: 0 }, deadline, message)
     }
 
     /// A request to a service that changes something, for the call that it is made for: what comes of it is as deep in a
@@ -57,27 +57,34 @@ impl Outgoing {
         context: &Context,
         message: T,
     ) -> Result<Request<T>, Error> {
-        let caused = (context.account(), context.identity.depth);
-        self.request_at(service, caused, context.deadline, message)
+        let cause = Cause { account: context.account(), depth: context.identity.depth };
+        self.request_at(service, cause, context.deadline, message)
     }
 
     fn request_at<T>(
         &self,
         service: &str,
-        (account, depth): (&Account, u32),
+        cause: Cause<'_>,
         deadline: Instant,
         message: T,
     ) -> Result<Request<T>, Error> {
         let mut request = Request::new(message);
         request.set_timeout(deadline.saturating_duration_since(Instant::now()).min(TIMEOUT));
-        let (actor, scopes) = ((self.caller, self.caller), [token::MESH_SCOPE.to_owned()]);
-        let minter = self.tokens.to(service);
-        let token = minter.mint_caused(account, actor, &scopes, depth, self.clock.now());
+        let minter = self.tokens.to(service).at_depth(cause.depth);
+        let token = minter.mint_mesh(cause.account, self.caller, self.clock.now());
         let token = MetadataValue::try_from(token)
-            .map_err(|_| Error::Internal("a token that is no text".to_owned()))?;
+            .map_err(|_| Error::Internal("a token that is not a header value".to_owned()))?;
         request.metadata_mut().insert(token::HEADER, token);
         Ok(request)
     }
+}
+
+/// What a request is made for.
+#[derive(Clone, Copy)]
+struct Cause<'a> {
+    account: &'a Account,
+    /// How many events in a row led to it.
+    depth: u32,
 }
 
 /// A service that did not answer as it should: whatever went wrong there, nothing was done here. `what` cannot be looked

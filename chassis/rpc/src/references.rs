@@ -58,7 +58,7 @@ impl References {
     }
 
     /// A fault for each reference to what is not there. For a change, whose own record has to be found before its
-    /// references matter: goes along to the write and is added there. A service that is lookup_failed makes the call fail with
+    /// references matter: goes along to the write and is added there. A service that does not answer makes the call fail with
     /// UNAVAILABLE.
     pub async fn missing(&self, context: &Context, lookups: &[Lookup<'_>]) -> Result<Faults, Error> {
         let mut requests: BTreeMap<&'static str, Vec<Reference>> = BTreeMap::new();

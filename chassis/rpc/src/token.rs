@@ -1,14 +1,15 @@
 //! The signed context token: says for which account, with which scopes and to which process a call is made. Minted per
-//! key, process and minute, verified once and remembered, so that signatures cost per key and not per request.
+//! key, process and minute, verified once and cached, so that signatures cost per key and not per request.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis_base::{Account, AccountId};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
+use moka::sync::Cache;
 use prost::Message;
 use proto::api::{Access, Context};
 use proto::policy::Rpc;
@@ -26,8 +27,8 @@ pub const PUBLIC_SCOPE: &str = "public";
 const INTERNAL: &str = ".internal";
 /// How long a token is valid.
 pub const LIFETIME_SECONDS: i64 = 60;
-/// A bound on remembered tokens; far more than keys that are active in one minute.
-const MAX_REMEMBERED: usize = 10_000;
+/// How many verified tokens are cached; far more than keys that are active in one minute.
+const MAX_CACHED: u64 = 10_000;
 /// What the key for links is derived for.
 const LINK_KEY: &[u8] = b"administration link v1";
 
@@ -143,7 +144,7 @@ pub struct Tokens {
     secrets: Arc<Vec<Secret>>,
     /// The process that verifies; empty: a tool, which takes what is for anyone.
     own: &'static str,
-    verified: Arc<RwLock<HashMap<String, Arc<Identity>>>>,
+    verified: Cache<String, Arc<Identity>>,
 }
 
 /// One secret of the mesh, and what is derived from it.
@@ -172,13 +173,16 @@ impl Secret {
 pub struct Minter<'a> {
     tokens: &'a Tokens,
     audience: &'a str,
+    depth: u32,
 }
 
 impl Tokens {
     /// `secrets` is a comma-separated list, the current one first.
     pub fn new(secrets: &str) -> Self {
         let secrets = secrets.split(',').map(Secret::new).collect();
-        Self { secrets: Arc::new(secrets), own: "", verified: Arc::default() }
+        let lifetime = Duration::from_secs(LIFETIME_SECONDS.unsigned_abs());
+        let verified = Cache::builder().max_capacity(MAX_CACHED).time_to_live(lifetime).build();
+        Self { secrets: Arc::new(secrets), own: "", verified }
     }
 
     /// Those of the process with this name: tokens that are for another are refused.
@@ -190,7 +194,7 @@ impl Tokens {
 
     /// For calls to the process `audience`, which is the only one that takes these tokens. An empty name is any.
     pub fn to<'a>(&'a self, audience: &'a str) -> Minter<'a> {
-        Minter { tokens: self, audience }
+        Minter { tokens: self, audience, depth: 0 }
     }
 
     /// For calls inside this process.
@@ -216,17 +220,16 @@ impl Tokens {
 
     /// The identity in a genuine token for this process that has not expired.
     pub fn verify(&self, token: &str, now: DateTime<Utc>) -> Option<Arc<Identity>> {
-        let known = self.verified.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned();
-        let identity = match known {
+        let identity = match self.verified.get(token) {
             Some(identity) => identity,
-            None => self.verify_anew(token)?,
+            None => self.verify_signature(token)?,
         };
         // A token of the release before names nobody.
         let for_us = identity.audience.is_empty() || identity.audience == self.own;
         (for_us && now.timestamp() <= identity.expires_at).then_some(identity)
     }
 
-    fn verify_anew(&self, token: &str) -> Option<Arc<Identity>> {
+    fn verify_signature(&self, token: &str) -> Option<Arc<Identity>> {
         let (payload, tag) = token.split_once('.')?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         if !self.secrets.iter().any(|secret| verifies(&secret.context, payload, &tag)) {
@@ -247,34 +250,24 @@ impl Tokens {
             audience: context.audience,
             expires_at: context.expires_at,
         });
-        let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
-        if verified.len() >= MAX_REMEMBERED {
-            verified.clear();
-        }
-        verified.insert(token.to_owned(), Arc::clone(&identity));
+        self.verified.insert(token.to_owned(), Arc::clone(&identity));
         Some(identity)
     }
 }
 
 impl Minter<'_> {
+    /// For a call that an event led to, `depth` of them in a row. What the call emits tells of it.
+    #[must_use]
+    pub fn at_depth(self, depth: u32) -> Self {
+        Self { depth, ..self }
+    }
+
     pub fn mint(
         &self,
         account: &Account,
         actor: &str,
         name: &str,
         scopes: &[String],
-        now: DateTime<Utc>,
-    ) -> String {
-        self.mint_caused(account, (actor, name), scopes, 0, now)
-    }
-
-    /// A token for a call that an event led to, `depth` of them in a row. What the call emits tells of it.
-    pub fn mint_caused(
-        &self,
-        account: &Account,
-        (actor, name): (&str, &str),
-        scopes: &[String],
-        depth: u32,
         now: DateTime<Utc>,
     ) -> String {
         let context = Context {
@@ -286,7 +279,7 @@ impl Minter<'_> {
             country: account.country.clone(),
             currency: account.currency.clone(),
             expires_at: now.timestamp() + LIFETIME_SECONDS,
-            depth,
+            depth: self.depth,
             audience: self.audience.to_owned(),
         };
         let payload = URL_SAFE_NO_PAD.encode(context.encode_to_vec());
@@ -359,8 +352,7 @@ mod tests {
     #[test]
     fn a_token_tells_how_many_events_led_to_the_call() {
         let (now, tokens) = (DateTime::UNIX_EPOCH, Tokens::new("secret"));
-        let scopes = [MESH_SCOPE.to_owned()];
-        let caused = tokens.to_self().mint_caused(&account(), ("a", "A"), &scopes, 3, now);
+        let caused = tokens.to_self().at_depth(3).mint_mesh(&account(), "a", now);
         let caused = tokens.verify(&caused, now).unwrap();
         assert!(caused.depth == 3 && caused.is_mesh());
         assert_eq!(tokens.verify(&tokens.to_self().mint_mesh(&account(), "a", now), now).unwrap().depth, 0);

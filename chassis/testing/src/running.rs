@@ -166,8 +166,8 @@ impl TestCaller {
     /// A request that automation led to.
     pub fn request_at<T>(&self, depth: u32, message: T) -> Request<T> {
         let (tokens, now) = (Tokens::new(secret()), self.clock.now());
-        let minter = tokens.to_self();
-        let token = minter.mint_caused(&self.account, ("test", "Test"), &self.scopes, depth, now);
+        let minter = tokens.to_self().at_depth(depth);
+        let token = minter.mint(&self.account, "test", "Test", &self.scopes, now);
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();
         metadata.insert(token::HEADER, MetadataValue::try_from(token).expect("ASCII"));

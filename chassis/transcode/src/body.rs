@@ -11,34 +11,34 @@ use super::scalar::{Scalar, Wrong, put_list};
 use super::wire::put_nested;
 
 /// More faults than anyone reads, few enough to travel with the request.
-pub const MAX_FAULTS: usize = 100;
+pub(crate) const MAX_FAULTS: usize = 100;
 
 /// Collects faults up to a limit, so that a body full of them costs no more than one with a few.
 #[derive(Debug, Default)]
-pub struct Collector {
+pub(crate) struct Collector {
     pub faults: Faults,
 }
 
 impl Collector {
-    pub fn add(&mut self, at: &At<'_>, fault: Fault, detail: &str) {
+    pub(crate) fn add(&mut self, at: &At<'_>, fault: Fault, detail: &str) {
         if self.faults.len() < MAX_FAULTS {
             self.faults.add(at, fault, format!("{} {detail}", at.label()));
         }
     }
 
     /// A fault of the body as a whole, in a sentence of its own.
-    pub fn add_root(&mut self, at: &At<'_>, fault: Fault, detail: &str) {
+    pub(crate) fn add_root(&mut self, at: &At<'_>, fault: Fault, detail: &str) {
         self.faults.add(at, fault, detail);
     }
 
-    pub fn keep<T>(&mut self, at: &At<'_>, value: Result<T, Wrong>) -> Option<T> {
+    pub(crate) fn keep<T>(&mut self, at: &At<'_>, value: Result<T, Wrong>) -> Option<T> {
         value.map_err(|wrong| self.add(at, wrong.fault, &wrong.detail)).ok()
     }
 }
 
 /// The values that a body has for the fields of its message, by the field's index.
 #[derive(Debug)]
-pub struct Content<'t> {
+pub(crate) struct Content<'t> {
     pub values: Vec<Option<&'t Json<'t>>>,
     /// Which of them came from the wrapper object.
     pub wrapped: Vec<bool>,
@@ -49,7 +49,7 @@ type Entries<'t> = [(Cow<'t, str>, Json<'t>)];
 impl<'t> Content<'t> {
     /// Matches keys to fields. `known` says which fields a body may set. The last of a repeated key counts, unknown
     /// keys are ignored, a key at the top wins over the wrapper's.
-    pub fn of(
+    pub(crate) fn of(
         shape: &Shape,
         entries: &'t Entries<'t>,
         known: impl Fn(usize) -> bool,
@@ -86,7 +86,7 @@ impl<'t> Content<'t> {
     }
 
     /// The names of the fields that the body has, in the order of their numbers.
-    pub fn names<'s>(&self, shape: &'s Shape) -> impl Iterator<Item = &'s str> {
+    pub(crate) fn names<'s>(&self, shape: &'s Shape) -> impl Iterator<Item = &'s str> {
         shape
             .by_number
             .iter()
@@ -102,13 +102,13 @@ fn says_nothing(field: &Field, json: &Json<'_>) -> bool {
 
 /// Writes values as fields. `update` is on for the top of a PATCH, where `null` clears a field; elsewhere it is the
 /// same as absent.
-pub struct Encoder<'f> {
+pub(crate) struct Encoder<'f> {
     pub faults: &'f mut Collector,
     pub update: bool,
 }
 
 impl Encoder<'_> {
-    pub fn content(&mut self, shape: &Shape, content: &Content<'_>, at: &At<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn content(&mut self, shape: &Shape, content: &Content<'_>, at: &At<'_>, out: &mut Vec<u8>) {
         for &index in &shape.by_number {
             if let Some(json) = content.values[index] {
                 self.field(&shape.fields[index], json, at, out);
@@ -116,7 +116,7 @@ impl Encoder<'_> {
         }
     }
 
-    pub fn field(&mut self, field: &Field, json: &Json<'_>, parent: &At<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn field(&mut self, field: &Field, json: &Json<'_>, parent: &At<'_>, out: &mut Vec<u8>) {
         let at = parent.name(&field.name);
         if matches!(json, Json::Null) {
             if self.update && !field.can_be_emptied() {

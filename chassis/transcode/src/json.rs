@@ -11,7 +11,7 @@ use super::text::put_string;
 
 /// Objects keep their entries in order, repeated keys included; the last one of a key counts.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Json<'a> {
+pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
     Number(&'a str),
@@ -22,14 +22,14 @@ pub enum Json<'a> {
 
 /// Why a body gave no tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     Malformed(Malformed),
     /// It may be JSON, but nested more deeply than allowed; reading stopped there.
     TooDeep,
 }
 
 /// Reads one JSON value. `max_depth` counts arrays and objects inside each other.
-pub fn parse(body: &[u8], max_depth: usize) -> Result<Json<'_>, Failure> {
+pub(crate) fn parse(body: &[u8], max_depth: usize) -> Result<Json<'_>, Failure> {
     let text = std::str::from_utf8(body).map_err(|error| {
         let at = error.valid_up_to();
         Failure::Malformed(Malformed::new(format!(
@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
 
 impl Json<'_> {
     /// Appends compact JSON text: each key once (the last one counts), numbers verbatim.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),
             Self::Bool(true) => out.extend_from_slice(b"true"),
@@ -256,7 +256,7 @@ impl Json<'_> {
     }
 
     /// Whether a key or a text somewhere inside has the character U+0000.
-    pub fn has_nul(&self) -> bool {
+    pub(crate) fn has_nul(&self) -> bool {
         match self {
             Self::Null | Self::Bool(_) | Self::Number(_) => false,
             Self::String(text) => text.contains('\0'),

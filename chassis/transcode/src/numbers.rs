@@ -2,13 +2,13 @@
 
 /// Why a JSON number is no whole number of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotWhole {
+pub(crate) enum NotWhole {
     Fraction,
     OutOfRange,
 }
 
 /// How many bytes at the start of `text` are a JSON number (RFC 8259); 0 when it does not start with one.
-pub fn number_length(text: &[u8]) -> usize {
+pub(crate) fn number_length(text: &[u8]) -> usize {
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut end = usize::from(text.first() == Some(&b'-'));
     match digits(end) {
@@ -33,12 +33,12 @@ pub fn number_length(text: &[u8]) -> usize {
     end
 }
 
-pub fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     !text.is_empty() && number_length(text.as_bytes()) == text.len()
 }
 
 /// The value of a JSON number that is whole: `14`, `14.0` and `1.4e1` are all 14.
-pub fn whole(number: &str) -> Result<i64, NotWhole> {
+pub(crate) fn whole(number: &str) -> Result<i64, NotWhole> {
     if let Ok(value) = number.parse() {
         return Ok(value);
     }

@@ -21,13 +21,13 @@ const SIGNED_BODY: &str = "admin.api.v1.SignedBody";
 pub struct Refusal(pub(super) String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     Request,
     Response,
 }
 
 #[derive(Debug)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// In the order of declaration, which is the order of the JSON.
     pub fields: Vec<Field>,
     /// Indexes into `fields` in the order of numbers, which is the order of canonical wire bytes.
@@ -40,7 +40,7 @@ pub struct Shape {
 }
 
 #[derive(Debug)]
-pub struct Field {
+pub(crate) struct Field {
     pub name: String,
     pub number: u32,
     pub kind: Kind,
@@ -56,7 +56,7 @@ pub struct Field {
 }
 
 #[derive(Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     Text,
     Decimal,
     /// Of a request, where it may also be a JSON number; shown as the text that it is.
@@ -78,7 +78,7 @@ pub enum Kind {
 
 /// The values of an enum as integrators see them.
 #[derive(Debug)]
-pub struct Names {
+pub(crate) struct Names {
     /// Quoted, by number. Value 0 has none: it means that nothing was said.
     quoted: Vec<Option<Vec<u8>>>,
     numbers: HashMap<String, i32>,
@@ -87,7 +87,7 @@ pub struct Names {
 }
 
 impl Shape {
-    pub fn of(message: &MessageDescriptor, direction: Direction) -> Result<Self, Refusal> {
+    pub(crate) fn of(message: &MessageDescriptor, direction: Direction) -> Result<Self, Refusal> {
         Self::inside(message, direction, &mut Vec::new())
     }
 
@@ -133,20 +133,20 @@ impl Shape {
         Ok(Self { fields, by_number, numbers, names, wrapper })
     }
 
-    pub fn index_of_number(&self, number: u32) -> Option<usize> {
+    pub(crate) fn index_of_number(&self, number: u32) -> Option<usize> {
         self.numbers.get(number as usize).copied().flatten()
     }
 
-    pub fn index_of_name(&self, name: &str) -> Option<usize> {
+    pub(crate) fn index_of_name(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied()
     }
 
-    pub fn find(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Field> {
         self.index_of_name(name).map(|index| &self.fields[index])
     }
 
     /// The JSON of the message when all its fields are absent.
-    pub fn empty_json(&self) -> Vec<u8> {
+    pub(crate) fn empty_json(&self) -> Vec<u8> {
         let mut json = Vec::new();
         for field in self.fields.iter().filter(|field| !field.left_out) {
             json.extend_from_slice(&field.json_key);
@@ -213,7 +213,7 @@ impl Field {
     }
 
     /// Whether an update may carry an explicit `null` for it.
-    pub fn can_be_emptied(&self) -> bool {
+    pub(crate) fn can_be_emptied(&self) -> bool {
         self.repeated || self.optional || !self.kind.is_varint()
     }
 }
@@ -262,12 +262,12 @@ impl Kind {
     }
 
     /// Whether the wire has the value as a varint.
-    pub fn is_varint(&self) -> bool {
+    pub(crate) fn is_varint(&self) -> bool {
         matches!(self, Self::Bool | Self::Int32 | Self::Int64 | Self::Uint32 | Self::Uint64 | Self::Enum(_))
     }
 
     /// Whether the value is a message on the wire, so that several occurrences of it merge.
-    pub fn is_message(&self) -> bool {
+    pub(crate) fn is_message(&self) -> bool {
         matches!(self, Self::Message(_) | Self::Timestamp | Self::Mask | Self::Signed)
     }
 }
@@ -295,12 +295,12 @@ impl Names {
         Ok(names)
     }
 
-    pub fn number(&self, name: &str) -> Option<i32> {
+    pub(crate) fn number(&self, name: &str) -> Option<i32> {
         self.numbers.get(name).copied()
     }
 
     /// The name in quotes; `None` for 0 and for a value that this build does not know.
-    pub fn quoted(&self, wire: u64) -> Option<&[u8]> {
+    pub(crate) fn quoted(&self, wire: u64) -> Option<&[u8]> {
         self.quoted.get(usize::try_from(wire).ok()?)?.as_deref()
     }
 }

@@ -8,7 +8,7 @@ use super::text::put_string;
 type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// The decoded pairs of a query string, in order. A name without `=` has an empty value.
-pub fn pairs(query: &str) -> impl Iterator<Item = Result<Pair<'_>, Malformed>> {
+pub(crate) fn pairs(query: &str) -> impl Iterator<Item = Result<Pair<'_>, Malformed>> {
     decoded(query, "query")
 }
 
@@ -36,7 +36,7 @@ fn decoded<'a>(text: &'a str, place: &'static str) -> impl Iterator<Item = Resul
     })
 }
 
-pub fn path_segment(raw: &str) -> Result<Cow<'_, str>, Malformed> {
+pub(crate) fn path_segment(raw: &str) -> Result<Cow<'_, str>, Malformed> {
     decode(raw, "path", false)
 }
 

@@ -11,7 +11,7 @@ use super::plan::{Field, Kind, Names};
 use super::wire::{put_bytes, put_nested, put_number, put_varint};
 
 #[derive(Debug)]
-pub enum Scalar<'a> {
+pub(crate) enum Scalar<'a> {
     Varint(u64),
     Text(Cow<'a, str>),
     Time { seconds: i64, nanos: u32 },
@@ -19,7 +19,7 @@ pub enum Scalar<'a> {
 
 /// What is wrong with a value; the text continues a sentence that begins with the field's name.
 #[derive(Debug)]
-pub struct Wrong {
+pub(crate) struct Wrong {
     pub fault: Fault,
     pub detail: Cow<'static, str>,
 }
@@ -29,7 +29,7 @@ fn wrong<T>(fault: Fault, detail: impl Into<Cow<'static, str>>) -> Result<T, Wro
 }
 
 impl<'a> Scalar<'a> {
-    pub fn from_json(kind: &Kind, json: &'a Json<'a>) -> Result<Self, Wrong> {
+    pub(crate) fn from_json(kind: &Kind, json: &'a Json<'a>) -> Result<Self, Wrong> {
         match (kind, json) {
             (Kind::Bool, Json::Bool(value)) => Ok(Self::Varint(u64::from(*value))),
             (Kind::Bool, _) => wrong(Fault::NotABoolean, "must be true or false"),
@@ -55,7 +55,7 @@ impl<'a> Scalar<'a> {
     }
 
     /// A query parameter, not empty.
-    pub fn from_parameter(kind: &Kind, text: &'a str) -> Result<Self, Wrong> {
+    pub(crate) fn from_parameter(kind: &Kind, text: &'a str) -> Result<Self, Wrong> {
         match kind {
             Kind::Bool => match text {
                 "true" | "1" => Ok(Self::Varint(1)),
@@ -135,7 +135,7 @@ impl<'a> Scalar<'a> {
     }
 
     /// Appends the field, unless it has its default value and need not be told from an absent one.
-    pub fn put(&self, field: &Field, keep_default: bool, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, field: &Field, keep_default: bool, out: &mut Vec<u8>) {
         match self {
             Self::Varint(0) if !keep_default => {}
             Self::Varint(value) => put_number(field.number, *value, out),
@@ -153,7 +153,7 @@ impl<'a> Scalar<'a> {
     }
 
     /// The value that keeps the place of a list's entry that could not be read, so that the others keep their index.
-    pub fn placeholder(kind: &Kind) -> Self {
+    pub(crate) fn placeholder(kind: &Kind) -> Self {
         match kind {
             kind if kind.is_varint() => Self::Varint(0),
             Kind::Timestamp => Self::Time { seconds: 0, nanos: 0 },
@@ -163,7 +163,7 @@ impl<'a> Scalar<'a> {
 }
 
 /// Appends a list of scalars; numbers are packed, as proto3 has them.
-pub fn put_list(field: &Field, items: &[Scalar<'_>], out: &mut Vec<u8>) {
+pub(crate) fn put_list(field: &Field, items: &[Scalar<'_>], out: &mut Vec<u8>) {
     if !field.kind.is_varint() {
         for item in items {
             item.put(field, true, out);

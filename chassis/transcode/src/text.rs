@@ -14,7 +14,7 @@ const ESCAPED: [bool; 256] = {
 };
 
 /// Appends `text` as a JSON string, quotes included.
-pub fn put_string(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn put_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
     let (words, _) = bytes.as_chunks();
@@ -63,14 +63,14 @@ fn put_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-pub fn put_signed(value: i64, out: &mut Vec<u8>) {
+pub(crate) fn put_signed(value: i64, out: &mut Vec<u8>) {
     if value < 0 {
         out.push(b'-');
     }
     put_unsigned(value.unsigned_abs(), out);
 }
 
-pub fn put_unsigned(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_unsigned(mut value: u64, out: &mut Vec<u8>) {
     let mut digits = [0_u8; 20];
     let mut start = digits.len();
     loop {
@@ -86,7 +86,7 @@ pub fn put_unsigned(mut value: u64, out: &mut Vec<u8>) {
 
 /// Appends a quoted RFC 3339 time in UTC with milliseconds. `None`, and nothing appended, when the year would not be
 /// 1 to 9999 or `nanos` is no part of a second.
-pub fn put_time(seconds: i64, nanos: i32, out: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn put_time(seconds: i64, nanos: i32, out: &mut Vec<u8>) -> Option<()> {
     let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
     if !(-62_135_596_800..=253_402_300_799).contains(&seconds) {
         return None;

@@ -16,7 +16,7 @@ pub enum WireError {
 
 /// The value of one field as it stands on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub(crate) enum Value<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
     /// Four or eight bytes: no kind that the contract uses.
@@ -24,17 +24,17 @@ pub enum Value<'a> {
 }
 
 /// Reads the fields of one message in the order in which they were written.
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(message: &'a [u8]) -> Self {
+    pub(crate) fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
     /// The next field's number and value; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
+    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next bare varint, as packed lists have them; `None` at the end.
-    pub fn next_packed(&mut self) -> Result<Option<u64>, WireError> {
+    pub(crate) fn next_packed(&mut self) -> Result<Option<u64>, WireError> {
         if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value.to_le_bytes()[0] | 0x80);
         value >>= 7;
@@ -97,19 +97,19 @@ pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value.to_le_bytes()[0]);
 }
 
-pub fn put_number(number: u32, value: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_number(number: u32, value: u64, out: &mut Vec<u8>) {
     put_varint(u64::from(number) << 3, out);
     put_varint(value, out);
 }
 
-pub fn put_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
     put_varint(u64::from(number) << 3 | 2, out);
     put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
 /// A length-delimited field whose content `write` appends. The length goes in front once it is known.
-pub fn put_nested<T>(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+pub(crate) fn put_nested<T>(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     put_varint(u64::from(number) << 3 | 2, out);
     let start = out.len();
     let result = write(out);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use chassis_base::Error;
 use chassis_base::error::chain;
 use chassis_data::Db;
+use sqlx::PgConnection;
 
 use crate::interval::every;
 
@@ -16,10 +17,25 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(30);
 /// What waits, of all accounts.
 #[derive(Default)]
 struct Backlog {
-    /// For each listener the age of the oldest event, and how many were given up.
-    events: HashMap<String, (f64, i64)>,
-    /// The same of mails.
-    mails: (f64, i64),
+    /// For each listener.
+    events: HashMap<String, Waiting>,
+    mails: Waiting,
+}
+
+/// What waits in one queue.
+#[derive(Default, sqlx::FromRow)]
+struct Waiting {
+    /// How old the oldest is.
+    age_seconds: Option<f64>,
+    /// How many were given up.
+    dead: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct WaitingEvents {
+    listener: String,
+    #[sqlx(flatten)]
+    waiting: Waiting,
 }
 
 /// Measures until the process ends, as long as `is_first` says that no other replica does.
@@ -37,40 +53,43 @@ pub async fn watch(db: Db, is_first: impl Fn() -> bool) {
 
 async fn measure(db: &Db) -> Result<Backlog, Error> {
     let now = db.clock().now();
-    let (events, mail_age, dead_mails) = db.read(async |connection| {
-        let events: Vec<(String, Option<f64>, i64)> = sqlx::query_as(
-            "select listener, extract(epoch from $1 - min(occurred_at) filter (where dead_at is null))::float8,
-                count(*) filter (where dead_at is not null)
+    let read = async |connection: &mut PgConnection| {
+        let events: Vec<WaitingEvents> = sqlx::query_as(
+            "select listener,
+                extract(epoch from $1 - min(occurred_at) filter (where dead_at is null))::float8 as age_seconds,
+                count(*) filter (where dead_at is not null) as dead
              from outbox group by listener",
         )
         .bind(now)
         .fetch_all(&mut *connection)
         .await?;
-        let (mail_age, dead_mails): (Option<f64>, i64) = sqlx::query_as(
-            "select (select extract(epoch from $1 - min(created_at))::float8 from mail where status = 'queued'),
-                (select count(*) from mail where status = 'dead')",
+        let mails = sqlx::query_as(
+            "select
+                (select extract(epoch from $1 - min(created_at))::float8 from mail where status = 'queued')
+                    as age_seconds,
+                (select count(*) from mail where status = 'dead') as dead",
         )
         .bind(now)
         .fetch_one(&mut *connection)
         .await?;
-        Ok::<_, Error>((events, mail_age, dead_mails))
-    }).await?;
-    let events =
-        events.into_iter().map(|(name, age, dead)| (name, (age.unwrap_or_default(), dead))).collect();
-    Ok(Backlog { events, mails: (mail_age.unwrap_or_default(), dead_mails) })
+        let events = events.into_iter().map(|of| (of.listener, of.waiting)).collect();
+        Ok(Backlog { events, mails })
+    };
+    db.read(read).await
 }
 
-fn show(db: &Db, Backlog { mut events, mails: (mail_age, dead_mails) }: Backlog) {
+fn show(db: &Db, Backlog { mut events, mails }: Backlog) {
     // Also those for whom nothing waits: a gauge keeps what it was last told.
     for listener in db.listeners() {
         events.entry(listener.name.clone()).or_default();
     }
-    for (listener, (age, dead)) in events {
-        metrics::gauge!("outbox_age_seconds", "listener" => listener.clone()).set(age);
-        metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(dead));
+    for (listener, waiting) in events {
+        metrics::gauge!("outbox_age_seconds", "listener" => listener.clone())
+            .set(waiting.age_seconds.unwrap_or_default());
+        metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(waiting.dead));
     }
-    metrics::gauge!("mail_age_seconds").set(mail_age);
-    metrics::gauge!("mail_dead_letters").set(as_f64(dead_mails));
+    metrics::gauge!("mail_age_seconds").set(mails.age_seconds.unwrap_or_default());
+    metrics::gauge!("mail_dead_letters").set(as_f64(mails.dead));
 }
 
 fn as_f64(count: i64) -> f64 {

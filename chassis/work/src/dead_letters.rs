@@ -56,7 +56,7 @@ pub async fn list(db: &Db) -> Result<Vec<DeadLetter>, Error> {
 pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
     let now = db.clock().now();
     let (mut retried, mails) = db
-        .read(async |connection| {
+        .autocommit(async |connection| {
             let retried: Vec<AccountId> = sqlx::query_scalar(
                 "update outbox set dead_at = null, attempts = 0, next_at = $2
              where dead_at is not null and ($1::uuid is null or id = $1) returning account_id",

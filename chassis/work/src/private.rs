@@ -11,7 +11,7 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
 /// Makes a folder, if it is not there, and those above it.
-pub fn folder(path: &Path) -> Result<(), Error> {
+pub(crate) fn folder(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
     }
@@ -26,7 +26,7 @@ pub fn folder(path: &Path) -> Result<(), Error> {
 }
 
 /// Takes the rights of others to a folder away, if it is there and ours: it may have been made before that was usual.
-pub fn close(path: &Path) {
+pub(crate) fn close(path: &Path) {
     if path.is_dir()
         && let Err(error) = std::fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))
     {
@@ -35,12 +35,12 @@ pub fn close(path: &Path) {
 }
 
 /// Puts a file in place, whole or not at all, over what was there.
-pub fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     staged(path, content, |from| std::fs::rename(from, path))
 }
 
 /// Puts a file in place, whole or not at all, if there is none; says whether it did. Kept even if the machine stops.
-pub fn create(path: &Path, content: &[u8]) -> Result<bool, Error> {
+pub(crate) fn create(path: &Path, content: &[u8]) -> Result<bool, Error> {
     let mut created = true;
     staged(path, content, |from| match std::fs::hard_link(from, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

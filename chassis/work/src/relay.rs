@@ -173,11 +173,10 @@ impl Relay {
         let mut request = Request::new(DeliverEventsRequest { events: events.iter().map(event).collect() });
         request.set_timeout(TIMEOUT);
         let depth = events.first().map_or(0, depth);
-        let (actor, scopes) = ((self.service, self.service), [token::MESH_SCOPE.to_owned()]);
-        let minter = self.tokens.to(self.peer.name());
-        let token = minter.mint_caused(job.account(), actor, &scopes, depth, job.now());
-        let token =
-            MetadataValue::try_from(token).map_err(|_| Status::internal("a token that is no text"))?;
+        let minter = self.tokens.to(self.peer.name()).at_depth(depth);
+        let token = minter.mint_mesh(job.account(), self.service, job.now());
+        let token = MetadataValue::try_from(token)
+            .map_err(|_| Status::internal("a token that is not a header value"))?;
         request.metadata_mut().insert(token::HEADER, token);
         let mut client = EventListenerServiceClient::new(self.peer.channel());
         client.deliver_events(request).await.map(|_| ())
@@ -252,9 +251,9 @@ async fn refuse(tx: &mut Tx<'_>, listener: &str, event: &Waiting, status: &Statu
     let dead = attempts >= MAX_ATTEMPTS;
     let wait = backoff(attempts.unsigned_abs(), INITIAL_BACKOFF, MAX_BACKOFF);
     if dead {
-        tracing::error!(listener, event = %event.id, "an event is a dead letter now");
+        tracing::error!(listener, event = %event.id, "event given up, now a dead letter");
     } else {
-        tracing::warn!(listener, event = %event.id, attempts, code = ?status.code(), "an event was refused");
+        tracing::warn!(listener, event = %event.id, attempts, code = ?status.code(), "event delivery deferred");
     }
     sqlx::query(
         "update outbox set attempts = $6, next_at = $7, dead_at = $8, last_error = $9

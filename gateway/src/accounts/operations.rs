@@ -14,7 +14,7 @@ use super::{Record, rules, store};
 use crate::keys;
 
 /// The account of this id or name.
-pub async fn get(connection: &mut PgConnection, id_or_name: &str) -> Result<Record, Error> {
+pub(crate) async fn get(connection: &mut PgConnection, id_or_name: &str) -> Result<Record, Error> {
     let found = store::find(connection, id_or_name).await?;
     found.ok_or_else(|| {
         Error::problem(Problem::NotFound, format!("There is no account with the id or name `{id_or_name}`."))
@@ -22,7 +22,10 @@ pub async fn get(connection: &mut PgConnection, id_or_name: &str) -> Result<Reco
 }
 
 /// Creates an account in the gateway's own table. The services learn of it afterwards; see `provision.rs`.
-pub async fn create(tx: &mut Tx<'_>, input: &CreateAccountRequest) -> Result<CreateAccountResponse, Error> {
+pub(crate) async fn create(
+    tx: &mut Tx<'_>,
+    input: &CreateAccountRequest,
+) -> Result<CreateAccountResponse, Error> {
     let settings = rules::account_settings(input, &mut tx.faults);
     tx.valid()?;
     let record = Record {
@@ -47,7 +50,10 @@ pub async fn create(tx: &mut Tx<'_>, input: &CreateAccountRequest) -> Result<Cre
 }
 
 /// Creates a key of an account that is named by id or name, which is why this is here and not in `keys`.
-pub async fn create_key(tx: &mut Tx<'_>, input: &CreateKeyRequest) -> Result<CreateKeyResponse, Error> {
+pub(crate) async fn create_key(
+    tx: &mut Tx<'_>,
+    input: &CreateKeyRequest,
+) -> Result<CreateKeyResponse, Error> {
     let settings = keys::rules::key_settings(input, tx.now(), &mut tx.faults);
     // All faults of the request come before the question whether the account exists.
     tx.valid()?;

@@ -12,13 +12,13 @@ const DEFAULT_CURRENCY: &str = "EUR";
 
 /// The settings of a new account. What the request leaves out has a default.
 #[derive(Debug)]
-pub struct AccountSettings {
+pub(super) struct AccountSettings {
     pub country: String,
     pub timezone: Tz,
     pub currency: String,
 }
 
-pub fn account_settings(input: &CreateAccountRequest, faults: &mut Faults) -> AccountSettings {
+pub(super) fn account_settings(input: &CreateAccountRequest, faults: &mut Faults) -> AccountSettings {
     if Uuid::parse_str(&input.name).is_ok() {
         let detail = "name must not look like an id: it stands for the account where an id could";
         faults.add(&At::ROOT.name("name"), Fault::NotAllowed, detail);

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::Record;
 
-pub async fn insert(connection: &mut PgConnection, record: &Record) -> Result<(), sqlx::Error> {
+pub(crate) async fn insert(connection: &mut PgConnection, record: &Record) -> Result<(), sqlx::Error> {
     sqlx::query(
         "insert into account (account_id, name, country, timezone, currency, created_at, updated_at)
          values ($1, $2, $3, $4, $5, $6, $6)",
@@ -22,7 +22,7 @@ pub async fn insert(connection: &mut PgConnection, record: &Record) -> Result<()
 }
 
 /// All accounts, by creation. There are few: an operator creates each.
-pub async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Error> {
+pub(crate) async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, name, country, timezone, currency, created_at
          from account order by created_at, account_id",
@@ -33,7 +33,10 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Er
 
 /// By id, or by name without regard to upper and lower case. At most one account matches: `rules.rs` refuses a name that
 /// looks like an id.
-pub async fn find(connection: &mut PgConnection, id_or_name: &str) -> Result<Option<Record>, sqlx::Error> {
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    id_or_name: &str,
+) -> Result<Option<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, name, country, timezone, currency, created_at
          from account where account_id = $1 or lower(name) = lower($2)",

@@ -5,12 +5,12 @@ use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateAccountRequest, ListAccountsRequest};
 use tonic::Status;
 
-use super::Services;
 use super::output::{print, print_columns, reason};
+use super::services::Services;
 use crate::accounts::Unprovisioned;
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Make an account, provision it in every service, and print its id
     Create {
         /// What the account is called; no other account may have the name
@@ -35,7 +35,7 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, services: &Services) -> Result<(), String> {
+pub(super) async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
         Command::Create { name, country, timezone, currency } => {
             create(services, CreateAccountRequest { name, country, timezone, currency }).await

@@ -4,12 +4,12 @@ use clap::{ArgGroup, Subcommand};
 use proto::accounts::credential_service_server::CredentialService;
 use proto::accounts::{Credential, IssueCredentialRequest, ListCredentialsRequest, RevokeCredentialRequest};
 
-use super::Services;
 use super::key::expiry;
 use super::output::{print, print_columns, reason, time};
+use super::services::Services;
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Make a credential of an internal team and print it; it cannot be shown again
     #[command(group = ArgGroup::new("rights").required(true).args(["scopes", "all_scopes"]))]
     Issue {
@@ -38,7 +38,7 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, services: &Services) -> Result<(), String> {
+pub(super) async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
         Command::Issue { team, accounts, scopes, all_scopes, expires } => {
             let first = accounts.first().map(|account| account.trim()).unwrap_or_default();

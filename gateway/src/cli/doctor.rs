@@ -10,7 +10,7 @@ use crate::runtime::Runtime;
 use crate::settings::Settings;
 
 /// Prints what was found; fails when something is not as it has to be.
-pub async fn run(settings: &Settings, as_json: bool) -> Result<(), String> {
+pub(super) async fn run(settings: &Settings, as_json: bool) -> Result<(), String> {
     settings.mesh.check()?;
     let runtime = Runtime::open(settings, Clock::system())?;
     let lines = examine(&runtime).await;

@@ -7,11 +7,11 @@ use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{CreateKeyRequest, Key, ListKeysRequest, NarrowKeyRequest, RevokeKeyRequest};
 use tonic::Status;
 
-use super::Services;
 use super::output::{print, print_columns, reason, time};
+use super::services::Services;
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Make a key and print it; it cannot be shown again
     #[command(group = ArgGroup::new("rights").required(true).args(["scopes", "all_scopes"]))]
     Create {
@@ -60,7 +60,7 @@ pub enum Command {
     },
 }
 
-pub async fn run(command: Command, services: &Services) -> Result<(), String> {
+pub(super) async fn run(command: Command, services: &Services) -> Result<(), String> {
     match command {
         Command::Create { account, name, scopes, all_scopes, expires } => {
             let expires_at = match expires {

@@ -6,18 +6,17 @@ mod credential;
 mod doctor;
 mod key;
 mod output;
+mod services;
 
 use std::process::ExitCode;
 
-use chassis_base::Clock;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use tonic::Request;
 
-use crate::accounts::Accounts;
-use crate::credentials::Credentials;
-use crate::runtime::{MIGRATIONS, NAME, Runtime};
+use crate::runtime::{MIGRATIONS, NAME};
 use crate::serve;
 use crate::settings::Settings;
+
+use services::Services;
 
 #[derive(Parser)]
 #[command(name = "gateway", version, about = "The REST API, its accounts and its keys")]
@@ -84,30 +83,6 @@ async fn run(cli: Cli) -> Result<(), String> {
         Command::Account(command) => account::run(command, &Services::new(&cli.settings)?).await,
         Command::Key(command) => key::run(command, &Services::new(&cli.settings)?).await,
         Command::Credential(command) => credential::run(command, &Services::new(&cli.settings)?).await,
-    }
-}
-
-/// The gRPC services that the commands call, in this process: the same operations that internal teams have.
-struct Services {
-    accounts: Accounts,
-    credentials: Credentials,
-    runtime: Runtime,
-}
-
-impl Services {
-    fn new(settings: &Settings) -> Result<Self, String> {
-        if !settings.peers.is_empty() {
-            // The services would refuse what is signed with another secret.
-            settings.mesh.check()?;
-        }
-        let runtime = Runtime::open(settings, Clock::system())?;
-        let accounts = Accounts::new(runtime.clone());
-        let credentials = Credentials::new(runtime.clone());
-        Ok(Self { accounts, credentials, runtime })
-    }
-
-    fn request<T>(&self, rpc: &'static str, message: T) -> Request<T> {
-        self.runtime.local_request(rpc, message)
     }
 }
 

@@ -10,23 +10,23 @@ use proto::google::rpc;
 use tonic::{Code, Status};
 
 /// One line on stdout. A reader that is gone is an error to report and not a panic.
-pub fn print(line: &str) -> Result<(), String> {
+pub(super) fn print(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|error| format!("cannot print: {error}"))
 }
 
 /// A line of a list. A control character in a name must not look like another column or line.
-pub fn print_columns(columns: &[String]) -> Result<(), String> {
+pub(super) fn print_columns(columns: &[String]) -> Result<(), String> {
     let clean = |column: &String| column.replace(char::is_control, " ");
     print(&columns.iter().map(clean).collect::<Vec<_>>().join("\t"))
 }
 
-pub fn time(timestamp: Option<Timestamp>) -> String {
+pub(super) fn time(timestamp: Option<Timestamp>) -> String {
     let time = timestamp.and_then(|timestamp| from_timestamp(&timestamp));
     time.map_or_else(|| "-".to_owned(), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
 /// Why an operation failed, for a person at a shell: every fault on its own line.
-pub fn reason(status: &Status) -> String {
+pub(super) fn reason(status: &Status) -> String {
     let faults = faults(status);
     match status.code() {
         _ if !faults.is_empty() => faults.join("\n"),

@@ -21,7 +21,7 @@ use crate::keys::{NewKey, PresentedKey, public_id_of};
 use crate::runtime::Runtime;
 
 /// The answer is the only place where the whole credential ever appears: the table has a hash of its secret.
-pub async fn issue(
+pub(super) async fn issue(
     tx: &mut Tx<'_>,
     input: &IssueCredentialRequest,
 ) -> Result<IssueCredentialResponse, Error> {
@@ -55,7 +55,7 @@ pub async fn issue(
 }
 
 /// Ends a credential for all its accounts. A token that it was exchanged for is valid until it expires.
-pub async fn revoke(
+pub(super) async fn revoke(
     tx: &mut Tx<'_>,
     input: &RevokeCredentialRequest,
 ) -> Result<RevokeCredentialResponse, Error> {
@@ -74,7 +74,7 @@ pub async fn revoke(
 }
 
 /// Exchanges a credential for a context token, as the gateway does with a key for every request.
-pub async fn create_token(
+pub(super) async fn create_token(
     runtime: &Runtime,
     input: CreateTokenRequest,
 ) -> Result<CreateTokenResponse, Error> {

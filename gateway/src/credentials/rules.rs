@@ -9,12 +9,12 @@ use crate::keys::rules::select_scopes;
 use crate::scopes;
 
 /// The scopes of a new credential, which may also be those of internal teams.
-pub fn credential_scopes(input: &IssueCredentialRequest, faults: &mut Faults) -> Vec<String> {
+pub(super) fn credential_scopes(input: &IssueCredentialRequest, faults: &mut Faults) -> Vec<String> {
     select_scopes(&input.scopes, input.all_scopes, scopes::of_teams(), faults)
 }
 
 /// The scopes of a token: those that were requested, all of which the credential must have, or all that it has.
-pub fn token_scopes(available: &[String], requested: Vec<String>) -> Result<Vec<String>, Error> {
+pub(super) fn token_scopes(available: &[String], requested: Vec<String>) -> Result<Vec<String>, Error> {
     if requested.is_empty() {
         return Ok(available.to_vec());
     }

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use super::Record;
 
-pub async fn insert(connection: &mut PgConnection, record: &Record) -> Result<(), sqlx::Error> {
+pub(super) async fn insert(connection: &mut PgConnection, record: &Record) -> Result<(), sqlx::Error> {
     sqlx::query(
         "insert into credential (account_id, public_id, team, secret_hash, scopes, created_at, expires_at, tell_at)
          values ($1, $2, $3, $4, $5, $6, $7, $7)",
@@ -23,7 +23,7 @@ pub async fn insert(connection: &mut PgConnection, record: &Record) -> Result<()
     Ok(())
 }
 
-pub async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     public_id: &str,
@@ -39,7 +39,7 @@ pub async fn find(
 }
 
 /// Every record, those of one credential next to each other.
-pub async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Error> {
+pub(super) async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, public_id, team, secret_hash, scopes, created_at, expires_at, last_used_at, revoked_at
          from credential order by created_at, public_id, account_id",
@@ -50,7 +50,7 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, sqlx::Er
 
 /// Revokes a credential for all its accounts; one that is revoked already keeps its time. Empty when there is none.
 /// Reads the whole table, which is small, so that no index is needed that does not begin with the account.
-pub async fn revoke(
+pub(super) async fn revoke(
     connection: &mut PgConnection,
     public_id: &str,
     now: DateTime<Utc>,
@@ -66,7 +66,7 @@ pub async fn revoke(
 }
 
 /// Records when a credential was last used for an account.
-pub async fn record_use(
+pub(super) async fn record_use(
     connection: &mut PgConnection,
     record: &Record,
     now: DateTime<Utc>,

@@ -17,7 +17,7 @@ use crate::keys::{AuthError, Caller, TokenHolder};
 use crate::limits::Decision;
 
 /// Who was admitted.
-pub enum Admitted {
+pub(super) enum Admitted {
     /// The holder of a key with the scope of the operation.
     Key(Arc<Caller>),
     /// Anyone: the service checks the token in the path.
@@ -26,7 +26,7 @@ pub enum Admitted {
 
 impl Admitted {
     /// Whose permits in the service the request takes.
-    pub fn requester(&self, from: IpAddr) -> Requester {
+    pub(super) fn requester(&self, from: IpAddr) -> Requester {
         match self {
             Self::Key(caller) => Requester::Account(caller.account.id),
             Self::Public => Requester::Address(from),
@@ -34,7 +34,7 @@ impl Admitted {
     }
 
     /// The context token for the call to the service that a request with these headers leads to.
-    pub fn context_token(&self, app: &App, service: &str, headers: &HeaderMap) -> HeaderValue {
+    pub(super) fn context_token(&self, app: &App, service: &str, headers: &HeaderMap) -> HeaderValue {
         match self {
             Self::Key(caller) => caller.context_token_at(service, automation_depth(headers)),
             Self::Public => {
@@ -56,7 +56,7 @@ fn automation_depth(headers: &HeaderMap) -> u32 {
 
 /// Checks key, rate limit and scope, in this order; of a public operation the rate limit of the address, and that a form
 /// does not come from a page of another site.
-pub async fn admit(
+pub(super) async fn admit(
     app: &App,
     operation: &Operation,
     parts: &Parts,
@@ -95,7 +95,7 @@ pub async fn admit(
 }
 
 /// Writes the limit, if there is one, to the headers, and refuses what is above it.
-pub fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(), Refusal> {
+pub(super) fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(), Refusal> {
     let Some(decision) = decision else { return Ok(()) };
     decision.write_headers(headers);
     if decision.allowed { Ok(()) } else { Err(too_many(&decision)) }

@@ -19,7 +19,7 @@ const MAX_SIGNATURE: usize = 1024;
 
 /// The body as `RequestPlan::bind` takes it, if the operation takes one: as JSON, unless it is signed. A public POST may
 /// also be a form, which is what a page sends. `reserved` counts the memory that the body takes.
-pub async fn read(
+pub(super) async fn read(
     operation: &Operation,
     headers: &HeaderMap,
     body: Body,

@@ -17,7 +17,7 @@ use super::problem::Refusal;
 
 /// What has fewer bytes than this is not counted: small requests and responses pass however much is in memory. How many of
 /// them there can be is bounded by the requests in progress, and by the connections.
-pub const MIN_COUNTED: usize = 32 << 10;
+pub(super) const MIN_COUNTED: usize = 32 << 10;
 /// How long to wait for what others give back.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The part of the budget that one address can have: a quarter.
@@ -215,7 +215,7 @@ impl Drop for Reservation {
 }
 
 /// The content; `held` is dropped with the last part of it.
-pub fn attach<C, H>(content: C, held: H) -> Bytes
+pub(super) fn attach<C, H>(content: C, held: H) -> Bytes
 where
     C: AsRef<[u8]> + Send + 'static,
     H: Send + 'static,

@@ -96,7 +96,7 @@ fn address(text: &str) -> Option<IpAddr> {
 }
 
 /// The address of the client. With neither a proxy's entry nor a connection it is 0.0.0.0, so that limits still count.
-pub struct ClientAddress(pub IpAddr);
+pub(super) struct ClientAddress(pub IpAddr);
 
 impl<S> FromRequestParts<S> for ClientAddress
 where

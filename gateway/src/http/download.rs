@@ -16,7 +16,7 @@ use super::byte_budget::{Reservation, attach};
 /// How many bytes of one download are handed to the client's connection before they are written.
 const WINDOW: usize = 128 << 10;
 /// The most memory that one download takes: the window of its stream, a message that is being read, and [`WINDOW`].
-pub const COST: usize = 2 * WINDOW;
+pub(super) const COST: usize = 2 * WINDOW;
 /// How long a service may take for the next message.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may read nothing. Its connection may be closed sooner.
@@ -44,7 +44,7 @@ enum DownloadError {
 }
 
 /// The content as a body. The reservation is given back when the last of it is written.
-pub fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reservation) -> Body {
+pub(super) fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reservation) -> Body {
     // The channel needs no bound: the window bounds the bytes that are in it.
     let (sender, receiver) = mpsc::unbounded_channel();
     let pump =

@@ -35,7 +35,7 @@ use super::{body, download};
 const DEADLINE_MARGIN: Duration = Duration::from_millis(50);
 
 /// Handles one request of an operation. Refusals of the caller's making keep the rate-limit headers.
-pub async fn handle(
+pub(super) async fn handle(
     app: &App,
     operation: &Operation,
     request: Request<Body>,

@@ -19,10 +19,10 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Marks a response that pages of other sites may not read.
 #[derive(Clone, Copy)]
-pub struct OwnSiteOnly;
+pub(super) struct OwnSiteOnly;
 
 /// Around every response of a public path, refusals included.
-pub async fn finish(RequestId(id): RequestId, request: Request, next: Next) -> Response {
+pub(super) async fn finish(RequestId(id): RequestId, request: Request, next: Next) -> Response {
     let wants_page = prefers_page(request.headers());
     let mut response = next.run(request).await;
     if let Some(summary) = response.extensions_mut().remove::<Arc<ProblemSummary>>() {
@@ -56,7 +56,7 @@ fn as_page(response: Response, summary: &ProblemSummary, request_id: &str) -> Re
 
 /// Refuses what a page of another site makes a browser send. The browser says where a request comes from. Other programs
 /// send no such header, and no page can make them send something in another person's name.
-pub fn refuse_cross_site(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn refuse_cross_site(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     let own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
     if method.is_safe() || headers.get_all(FETCH_SITE).iter().all(own) {
         return Ok(());

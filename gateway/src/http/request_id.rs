@@ -10,10 +10,10 @@ const MAX_LENGTH: usize = 128;
 
 /// The id of the request that is being handled. The outermost layer puts it into the request's extensions.
 #[derive(Clone)]
-pub struct RequestId(pub Arc<str>);
+pub(super) struct RequestId(pub Arc<str>);
 
 /// The caller's own id, when it is 1 to 128 visible ASCII characters.
-pub fn sent(request: &Request<Body>) -> Option<String> {
+pub(super) fn sent(request: &Request<Body>) -> Option<String> {
     let value = request.headers().get("x-request-id")?;
     let usable = (1..=MAX_LENGTH).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic);
     value.to_str().ok().filter(|_| usable).map(str::to_owned)

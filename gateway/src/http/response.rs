@@ -18,7 +18,7 @@ use crate::pages::NO_CONTENT_POLICY;
 
 /// The budget that a response is counted in, and for whom.
 #[derive(Clone, Copy)]
-pub struct Counted<'a> {
+pub(super) struct Counted<'a> {
     pub budget: &'a ByteBudget,
     pub owner: Owner,
 }
@@ -49,7 +49,7 @@ impl Counted<'_> {
 }
 
 /// `{"data": …, "meta": …}`. `path` has the raw values of the path's variables.
-pub async fn envelope(
+pub(super) async fn envelope(
     operation: &Operation,
     plan: &ResponsePlan,
     answer: &tonic::Response<Bytes>,
@@ -85,7 +85,7 @@ fn held(reserved: Option<Reservation>, content: Vec<u8>) -> Bytes {
 }
 
 /// A page or a redirect, as the service made it.
-pub async fn http_body(
+pub(super) async fn http_body(
     operation: &Operation,
     answer: tonic::Response<Bytes>,
     counted: Counted<'_>,
@@ -104,7 +104,7 @@ pub async fn http_body(
 }
 
 /// A file, passed on as it comes.
-pub fn download(
+pub(super) fn download(
     operation: &Operation,
     answer: tonic::Response<Download>,
     reserved: Reservation,

@@ -227,7 +227,7 @@ impl Authenticator {
             return Ok(());
         }
         // A failure loses the uses of a minute; the next use of a key records a later time anyway.
-        self.0.db.read(async |connection| Ok(store::record_uses(connection, &uses).await?)).await
+        self.0.db.autocommit(async |connection| Ok(store::record_uses(connection, &uses).await?)).await
     }
 
     /// Records uses for ever; to be spawned beside the server.

@@ -17,12 +17,12 @@ const SERVICE: &str = "automation";
 const SET_SCOPES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `None` where no automation is configured.
-pub fn peer(runtime: &Runtime) -> Option<&Peer> {
+pub(super) fn peer(runtime: &Runtime) -> Option<&Peer> {
     runtime.peers.get(SERVICE)
 }
 
 /// Sets what the webhook endpoints of a key or credential may receive. Repeatable.
-pub async fn set_scopes(
+pub(super) async fn set_scopes(
     runtime: &Runtime,
     peer: &Peer,
     account: &Account,
@@ -35,7 +35,7 @@ pub async fn set_scopes(
 }
 
 /// Gives an endpoint the key and the scopes of `key`.
-pub async fn assign_endpoint(
+pub(super) async fn assign_endpoint(
     runtime: &Runtime,
     account: &Account,
     key: Record,

@@ -68,8 +68,9 @@ impl Caller {
         if depth == 0 {
             return self.context_token(service);
         }
-        let (actor, minter) = ((&*self.public_id, self.name.as_str()), self.tokens.to(service));
-        let token = minter.mint_caused(&self.account, actor, &self.scopes, depth, self.clock.now());
+        let minter = self.tokens.to(service).at_depth(depth);
+        let now = self.clock.now();
+        let token = minter.mint(&self.account, &self.public_id, &self.name, &self.scopes, now);
         HeaderValue::try_from(token).unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 

@@ -22,7 +22,7 @@ type Waiters = HashMap<String, Vec<oneshot::Sender<Found>>>;
 
 /// Cheap to clone; clones share their query.
 #[derive(Clone)]
-pub struct LookupBatch {
+pub(super) struct LookupBatch {
     db: Db,
     state: Arc<Mutex<State>>,
 }
@@ -35,11 +35,11 @@ struct State {
 }
 
 impl LookupBatch {
-    pub fn new(db: Db) -> Self {
+    pub(super) fn new(db: Db) -> Self {
         Self { db, state: Arc::default() }
     }
 
-    pub async fn find(&self, public_id: &str) -> Result<Option<KeyWithAccount>, Error> {
+    pub(super) async fn find(&self, public_id: &str) -> Result<Option<KeyWithAccount>, Error> {
         let (sender, receiver) = oneshot::channel();
         let was_running = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

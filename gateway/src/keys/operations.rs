@@ -13,7 +13,7 @@ use super::{NewKey, Record, automation, public_id_of, store};
 use crate::runtime::Runtime;
 
 /// The answer is the only place where the whole key ever appears: the table has a hash of its secret.
-pub async fn create(
+pub(crate) async fn create(
     tx: &mut Tx<'_>,
     account_id: AccountId,
     settings: KeySettings,
@@ -34,7 +34,7 @@ pub async fn create(
 }
 
 /// Removes scopes from a key. Automation learns of it afterwards; see `worker.rs`.
-pub async fn narrow(tx: &mut Tx<'_>, input: &NarrowKeyRequest) -> Result<NarrowKeyResponse, Error> {
+pub(crate) async fn narrow(tx: &mut Tx<'_>, input: &NarrowKeyRequest) -> Result<NarrowKeyResponse, Error> {
     let public_id = public_id(tx, &input.key)?;
     let now = tx.now();
     let record = store::narrow(tx.db(), public_id, &input.scopes, now).await?;
@@ -43,7 +43,7 @@ pub async fn narrow(tx: &mut Tx<'_>, input: &NarrowKeyRequest) -> Result<NarrowK
 }
 
 /// Ends a key. Gateways notice within the time that they trust what they have read; see `authenticator.rs`.
-pub async fn revoke(tx: &mut Tx<'_>, input: &RevokeKeyRequest) -> Result<RevokeKeyResponse, Error> {
+pub(crate) async fn revoke(tx: &mut Tx<'_>, input: &RevokeKeyRequest) -> Result<RevokeKeyResponse, Error> {
     let public_id = public_id(tx, &input.key)?;
     let now = tx.now();
     let record = store::revoke(tx.db(), public_id, now).await?;
@@ -52,7 +52,7 @@ pub async fn revoke(tx: &mut Tx<'_>, input: &RevokeKeyRequest) -> Result<RevokeK
 }
 
 /// Assigns a webhook endpoint to a key: from then on it receives what that key may read.
-pub async fn assign_endpoint(runtime: &Runtime, key: &str, endpoint: &str) -> Result<(), Error> {
+pub(crate) async fn assign_endpoint(runtime: &Runtime, key: &str, endpoint: &str) -> Result<(), Error> {
     let public_id = public_id_of(key).unwrap_or(key);
     let found = runtime
         .db

@@ -13,14 +13,14 @@ const MAX_EXPIRY: i64 = 253_402_300_799;
 
 /// The settings of a new key.
 #[derive(Debug)]
-pub struct KeySettings {
+pub(crate) struct KeySettings {
     pub name: String,
     /// Each once, in alphabetical order.
     pub scopes: Vec<String>,
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-pub fn key_settings(input: &CreateKeyRequest, now: DateTime<Utc>, faults: &mut Faults) -> KeySettings {
+pub(crate) fn key_settings(input: &CreateKeyRequest, now: DateTime<Utc>, faults: &mut Faults) -> KeySettings {
     KeySettings {
         name: input.name.clone(),
         scopes: select_scopes(&input.scopes, input.all_scopes, scopes::all(), faults),
@@ -29,7 +29,7 @@ pub fn key_settings(input: &CreateKeyRequest, now: DateTime<Utc>, faults: &mut F
 }
 
 /// The scopes of a new key or credential: each once, in alphabetical order. `available` is in that order too.
-pub fn select_scopes(
+pub(crate) fn select_scopes(
     requested: &[String],
     all: bool,
     available: &[String],
@@ -59,7 +59,7 @@ pub fn select_scopes(
 }
 
 /// When a new key or credential expires, which must be in the future.
-pub fn expiry(
+pub(crate) fn expiry(
     expires_at: Option<&Timestamp>,
     now: DateTime<Utc>,
     faults: &mut Faults,
@@ -77,7 +77,7 @@ pub fn expiry(
 }
 
 /// Whether a key or credential no longer gives any access.
-pub fn has_ended(
+pub(crate) fn has_ended(
     revoked_at: Option<DateTime<Utc>>,
     expires_at: Option<DateTime<Utc>>,
     now: DateTime<Utc>,

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::{KeyWithAccount, Record};
 
 /// When a key was last used.
-pub struct KeyUse<'a> {
+pub(crate) struct KeyUse<'a> {
     pub account_id: AccountId,
     pub public_id: &'a str,
     pub used_at: DateTime<Utc>,
@@ -15,13 +15,13 @@ pub struct KeyUse<'a> {
 
 /// The tables whose scopes automation has to know. Both have the columns that this takes.
 #[derive(Clone, Copy, Debug)]
-pub enum ScopeTable {
+pub(crate) enum ScopeTable {
     ApiKey,
     Credential,
 }
 
 impl ScopeTable {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ApiKey => "api_key",
             Self::Credential => "credential",
@@ -31,7 +31,7 @@ impl ScopeTable {
 
 /// A key or a credential whose scopes automation does not know yet.
 #[derive(sqlx::FromRow)]
-pub struct UnsyncedScopes {
+pub(crate) struct UnsyncedScopes {
     pub public_id: String,
     pub scopes: Vec<String>,
     pub expires_at: Option<DateTime<Utc>>,
@@ -40,7 +40,7 @@ pub struct UnsyncedScopes {
 }
 
 /// One of [`list_with_accounts`].
-pub async fn find_with_account(
+pub(crate) async fn find_with_account(
     connection: &mut PgConnection,
     public_id: &str,
 ) -> Result<Option<KeyWithAccount>, sqlx::Error> {
@@ -49,7 +49,7 @@ pub async fn find_with_account(
 
 /// Keys by their public ids, of whichever accounts they are: a request brings nothing but its key. `last_used_at` is left
 /// out, so that two reads of an unchanged key are equal.
-pub async fn list_with_accounts(
+pub(crate) async fn list_with_accounts(
     connection: &mut PgConnection,
     public_ids: &[&str],
 ) -> Result<Vec<KeyWithAccount>, sqlx::Error> {
@@ -64,7 +64,7 @@ pub async fn list_with_accounts(
     .await
 }
 
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     record: &Record,
     secret_hash: &[u8; 32],
@@ -85,7 +85,10 @@ pub async fn insert(
     Ok(())
 }
 
-pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, sqlx::Error> {
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> Result<Vec<Record>, sqlx::Error> {
     sqlx::query_as(
         "select account_id, public_id, name, scopes, created_at, expires_at, last_used_at, revoked_at
          from api_key where account_id = $1 order by created_at, public_id",
@@ -96,7 +99,7 @@ pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<V
 }
 
 /// Revokes a key; one that is revoked already keeps its time. `None` when there is no such key.
-pub async fn revoke(
+pub(crate) async fn revoke(
     connection: &mut PgConnection,
     public_id: &str,
     now: DateTime<Utc>,
@@ -112,7 +115,7 @@ pub async fn revoke(
 }
 
 /// Removes the scopes of a key that are not among these. `None` when there is no such key.
-pub async fn narrow(
+pub(crate) async fn narrow(
     connection: &mut PgConnection,
     public_id: &str,
     scopes: &[String],
@@ -132,7 +135,10 @@ pub async fn narrow(
 }
 
 /// Records when keys were last used. Repeatable; a later time of another replica stays.
-pub async fn record_uses(connection: &mut PgConnection, uses: &[KeyUse<'_>]) -> Result<(), sqlx::Error> {
+pub(crate) async fn record_uses(
+    connection: &mut PgConnection,
+    uses: &[KeyUse<'_>],
+) -> Result<(), sqlx::Error> {
     sqlx::query(
         "update api_key k set last_used_at = u.used_at
          from unnest($1::uuid[], $2::text[], $3::timestamptz[]) as u (account_id, public_id, used_at)
@@ -148,7 +154,7 @@ pub async fn record_uses(connection: &mut PgConnection, uses: &[KeyUse<'_>]) -> 
 }
 
 /// The keys of an account that are due to be sent to automation, the longest due first.
-pub async fn list_unsynced(
+pub(crate) async fn list_unsynced(
     connection: &mut PgConnection,
     table: ScopeTable,
     account: AccountId,
@@ -164,7 +170,7 @@ pub async fn list_unsynced(
 }
 
 /// Makes a key due at `next`, or never, unless it has changed since it was read.
-pub async fn mark_synced(
+pub(crate) async fn mark_synced(
     connection: &mut PgConnection,
     table: ScopeTable,
     account: AccountId,

@@ -19,7 +19,7 @@ use crate::runtime::Runtime;
 const BATCH: i64 = 50;
 
 /// The workers for keys and for credentials; none where there is no automation.
-pub fn workers(runtime: &Runtime) -> Vec<Worker> {
+pub(crate) fn workers(runtime: &Runtime) -> Vec<Worker> {
     let Some(peer) = automation::peer(runtime) else { return Vec::new() };
     [ScopeTable::ApiKey, ScopeTable::Credential]
         .map(|table| worker(table, peer.clone(), runtime.clone()))

@@ -45,7 +45,7 @@ impl ExactLimit {
             return Ok(refused(until, now));
         }
         let (is_accepted, hits) = db
-            .read(async |connection| {
+            .autocommit(async |connection| {
                 if let Some(hits) = accept(connection, caller, now).await? {
                     return Ok((true, hits));
                 }

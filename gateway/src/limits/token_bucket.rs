@@ -11,7 +11,7 @@ use tower_governor::key_extractor::KeyExtractor;
 use super::{Decision, seconds_up, time_for_one};
 
 /// A bucket of `burst` requests for each key that is refilled at the rate.
-pub struct TokenBucket<K: Hash + Eq + Clone> {
+pub(super) struct TokenBucket<K: Hash + Eq + Clone> {
     limiter: Option<SharedRateLimiter<K, StateInformationMiddleware>>,
     per_minute: u32,
     burst: u32,
@@ -21,7 +21,7 @@ pub struct TokenBucket<K: Hash + Eq + Clone> {
 
 impl<K: Hash + Eq + Clone> TokenBucket<K> {
     /// `per_minute` 0 switches the limit off. `policy` is the name that callers see.
-    pub fn new<E>(per_minute: u32, burst: u32, policy: &'static str, by: E) -> Self
+    pub(super) fn new<E>(per_minute: u32, burst: u32, policy: &'static str, by: E) -> Self
     where
         E: KeyExtractor<Key = K>,
     {
@@ -37,7 +37,7 @@ impl<K: Hash + Eq + Clone> TokenBucket<K> {
     }
 
     /// Counts a request. `None` when the limit is switched off.
-    pub fn check(&self, key: &K) -> Option<Decision> {
+    pub(super) fn check(&self, key: &K) -> Option<Decision> {
         let limiter = self.limiter.as_ref()?;
         let (allowed, remaining, wait) = match limiter.check_key(key) {
             Ok(state) => (true, state.remaining_burst_capacity(), 0),
@@ -55,7 +55,7 @@ impl<K: Hash + Eq + Clone> TokenBucket<K> {
     }
 
     /// Removes keys whose bucket is full again.
-    pub fn clean_up(&self) {
+    pub(super) fn clean_up(&self) {
         if let Some(limiter) = &self.limiter {
             limiter.retain_recent();
             limiter.shrink_to_fit();

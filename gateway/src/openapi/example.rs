@@ -9,22 +9,22 @@ const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const EXAMPLE_TIME: &str = "2026-11-14T09:30:00.123Z";
 const EXAMPLE_DATE: &str = "2026-11-14";
 /// A made-up id; try-it-out fills it in and gets a clean 404.
-pub const EXAMPLE_ID: &str = "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05";
+pub(super) const EXAMPLE_ID: &str = "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05";
 /// Messages that contain themselves end here.
 const MAX_DEPTH: usize = 6;
 
 /// The example that a field's options give.
-pub fn of_policy(policy: &FieldPolicy) -> Option<Value> {
+pub(super) fn of_policy(policy: &FieldPolicy) -> Option<Value> {
     if policy.example.is_empty() { None } else { serde_json::from_str(&policy.example).ok() }
 }
 
 /// The values of an enum as integrators write them.
-pub fn choices(kind: &EnumDescriptor) -> Vec<String> {
+pub(super) fn choices(kind: &EnumDescriptor) -> Vec<String> {
     kind.values().filter(|value| value.number() != 0).map(|value| value_name(kind, value.name())).collect()
 }
 
 /// A request body: what has an example and what has to be there.
-pub fn request(message: &MessageDescriptor) -> Value {
+pub(super) fn request(message: &MessageDescriptor) -> Value {
     let fields = message.fields().filter_map(|field| {
         let policy = policy::field(&field);
         let value = match of_policy(&policy) {
@@ -46,7 +46,7 @@ fn required(field: &FieldDescriptor, policy: &FieldPolicy) -> Value {
 }
 
 /// A response body: every field, a list with one entry.
-pub fn response(message: &MessageDescriptor) -> Value {
+pub(super) fn response(message: &MessageDescriptor) -> Value {
     response_at(message, 0)
 }
 
@@ -100,6 +100,6 @@ fn scalar(field: &FieldDescriptor, policy: &FieldPolicy) -> Value {
 }
 
 /// Whether a field of this name holds an id of ours.
-pub fn is_id(name: &str) -> bool {
+pub(super) fn is_id(name: &str) -> bool {
     name == "id" || ((name.ends_with("_id") || name.ends_with("_guid")) && !name.ends_with("external_id"))
 }

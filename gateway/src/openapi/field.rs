@@ -19,7 +19,7 @@ const DECIMAL_LIMIT: i64 = 1_000_000_000_000;
 const ALWAYS_SET: [&str; 2] = ["created_at", "updated_at"];
 
 /// A field of a request body. Whatever need not be there may also be `null`.
-pub fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
+pub(super) fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
     let policy = policy::field(field);
     let value = if field.is_map() {
         json!({"type": "object"})
@@ -40,7 +40,7 @@ pub fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
 }
 
 /// A query parameter: text on the wire, so that there is no `null`.
-pub fn query(field: &FieldDescriptor) -> Value {
+pub(super) fn query(field: &FieldDescriptor) -> Value {
     let policy = policy::field(field);
     let mut schema = listed(field, &policy, input(field, &policy));
     match field.name() {
@@ -52,7 +52,7 @@ pub fn query(field: &FieldDescriptor) -> Value {
 }
 
 /// A field of a response, which is always there.
-pub fn response(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
+pub(super) fn response(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
     let policy = policy::field(field);
     let value = output(field, &policy, schemas);
     let schema = if field.is_map() {
@@ -68,7 +68,7 @@ pub fn response(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
 }
 
 /// The comment above a field.
-pub fn text(field: &FieldDescriptor) -> String {
+pub(super) fn text(field: &FieldDescriptor) -> String {
     flowing(&policy::comment(field.parent_message().parent_file().file_descriptor_proto(), field.path()))
 }
 

@@ -9,7 +9,7 @@ use super::schemas::{Schemas, Use};
 use super::text::flowing;
 
 /// Describes every message that is referred to, and those that their descriptions refer to.
-pub fn describe_all(schemas: &mut Schemas) {
+pub(super) fn describe_all(schemas: &mut Schemas) {
     while let Some(next) = schemas.next_undescribed() {
         let schema = describe(&next.message, next.usage, schemas);
         schemas.add(&next.name, schema);

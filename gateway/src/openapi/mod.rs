@@ -30,9 +30,6 @@ use schemas::Schemas;
 /// The name of the product, as every page shows it.
 pub const TITLE: &str = "Business Administration API";
 
-/// The name of the one security scheme.
-const SECURITY_SCHEME: &str = "bearer";
-
 /// The whole document. The same contract always gives the same document, byte for byte once it is printed.
 pub fn document(pool: &DescriptorPool) -> Value {
     let routes = routes(pool);
@@ -62,7 +59,7 @@ pub fn document(pool: &DescriptorPool) -> Value {
             "headers": response::shared_headers(),
             "responses": responses,
             "securitySchemes": {
-                SECURITY_SCHEME: {
+                operation::SECURITY_SCHEME: {
                     "type": "http",
                     "scheme": "bearer",
                     "description": "An API key: `ba_<public id>_<secret>_<checksum>`.",

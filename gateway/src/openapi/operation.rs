@@ -10,13 +10,16 @@ use serde_json::{Value, json};
 use super::route::Route;
 use super::schemas::{Schemas, Use};
 use super::text::flowing;
-use super::{SECURITY_SCHEME, example, field, response};
+use super::{example, field, response};
+
+/// The name of the one way to authenticate.
+pub(super) const SECURITY_SCHEME: &str = "bearer";
 
 /// What a page sends.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The parameters that many operations refer to.
-pub fn shared_parameters() -> Value {
+pub(super) fn shared_parameters() -> Value {
     json!({
         "IdempotencyKey": {
             "name": "Idempotency-Key",
@@ -33,7 +36,7 @@ pub fn shared_parameters() -> Value {
     })
 }
 
-pub fn describe(
+pub(super) fn describe(
     route: &Route,
     routes: &[Route],
     schemas: &mut Schemas,

@@ -57,7 +57,7 @@ pub fn example_body(info: &ProblemInfo) -> Body {
 }
 
 /// The problems that an operation can answer with, by status.
-pub fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>> {
+pub(super) fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>> {
     let mut problems = vec![
         Problem::Malformed,
         Problem::RateLimited,
@@ -103,7 +103,7 @@ pub fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>> {
 }
 
 /// The shape of every error body.
-pub fn schema() -> Value {
+pub(super) fn schema() -> Value {
     let codes: Vec<&str> = policy::problems().iter().map(|info| info.code).collect();
     json!({
         "type": "object",
@@ -141,7 +141,7 @@ pub fn schema() -> Value {
 }
 
 /// The shape of one entry of `errors`.
-pub fn fault_schema(pool: &DescriptorPool) -> Value {
+pub(super) fn fault_schema(pool: &DescriptorPool) -> Value {
     let faults = faults(pool);
     let codes: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
     let lines: Vec<String> =

@@ -19,7 +19,7 @@ const RETRY_AFTER: &str = "Retry-After";
 const CHALLENGE: &str = "WWW-Authenticate";
 
 /// The header descriptions that the answers refer to.
-pub fn shared_headers() -> Value {
+pub(super) fn shared_headers() -> Value {
     let text = |description: &str| json!({"description": description, "schema": {"type": "string"}});
     json!({
         REQUEST_ID: text("The id of this request, in our logs too."),
@@ -39,7 +39,7 @@ pub fn shared_headers() -> Value {
 }
 
 /// Every answer of an operation by its status. Error answers are shared: those not met before are added to `shared`.
-pub fn all(
+pub(super) fn all(
     route: &Route,
     routes: &[Route],
     schemas: &mut Schemas,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// What a message is used for. Each use has a schema of its own, since a request may leave out what a response always
 /// has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Use {
+pub(super) enum Use {
     /// Everything that a create needs has to be there.
     Create,
     /// Only what changes has to be there.
@@ -25,7 +25,7 @@ pub enum Use {
 }
 
 /// A message that is referred to and has no schema yet.
-pub struct Undescribed {
+pub(super) struct Undescribed {
     pub name: String,
     pub message: MessageDescriptor,
     pub usage: Use,
@@ -33,7 +33,7 @@ pub struct Undescribed {
 
 /// The schemas that the operations refer to, under names that are unique.
 #[derive(Default)]
-pub struct Schemas {
+pub(super) struct Schemas {
     names: BTreeMap<(String, Use), String>,
     /// `null` for one that is referred to and not described yet.
     written: BTreeMap<String, Value>,
@@ -42,13 +42,13 @@ pub struct Schemas {
 
 impl Schemas {
     /// Sets a schema by its name.
-    pub fn add(&mut self, name: &str, schema: Value) {
+    pub(super) fn add(&mut self, name: &str, schema: Value) {
         self.written.insert(name.to_owned(), schema);
     }
 
     /// A reference to the schema of a message. The first one takes the name and leaves the message to be described, so
     /// that a message may contain itself.
-    pub fn refer(&mut self, message: &MessageDescriptor, usage: Use) -> Value {
+    pub(super) fn refer(&mut self, message: &MessageDescriptor, usage: Use) -> Value {
         let key = (message.full_name().to_owned(), usage);
         let name = if let Some(name) = self.names.get(&key) {
             name.clone()
@@ -63,11 +63,11 @@ impl Schemas {
     }
 
     /// The next message to be described; `None` when every reference leads to a schema.
-    pub fn next_undescribed(&mut self) -> Option<Undescribed> {
+    pub(super) fn next_undescribed(&mut self) -> Option<Undescribed> {
         self.undescribed.pop_front()
     }
 
-    pub fn into_components(self) -> BTreeMap<String, Value> {
+    pub(super) fn into_components(self) -> BTreeMap<String, Value> {
         self.written
     }
 

@@ -12,17 +12,17 @@ use sha2::{Digest, Sha256};
 /// Nothing may be loaded or run: for what is not a page.
 pub const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 /// A page with our own style sheet and nothing else.
-pub const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; \
+pub(super) const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
 
 /// Caches keep it, and ask each time whether it is still the same.
-pub const REVALIDATE: &str = "public, no-cache";
+pub(super) const REVALIDATE: &str = "public, no-cache";
 /// Caches keep it for a day: it changes only with a release.
-pub const DAY: &str = "public, max-age=86400";
+pub(super) const DAY: &str = "public, max-age=86400";
 
 /// Bytes that are served with an `ETag`, so that a second request costs no transfer.
 #[derive(Clone, Debug)]
-pub struct File {
+pub(super) struct File {
     content: Bytes,
     tag: HeaderValue,
     content_type: HeaderValue,
@@ -31,7 +31,7 @@ pub struct File {
 }
 
 impl File {
-    pub fn new(content: impl Into<Bytes>, content_type: &str, policy: &'static str) -> Self {
+    pub(super) fn new(content: impl Into<Bytes>, content_type: &str, policy: &'static str) -> Self {
         let content = content.into();
         let tag = format!("\"{:.32}\"", hex(&Sha256::digest(&content)));
         Self {
@@ -45,25 +45,25 @@ impl File {
         }
     }
 
-    pub fn html(content: String) -> Self {
+    pub(super) fn html(content: String) -> Self {
         Self::new(content, "text/html; charset=utf-8", PAGE_POLICY)
     }
 
     #[must_use]
-    pub fn cached(mut self, caching: &'static str) -> Self {
+    pub(super) fn cached(mut self, caching: &'static str) -> Self {
         self.caching = caching;
         self
     }
 
     /// The file, or 304 when the caller has it already.
-    pub fn answer(&self, request: &HeaderMap) -> Response {
+    pub(super) fn answer(&self, request: &HeaderMap) -> Response {
         if self.is_cached_by(request) {
             return (StatusCode::NOT_MODIFIED, self.headers()).into_response();
         }
         self.answer_with(StatusCode::OK)
     }
 
-    pub fn answer_with(&self, status: StatusCode) -> Response {
+    pub(super) fn answer_with(&self, status: StatusCode) -> Response {
         let mut response = (status, self.headers(), self.content.clone()).into_response();
         response.headers_mut().insert(CONTENT_TYPE, self.content_type.clone());
         response

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use chassis_base::html::escaped;
 
 /// A whole page. `head` and `body` are HTML, the title is text.
-pub fn document(title: &str, head: &str, body: &str) -> String {
+pub(super) fn document(title: &str, head: &str, body: &str) -> String {
     let title = escaped(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -17,7 +17,7 @@ pub fn document(title: &str, head: &str, body: &str) -> String {
 }
 
 /// Text as HTML, with what stands between backticks as code. A backtick without its twin stays as it is.
-pub fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut html = String::new();
     for (index, part) in parts.iter().enumerate() {

@@ -27,7 +27,7 @@ static STYLE_FILE: LazyLock<File> =
 static PAGES: LazyLock<BTreeMap<&'static str, File>> =
     LazyLock::new(|| policy::problems().iter().map(|info| (info.code, File::html(page_of(info)))).collect());
 
-pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = async |Path(code): Path<String>, headers: HeaderMap| -> Response {
         match PAGES.get(code.as_str()) {
             Some(page) => page.answer(&headers),

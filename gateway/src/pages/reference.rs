@@ -32,7 +32,7 @@ static PAGE: LazyLock<File> = LazyLock::new(|| {
 });
 static FILES: LazyLock<BTreeMap<&'static str, File>> = LazyLock::new(files);
 
-pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = async |headers: HeaderMap| PAGE.answer(&headers);
     Router::new()
         .route("/openapi.json", get(async |headers: HeaderMap| DOCUMENT.answer(&headers)))

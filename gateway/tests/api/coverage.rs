@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::Mesh;
 
-pub fn all_operations() -> Vec<Operation> {
+pub(crate) fn all_operations() -> Vec<Operation> {
     chassis_transcode::contract::operations(proto::policy::pool()).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn operations() -> Vec<Operation> {
 }
 
 /// The path with every variable replaced.
-pub fn path_of(operation: &Operation, id: &str) -> String {
+pub(crate) fn path_of(operation: &Operation, id: &str) -> String {
     let segment = |segment: &str| if segment.starts_with('{') { id.to_owned() } else { segment.to_owned() };
     operation.path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
@@ -36,7 +36,7 @@ fn body() -> String {
     .to_string()
 }
 
-pub const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+pub(crate) const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
 #[tokio::test]
 async fn every_operation_refuses_a_request_without_a_valid_key() {
@@ -111,7 +111,7 @@ async fn every_public_operation_needs_no_key_and_knows_nothing_that_was_not_made
 }
 
 /// A file cannot be made over REST.
-pub async fn upload(mesh: &Mesh, account: &chassis_base::Account) -> String {
+pub(crate) async fn upload(mesh: &Mesh, account: &chassis_base::Account) -> String {
     let caller = chassis_testing::TestCaller::mesh(account, &mesh.clock);
     let file = FileInput { name: "Owner's file".to_owned(), content_type: String::new() };
     let part = UploadFileRequest { file: Some(file), data: "Owner's content".into() };
@@ -126,7 +126,7 @@ fn shown_at(prefix: &str, id: &str) -> String {
 }
 
 /// Something of every kind that has an id in a path, made in the owner's account.
-pub async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)> {
+pub(crate) async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, String)> {
     let client = owner.post("/v1/clients", json!({"company_name": "Owner's client"})).await.expect(201);
     let supplier = owner.post("/v1/suppliers", json!({"company_name": "Owner's supplier"})).await.expect(201);
     let id = |answer: &gateway::testing::Answer| answer.at("/data/id").as_str().unwrap().to_owned();
@@ -174,7 +174,7 @@ pub async fn owned_ids(owner: &gateway::testing::Api) -> Vec<(&'static str, Stri
 }
 
 /// [`owned_ids`], a file, and a person to link.
-pub async fn things_of(
+pub(crate) async fn things_of(
     mesh: &Mesh,
     api: &gateway::testing::Api,
     account: &chassis_base::Account,
@@ -187,7 +187,7 @@ pub async fn things_of(
 }
 
 /// What makes each operation succeed, where a body for all does not.
-pub fn body_for(path: &str, things: &[(&str, String)]) -> Value {
+pub(crate) fn body_for(path: &str, things: &[(&str, String)]) -> Value {
     let id = |prefix: &str| things.iter().find(|(of, _)| *of == prefix).map_or("", |(_, id)| id.as_str());
     match path {
         "/v1/clients/{id}/links" => json!({"client_id": id("person")}),

@@ -19,13 +19,13 @@ use proto::{At, Faults};
 use tonic::Status;
 
 /// A gateway that serves the sample contract with the small service behind it.
-pub struct Pages {
+pub(crate) struct Pages {
     pub gateway: TestGateway,
     _database: TestDatabase,
 }
 
 impl Pages {
-    pub async fn start(flags: &[&str]) -> Self {
+    pub(crate) async fn start(flags: &[&str]) -> Self {
         let database = TestDatabase::new(&[("gateway", &gateway::MIGRATIONS)]).await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let peers = [format!("sample=http://{}", listener.local_addr().unwrap())];
@@ -40,7 +40,7 @@ impl Pages {
 }
 
 /// The contract of the transcoding tests.
-pub fn contract() -> DescriptorPool {
+pub(crate) fn contract() -> DescriptorPool {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../chassis/transcode/tests/transcode");
     let product = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto");
     let mut compiler = protox::Compiler::new([folder, product]).unwrap();
@@ -49,7 +49,7 @@ pub fn contract() -> DescriptorPool {
 }
 
 /// The largest file that passes.
-pub const LARGE: usize = 16 << 20;
+pub(crate) const LARGE: usize = 16 << 20;
 const PART: usize = 64 << 10;
 
 #[derive(Clone, PartialEq, Message)]

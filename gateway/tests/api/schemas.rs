@@ -8,7 +8,8 @@ use sqlx::PgConnection;
 use crate::statements::root;
 use crate::support::database;
 
-pub const SCHEMAS: [&str; 7] = ["gateway", "relations", "billing", "crm", "support", "work", "automation"];
+pub(crate) const SCHEMAS: [&str; 7] =
+    ["gateway", "relations", "billing", "crm", "support", "work", "automation"];
 
 /// Tables that are no account's rows, or have to be found without an account: small, and the same on every node.
 const REFERENCE: &[(&str, &str)] = &[
@@ -47,7 +48,7 @@ async fn tables(connection: &mut PgConnection) -> Vec<String> {
 }
 
 /// Those whose rows are an account's.
-pub async fn distributed(connection: &mut PgConnection) -> Vec<String> {
+pub(crate) async fn distributed(connection: &mut PgConnection) -> Vec<String> {
     let all = tables(connection).await;
     all.into_iter().filter(|table| !is_reference(table) && !is_local(table)).collect()
 }

@@ -62,7 +62,7 @@ const COMPARING: &[(&str, &str)] = &[
 ];
 
 /// The checkout.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 

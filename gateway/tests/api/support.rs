@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tonic::transport::Channel;
 
 /// A gateway and its services around one database of their own.
-pub struct Mesh {
+pub(crate) struct Mesh {
     pub database: TestDatabase,
     pub clock: Clock,
     pub gateway: TestGateway,
@@ -22,10 +22,10 @@ pub struct Mesh {
 }
 
 /// What most tests need: everything that relations asks for.
-pub const RELATIONS: &[&str] = &["relations.read", "relations.write"];
+pub(crate) const RELATIONS: &[&str] = &["relations.read", "relations.write"];
 
 /// The schemas of all services and of the gateway.
-pub async fn database() -> TestDatabase {
+pub(crate) async fn database() -> TestDatabase {
     TestDatabase::new(&[
         ("gateway", &gateway::MIGRATIONS),
         ("relations", Relations::migrations()),
@@ -39,19 +39,19 @@ pub async fn database() -> TestDatabase {
 }
 
 impl Mesh {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    pub async fn start_with(flags: &[&str]) -> Self {
+    pub(crate) async fn start_with(flags: &[&str]) -> Self {
         Self::start_at(chassis_testing::clock(), flags).await
     }
 
-    pub async fn start_at(clock: Clock, flags: &[&str]) -> Self {
+    pub(crate) async fn start_at(clock: Clock, flags: &[&str]) -> Self {
         Self::around(database().await, clock, flags).await
     }
 
-    pub async fn around(database: TestDatabase, clock: Clock, flags: &[&str]) -> Self {
+    pub(crate) async fn around(database: TestDatabase, clock: Clock, flags: &[&str]) -> Self {
         let files = tempfile::tempdir().unwrap();
         let folder = files.path().to_str().unwrap();
         let alone = ["--mail-dir", folder];
@@ -77,31 +77,31 @@ impl Mesh {
         Self { database, clock, gateway, peers, services, _files: files }
     }
 
-    pub fn relations_address(&self) -> std::net::SocketAddr {
+    pub(crate) fn relations_address(&self) -> std::net::SocketAddr {
         self.services[0].address
     }
 
     /// The services, as a gateway is configured with them.
-    pub fn peers(&self) -> &[String] {
+    pub(crate) fn peers(&self) -> &[String] {
         &self.peers
     }
 
     /// For what internal teams do with work over gRPC.
-    pub fn work(&self) -> Channel {
+    pub(crate) fn work(&self) -> Channel {
         self.services[4].channel()
     }
 
     /// Another replica of the gateway.
-    pub async fn another_gateway(&self) -> TestGateway {
+    pub(crate) async fn another_gateway(&self) -> TestGateway {
         TestGateway::start(&self.database, &self.clock, &self.peers, &[]).await
     }
 
     /// A client for a new account.
-    pub async fn api(&self, scopes: &[&str]) -> Api {
+    pub(crate) async fn api(&self, scopes: &[&str]) -> Api {
         self.api_of_new_account(scopes).await.0
     }
 
-    pub async fn api_of_new_account(&self, scopes: &[&str]) -> (Api, Account) {
+    pub(crate) async fn api_of_new_account(&self, scopes: &[&str]) -> (Api, Account) {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         (self.gateway.api(&account, scopes).await, account)
     }

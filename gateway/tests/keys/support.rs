@@ -23,7 +23,7 @@ struct Flags {
     settings: Settings,
 }
 
-pub async fn database() -> TestDatabase {
+pub(crate) async fn database() -> TestDatabase {
     TestDatabase::new(&[
         (gateway::NAME, &MIGRATIONS),
         (Work::NAME, Work::migrations()),
@@ -33,7 +33,7 @@ pub async fn database() -> TestDatabase {
 }
 
 /// A gateway with its mesh port, at a moment that stands still.
-pub struct World {
+pub(crate) struct World {
     pub runtime: Runtime,
     pub clock: Clock,
     pub client: AccountServiceClient<Channel>,
@@ -44,11 +44,11 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with_peers(database().await, "").await
     }
 
-    pub async fn with_peers(database: TestDatabase, peers: &str) -> Self {
+    pub(crate) async fn with_peers(database: TestDatabase, peers: &str) -> Self {
         let clock = chassis_testing::clock();
         let (runtime, settings) = runtime(&database, &clock, peers);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -64,35 +64,35 @@ impl World {
     }
 
     /// What another replica on the same database works with.
-    pub fn replica(&self) -> Runtime {
+    pub(crate) fn replica(&self) -> Runtime {
         runtime(&self.database, &self.clock, "").0
     }
 
-    pub fn authenticator(&self) -> Authenticator {
+    pub(crate) fn authenticator(&self) -> Authenticator {
         Authenticator::new(self.runtime.db.clone(), self.runtime.tokens.clone())
     }
 
-    pub fn mesh(&self) -> TestCaller {
+    pub(crate) fn mesh(&self) -> TestCaller {
         TestCaller::mesh(&chassis_testing::account(), &self.clock)
     }
 
-    pub async fn account(&self, name: &str) -> Account {
+    pub(crate) async fn account(&self, name: &str) -> Account {
         let input = CreateAccountRequest { name: name.to_owned(), ..CreateAccountRequest::default() };
         let response = self.client.clone().create_account(self.mesh().request(input)).await.unwrap();
         response.into_inner().account.unwrap()
     }
 
-    pub async fn key(&self, input: CreateKeyRequest) -> CreateKeyResponse {
+    pub(crate) async fn key(&self, input: CreateKeyRequest) -> CreateKeyResponse {
         self.client.clone().create_key(self.mesh().request(input)).await.unwrap().into_inner()
     }
 
-    pub async fn revoke(&self, key: &str) {
+    pub(crate) async fn revoke(&self, key: &str) {
         let input = RevokeKeyRequest { key: key.to_owned() };
         self.client.clone().revoke_key(self.mesh().request(input)).await.unwrap();
     }
 
     /// An account `Bakery` with a key for relations, and the caller it stands for.
-    pub async fn caller(&self) -> (String, Arc<Caller>) {
+    pub(crate) async fn caller(&self) -> (String, Arc<Caller>) {
         self.account("Bakery").await;
         let key = self.key(key_for("Bakery")).await.secret;
         let caller = self.authenticator().authenticate(&key).await.unwrap();
@@ -110,7 +110,7 @@ fn runtime(database: &TestDatabase, clock: &Clock, peers: &str) -> (Runtime, Set
     (Runtime::open(&settings, clock.clone()).unwrap(), settings)
 }
 
-pub fn key_for(account: &str) -> CreateKeyRequest {
+pub(crate) fn key_for(account: &str) -> CreateKeyRequest {
     CreateKeyRequest {
         account: account.to_owned(),
         name: "Web shop".to_owned(),

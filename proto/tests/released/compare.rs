@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Something that those who use the contract have to know.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Breaking {
+pub(crate) struct Breaking {
     /// For example `admin.billing.v1.Invoice.number` or `GET /v1/invoices`.
     pub symbol: String,
     pub what: String,
@@ -12,7 +12,7 @@ pub struct Breaking {
 
 /// From one listing to the next. What is gone or different breaks; what is added does not, except for what is asked of
 /// those who know nothing of it.
-pub fn breaking(released: &str, now: &str) -> Vec<Breaking> {
+pub(crate) fn breaking(released: &str, now: &str) -> Vec<Breaking> {
     let (before, after) = (facts(released), facts(now));
     let gone = |key: &(&str, &str)| before.contains_key(key) && !after.contains_key(key);
     let mut breaking = Vec::new();
@@ -55,7 +55,7 @@ fn facts(listing: &str) -> BTreeMap<(&str, &str), &str> {
 }
 
 /// Those that are not named, in backticks, in the section `### Breaking` of what is not released yet.
-pub fn unnamed(breaking: Vec<Breaking>, changelog: &str) -> Vec<Breaking> {
+pub(crate) fn unnamed(breaking: Vec<Breaking>, changelog: &str) -> Vec<Breaking> {
     let section = section(changelog).unwrap_or_default();
     breaking.into_iter().filter(|it| !section.contains(&format!("`{}`", it.symbol))).collect()
 }

@@ -13,7 +13,7 @@ use proto::google::api::http_rule::Pattern;
 use proto::policy;
 
 /// Every fact of the packages that are ours.
-pub fn of(pool: &DescriptorPool) -> String {
+pub(crate) fn of(pool: &DescriptorPool) -> String {
     let mut facts = BTreeSet::new();
     let (mut asked, mut answered) = (HashSet::new(), HashSet::new());
     for method in pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()) {

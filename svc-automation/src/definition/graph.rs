@@ -21,7 +21,7 @@ pub(crate) struct Node<'d> {
 }
 
 impl<'d> Graph<'d> {
-    pub fn of(definition: &'d Definition) -> Self {
+    pub(crate) fn of(definition: &'d Definition) -> Self {
         let mut graph = Self { nodes: Vec::new(), by_id: HashMap::new(), first: None };
         graph.first = graph.add(&definition.steps, None);
         graph
@@ -44,26 +44,26 @@ impl<'d> Graph<'d> {
         next
     }
 
-    pub fn first(&self) -> Option<&'d str> {
+    pub(crate) fn first(&self) -> Option<&'d str> {
         self.id(self.first)
     }
 
-    pub fn find(&self, id: &str) -> Option<Node<'d>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Node<'d>> {
         self.by_id.get(id).map(|index| self.nodes[*index])
     }
 
     /// The step after one that is done.
-    pub fn after(&self, node: Node<'d>) -> Option<&'d str> {
+    pub(crate) fn after(&self, node: Node<'d>) -> Option<&'d str> {
         self.id(node.next)
     }
 
     /// The first step of the branch that a condition takes.
-    pub fn branch(&self, node: Node<'d>, holds: bool) -> Option<&'d str> {
+    pub(crate) fn branch(&self, node: Node<'d>, holds: bool) -> Option<&'d str> {
         self.id(if holds { node.then } else { node.otherwise })
     }
 
     /// The first step after an approval that was rejected or has expired.
-    pub fn rejected(&self, node: Node<'d>) -> Option<&'d str> {
+    pub(crate) fn rejected(&self, node: Node<'d>) -> Option<&'d str> {
         self.id(node.otherwise)
     }
 

@@ -16,12 +16,12 @@ pub(crate) enum Kind<'d> {
 
 impl Step {
     /// What the step does; the first, should it name several. `None` when it names nothing.
-    pub fn kind(&self) -> Option<Kind<'_>> {
+    pub(crate) fn kind(&self) -> Option<Kind<'_>> {
         self.kinds().next()
     }
 
     /// Everything that the step names; a step of a checked definition names exactly one.
-    pub fn kinds(&self) -> impl Iterator<Item = Kind<'_>> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind<'_>> {
         [
             self.call.as_ref().map(Kind::Call),
             self.http.as_ref().map(Kind::Http),
@@ -35,7 +35,7 @@ impl Step {
     }
 
     /// The branches of this step.
-    pub fn branches(&self) -> [Branch<'_>; 3] {
+    pub(crate) fn branches(&self) -> [Branch<'_>; 3] {
         let rejected = self.approve.as_ref().map(|approve| approve.otherwise.as_slice()).unwrap_or_default();
         [
             Branch { pointer: "/then", steps: &self.then },
@@ -53,7 +53,7 @@ pub(crate) struct Branch<'d> {
 }
 
 impl Kind<'_> {
-    pub fn step_kind(self) -> StepKind {
+    pub(crate) fn step_kind(self) -> StepKind {
         match self {
             Self::Call(_) => StepKind::Call,
             Self::Http(_) => StepKind::Http,
@@ -64,12 +64,12 @@ impl Kind<'_> {
         }
     }
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.step_kind().name()
     }
 
     /// Whether performing it changes something elsewhere.
-    pub fn is_action(self) -> bool {
+    pub(crate) fn is_action(self) -> bool {
         matches!(self, Self::Call(_) | Self::Http(_) | Self::Mail(_))
     }
 }
@@ -88,7 +88,7 @@ pub(crate) enum StepKind {
 impl StepKind {
     const ALL: [Self; 6] = [Self::Call, Self::Http, Self::Mail, Self::Wait, Self::When, Self::Approve];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::Http => "http",
@@ -99,20 +99,20 @@ impl StepKind {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
 impl Trigger {
-    pub fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         match self {
             Self::Event(key) | Self::Custom(key) | Self::Schedule(key) => key,
             Self::Manual => "",
         }
     }
 
-    pub fn trigger_type(&self) -> TriggerType {
+    pub(crate) fn trigger_type(&self) -> TriggerType {
         match self {
             Self::Event(_) => TriggerType::Event,
             Self::Custom(_) => TriggerType::Custom,
@@ -134,7 +134,7 @@ pub(crate) enum TriggerType {
 impl TriggerType {
     const ALL: [Self; 4] = [Self::Event, Self::Custom, Self::Schedule, Self::Manual];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Event => "event",
             Self::Custom => "custom",
@@ -143,12 +143,12 @@ impl TriggerType {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// `None` for the unspecified value.
-    pub fn from_message(message: proto::automation::TriggerType) -> Option<Self> {
+    pub(crate) fn from_message(message: proto::automation::TriggerType) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| proto::automation::TriggerType::from(*kind) == message)
     }
 }
@@ -166,7 +166,7 @@ impl From<TriggerType> for proto::automation::TriggerType {
 
 impl Definition {
     /// All steps, those inside branches included, in the order of the document.
-    pub fn all_steps(&self) -> Vec<&Step> {
+    pub(crate) fn all_steps(&self) -> Vec<&Step> {
         fn collect<'d>(steps: &'d [Step], all: &mut Vec<&'d Step>) {
             for step in steps {
                 all.push(step);

@@ -62,12 +62,12 @@ pub(crate) fn find(name: &str) -> Result<Method, String> {
 
 impl Method {
     /// The scope that a call needs.
-    pub fn scope(&self) -> String {
+    pub(crate) fn scope(&self) -> String {
         token::needed_scope(self.rpc)
     }
 
     /// The error says why a flow with these scopes may not call it.
-    pub fn check_scopes(&self, scopes: &[String]) -> Result<(), String> {
+    pub(crate) fn check_scopes(&self, scopes: &[String]) -> Result<(), String> {
         if token::allows(scopes, self.rpc) {
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Method {
     }
 
     /// Checks the arguments, as far as that is possible before the templates in them are rendered.
-    pub fn check(&self, with: &Map<String, Value>, at: &str, faults: &mut Faults) {
+    pub(crate) fn check(&self, with: &Map<String, Value>, at: &str, faults: &mut Faults) {
         let mut arguments = ArgumentCheck { templates: Vec::new(), faults };
         arguments.message(&self.input, with, at, true);
         let templates = arguments.templates;
@@ -94,7 +94,7 @@ impl Method {
     }
 
     /// The request message, or why the arguments do not fit it.
-    pub fn encode(&self, input: &Value) -> Result<Bytes, String> {
+    pub(crate) fn encode(&self, input: &Value) -> Result<Bytes, String> {
         let text = input.to_string();
         let bound = self.request.bind(&[], None, Some(text.as_bytes())).map_err(|error| error.to_string())?;
         if bound.faults.is_empty() {
@@ -107,7 +107,7 @@ impl Method {
     }
 
     /// The response message as JSON.
-    pub fn decode(&self, wire: &[u8]) -> Result<Value, String> {
+    pub(crate) fn decode(&self, wire: &[u8]) -> Result<Value, String> {
         if !self.response.has_body() {
             return Ok(Value::Object(Map::new()));
         }

@@ -42,7 +42,7 @@ pub(crate) struct Version {
 
 impl Version {
     /// `None` when the stored text is not a definition that this release can read.
-    pub fn parse(&self) -> Option<Definition> {
+    pub(crate) fn parse(&self) -> Option<Definition> {
         serde_json::from_str(&self.definition).ok()
     }
 }

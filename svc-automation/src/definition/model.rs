@@ -179,12 +179,12 @@ pub(crate) struct Retry {
 
 impl Retry {
     /// The delay after the first failure, under whichever of its names the author gave it.
-    pub fn initial_backoff(&self) -> Option<&str> {
+    pub(crate) fn initial_backoff(&self) -> Option<&str> {
         self.initial_backoff.as_deref().or(self.first_wait.as_deref())
     }
 
     /// The longest delay, under whichever of its names the author gave it.
-    pub fn max_backoff(&self) -> Option<&str> {
+    pub(crate) fn max_backoff(&self) -> Option<&str> {
         self.max_backoff.as_deref().or(self.most_wait.as_deref())
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let slots = |count| Arc::new(Semaphore::new(count));
         Self {
             quick: slots(MAX_QUICK),
@@ -54,12 +54,12 @@ impl Slots {
     }
 
     /// Waits for a slot for a quick item, first come, first served.
-    pub async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.quick).acquire_owned().await.ok()
     }
 
     /// A slot for an item of a group that was slow before, if one is free.
-    pub fn try_acquire_probe(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn try_acquire_probe(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.probes).try_acquire_owned().ok()
     }
 }
@@ -81,7 +81,7 @@ struct Held {
 
 impl Slot {
     /// `is_slow` is set for a probe, which counts as slow from the beginning.
-    pub fn new(
+    pub(super) fn new(
         permit: OwnedSemaphorePermit,
         slots: Slots,
         item: Uuid,
@@ -93,7 +93,7 @@ impl Slot {
     }
 
     /// Performs the item while it holds this slot.
-    pub async fn hold<F: Future>(self, work: F) -> F::Output {
+    pub(super) async fn hold<F: Future>(self, work: F) -> F::Output {
         let slot = Arc::new(self);
         slot.start_using_database().await;
         SLOT.scope(slot, work).await

@@ -53,7 +53,7 @@ pub(crate) struct HttpResponse {
 }
 
 impl HttpResponse {
-    pub fn is_success(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
@@ -70,7 +70,7 @@ pub(crate) enum SendError {
 }
 
 impl SendError {
-    pub fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         match self {
             Self::Refused(text) | Self::Unreachable(text) | Self::Interrupted(text) => text,
         }
@@ -78,7 +78,7 @@ impl SendError {
 }
 
 impl Egress {
-    pub fn new(allow_private: bool) -> Self {
+    pub(crate) fn new(allow_private: bool) -> Self {
         // reqwest is built without a cryptography provider of its own. An error means that one was installed before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
@@ -94,7 +94,7 @@ impl Egress {
         Self { client, allow_private }
     }
 
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         outgoing: &OutgoingRequest,
         now: DateTime<Utc>,

@@ -14,20 +14,20 @@ const PREFIX: &str = "whsec_";
 pub(crate) struct Secret(Vec<u8>);
 
 impl Secret {
-    pub fn random() -> Self {
+    pub(crate) fn random() -> Self {
         Self(rand::random::<[u8; 32]>().to_vec())
     }
 
-    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The form that the receiver is given.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }
 }

@@ -30,15 +30,15 @@ pub(crate) struct ReadAccess {
 
 impl ReadAccess {
     /// `scopes` is `None` for access without restriction.
-    pub fn new(key: String, scopes: Option<Vec<String>>) -> Self {
+    pub(crate) fn new(key: String, scopes: Option<Vec<String>>) -> Self {
         Self { key, scopes }
     }
 
-    pub fn of_caller(caller: &Identity) -> Self {
+    pub(crate) fn of_caller(caller: &Identity) -> Self {
         Self { key: caller.actor.clone(), scopes: (!caller.is_mesh()).then(|| caller.scopes.clone()) }
     }
 
-    pub fn allows(&self, event: &Event) -> bool {
+    pub(crate) fn allows(&self, event: &Event) -> bool {
         let is_fired = event.sequence.is_none();
         if !is_fired && !BUILT_IN.contains(&event.kind.as_str()) {
             return false;
@@ -51,7 +51,7 @@ impl ReadAccess {
     }
 
     /// The same decision as an SQL condition on a row of `event`.
-    pub fn condition(&self, values: &mut Values) -> String {
+    pub(crate) fn condition(&self, values: &mut Values) -> String {
         let built_in = values.bind(BUILT_IN.map(str::to_owned).to_vec());
         let Some(scopes) = &self.scopes else {
             return format!("sequence is null or type = any({built_in})");

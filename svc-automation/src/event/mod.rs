@@ -35,7 +35,7 @@ pub(crate) struct Event {
 
 impl Event {
     /// The JSON form that steps of flows and webhook endpoints get.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "id": self.id,
             "type": self.kind,

@@ -48,7 +48,7 @@ impl Status {
         Self::Cancelled,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
             Self::Running => "running",
@@ -62,12 +62,12 @@ impl Status {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
     /// Whether the run has ended; only a restart continues it.
-    pub fn is_finished(self) -> bool {
+    pub(crate) fn is_finished(self) -> bool {
         matches!(self, Self::Success | Self::Partial | Self::Failed | Self::Cancelled)
     }
 
@@ -137,7 +137,7 @@ impl Outcome {
         Self::Expired,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Retrying => "retrying",
@@ -151,7 +151,7 @@ impl Outcome {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct PreparedMail {
 
 impl Prepared {
     /// What is stored of it, and sent again unchanged at every attempt.
-    pub fn input(&self) -> Option<Value> {
+    pub(crate) fn input(&self) -> Option<Value> {
         match self {
             Self::Call(input) | Self::Http(input) => Some(input.clone()),
             Self::Mail(mail) => Some(json!({
@@ -74,7 +74,7 @@ pub(crate) struct TemplateContext<'a> {
 
 impl TemplateContext<'_> {
     /// The names of templates, with their values.
-    pub fn scope(&self) -> Value {
+    pub(crate) fn scope(&self) -> Value {
         let account = self.account;
         json!({
             "event": self.event,

@@ -29,7 +29,7 @@ pub(super) struct StepRef<'d> {
 }
 
 impl<'d> StepRef<'d> {
-    pub fn definition(self) -> &'d Step {
+    pub(super) fn definition(self) -> &'d Step {
         self.node.step
     }
 }
@@ -59,22 +59,22 @@ pub(super) struct Failure {
 
 impl Failure {
     /// There was no effect, and another attempt would fail the same way.
-    pub fn permanent(error: impl Into<String>) -> Self {
+    pub(super) fn permanent(error: impl Into<String>) -> Self {
         Self { error: error.into(), is_transient: false, is_uncertain: false }
     }
 
     /// There was no effect, and another attempt may succeed.
-    pub fn transient(error: impl Into<String>) -> Self {
+    pub(super) fn transient(error: impl Into<String>) -> Self {
         Self { error: error.into(), is_transient: true, is_uncertain: false }
     }
 
     /// There may have been an effect, and another attempt may succeed.
-    pub fn uncertain(error: impl Into<String>) -> Self {
+    pub(super) fn uncertain(error: impl Into<String>) -> Self {
         Self { error: error.into(), is_transient: true, is_uncertain: true }
     }
 
     /// There may have been an effect, and there must not be another attempt.
-    pub fn uncertain_permanent(error: impl Into<String>) -> Self {
+    pub(super) fn uncertain_permanent(error: impl Into<String>) -> Self {
         Self { error: error.into(), is_transient: false, is_uncertain: true }
     }
 }

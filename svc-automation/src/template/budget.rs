@@ -29,25 +29,25 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Charges one operation.
-    pub fn operation(&self) -> Result<(), String> {
+    pub(super) fn operation(&self) -> Result<(), String> {
         let error = || format!("it takes more than {MAX_OPERATIONS} operations");
         charge(&self.operations, 1, MAX_OPERATIONS).ok_or_else(error)
     }
 
     /// Charges work on that many bytes.
-    pub fn work(&self, bytes: usize) -> Result<(), String> {
+    pub(super) fn work(&self, bytes: usize) -> Result<(), String> {
         let error = || format!("it goes through more than {} MiB", MAX_WORK >> 20);
         charge(&self.work, bytes, MAX_WORK).ok_or_else(error)
     }
 
     /// Charges a rendered value, which is stored with the step.
-    pub fn output(&self, bytes: usize) -> Result<(), String> {
+    pub(super) fn output(&self, bytes: usize) -> Result<(), String> {
         let error = || format!("a step renders at most {} KiB", MAX_OUTPUT >> 10);
         charge(&self.output, bytes, MAX_OUTPUT).ok_or_else(error)
     }
 
     /// Charges a value that is about to be made.
-    pub fn value(&self, bytes: usize) -> Result<(), String> {
+    pub(super) fn value(&self, bytes: usize) -> Result<(), String> {
         if bytes > MAX_VALUE {
             return Err(too_large());
         }
@@ -55,7 +55,7 @@ impl Budget {
     }
 
     /// Charges reading a value with everything in it; returns its size.
-    pub fn measure(&self, value: &Value) -> Result<usize, String> {
+    pub(super) fn measure(&self, value: &Value) -> Result<usize, String> {
         let left = weigh(value, MAX_VALUE).ok_or_else(too_large)?;
         self.work(MAX_VALUE - left)?;
         Ok(MAX_VALUE - left)

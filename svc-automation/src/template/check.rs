@@ -65,7 +65,7 @@ pub(super) struct Check<'c> {
 }
 
 impl<'c> Check<'c> {
-    pub fn new(earlier: &'c HashSet<&'c str>) -> Self {
+    pub(super) fn new(earlier: &'c HashSet<&'c str>) -> Self {
         Self { earlier, local: Vec::new(), depth: 0 }
     }
 
@@ -78,7 +78,7 @@ impl<'c> Check<'c> {
         statements.iter().try_for_each(|statement| self.statement(statement))
     }
 
-    pub fn statement(&mut self, statement: &'c Stmt<'c>) -> Result<(), String> {
+    pub(super) fn statement(&mut self, statement: &'c Stmt<'c>) -> Result<(), String> {
         self.enter()?;
         match statement {
             Stmt::Template(template) => self.statements(&template.children)?,
@@ -119,7 +119,7 @@ impl<'c> Check<'c> {
         Ok(())
     }
 
-    pub fn expression(&mut self, expression: &'c Expr<'c>) -> Result<(), String> {
+    pub(super) fn expression(&mut self, expression: &'c Expr<'c>) -> Result<(), String> {
         self.enter()?;
         match expression {
             Expr::Const(_) => {}

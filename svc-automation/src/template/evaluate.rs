@@ -31,12 +31,12 @@ struct Iteration {
 }
 
 impl<'e> Evaluator<'e> {
-    pub fn new(environment: &'e Environment<'static>, scope: &'e Value, budget: &'e Budget) -> Self {
+    pub(super) fn new(environment: &'e Environment<'static>, scope: &'e Value, budget: &'e Budget) -> Self {
         Self { environment, scope, budget, frames: Vec::new(), depth: 0 }
     }
 
     /// Renders a template to text.
-    pub fn text(&mut self, template: &'e Stmt<'e>) -> Result<String, String> {
+    pub(super) fn text(&mut self, template: &'e Stmt<'e>) -> Result<String, String> {
         let mut out = String::new();
         self.statement(template, &mut out)?;
         Ok(out)
@@ -120,13 +120,13 @@ impl<'e> Evaluator<'e> {
     }
 
     /// The value of an expression, which must be defined.
-    pub fn defined(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
+    pub(super) fn defined(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
         let value = self.value(expression)?;
         if value.is_undefined() { Err(undefined(expression)) } else { Ok(value) }
     }
 
     /// The value of an expression; may be undefined.
-    pub fn value(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
+    pub(super) fn value(&mut self, expression: &'e Expr<'e>) -> Result<Value, String> {
         self.enter()?;
         let value = match expression {
             Expr::Const(constant) => constant.value.clone(),

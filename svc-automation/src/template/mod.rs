@@ -51,7 +51,7 @@ impl Default for Engine {
 
 impl Engine {
     /// Starts the rendering of one step, whose texts share a budget.
-    pub fn rendering(&self, scope: &Value) -> Rendering<'_> {
+    pub(crate) fn rendering(&self, scope: &Value) -> Rendering<'_> {
         let scope = minijinja::Value::from_serialize(scope);
         Rendering { environment: &self.environment, scope, budget: Budget::default() }
     }
@@ -66,7 +66,7 @@ pub(crate) struct Rendering<'e> {
 
 impl Rendering<'_> {
     /// Renders a text. A text that is one expression and nothing else becomes its value, of whatever type.
-    pub fn render(&self, text: &str) -> Result<Value, String> {
+    pub(crate) fn render(&self, text: &str) -> Result<Value, String> {
         let rendered = if !is_template(text) {
             text.to_owned()
         } else if let Some(expression) = sole_expression(text) {
@@ -80,7 +80,7 @@ impl Rendering<'_> {
     }
 
     /// Renders to text, for fields that take nothing else.
-    pub fn render_text(&self, text: &str) -> Result<String, String> {
+    pub(crate) fn render_text(&self, text: &str) -> Result<String, String> {
         Ok(match self.render(text)? {
             Value::String(text) => text,
             Value::Null => String::new(),
@@ -89,7 +89,7 @@ impl Rendering<'_> {
     }
 
     /// Renders every text in a JSON value. Names of fields are not templates. The error begins with the pointer of the text.
-    pub fn render_all(&self, value: &Value) -> Result<Value, String> {
+    pub(crate) fn render_all(&self, value: &Value) -> Result<Value, String> {
         self.render_at(value, "")
     }
 
@@ -114,7 +114,7 @@ impl Rendering<'_> {
         }
     }
 
-    pub fn condition(&self, text: &str) -> Result<bool, String> {
+    pub(crate) fn condition(&self, text: &str) -> Result<bool, String> {
         let expression = parse::expression(text)?;
         Ok(self.evaluator().value(&expression)?.is_true())
     }

@@ -61,7 +61,7 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    pub fn of_caller(caller: &Identity) -> Self {
+    pub(crate) fn of_caller(caller: &Identity) -> Self {
         if caller.is_mesh() {
             return Self::default();
         }
@@ -69,7 +69,7 @@ impl Binding {
     }
 
     /// What the endpoint may read: the scopes that it was created with, as far as its key still has them.
-    pub fn scopes(&self) -> Option<Vec<String>> {
+    pub(crate) fn scopes(&self) -> Option<Vec<String>> {
         match (&self.scopes, &self.reported) {
             (Some(created), Some(reported)) => {
                 Some(created.iter().filter(|scope| reported.contains(scope)).cloned().collect())
@@ -78,13 +78,13 @@ impl Binding {
         }
     }
 
-    pub fn access(&self) -> ReadAccess {
+    pub(crate) fn access(&self) -> ReadAccess {
         ReadAccess::new(self.key.clone(), self.scopes())
     }
 
     /// The binding after a caller has changed the address of the endpoint: it gets nothing that the caller may not read,
     /// or a key could have events sent to itself that it has no scope for.
-    pub fn taken_over(&self, caller: &Identity) -> Self {
+    pub(crate) fn taken_over(&self, caller: &Identity) -> Self {
         if caller.is_mesh() || caller.actor == self.key {
             return self.clone();
         }
@@ -99,7 +99,7 @@ impl Binding {
 
 impl Endpoint {
     /// An active endpoint with a new secret and no other values.
-    pub fn new(id: Uuid, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(id: Uuid, now: DateTime<Utc>) -> Self {
         Self {
             id,
             url: String::new(),
@@ -121,7 +121,7 @@ impl Endpoint {
     }
 
     /// The secrets that sign at this time.
-    pub fn secrets(&self, now: DateTime<Utc>) -> Vec<Secret> {
+    pub(crate) fn secrets(&self, now: DateTime<Utc>) -> Vec<Secret> {
         let old = self.old_secret.clone().filter(|_| self.old_secret_until.is_some_and(|until| until > now));
         std::iter::once(self.secret.clone()).chain(old).collect()
     }
@@ -137,7 +137,7 @@ pub(crate) enum DeliveryStatus {
 impl DeliveryStatus {
     const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Failed];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Delivered => "delivered",
@@ -145,7 +145,7 @@ impl DeliveryStatus {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 }
@@ -177,7 +177,7 @@ pub(crate) struct Content<'a> {
 
 impl Delivery {
     /// A delivery that is due now.
-    pub fn new(id: Uuid, endpoint_id: Uuid, content: Content<'_>, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(id: Uuid, endpoint_id: Uuid, content: Content<'_>, now: DateTime<Utc>) -> Self {
         Self {
             id,
             endpoint_id,
@@ -205,7 +205,7 @@ pub(crate) struct SigningSecrets {
 
 impl SigningSecrets {
     /// Those that sign at this time.
-    pub fn in_use(self, now: DateTime<Utc>) -> Vec<Secret> {
+    pub(crate) fn in_use(self, now: DateTime<Utc>) -> Vec<Secret> {
         let is_overlap = self.old_secret_until.is_some_and(|until| until > now);
         let old = self.old_secret.filter(|_| is_overlap);
         std::iter::once(self.secret).chain(old).map(Secret::from_bytes).collect()

@@ -187,7 +187,8 @@ fn parse_id(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, allow_private): &(CreateWebhookEndpointRequest, bool),
+    input: &CreateWebhookEndpointRequest,
+    allow_private: &bool,
 ) -> Result<CreateWebhookEndpointResponse, Error> {
     let given = input.endpoint.clone().unwrap_or_default();
     let endpoint = endpoints::create(tx, &given, *allow_private).await?;
@@ -196,7 +197,8 @@ async fn create(
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, allow_private): &(UpdateWebhookEndpointRequest, bool),
+    input: &UpdateWebhookEndpointRequest,
+    allow_private: &bool,
 ) -> Result<UpdateWebhookEndpointResponse, Error> {
     id::ignore_malformed(&mut tx.faults);
     let named = UpdateMask::from(input.update_mask.as_ref());

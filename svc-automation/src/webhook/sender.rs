@@ -34,7 +34,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub fn new(runtime: &Runtime, egress: Egress) -> Self {
+    pub(crate) fn new(runtime: &Runtime, egress: Egress) -> Self {
         Self {
             egress,
             peers: runtime.peers.clone(),

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use chassis_base::Error;
-use chassis_service::Runtime;
 use chassis_work::Worker;
 use chassis_work::worker::{Due, Job};
 use sqlx::PgConnection;
@@ -16,7 +15,6 @@ use super::rules::{EndpointOutcome, is_about_to_be_disabled};
 use super::store::{self, DeliveryToEndpoint, DueLimits};
 use super::{Delivery, Endpoint, Sender};
 use crate::dispatcher::{self, Excluded, Item, Limits, SLOW_AFTER, WorkQueue};
-use crate::egress::Egress;
 use crate::event::rules::MAX_DEPTH;
 use crate::event::store as events;
 
@@ -28,14 +26,13 @@ const NOT_READABLE: &str = "The key of the endpoint may not read this.";
 const TOO_DEEP: &str = "Not delivered: automation led to the event too many times in a row. Make sure that nothing feeds itself.";
 
 /// The worker that makes the attempts that are due.
-pub(crate) fn worker(runtime: &Runtime, egress: Egress) -> Worker {
+pub(crate) fn worker(sender: Arc<Sender>) -> Worker {
     let due = Due::new("webhook_delivery work", "work.next_at is not null", "work.next_at");
-    let deliverer = Deliverer { sender: Sender::new(runtime, egress) };
-    dispatcher::worker("webhooks", due, LIMITS, Arc::new(deliverer))
+    dispatcher::worker("webhooks", due, LIMITS, Arc::new(Deliverer { sender }))
 }
 
 struct Deliverer {
-    sender: Sender,
+    sender: Arc<Sender>,
 }
 
 /// A delivery with what an attempt needs.

@@ -12,7 +12,7 @@ use sha2::Sha256;
 use crate::support::{Got, Receiver, World, outcomes, problem};
 
 /// Whether one of the signatures is right, as a receiver finds out.
-pub fn is_signed(got: &Got, secret: &str) -> bool {
+pub(crate) fn is_signed(got: &Got, secret: &str) -> bool {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
     let (id, time) = (got.header("webhook-id"), got.header("webhook-timestamp"));

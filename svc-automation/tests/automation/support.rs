@@ -33,7 +33,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     relations: Started,
@@ -47,14 +47,14 @@ pub struct World {
 
 impl World {
     /// With its background work.
-    pub async fn working() -> Self {
+    pub(crate) async fn working() -> Self {
         let mut world = Self::idle().await;
         world.service = Some(world.another().await);
         world
     }
 
     /// Without a replica that does background work.
-    pub async fn idle() -> Self {
+    pub(crate) async fn idle() -> Self {
         let database = TestDatabase::new(&[
             (Automation::NAME, Automation::migrations()),
             (Relations::NAME, Relations::migrations()),
@@ -77,76 +77,76 @@ impl World {
     }
 
     /// Another replica, with background work. Dropping it ends it as a kill would.
-    pub async fn another(&self) -> Started {
+    pub(crate) async fn another(&self) -> Started {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         chassis_testing::start_working::<Automation>(self.database.url(), &self.clock, &flags).await
     }
 
-    pub fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> Channel {
         self.service.as_ref().expect("a replica").channel()
     }
 
-    pub fn flows(&self) -> FlowServiceClient<Channel> {
+    pub(crate) fn flows(&self) -> FlowServiceClient<Channel> {
         FlowServiceClient::new(self.channel())
     }
 
-    pub fn runs(&self) -> RunServiceClient<Channel> {
+    pub(crate) fn runs(&self) -> RunServiceClient<Channel> {
         RunServiceClient::new(self.channel())
     }
 
-    pub fn triggers(&self) -> TriggerServiceClient<Channel> {
+    pub(crate) fn triggers(&self) -> TriggerServiceClient<Channel> {
         TriggerServiceClient::new(self.channel())
     }
 
-    pub fn webhooks(&self) -> WebhookServiceClient<Channel> {
+    pub(crate) fn webhooks(&self) -> WebhookServiceClient<Channel> {
         WebhookServiceClient::new(self.channel())
     }
 
-    pub fn listener(&self) -> EventListenerServiceClient<Channel> {
+    pub(crate) fn listener(&self) -> EventListenerServiceClient<Channel> {
         EventListenerServiceClient::new(self.channel())
     }
 
-    pub async fn provision(&self) {
+    pub(crate) async fn provision(&self) {
         self.provision_at(self.channel()).await;
     }
 
     /// Makes the account known to another service too.
-    pub async fn provision_at(&self, service: Channel) {
+    pub(crate) async fn provision_at(&self, service: Channel) {
         let mut client = ProvisioningServiceClient::new(service);
         let request = ProvisionAccountRequest { name: "Bakery".into() };
         client.provision_account(self.caller.request(request)).await.unwrap();
     }
 
-    pub async fn try_apply(&self, definition: &str) -> Result<ApplyFlowResponse, Status> {
+    pub(crate) async fn try_apply(&self, definition: &str) -> Result<ApplyFlowResponse, Status> {
         let request = ApplyFlowRequest { definition: definition.to_owned(), active: Some(true) };
         Ok(self.flows().apply_flow(self.caller.request(request)).await?.into_inner())
     }
 
     /// Stores a flow, active.
-    pub async fn apply(&self, definition: &str) -> Flow {
+    pub(crate) async fn apply(&self, definition: &str) -> Flow {
         self.try_apply(definition).await.unwrap().data.unwrap()
     }
 
-    pub async fn fire(&self, event: &str, data: &serde_json::Value) -> TriggerResult {
+    pub(crate) async fn fire(&self, event: &str, data: &serde_json::Value) -> TriggerResult {
         let trigger = TriggerInput { event: event.into(), data: data.to_string(), ..TriggerInput::default() };
         let request = TriggerRequest { trigger: Some(trigger) };
         self.triggers().trigger(self.caller.request(request)).await.unwrap().into_inner().data.unwrap()
     }
 
     /// Fires an event that starts one run; returns the run's id.
-    pub async fn start(&self, event: &str, data: &serde_json::Value) -> String {
+    pub(crate) async fn start(&self, event: &str, data: &serde_json::Value) -> String {
         let fired = self.fire(event, data).await;
         assert_eq!(fired.matched, 1);
         fired.runs[0].run_id.clone()
     }
 
-    pub async fn run(&self, id: &str) -> Run {
+    pub(crate) async fn run(&self, id: &str) -> Run {
         let request = self.caller.request(GetRunRequest { id: id.to_owned() });
         self.runs().get_run(request).await.unwrap().into_inner().data.unwrap()
     }
 
     /// Waits until the run has this status.
-    pub async fn until(&self, id: &str, status: &str) -> Run {
+    pub(crate) async fn until(&self, id: &str, status: &str) -> Run {
         eventually(&format!("the run is {status}"), async || {
             let run = self.run(id).await;
             let ended = ["success", "partial", "failed", "cancelled"].contains(&run.status.as_str());
@@ -157,55 +157,55 @@ impl World {
         self.run(id).await
     }
 
-    pub async fn cancel(&self, id: &str) -> Result<String, Status> {
+    pub(crate) async fn cancel(&self, id: &str) -> Result<String, Status> {
         let request = self.caller.request(CancelRunRequest { id: id.to_owned() });
         Ok(self.runs().cancel_run(request).await?.into_inner().data.unwrap().status)
     }
 
-    pub async fn count(&self, sql: &'static str) -> i64 {
+    pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
     }
 
     /// Makes a client of the account; its event is not delivered.
-    pub async fn client(&self) -> String {
+    pub(crate) async fn client(&self) -> String {
         let client = ClientInput { company_name: "Bakery".to_owned(), ..ClientInput::default() };
         let request = self.caller.request(CreateClientRequest { client: Some(client) });
         let made = ClientServiceClient::new(self.relations.channel()).create_client(request).await.unwrap();
         made.into_inner().data.unwrap().id
     }
 
-    pub async fn clients(&self) -> i64 {
+    pub(crate) async fn clients(&self) -> i64 {
         self.count("select count(*) from relations.relation").await
     }
 
-    pub async fn execute(&self, sql: &'static str) {
+    pub(crate) async fn execute(&self, sql: &'static str) {
         sqlx::query(sql).execute(&mut self.database.connect().await).await.unwrap();
     }
 }
 
 /// The outcome of each step of a run.
-pub fn outcomes(run: &Run) -> Vec<(&str, &str)> {
+pub(crate) fn outcomes(run: &Run) -> Vec<(&str, &str)> {
     let steps = &run.meta.as_ref().unwrap().steps;
     steps.iter().map(|step| (step.id.as_str(), step.outcome.as_str())).collect()
 }
 
 /// A request that the receiver got.
 #[derive(Clone, Debug)]
-pub struct Got {
+pub(crate) struct Got {
     pub path: String,
     pub headers: HeaderMap,
     pub body: String,
 }
 
 impl Got {
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
     }
 }
 
 /// An external receiver: stores what it gets, and responds with the given statuses, 200 by default.
 #[derive(Clone, Default)]
-pub struct Receiver {
+pub(crate) struct Receiver {
     got: Arc<Mutex<Vec<Got>>>,
     answers: Arc<Mutex<VecDeque<StatusCode>>>,
     /// While there is one, responses wait for it.
@@ -214,7 +214,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let receiver = Self { url, ..Self::default() };
@@ -223,30 +223,30 @@ impl Receiver {
         receiver
     }
 
-    pub fn got(&self) -> Vec<Got> {
+    pub(crate) fn got(&self) -> Vec<Got> {
         self.got.lock().unwrap().clone()
     }
 
-    pub fn answer(&self, statuses: &[u16]) {
+    pub(crate) fn answer(&self, statuses: &[u16]) {
         let statuses = statuses.iter().map(|status| StatusCode::from_u16(*status).unwrap());
         *self.answers.lock().unwrap() = statuses.collect();
     }
 
     /// Keeps requests waiting until the gate is opened.
-    pub fn close(&self) -> Arc<Notify> {
+    pub(crate) fn close(&self) -> Arc<Notify> {
         let gate = Arc::new(Notify::new());
         *self.gate.lock().unwrap() = Some(Arc::clone(&gate));
         gate
     }
 
     /// Lets all requests through from now on.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         if let Some(gate) = self.gate.lock().unwrap().take() {
             gate.notify_waiters();
         }
     }
 
-    pub async fn until_got(&self, count: usize) {
+    pub(crate) async fn until_got(&self, count: usize) {
         eventually(&format!("{count} requests have come"), async || self.got().len() >= count).await;
     }
 }
@@ -269,14 +269,14 @@ async fn receive(
 }
 
 /// The pointers and codes of the faults of a refused request.
-pub fn faults(status: &Status) -> Vec<(String, String)> {
+pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
     assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
     let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
     bad.field_violations.into_iter().map(|violation| (violation.field, violation.reason)).collect()
 }
 
 /// The code of a problem.
-pub fn problem(status: &Status) -> String {
+pub(crate) fn problem(status: &Status) -> String {
     detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo").reason
 }
 
@@ -286,12 +286,12 @@ fn detail<M: Message + Default>(status: &Status, name: &str) -> M {
     M::decode(detail.value.as_slice()).unwrap()
 }
 
-pub fn fault(pointer: &str, code: &str) -> (String, String) {
+pub(crate) fn fault(pointer: &str, code: &str) -> (String, String) {
     (pointer.to_owned(), code.to_owned())
 }
 
 /// A flow that makes a client of the event's name.
-pub const MAKE_CLIENT: &str = "
+pub(crate) const MAKE_CLIENT: &str = "
 name: Make a client
 trigger: {custom: make.client}
 steps:
@@ -301,6 +301,6 @@ steps:
       with: {client: {company_name: '{{ data.name }}', external_id: '{{ run.id }}'}}
 ";
 
-pub fn nobody() -> String {
+pub(crate) fn nobody() -> String {
     Uuid::new_v4().to_string()
 }

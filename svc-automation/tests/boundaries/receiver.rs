@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub(crate) enum Hold {
     Nothing,
     /// The request has come and nothing has happened yet.
     BeforeEffect,
@@ -20,7 +20,7 @@ pub enum Hold {
     BeforeAnswer,
 }
 
-pub struct Receiver {
+pub(crate) struct Receiver {
     pub url: String,
     hold: watch::Sender<Hold>,
     state: Mutex<State>,
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Receiver {
-    pub async fn start() -> Arc<Self> {
+    pub(crate) async fn start() -> Arc<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let receiver =
@@ -47,22 +47,22 @@ impl Receiver {
     }
 
     /// Holds requests from now on; those that were held before continue.
-    pub fn hold(&self, hold: Hold) {
+    pub(crate) fn hold(&self, hold: Hold) {
         self.state.lock().unwrap().held.clear();
         self.hold.send_replace(hold);
     }
 
     /// Waits until a request whose name begins so is held.
-    pub async fn until_held(&self, name: &str) {
+    pub(crate) async fn until_held(&self, name: &str) {
         let is_held = || self.state.lock().unwrap().held.iter().any(|held| held.starts_with(name));
         eventually("a request is held", async || is_held()).await;
     }
 
-    pub fn effects(&self) -> usize {
+    pub(crate) fn effects(&self) -> usize {
         self.state.lock().unwrap().effects.len()
     }
 
-    pub fn requests(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         self.state.lock().unwrap().requests
     }
 

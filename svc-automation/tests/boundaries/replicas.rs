@@ -8,21 +8,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-pub struct Replica {
+pub(crate) struct Replica {
     pub process: Process,
     /// Its name in the leases; a new one after each start.
     owner: Uuid,
     metrics: SocketAddr,
 }
 
-pub struct Replicas<'a> {
+pub(crate) struct Replicas<'a> {
     database: &'a TestDatabase,
     pub all: Vec<Replica>,
 }
 
 impl<'a> Replicas<'a> {
     /// Two of them, both at work.
-    pub async fn start(database: &'a TestDatabase, flags: &[&str]) -> Self {
+    pub(crate) async fn start(database: &'a TestDatabase, flags: &[&str]) -> Self {
         let mut replicas = Self { database, all: Vec::new() };
         for _ in 0..2 {
             let metrics = quiet_port();
@@ -55,7 +55,7 @@ impl<'a> Replicas<'a> {
     }
 
     /// The one that works for the account.
-    pub async fn at_work_for(&self, account: &Account) -> usize {
+    pub(crate) async fn at_work_for(&self, account: &Account) -> usize {
         let mut found = None;
         eventually("somebody works for the account", async || {
             let sql = "select owner from automation.lease
@@ -73,14 +73,14 @@ impl<'a> Replicas<'a> {
     }
 
     /// Starts one again that was killed.
-    pub async fn restart(&mut self, index: usize) {
+    pub(crate) async fn restart(&mut self, index: usize) {
         let before = self.owners().await;
         self.all[index].process.kill_and_restart();
         self.all[index].owner = self.new_owner(&before).await;
     }
 
     /// How many jobs of the replica ended because another one had taken them over.
-    pub async fn lost(&self, index: usize) -> f64 {
+    pub(crate) async fn lost(&self, index: usize) -> f64 {
         let mut stream = TcpStream::connect(self.all[index].metrics).await.unwrap();
         stream.write_all(b"GET /metrics HTTP/1.0\r\nhost: test\r\n\r\n").await.unwrap();
         let mut text = String::new();

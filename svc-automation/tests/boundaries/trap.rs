@@ -32,7 +32,7 @@ create trigger block_at after insert on relations.relation
     for each row execute function public.at_client();
 ";
 
-pub struct Trap {
+pub(crate) struct Trap {
     /// Holds the locks while the trap is set.
     holder: PgConnection,
     viewer: PgConnection,
@@ -40,7 +40,7 @@ pub struct Trap {
 }
 
 impl Trap {
-    pub async fn new(database: &TestDatabase, accounts: &[Account]) -> Self {
+    pub(crate) async fn new(database: &TestDatabase, accounts: &[Account]) -> Self {
         let (holder, mut viewer) = (database.connect().await, database.connect().await);
         sqlx::raw_sql(SET_UP).execute(&mut viewer).await.unwrap();
         let accounts: Vec<AccountId> = accounts.iter().map(|account| account.id).collect();
@@ -52,7 +52,7 @@ impl Trap {
     }
 
     /// From now on every transaction that reaches the point is blocked.
-    pub async fn set(&mut self, point: &str) {
+    pub(crate) async fn set(&mut self, point: &str) {
         for number in 0..i32::try_from(self.accounts.len()).unwrap() {
             let sql = "select pg_advisory_lock($1, $2)";
             sqlx::query(sql).bind(CLASS).bind(number).execute(&mut self.holder).await.unwrap();
@@ -62,7 +62,7 @@ impl Trap {
     }
 
     /// Waits until a transaction of the account is blocked.
-    pub async fn until_caught(&mut self, account: usize) {
+    pub(crate) async fn until_caught(&mut self, account: usize) {
         let number = i32::try_from(account).unwrap();
         let viewer = &mut self.viewer;
         eventually("a transaction is blocked", async || {
@@ -81,7 +81,7 @@ impl Trap {
     }
 
     /// Unblocks all transactions whose process is still alive.
-    pub async fn open(&mut self) {
+    pub(crate) async fn open(&mut self) {
         sqlx::query("delete from public.trap").execute(&mut self.viewer).await.unwrap();
         sqlx::query("select pg_advisory_unlock_all()").execute(&mut self.holder).await.unwrap();
     }

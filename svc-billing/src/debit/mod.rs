@@ -4,7 +4,7 @@
 
 mod operations;
 mod provider_calls;
-pub mod rpc;
+pub(crate) mod rpc;
 
 use chassis_base::time::timestamp;
 use proto::billing::{Verification, VerificationMeta, VerificationStatus};

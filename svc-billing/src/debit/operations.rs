@@ -36,7 +36,7 @@ const MAX_DESCRIPTION: usize = 100;
 
 /// What a verification needs besides the request.
 #[derive(Clone)]
-pub struct StartVerification {
+pub(crate) struct StartVerification {
     pub client: Option<Relation>,
     pub provider: &'static str,
     /// The public URL of the gateway.
@@ -44,9 +44,10 @@ pub struct StartVerification {
 }
 
 /// Asks a client for a mandate. The answer has no `payment_url` yet, because the provider is called after the commit.
-pub async fn start_verification(
+pub(crate) async fn start_verification(
     tx: &mut Tx<'_>,
-    (input, start): &(StartVerificationRequest, StartVerification),
+    input: &StartVerificationRequest,
+    start: &StartVerification,
 ) -> Result<StartVerificationResponse, Error> {
     chassis_base::id::ignore_malformed(&mut tx.faults);
     let given = input.verification.clone().unwrap_or_default();
@@ -113,9 +114,10 @@ async fn cancel_open(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Result<bo
 }
 
 /// Requests the collection of an invoice, with an error that says why it is not possible.
-pub async fn collect_on_request(
+pub(crate) async fn collect_on_request(
     tx: &mut Tx<'_>,
-    (input, ProviderName(provider)): &(CollectInvoiceRequest, ProviderName),
+    input: &CollectInvoiceRequest,
+    ProviderName(provider): &ProviderName,
 ) -> Result<CollectInvoiceResponse, Error> {
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
@@ -141,9 +143,10 @@ pub async fn collect_on_request(
 
 /// Activates the subscription that a request for the mandate of its client names. Only the status of the answer is
 /// filled in.
-pub async fn activate(
+pub(crate) async fn activate(
     tx: &mut Tx<'_>,
-    (input, client): &(GetMandateRequest, Uuid),
+    input: &GetMandateRequest,
+    client: &Uuid,
 ) -> Result<GetMandateResponse, Error> {
     let status = match activate_for_client(tx, *client, &input.subscription_id).await? {
         Activation::Activated => ActivationStatus::Activated,

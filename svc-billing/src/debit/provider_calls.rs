@@ -20,7 +20,7 @@ const MAX_MANDATE_AGE: TimeDelta = TimeDelta::minutes(5);
 /// Creates the verification at the provider, after the commit, and puts the provider's answer into the response: into
 /// this one, and into the stored one that repeats of the call get. If the process is killed before that, a repeat
 /// arrives here again, because the stored response has no `payment_url`.
-pub async fn complete_verification(
+pub(crate) async fn complete_verification(
     processor: &PaymentProcessor,
     context: &Context,
     response: &mut Response<StartVerificationResponse>,
@@ -51,7 +51,7 @@ async fn no_change(_: &mut Tx<'_>, (): &()) -> Result<(), Error> {
 }
 
 /// The stored mandate and verification of a client.
-pub async fn load_mandate(
+pub(crate) async fn load_mandate(
     processor: &PaymentProcessor,
     context: &Context,
     client: Uuid,
@@ -69,7 +69,7 @@ pub async fn load_mandate(
 
 /// Refreshes the open payments of a client, and its mandate if that was not fetched recently. If the provider does not
 /// answer about the mandate, the stored one is good enough, unless it is `required` to be current.
-pub async fn refresh_mandate(
+pub(crate) async fn refresh_mandate(
     processor: &PaymentProcessor,
     context: &Context,
     client: Uuid,

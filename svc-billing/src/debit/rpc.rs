@@ -23,7 +23,7 @@ use crate::processor::{NO_PROVIDER, PaymentProcessor};
 /// The scope that activates a subscription.
 const WRITE_SCOPE: &str = "relations.write";
 
-pub struct DirectDebitRpc {
+pub(crate) struct DirectDebitRpc {
     pub processor: Arc<PaymentProcessor>,
 }
 

@@ -9,7 +9,7 @@ use super::mailer::PdfReference;
 use super::pdf_renderer::PdfRenderer;
 use super::store;
 
-pub struct PdfAttachments {
+pub(crate) struct PdfAttachments {
     pub db: Db,
     pub renderer: PdfRenderer,
 }

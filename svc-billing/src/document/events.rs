@@ -10,7 +10,7 @@ use super::rules::status::Status;
 use super::{Kind, Record, store};
 use crate::Error;
 
-pub fn created(tx: &mut Tx<'_>, record: &Record) {
+pub(crate) fn created(tx: &mut Tx<'_>, record: &Record) {
     match record.kind {
         Kind::Invoice => emit(tx, "invoice.created", record, json!({})),
         Kind::Quote => emit(tx, "quote.created", record, json!({})),
@@ -20,7 +20,7 @@ pub fn created(tx: &mut Tx<'_>, record: &Record) {
 }
 
 /// Emitted for the services that refer to documents.
-pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
+pub(crate) fn deleted(tx: &mut Tx<'_>, record: &Record) {
     match record.kind {
         Kind::Invoice => emit(tx, "invoice.deleted", record, json!({})),
         Kind::Quote => emit(tx, "quote.deleted", record, json!({})),
@@ -29,24 +29,24 @@ pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
     }
 }
 
-pub fn sent(tx: &mut Tx<'_>, record: &Record, send_type: &str, recipients: &[String]) {
+pub(crate) fn sent(tx: &mut Tx<'_>, record: &Record, send_type: &str, recipients: &[String]) {
     emit(tx, "sales.document_sent", record, json!({"send_type": send_type, "recipients": recipients}));
 }
 
-pub fn accepted(tx: &mut Tx<'_>, record: &Record) {
+pub(crate) fn accepted(tx: &mut Tx<'_>, record: &Record) {
     emit(tx, "quote.accepted", record, json!({}));
 }
 
-pub fn viewed(tx: &mut Tx<'_>, record: &Record) {
+pub(crate) fn viewed(tx: &mut Tx<'_>, record: &Record) {
     emit(tx, "quote.viewed", record, json!({}));
 }
 
-pub fn credited(tx: &mut Tx<'_>, invoice: &Record, credit: Uuid) {
+pub(crate) fn credited(tx: &mut Tx<'_>, invoice: &Record, credit: Uuid) {
     emit(tx, "invoice.credited", invoice, json!({"credit_id": credit}));
 }
 
 /// Emits the events of a change of status. To be called whenever a status changes.
-pub async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &Status) -> Result<(), Error> {
+pub(crate) async fn status_changed(tx: &mut Tx<'_>, record: &Record, from: &Status) -> Result<(), Error> {
     let to = &record.status;
     if from == to {
         return Ok(());
@@ -82,7 +82,7 @@ async fn first_paid(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
 }
 
 /// Emits an event about a client that one of its invoices is the cause of.
-pub async fn of_client(
+pub(crate) async fn of_client(
     tx: &mut Tx<'_>,
     kind: &'static str,
     client: Uuid,
@@ -99,7 +99,7 @@ pub async fn of_client(
 }
 
 /// Emits an event that time alone caused. The record's version must have been raised for it.
-pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
+pub(crate) fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
     emit(tx, kind, record, more);
 }
 
@@ -131,7 +131,7 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
 }
 
 /// Adds the entries of an object to another.
-pub fn extend(data: &mut Value, more: Value) {
+pub(crate) fn extend(data: &mut Value, more: Value) {
     if let (Value::Object(data), Value::Object(more)) = (data, more) {
         data.extend(more);
     }
@@ -139,7 +139,7 @@ pub fn extend(data: &mut Value, more: Value) {
 
 /// An amount as a JSON number, so that conditions can compare it. Amounts have at most 14 digits, which a double
 /// represents exactly enough to be written as they were.
-pub fn number(amount: Decimal) -> Value {
+pub(crate) fn number(amount: Decimal) -> Value {
     json!(amount.to_f64())
 }
 

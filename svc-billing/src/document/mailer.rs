@@ -9,14 +9,14 @@ use uuid::Uuid;
 use super::{Kind, Record};
 
 /// How a queued mail names the PDF of a document: its kind and id.
-pub struct PdfReference {
+pub(crate) struct PdfReference {
     pub kind: Kind,
     pub id: Uuid,
 }
 
 impl PdfReference {
     /// The inverse of its `Display`.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (kind, id) = text.split_once(':')?;
         Some(Self { kind: Kind::from_name(kind)?, id: chassis_base::id::parse(id)? })
     }
@@ -35,7 +35,7 @@ impl fmt::Display for PdfReference {
 }
 
 /// A message as its sender wrote it, with a link to the document's page below it.
-pub struct DocumentMail<'a> {
+pub(crate) struct DocumentMail<'a> {
     pub message: &'a str,
     /// The text of the link.
     pub link_text: &'a str,
@@ -43,13 +43,13 @@ pub struct DocumentMail<'a> {
 }
 
 impl DocumentMail<'_> {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Self { message, link_text, page_url } = self;
         format!("{message}\n\n{link_text}: {page_url}\n")
     }
 
     /// Blank lines of the message separate paragraphs. The message is escaped, so nothing in it is read as markup.
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let message = escaped(&self.message.replace("\r\n", "\n"));
         let paragraphs = message.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty());
         let mut body = String::new();

@@ -13,7 +13,7 @@ use super::{Full, History, Kind, Links, MailDelivery, Record};
 use crate::money::two_places;
 
 /// The whole document.
-pub fn document(account: AccountId, links: &Links, full: &Full) -> Document {
+pub(crate) fn document(account: AccountId, links: &Links, full: &Full) -> Document {
     let Full { record, rows, credited_by, history } = full;
     let rows: Vec<&Row> = rows.iter().map(|stored| &stored.row).collect();
     let client = record.client.clone().unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn document(account: AccountId, links: &Links, full: &Full) -> Document {
 }
 
 /// A document for the audit log: without its rows, which never change, and without its links, which give access to it.
-pub fn audit_image(account: AccountId, record: &Record) -> Document {
+pub(crate) fn audit_image(account: AccountId, record: &Record) -> Document {
     let full =
         Full { record: record.clone(), rows: Vec::new(), credited_by: Vec::new(), history: Vec::new() };
     let message = document(account, &Links::new(""), &full);
@@ -57,7 +57,7 @@ pub fn audit_image(account: AccountId, record: &Record) -> Document {
 }
 
 /// The rows of a document for the audit log, which stores them once.
-pub fn audit_image_of_rows(record: &Record, rows: &[Row]) -> Document {
+pub(crate) fn audit_image_of_rows(record: &Record, rows: &[Row]) -> Document {
     let rows: Vec<&Row> = rows.iter().collect();
     Document { id: record.id.to_string(), rows: row_messages(record, &rows), ..Document::default() }
 }

@@ -1,18 +1,20 @@
 //! Invoices, quotes and workorders: one kind of record in three lists. Which list is data (`Kind`), not code.
 //!
 //! Besides the files that every resource has: `message` turns records into messages of the contract, `pdf_renderer` makes
-//! and keeps the PDFs, `attachment` attaches them to mails, and `mailer` writes the mails.
+//! and keeps the PDFs, `attachment` attaches them to mails, `mailer` writes the mails, and `shared` is what the services of
+//! documents, of their pages and of subscriptions have in common.
 
-pub mod attachment;
-pub mod events;
+pub(crate) mod attachment;
+pub(crate) mod events;
 mod mailer;
 mod message;
-pub mod operations;
-pub mod pdf_renderer;
-pub mod rpc;
-pub mod rules;
-pub mod scans;
-pub mod store;
+pub(crate) mod operations;
+pub(crate) mod pdf_renderer;
+pub(crate) mod rpc;
+pub(crate) mod rules;
+pub(crate) mod scans;
+pub(crate) mod shared;
+pub(crate) mod store;
 
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ use crate::identity;
 
 /// The list that a document belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Invoice,
     Quote,
     Workorder,
@@ -39,7 +41,7 @@ pub enum Kind {
 
 impl Kind {
     /// How a kind is stored, and what the contract and the audit log call it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Invoice => "invoice",
             Self::Quote => "quote",
@@ -48,7 +50,7 @@ impl Kind {
     }
 
     /// The inverse of [`Kind::name`].
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Invoice, Self::Quote, Self::Workorder].into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -56,7 +58,7 @@ impl Kind {
 /// A document as it is stored, without its rows.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "columns of a table, each by itself")]
-pub struct Record {
+pub(crate) struct Record {
     pub id: Uuid,
     pub kind: Kind,
     pub version: i64,
@@ -109,14 +111,14 @@ pub struct Record {
 }
 
 impl Record {
-    pub fn is_credit(&self) -> bool {
+    pub(crate) fn is_credit(&self) -> bool {
         self.credits.is_some()
     }
 }
 
 /// A document with everything that its detail shows.
 #[derive(Clone, Debug)]
-pub struct Full {
+pub(crate) struct Full {
     pub record: Record,
     pub rows: Vec<StoredRow>,
     /// The invoices that credit it, in the order in which they were made.
@@ -126,14 +128,14 @@ pub struct Full {
 }
 
 #[derive(Clone, Debug)]
-pub struct StoredRow {
+pub(crate) struct StoredRow {
     pub row: Row,
     pub credited_by: Option<Uuid>,
 }
 
 /// An entry of a document's history.
 #[derive(Clone, Debug)]
-pub struct History {
+pub(crate) struct History {
     pub at: DateTime<Utc>,
     pub event: String,
     pub actor: String,
@@ -145,7 +147,7 @@ pub struct History {
 
 /// How far the delivery of a mail has come.
 #[derive(Clone, Debug)]
-pub struct MailDelivery {
+pub(crate) struct MailDelivery {
     /// As the mail queue names it.
     pub status: String,
     /// The error of the last attempt; empty without one.
@@ -154,56 +156,56 @@ pub struct MailDelivery {
 
 /// Where the invoice of a subscription comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     pub subscription: Uuid,
     pub period: Period,
 }
 
 /// The period that an invoice of a subscription is for; both days included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
+pub(crate) struct Period {
     pub from: NaiveDate,
     pub to: NaiveDate,
 }
 
 /// The seller on a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seller {
+pub(crate) struct Seller {
     pub party: Party,
     pub bank: Bank,
 }
 
 impl Seller {
     /// The part of an identity that a final document keeps for ever. Its look is not part of it.
-    pub fn of(identity: &identity::Seller) -> Self {
+    pub(crate) fn of(identity: &identity::Seller) -> Self {
         Self { party: identity.party.clone(), bank: identity.bank.clone() }
     }
 }
 
 /// Seller and buyer, stored with a document when it becomes final.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parties {
+pub(crate) struct Parties {
     pub seller: Seller,
     pub buyer: Party,
 }
 
 /// Builds the public links of documents, which need no API key.
 #[derive(Clone, Debug)]
-pub struct Links {
+pub(crate) struct Links {
     base: Arc<str>,
 }
 
 impl Links {
     /// `base` is the public URL of the gateway.
-    pub fn new(base: &str) -> Self {
+    pub(crate) fn new(base: &str) -> Self {
         Self { base: base.trim_end_matches('/').into() }
     }
 
-    pub fn page(&self, account: AccountId, record: &Record) -> String {
+    pub(crate) fn page(&self, account: AccountId, record: &Record) -> String {
         format!("{}/documents/{}", self.base, Link { account, secret: record.token }.encode())
     }
 
-    pub fn pdf(&self, account: AccountId, record: &Record) -> String {
+    pub(crate) fn pdf(&self, account: AccountId, record: &Record) -> String {
         self.page(account, record) + "/pdf"
     }
 }

@@ -29,7 +29,7 @@ use crate::{Error, einvoice, identity};
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
-pub struct PdfRenderer {
+pub(crate) struct PdfRenderer {
     db: Db,
     files: Files,
     clients: Clients,
@@ -37,12 +37,12 @@ pub struct PdfRenderer {
 }
 
 impl PdfRenderer {
-    pub fn new(db: Db, files: Files, clients: Clients) -> Self {
+    pub(crate) fn new(db: Db, files: Files, clients: Clients) -> Self {
         Self { db, files, clients, pool: RenderPool::of_process() }
     }
 
     /// The PDF of a document as it is now. The PDF of a draft is never stored, because it follows its client.
-    pub async fn pdf(&self, account: &Account, full: &Full) -> Result<Bytes, Error> {
+    pub(crate) async fn pdf(&self, account: &Account, full: &Full) -> Result<Bytes, Error> {
         if !full.record.is_final {
             return self.pool.render(account.id, self.printed(account, full).await?, None).await;
         }
@@ -75,7 +75,7 @@ impl PdfRenderer {
     }
 
     /// The PDF as a stream. A stored file is read as the stream is consumed.
-    pub async fn open_pdf(&self, account: &Account, full: &Full) -> Result<Reading, Error> {
+    pub(crate) async fn open_pdf(&self, account: &Account, full: &Full) -> Result<Reading, Error> {
         if full.record.is_final && is_recorded(full) {
             let Moments { issued, now } = self.moments(account, full).await?;
             if now == issued
@@ -150,13 +150,13 @@ impl PdfRenderer {
     }
 
     /// The e-invoice of a final invoice.
-    pub async fn ubl(&self, account: &Account, full: &Full) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn ubl(&self, account: &Account, full: &Full) -> Result<Vec<u8>, Error> {
         let Moments { issued, .. } = self.moments(account, full).await?;
         Ok(einvoice::ubl::write(&issued.on(self.without_state(account, full).await?)))
     }
 
     /// The document as it would be printed now.
-    pub async fn printed(&self, account: &Account, full: &Full) -> Result<PrintedDocument, Error> {
+    pub(crate) async fn printed(&self, account: &Account, full: &Full) -> Result<PrintedDocument, Error> {
         let Moments { now, .. } = self.moments(account, full).await?;
         Ok(now.on(self.without_state(account, full).await?))
     }

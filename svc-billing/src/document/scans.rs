@@ -21,7 +21,7 @@ const LOCK_CAUSES: &str = "select 1 from billing.document \
                            where account_id = $1 and $2::uuid[] is not null and id = any($3::text[]::uuid[]) \
                            order by id for update";
 
-pub fn all() -> Vec<Scan> {
+pub(crate) fn all() -> Vec<Scan> {
     vec![silent_quotes(), late_invoices(), forgotten_drafts(), inactive_clients(), overdue_clients()]
 }
 

@@ -2,4 +2,4 @@
 //! How a page looks is in `page`; this folder depends on the processing of payments, whose own pages are rendered by
 //! `page` too.
 
-pub mod rpc;
+pub(crate) mod rpc;

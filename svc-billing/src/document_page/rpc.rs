@@ -15,14 +15,14 @@ use render::text::file_name;
 use tonic::{Request, Response, Status};
 
 use crate::document::operations::{self, Family, OperationContext};
-use crate::document::rpc::Shared;
+use crate::document::shared::Shared;
 use crate::document::{Full, Kind, Record, store};
 use crate::online_payment::{self, OnlinePayment};
 use crate::page::{Last, Pay, State, html_answer, page};
 use crate::processor::{Checkout, NO_PROVIDER, PaymentProcessor};
 use crate::{Error, sandbox};
 
-pub struct Pages {
+pub(crate) struct Pages {
     pub shared: Arc<Shared>,
     pub processor: Arc<PaymentProcessor>,
 }
@@ -73,10 +73,9 @@ impl DocumentPageService for Pages {
         if full.record.kind != Kind::Quote {
             return Err(unknown_link().into());
         }
-        let accepting =
-            OperationContext { kind: Kind::Quote, client: None, links: self.shared.links.clone() };
-        let id = full.record.id.to_string();
-        self.shared.db.write_with(call, (accepting, id), accept).await
+        let context = OperationContext { kind: Kind::Quote, client: None, links: self.shared.links.clone() };
+        let quote = Quote { context, id: full.record.id.to_string() };
+        self.shared.db.write_with(call, quote, accept).await
     }
 
     async fn download_pdf(
@@ -159,14 +158,21 @@ impl Pages {
     }
 }
 
-async fn view(tx: &mut Tx<'_>, (_, record): &(GetDocumentPageRequest, Record)) -> Result<(), Error> {
+async fn view(tx: &mut Tx<'_>, _: &GetDocumentPageRequest, record: &Record) -> Result<(), Error> {
     operations::view(tx, record).await
+}
+
+/// The quote that a link leads to, with what accepting it needs.
+struct Quote {
+    context: OperationContext,
+    id: String,
 }
 
 /// Accepts the quote if its page still offers it. The answer always redirects to the page, which shows the result.
 async fn accept(
     tx: &mut Tx<'_>,
-    (input, (context, id)): &(AcceptOnPageRequest, (OperationContext, String)),
+    input: &AcceptOnPageRequest,
+    Quote { context, id }: &Quote,
 ) -> Result<HttpBody, Error> {
     let family = Family::lock(tx, context.kind, id).await?.ok_or_else(unknown_link)?;
     let (today, zone) = (tx.today(), tx.settings().timezone);

@@ -6,7 +6,7 @@ use render::printed::{Category, Language};
 const ONE: &str = "C62";
 
 /// The code of a unit as people write it, in Dutch or English.
-pub fn unit(text: &str) -> &'static str {
+pub(super) fn unit(text: &str) -> &'static str {
     let word: String = text.trim().trim_end_matches('.').to_lowercase();
     match word.as_str() {
         "u" | "uur" | "uren" | "h" | "hr" | "hrs" | "hour" | "hours" => "HUR",
@@ -59,22 +59,22 @@ const CURRENCIES: &str = "\
     SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS \
     VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW";
 
-pub fn is_country(code: &str) -> bool {
+pub(super) fn is_country(code: &str) -> bool {
     COUNTRIES.split_ascii_whitespace().any(|known| known == code)
 }
 
-pub fn is_currency(code: &str) -> bool {
+pub(super) fn is_currency(code: &str) -> bool {
     CURRENCIES.split_ascii_whitespace().any(|known| known == code)
 }
 
 /// The reason for which no VAT is charged.
-pub struct Exemption {
+pub(super) struct Exemption {
     /// A code of the VATEX list. Empty for exempt supplies: which law exempts a service is not known here.
     pub code: &'static str,
     pub text: &'static str,
 }
 
-pub fn exemption(category: Category, language: Language) -> Option<Exemption> {
+pub(super) fn exemption(category: Category, language: Language) -> Option<Exemption> {
     let (code, dutch, english) = match category {
         Category::S | Category::Z => return None,
         Category::E => ("", "Vrijgesteld van btw", "Exempt from VAT"),

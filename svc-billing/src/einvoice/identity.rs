@@ -8,7 +8,7 @@ use super::xml::clean;
 
 /// A value and the list that it comes from: ISO 6523 for registrations, the Peppol list (EAS) for network addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Id {
+pub(super) struct Id {
     /// Empty for a national list without a scheme.
     pub scheme: &'static str,
     pub value: String,
@@ -17,7 +17,7 @@ pub struct Id {
 /// The scheme of e-mail addresses. EN 16931 knows it, Peppol does not: nothing can be delivered there.
 const EMAIL: &str = "EM";
 
-pub struct Identity {
+pub(super) struct Identity {
     /// Empty when it is not known.
     pub country: String,
     /// With the prefix of its country.
@@ -27,7 +27,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    pub fn of(party: &Party) -> Self {
+    pub(super) fn of(party: &Party) -> Self {
         let country = Some(compact(&party.country)).filter(|code| is_country(code)).unwrap_or_default();
         let vat = vat(&party.vat_number, &country);
         let legal = legal(&clean(&party.registration_number), &country);
@@ -42,19 +42,19 @@ impl Identity {
     }
 
     /// Whether there is an address that Peppol can deliver to.
-    pub fn is_reachable(&self) -> bool {
+    pub(super) fn is_reachable(&self) -> bool {
         self.endpoint.as_ref().is_some_and(|id| id.scheme != EMAIL)
     }
 
     /// The country of the VAT number; without one, that of the address.
-    pub fn tax_country(&self) -> &str {
+    pub(super) fn tax_country(&self) -> &str {
         let of_vat = self.vat.as_deref().and_then(|vat| vat.get(..2)).map(country_of_prefix);
         of_vat.unwrap_or(&self.country)
     }
 }
 
 /// Letters and digits, in upper case.
-pub fn compact(text: &str) -> String {
+pub(super) fn compact(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect()
 }
 

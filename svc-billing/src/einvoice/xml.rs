@@ -7,12 +7,12 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 /// The attribute of a coded text, such as the scheme of an identifier.
-pub struct Attribute<'a> {
+pub(super) struct Attribute<'a> {
     pub name: &'static str,
     pub value: &'a str,
 }
 
-pub struct Element {
+pub(super) struct Element {
     name: &'static str,
     attributes: Vec<(&'static str, String)>,
     content: Content,
@@ -24,19 +24,26 @@ enum Content {
 }
 
 /// `None` when the cleaned text is empty.
-pub fn text(name: &'static str, value: impl AsRef<str>) -> Option<Element> {
+pub(super) fn text(name: &'static str, value: impl AsRef<str>) -> Option<Element> {
     let value = clean(value.as_ref());
     (!value.is_empty()).then(|| Element { name, attributes: Vec::new(), content: Content::Text(value) })
 }
 
 /// A text with an attribute.
-pub fn coded(name: &'static str, attribute: &Attribute<'_>, value: impl AsRef<str>) -> Option<Element> {
+pub(super) fn coded(
+    name: &'static str,
+    attribute: &Attribute<'_>,
+    value: impl AsRef<str>,
+) -> Option<Element> {
     let element = text(name, value)?;
     Some(Element { attributes: vec![(attribute.name, clean(attribute.value))], ..element })
 }
 
 /// `None` when there are no children.
-pub fn group(name: &'static str, children: impl IntoIterator<Item = Option<Element>>) -> Option<Element> {
+pub(super) fn group(
+    name: &'static str,
+    children: impl IntoIterator<Item = Option<Element>>,
+) -> Option<Element> {
     let children: Vec<Element> = children.into_iter().flatten().collect();
     (!children.is_empty()).then(|| Element {
         name,
@@ -46,7 +53,7 @@ pub fn group(name: &'static str, children: impl IntoIterator<Item = Option<Eleme
 }
 
 /// The whole document, as UTF-8.
-pub fn document(
+pub(super) fn document(
     name: &'static str,
     attributes: Vec<(&'static str, String)>,
     children: Vec<Option<Element>>,
@@ -75,7 +82,7 @@ fn write_element(writer: &mut Writer<Vec<u8>>, element: &Element) -> io::Result<
 
 /// The text without characters that XML 1.0 forbids, trimmed, and with `\n` as the only line end (XML readers normalise
 /// the others to it anyway).
-pub fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     let allowed: String = lines.chars().filter(|c| is_allowed(*c)).collect();
     allowed.trim().to_owned()

@@ -18,7 +18,7 @@ const JPEG: &[u8] = b"\xff\xd8\xff";
 
 /// The reason for which a picture is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub(super) enum Refusal {
     #[error("logo must have at most 512 KiB")]
     TooLarge,
     #[error("logo must be a PNG, a JPEG or an SVG")]
@@ -31,7 +31,7 @@ pub enum Refusal {
     NotPlain,
 }
 
-pub fn check(bytes: &[u8]) -> Result<LogoFormat, Refusal> {
+pub(super) fn check(bytes: &[u8]) -> Result<LogoFormat, Refusal> {
     if bytes.len() > MAX_BYTES {
         return Err(Refusal::TooLarge);
     }

@@ -2,7 +2,7 @@
 //! `settings_service`, which serves several resources; `logo` holds the rules for the pictures.
 
 mod logo;
-pub mod operations;
+pub(crate) mod operations;
 mod rules;
 pub mod store;
 

@@ -18,7 +18,7 @@ const LIMIT: ListLimit = ListLimit { max: 50, field: "identity", entries: "ident
 const NOT_FOUND: Error = Error::NotFound("identity");
 
 /// Adds the identity that an account starts with.
-pub async fn insert_default(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn insert_default(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
     let name = store::find_account_name(tx.db(), account).await?;
     let values = default_of(&name, &tx.settings().country);
@@ -29,7 +29,7 @@ pub async fn insert_default(tx: &mut Tx<'_>) -> Result<(), Error> {
 }
 
 /// Gives an identity that was never changed the current name of the account.
-pub async fn follow_account_name(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn follow_account_name(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let name = store::find_account_name(tx.db(), account).await?;
     store::follow_account_name(tx.db(), account, &name, now).await?;
@@ -39,7 +39,11 @@ pub async fn follow_account_name(tx: &mut Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn create(tx: &mut Tx<'_>, _lock: &SettingsLock, given: IdentityInput) -> Result<Record, Error> {
+pub(crate) async fn create(
+    tx: &mut Tx<'_>,
+    _lock: &SettingsLock,
+    given: IdentityInput,
+) -> Result<Record, Error> {
     let home = &tx.settings().country;
     let values = rules::apply(UpdateMask::All, given, &IdentityInput::default(), home, &mut tx.faults);
     tx.valid()?;
@@ -53,7 +57,7 @@ pub async fn create(tx: &mut Tx<'_>, _lock: &SettingsLock, given: IdentityInput)
 }
 
 /// Changes the fields that the mask names.
-pub async fn update(
+pub(crate) async fn update(
     tx: &mut Tx<'_>,
     _lock: &SettingsLock,
     id: &str,
@@ -77,7 +81,7 @@ pub async fn update(
     Ok(record)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str) -> Result<(), Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str) -> Result<(), Error> {
     let record = get(tx, id).await?;
     if record.is_default {
         return Err(Error::InUse("identity"));
@@ -88,7 +92,7 @@ pub async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str) -> Result<(
     Ok(())
 }
 
-pub async fn set_default(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str) -> Result<Record, Error> {
+pub(crate) async fn set_default(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str) -> Result<Record, Error> {
     let mut record = get(tx, id).await?;
     if !record.is_default {
         let (account, now) = (tx.account(), tx.now());
@@ -105,7 +109,7 @@ pub async fn set_default(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str) -> Res
 }
 
 /// Replaces the logo; without bytes, removes it.
-pub async fn set_logo(
+pub(crate) async fn set_logo(
     tx: &mut Tx<'_>,
     _lock: &SettingsLock,
     id: &str,

@@ -33,7 +33,7 @@ const FIELDS: [(&str, Slot); 17] = [
 
 /// The values of an identity after the change: those of `given` that the mask names, normalised and checked, the others
 /// of `current`. `home` is the account's country.
-pub fn apply(
+pub(super) fn apply(
     mask: UpdateMask<'_>,
     mut given: IdentityInput,
     current: &IdentityInput,

@@ -9,19 +9,19 @@ use crate::online_payment::OnlinePayment;
 
 /// A client with its mandate and its latest verification, from which the public status of the mandate follows.
 #[derive(Clone, Debug, Default)]
-pub struct ClientMandate {
+pub(crate) struct ClientMandate {
     pub client_found: bool,
     pub debtor: Option<Debtor>,
     pub verification: Option<OnlinePayment>,
 }
 
 impl ClientMandate {
-    pub fn status(&self) -> MandateStatus {
+    pub(crate) fn status(&self) -> MandateStatus {
         rules::status(self.debtor.as_ref(), self.verification.as_ref().map(|payment| payment.status))
     }
 
     /// The mandate as a message.
-    pub fn message(&self, provider: &str, activation: ActivationStatus) -> Mandate {
+    pub(crate) fn message(&self, provider: &str, activation: ActivationStatus) -> Mandate {
         let status = self.status();
         let authorized = rules::is_authorized(status);
         let debtor = self.debtor.as_ref();

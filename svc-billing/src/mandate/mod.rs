@@ -8,22 +8,22 @@
 //! fetches the mandate of one client within a call.
 
 mod message;
-pub mod operations;
+pub(crate) mod operations;
 mod refresh;
-pub mod rules;
-pub mod store;
+pub(crate) mod rules;
+pub(crate) mod store;
 mod worker;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-pub use message::ClientMandate;
-pub use refresh::refresh_now;
-pub use worker::worker;
+pub(crate) use message::ClientMandate;
+pub(crate) use refresh::refresh_now;
+pub(crate) use worker::worker;
 
 /// The state of a client's mandate at the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MandateState {
+pub(crate) enum MandateState {
     None,
     Pending,
     Valid,
@@ -60,7 +60,7 @@ impl From<provider::MandateStatus> for MandateState {
 
 /// A client as a customer of a provider. Texts that are not known are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Debtor {
+pub(crate) struct Debtor {
     pub client_id: Uuid,
     pub provider: String,
     /// The provider's id of the client.
@@ -76,12 +76,12 @@ pub struct Debtor {
 
 impl Debtor {
     /// Whether the mandate is valid and was last fetched before this time.
-    pub fn is_stale(&self, since: DateTime<Utc>) -> bool {
+    pub(crate) fn is_stale(&self, since: DateTime<Utc>) -> bool {
         self.mandate == MandateState::Valid && self.asked_at.is_none_or(|asked| asked < since)
     }
 
     /// Whether the verification was paid and the provider has not decided about the mandate yet.
-    pub fn awaits_mandate(&self) -> bool {
+    pub(crate) fn awaits_mandate(&self) -> bool {
         self.verified_at.is_some() && matches!(self.mandate, MandateState::None | MandateState::Pending)
     }
 }

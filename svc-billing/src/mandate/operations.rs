@@ -15,7 +15,7 @@ const TAKEOVER_DELAY: TimeDelta = TimeDelta::minutes(1);
 
 /// Stores what a payment, and perhaps the mandates fetched with it, say of the client's mandate. `None` when the
 /// client is not a customer of the provider.
-pub async fn apply_payment(
+pub(crate) async fn apply_payment(
     tx: &mut Tx<'_>,
     client: Uuid,
     payment: &OnlinePayment,
@@ -31,7 +31,7 @@ pub async fn apply_payment(
 }
 
 /// The mandates of a client, as the provider listed them.
-pub struct FetchedMandates {
+pub(crate) struct FetchedMandates {
     pub client: Uuid,
     pub provider: ProviderName,
     /// Newest first.
@@ -41,7 +41,7 @@ pub struct FetchedMandates {
 }
 
 /// Stores the mandates that the provider listed for a client.
-pub async fn record_mandates(tx: &mut Tx<'_>, fetched: &FetchedMandates) -> Result<(), Error> {
+pub(crate) async fn record_mandates(tx: &mut Tx<'_>, fetched: &FetchedMandates) -> Result<(), Error> {
     let account = tx.account();
     let Some(current) = store::lock(tx.db(), account, fetched.client, fetched.provider.0).await? else {
         return Ok(());
@@ -69,7 +69,7 @@ async fn save(tx: &mut Tx<'_>, current: &Debtor, changed: &Debtor) -> Result<(),
 }
 
 /// Stores the provider's id of a client.
-pub async fn set_customer(
+pub(crate) async fn set_customer(
     tx: &mut Tx<'_>,
     client: Uuid,
     provider: &str,
@@ -85,25 +85,28 @@ pub async fn set_customer(
 
 /// Claims the valid mandate that has been due longest. Claiming moves its due time, so that it is fetched again should
 /// this process end before the answer is stored.
-pub async fn claim(tx: &mut Tx<'_>, provider: &ProviderName) -> Result<Option<store::DueMandate>, Error> {
+pub(crate) async fn claim(
+    tx: &mut Tx<'_>,
+    provider: &ProviderName,
+) -> Result<Option<store::DueMandate>, Error> {
     tx.unaudited("a mandate is about to be fetched");
     let again_at = tx.now() + TAKEOVER_DELAY;
     store::claim(tx, provider.0, again_at).await
 }
 
 /// A fetch that failed and is repeated later.
-pub struct Postponed {
+pub(crate) struct Postponed {
     pub client: Uuid,
     pub provider: ProviderName,
     pub until: DateTime<Utc>,
 }
 
-pub async fn postpone(tx: &mut Tx<'_>, postponed: &Postponed) -> Result<(), Error> {
+pub(crate) async fn postpone(tx: &mut Tx<'_>, postponed: &Postponed) -> Result<(), Error> {
     tx.unaudited("a mandate could not be fetched; it is unchanged");
     store::postpone(tx, postponed.client, postponed.provider.0, postponed.until).await
 }
 
 /// Stores the mandate in the audit log.
-pub fn audit(tx: &mut Tx<'_>, debtor: &Debtor) {
+pub(crate) fn audit(tx: &mut Tx<'_>, debtor: &Debtor) {
     tx.changed("mandate", debtor.client_id, &proto::billing::Mandate::from(debtor));
 }

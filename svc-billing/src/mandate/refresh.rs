@@ -16,7 +16,7 @@ use crate::online_payment::{ProviderName, provider_unavailable};
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// Fetches the mandates of a client and stores them, within the caller's deadline.
-pub async fn refresh_now(
+pub(crate) async fn refresh_now(
     db: &Db,
     provider: &dyn Provider,
     context: &Context,

@@ -12,7 +12,7 @@ const FETCH_INTERVAL: TimeDelta = TimeDelta::hours(18);
 const SPREAD_MINUTES: u128 = 240;
 
 /// The public status of a client's mandate. A valid mandate counts, also while a new verification is open.
-pub fn status(debtor: Option<&Debtor>, verification: Option<Status>) -> MandateStatus {
+pub(crate) fn status(debtor: Option<&Debtor>, verification: Option<Status>) -> MandateStatus {
     let state = debtor.map_or(MandateState::None, |debtor| debtor.mandate);
     match (state, verification) {
         (MandateState::Valid, _) if debtor.is_some_and(|debtor| debtor.activated_at.is_some()) => {
@@ -25,13 +25,13 @@ pub fn status(debtor: Option<&Debtor>, verification: Option<Status>) -> MandateS
     }
 }
 
-pub fn is_authorized(status: MandateStatus) -> bool {
+pub(crate) fn is_authorized(status: MandateStatus) -> bool {
     matches!(status, MandateStatus::Authorized | MandateStatus::Active)
 }
 
 /// A provider's list of the mandates of a client.
 #[derive(Clone, Copy, Debug)]
-pub struct MandateReport<'a> {
+pub(crate) struct MandateReport<'a> {
     /// Newest first.
     pub mandates: &'a [Mandate],
     /// When the provider was asked.
@@ -39,7 +39,7 @@ pub struct MandateReport<'a> {
 }
 
 /// The debtor after a payment changed, and perhaps its mandates were fetched.
-pub fn apply_payment(
+pub(crate) fn apply_payment(
     current: &Debtor,
     payment: &OnlinePayment,
     report: Option<MandateReport<'_>>,
@@ -63,7 +63,7 @@ pub fn apply_payment(
 
 /// The debtor after its mandates were fetched. Answers can arrive late and in any order; one that is older than the
 /// stored state changes nothing.
-pub fn apply_report(current: &Debtor, report: MandateReport<'_>) -> Debtor {
+pub(crate) fn apply_report(current: &Debtor, report: MandateReport<'_>) -> Debtor {
     let mut debtor = current.clone();
     if current.asked_at.is_some_and(|asked| asked > report.at) {
         return debtor;
@@ -89,13 +89,13 @@ pub fn apply_report(current: &Debtor, report: MandateReport<'_>) -> Debtor {
 }
 
 /// When a valid mandate is fetched next: within a day of the last fetch, at a time that differs between clients.
-pub fn next_fetch(debtor: &Debtor, now: DateTime<Utc>) -> DateTime<Utc> {
+pub(crate) fn next_fetch(debtor: &Debtor, now: DateTime<Utc>) -> DateTime<Utc> {
     let spread = i64::try_from(debtor.client_id.as_u128() % SPREAD_MINUTES).unwrap_or_default();
     debtor.asked_at.unwrap_or(now) + FETCH_INTERVAL + TimeDelta::minutes(spread)
 }
 
 /// Marks the mandate with which the provider refused to collect as invalid, whatever its listed status is.
-pub fn invalidate(mut mandates: Vec<Mandate>, refused: &str) -> Vec<Mandate> {
+pub(crate) fn invalidate(mut mandates: Vec<Mandate>, refused: &str) -> Vec<Mandate> {
     for mandate in mandates.iter_mut().filter(|mandate| mandate.id == refused) {
         mandate.status = provider::MandateStatus::Invalid;
     }

@@ -40,7 +40,7 @@ impl FromRow<'_, PgRow> for Debtor {
     }
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     client: Uuid,
@@ -51,7 +51,7 @@ pub async fn find(
 }
 
 /// Locks a debtor until the transaction ends. Locked after the invoice and before the online payment.
-pub async fn lock(
+pub(crate) async fn lock(
     connection: &mut PgConnection,
     account: AccountId,
     client: Uuid,
@@ -62,7 +62,7 @@ pub async fn lock(
 }
 
 /// Locks a debtor, which is inserted first if the client has none with this provider.
-pub async fn lock_or_insert(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Result<Debtor, Error> {
+pub(crate) async fn lock_or_insert(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Result<Debtor, Error> {
     let (account, now) = (tx.account(), tx.now());
     let sql = "insert into billing.debtor (account_id, client_id, provider, customer_id, mandate_id, mandate_status, \
                created_at, updated_at) values ($1, $2, $3, '', '', 'none', $4, $4) on conflict do nothing";
@@ -72,7 +72,7 @@ pub async fn lock_or_insert(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Re
 }
 
 /// Stores the provider's id of a client, unless one is stored already.
-pub async fn set_customer(
+pub(crate) async fn set_customer(
     tx: &mut Tx<'_>,
     client: Uuid,
     provider: &str,
@@ -93,7 +93,7 @@ pub async fn set_customer(
 }
 
 /// Stores the columns that may change. The mandate is fetched again at `ask_at`.
-pub async fn update(tx: &mut Tx<'_>, debtor: &Debtor, ask_at: DateTime<Utc>) -> Result<(), Error> {
+pub(crate) async fn update(tx: &mut Tx<'_>, debtor: &Debtor, ask_at: DateTime<Utc>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     sqlx::query(
         "update billing.debtor set mandate_id = $4, mandate_status = $5, verified_at = $6, authorized_at = $7, \
@@ -118,7 +118,7 @@ pub async fn update(tx: &mut Tx<'_>, debtor: &Debtor, ask_at: DateTime<Utc>) -> 
 
 /// A client whose mandate is to be fetched.
 #[derive(Debug, FromRow)]
-pub struct DueMandate {
+pub(crate) struct DueMandate {
     pub client_id: Uuid,
     pub customer_id: String,
     /// The number of fetches since the last answer, including this one.
@@ -126,7 +126,7 @@ pub struct DueMandate {
 }
 
 /// Claims the valid mandate that has been due longest, which is due again at `again_at`.
-pub async fn claim(
+pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     provider: &str,
     again_at: DateTime<Utc>,
@@ -141,7 +141,7 @@ pub async fn claim(
 }
 
 /// Postpones the fetch of a mandate.
-pub async fn postpone(
+pub(crate) async fn postpone(
     tx: &mut Tx<'_>,
     client: Uuid,
     provider: &str,

@@ -21,7 +21,7 @@ const MAX_BACKOFF: TimeDelta = TimeDelta::hours(3);
 /// The pause of an account after a failed request to the provider.
 const PAUSE_AFTER_FAULT: TimeDelta = TimeDelta::seconds(30);
 
-pub fn worker(provider: Arc<dyn Provider>) -> Worker {
+pub(crate) fn worker(provider: Arc<dyn Provider>) -> Worker {
     let live = "work.mandate_status = 'valid' and work.provider = $argument";
     let due = Due::new("billing.debtor work", live, "work.ask_at").argument(provider.name());
     let worker = Worker::new("mandates", due, move |job| {

@@ -7,10 +7,10 @@ use uuid::Uuid;
 /// After this time the worker takes over a command that another process was to execute. A command that is executed
 /// right after the commit is queued with this delay; should the process be killed before that, the worker finds the
 /// command.
-pub const TAKEOVER_DELAY: TimeDelta = TimeDelta::seconds(30);
+pub(crate) const TAKEOVER_DELAY: TimeDelta = TimeDelta::seconds(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandKind {
+pub(crate) enum CommandKind {
     /// Create a client as a customer of the provider.
     CreateCustomer,
     CreatePayment,
@@ -30,18 +30,18 @@ impl CommandKind {
     ];
 
     /// The name in the database.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::NAMES.into_iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(kind, _)| kind)
     }
 }
 
 /// A command in the queue. There is at most one of a kind for each subject.
 #[derive(Clone, Debug)]
-pub struct ProviderCommand {
+pub(crate) struct ProviderCommand {
     /// The idempotency key of the request to the provider.
     pub id: Uuid,
     pub kind: CommandKind,
@@ -56,19 +56,19 @@ pub struct ProviderCommand {
 
 impl ProviderCommand {
     /// A refresh that is executed directly, without being queued.
-    pub fn refresh(id: Uuid, payment: Uuid, now: DateTime<Utc>) -> Self {
+    pub(crate) fn refresh(id: Uuid, payment: Uuid, now: DateTime<Utc>) -> Self {
         let kind = CommandKind::RefreshPayment;
         Self { id, kind, subject: payment, amount: Decimal::ZERO, attempts: 1, created_at: now }
     }
 
-    pub fn idempotency_key(&self) -> provider::IdempotencyKey {
+    pub(crate) fn idempotency_key(&self) -> provider::IdempotencyKey {
         provider::IdempotencyKey(self.id.to_string())
     }
 }
 
 /// A command that is to be queued.
 #[derive(Clone, Copy, Debug)]
-pub struct NewCommand<'a> {
+pub(crate) struct NewCommand<'a> {
     pub kind: CommandKind,
     pub subject: Uuid,
     pub provider: &'a str,

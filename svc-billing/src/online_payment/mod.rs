@@ -5,9 +5,9 @@
 //! cancellation from it. The calls, and the life of an online payment as a whole, are in [`crate::processor`].
 
 mod command;
-pub mod operations;
-pub mod rules;
-pub mod store;
+pub(crate) mod operations;
+pub(crate) mod rules;
+pub(crate) mod store;
 
 use chassis_base::AccountId;
 use chassis_rpc::Link;
@@ -15,17 +15,17 @@ use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-pub use command::{CommandKind, NewCommand, ProviderCommand, TAKEOVER_DELAY};
+pub(crate) use command::{CommandKind, NewCommand, ProviderCommand, TAKEOVER_DELAY};
 
 use crate::Error;
 
 /// The name of a provider, as input of a transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct ProviderName(pub &'static str);
+pub(crate) struct ProviderName(pub &'static str);
 
 /// What a payment is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// A client pays a small amount, which grants a mandate.
     Verification,
     /// The payer pays an invoice on its page.
@@ -42,18 +42,18 @@ impl Purpose {
     ];
 
     /// The name in the database.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::NAMES.into_iter().find(|(purpose, _)| *purpose == self).map_or("", |(_, name)| name)
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(purpose, _)| purpose)
     }
 }
 
 /// The status of a payment at its provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     /// Stored here; the provider has not confirmed its creation yet.
     Requested,
     /// Waits for its payer.
@@ -79,16 +79,16 @@ impl Status {
     ];
 
     /// The name in the database and in `verification_status` of the contract.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::NAMES.into_iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(status, _)| status)
     }
 
     /// Whether it may still be paid.
-    pub fn is_open(self) -> bool {
+    pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Requested | Self::Open | Self::Pending | Self::Authorized)
     }
 }
@@ -109,7 +109,7 @@ impl From<provider::Status> for Status {
 
 /// A payment through a provider, as it is stored. Texts that are not known are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnlinePayment {
+pub(crate) struct OnlinePayment {
     pub id: Uuid,
     pub purpose: Purpose,
     pub client_id: Option<Uuid>,
@@ -140,7 +140,13 @@ pub struct OnlinePayment {
 
 impl OnlinePayment {
     /// A payment that is about to be requested from the provider; the caller fills in the rest.
-    pub fn new(id: Uuid, purpose: Purpose, provider: &str, account: AccountId, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(
+        id: Uuid,
+        purpose: Purpose,
+        provider: &str,
+        account: AccountId,
+        now: DateTime<Utc>,
+    ) -> Self {
         Self {
             id,
             purpose,
@@ -170,18 +176,18 @@ impl OnlinePayment {
 
 /// Our id of a payment or a client, as the provider stores it. It contains the account, so that the payments of
 /// several accounts can share one profile at the provider.
-pub fn reference(account: AccountId, id: Uuid) -> String {
+pub(crate) fn reference(account: AccountId, id: Uuid) -> String {
     format!("{account}/{id}")
 }
 
 /// The inverse of [`reference`].
-pub fn parse_reference(reference: &str) -> Option<(AccountId, Uuid)> {
+pub(crate) fn parse_reference(reference: &str) -> Option<(AccountId, Uuid)> {
     let (account, id) = reference.split_once('/')?;
     Some((AccountId::trust(chassis_base::id::parse(account)?), chassis_base::id::parse(id)?))
 }
 
 /// The error of a call for which the provider would have to answer and does not. The command stays in the queue.
-pub fn provider_unavailable() -> Error {
+pub(crate) fn provider_unavailable() -> Error {
     let status = chassis_base::error::status::unavailable(
         "The payment provider cannot be reached right now. Repeat the request in a moment.",
     );

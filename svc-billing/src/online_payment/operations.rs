@@ -11,7 +11,11 @@ use crate::Error;
 
 /// Requests the cancellation of a payment, which the worker sends to the provider after `delay`. Returns whether the
 /// payment was open: a payment that has ended meanwhile is left alone.
-pub async fn request_cancellation(tx: &mut Tx<'_>, payment: Uuid, delay: TimeDelta) -> Result<bool, Error> {
+pub(crate) async fn request_cancellation(
+    tx: &mut Tx<'_>,
+    payment: Uuid,
+    delay: TimeDelta,
+) -> Result<bool, Error> {
     let (account, now) = (tx.account(), tx.now());
     // Read under its lock, because the provider's answer may store it as paid at the same time.
     let locked = store::lock(tx.db(), account, payment).await?;
@@ -24,7 +28,7 @@ pub async fn request_cancellation(tx: &mut Tx<'_>, payment: Uuid, delay: TimeDel
 
 /// Requests the cancellation of the open payment of an invoice, if it is for another amount than is open now. To be
 /// called whenever the open amount of an invoice changes: a payer must not pay an amount that is no longer due.
-pub async fn cancel_superseded(tx: &mut Tx<'_>, invoice: Uuid, open: Decimal) -> Result<(), Error> {
+pub(crate) async fn cancel_superseded(tx: &mut Tx<'_>, invoice: Uuid, open: Decimal) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     match store::close_superseded(tx.db(), account, invoice, open, now).await? {
         Some(closed) => enqueue_cancel(tx, closed.id, &closed.provider, TimeDelta::zero()).await,

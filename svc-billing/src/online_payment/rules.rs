@@ -12,7 +12,7 @@ const MAX_PROVIDER_TEXT: usize = 1000;
 
 /// A provider's answer about a payment.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub(crate) struct Observed {
     pub payment: provider::Payment,
     /// The mandates of the payment's customer, newest first, if they were fetched.
     pub mandates: Option<Vec<provider::Mandate>>,
@@ -40,7 +40,7 @@ fn may_replace(from: Status, to: Status) -> bool {
 
 /// The payment after an answer of the provider. Answers can arrive late and in any order, so an answer that is older
 /// than the stored state changes nothing but a missing id.
-pub fn apply(current: &OnlinePayment, observed: &Observed) -> OnlinePayment {
+pub(crate) fn apply(current: &OnlinePayment, observed: &Observed) -> OnlinePayment {
     let mut payment = current.clone();
     let answer = &observed.payment;
     if payment.external_id.is_empty() {
@@ -68,7 +68,7 @@ pub fn apply(current: &OnlinePayment, observed: &Observed) -> OnlinePayment {
 }
 
 /// The payment after a refusal by the provider. A payment that has ended meanwhile stays as it is.
-pub fn fail(current: &OnlinePayment, reason: &str) -> OnlinePayment {
+pub(crate) fn fail(current: &OnlinePayment, reason: &str) -> OnlinePayment {
     if !current.status.is_open() {
         return current.clone();
     }
@@ -81,20 +81,20 @@ pub fn fail(current: &OnlinePayment, reason: &str) -> OnlinePayment {
 }
 
 /// A text of the provider in the length in which it is stored. Postgres cannot store NUL characters.
-pub fn truncated(text: &str) -> String {
+pub(crate) fn truncated(text: &str) -> String {
     text.chars().filter(|letter| *letter != '\0').take(MAX_PROVIDER_TEXT).collect()
 }
 
 /// Status and amount of a payment in the list of its invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvoiceEntry {
+pub(crate) struct InvoiceEntry {
     pub status: PaymentStatus,
     pub amount: Decimal,
 }
 
 /// Status and amount in the list of the invoice. A payment of which a part was returned counts with the rest; one
 /// that was returned entirely shows its full amount and how it was returned.
-pub fn invoice_entry(payment: &OnlinePayment) -> InvoiceEntry {
+pub(crate) fn invoice_entry(payment: &OnlinePayment) -> InvoiceEntry {
     let left = payment.amount - payment.refunded - payment.charged_back;
     let status = match payment.status {
         Status::Requested => PaymentStatus::Created,
@@ -114,7 +114,7 @@ pub fn invoice_entry(payment: &OnlinePayment) -> InvoiceEntry {
 }
 
 /// What the provider reported beyond the fields of a payment, as the text of a JSON object.
-pub fn feedback(payment: &OnlinePayment) -> String {
+pub(crate) fn feedback(payment: &OnlinePayment) -> String {
     let mut data = json!({"purpose": payment.purpose.name(), "amount": payment.amount});
     let returned = [("refunded", payment.refunded), ("charged_back", payment.charged_back)];
     for (name, amount) in returned.into_iter().filter(|(_, amount)| !amount.is_zero()) {
@@ -130,7 +130,7 @@ pub fn feedback(payment: &OnlinePayment) -> String {
 /// When to poll the provider next if no webhook arrives; `None` when the payment can no longer change. A checkout is
 /// over within the hour, a collection takes days, and a payment can be charged back for weeks. Each interval is as
 /// long as the payment is old, within bounds.
-pub fn next_poll(
+pub(crate) fn next_poll(
     payment: &OnlinePayment,
     waits_for_mandate: bool,
     now: DateTime<Utc>,
@@ -153,7 +153,7 @@ pub fn next_poll(
 }
 
 /// For how long the creation of a payment is repeated. After an hour no payer waits for a checkout any more.
-pub fn creation_timeout(purpose: Purpose) -> TimeDelta {
+pub(crate) fn creation_timeout(purpose: Purpose) -> TimeDelta {
     match purpose {
         Purpose::Verification | Purpose::Checkout => TimeDelta::hours(1),
         Purpose::Collection => TimeDelta::days(3),

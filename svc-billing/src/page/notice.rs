@@ -9,7 +9,7 @@ use super::{style, template};
 use crate::Error;
 
 /// The content of the page. Texts are escaped by the template.
-pub struct Notice<'a> {
+pub(crate) struct Notice<'a> {
     pub language: Language,
     pub look: &'a Look,
     pub seller: &'a str,
@@ -27,14 +27,14 @@ pub struct Notice<'a> {
 }
 
 #[derive(Serialize)]
-pub struct Button {
+pub(crate) struct Button {
     pub act: &'static str,
     pub label: &'static str,
     pub quiet: bool,
 }
 
 #[derive(Serialize)]
-pub struct Link {
+pub(crate) struct Link {
     pub href: String,
     pub label: String,
     pub value: String,
@@ -59,7 +59,7 @@ struct View<'a> {
     links: &'a [Link],
 }
 
-pub fn notice(notice: &Notice<'_>) -> Result<Page, Error> {
+pub(crate) fn notice(notice: &Notice<'_>) -> Result<Page, Error> {
     let colors = style::colors(notice.look);
     let fact = |label: &str, value: &str| Fact { label: label.to_owned(), value: value.to_owned() };
     let view = View {

@@ -10,12 +10,12 @@ use render::printed::Look;
 use sha2::{Digest, Sha256};
 
 /// The style sheet that all pages share.
-pub const SHEET: &str = include_str!("page.css");
+pub(super) const SHEET: &str = include_str!("page.css");
 /// The dark background, as in the sheet.
 const DARK: &str = "#171b21";
 
 /// The seller's colours as a style sheet. Only values that were parsed as colours get into it.
-pub fn colors(look: &Look) -> String {
+pub(super) fn colors(look: &Look) -> String {
     let Screen { bar, second, light, dark } = Screen::new(&look.primary_color, &look.secondary_color, DARK);
     format!(
         ":root{{--bar:{bar};--second:{second};--brand:{};--soft:{}}}\
@@ -26,7 +26,7 @@ pub fn colors(look: &Look) -> String {
 
 /// No scripts, no other hosts, no frames, forms to this site only. A form that leads to a payment provider may end
 /// `elsewhere`: browsers apply `form-action` to redirects too, and a provider redirects on to the payer's bank.
-pub fn policy(colors: &str, elsewhere: bool) -> String {
+pub(super) fn policy(colors: &str, elsewhere: bool) -> String {
     static OF_SHEET: OnceLock<String> = OnceLock::new();
     let forms = if elsewhere { "'self' https:" } else { "'self'" };
     let sheet = OF_SHEET.get_or_init(|| hash(SHEET));

@@ -11,7 +11,7 @@ use crate::Error;
 const TEMPLATES: [(&str, &str); 2] =
     [("page.html", include_str!("page.html")), ("notice.html", include_str!("notice.html"))];
 
-pub fn render(name: &str, view: &impl Serialize) -> Result<String, Error> {
+pub(super) fn render(name: &str, view: &impl Serialize) -> Result<String, Error> {
     let html = environment().get_template(name).and_then(|template| template.render(view));
     html.map_err(|error| chassis_base::Error::Internal(format!("rendering a page failed: {error:#}")).into())
 }

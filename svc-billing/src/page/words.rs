@@ -10,7 +10,7 @@ use super::{Last, State};
 
 /// The colour of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(crate) enum Tone {
     Draft,
     Plain,
     Brand,
@@ -21,7 +21,7 @@ pub enum Tone {
 
 impl Tone {
     /// Its class in the style sheet.
-    pub fn class(self) -> &'static str {
+    pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Draft => "draft",
             Self::Plain => "plain",
@@ -34,7 +34,7 @@ impl Tone {
 }
 
 /// The state in a word or two.
-pub fn badge(state: &State, kind: Kind, language: Language) -> (&'static str, Tone) {
+pub(super) fn badge(state: &State, kind: Kind, language: Language) -> (&'static str, Tone) {
     let (nl, en, tone) = match state {
         State::Draft => ("Concept", "Draft", Tone::Draft),
         State::ToPay { pay, .. } if pay.last == Last::Processing => {
@@ -65,7 +65,7 @@ pub fn badge(state: &State, kind: Kind, language: Language) -> (&'static str, To
 }
 
 /// The state in a sentence.
-pub fn sentence(state: &State, printed: &PrintedDocument) -> String {
+pub(super) fn sentence(state: &State, printed: &PrintedDocument) -> String {
     let language = printed.language;
     let due = text::date(printed.due_date, language);
     match language {
@@ -182,7 +182,7 @@ fn unless_zero(amount: Decimal, say: impl FnOnce(Decimal) -> String) -> String {
 }
 
 /// The button that accepts a quote, and what pressing it means.
-pub fn accept(printed: &PrintedDocument) -> (&'static str, String) {
+pub(super) fn accept(printed: &PrintedDocument) -> (&'static str, String) {
     let total = text::money(printed.total_incl, &printed.currency, printed.language);
     let label = pick(printed.language, "Offerte accepteren", "Accept this quote");
     let meaning = match (printed.language, printed.seller.name.trim()) {
@@ -207,7 +207,7 @@ pub fn accept(printed: &PrintedDocument) -> (&'static str, String) {
 }
 
 /// The button that pays an invoice, and what pressing it means.
-pub fn pay(printed: &PrintedDocument, open: Decimal) -> (String, String) {
+pub(super) fn pay(printed: &PrintedDocument, open: Decimal) -> (String, String) {
     let amount = text::money(open, &printed.currency, printed.language);
     let label = match printed.language {
         Language::Nl => format!("Nu {amount} betalen"),
@@ -221,7 +221,7 @@ pub fn pay(printed: &PrintedDocument, open: Decimal) -> (String, String) {
     (label, meaning.to_owned())
 }
 
-pub fn pick(language: Language, nl: &'static str, en: &'static str) -> &'static str {
+pub(crate) fn pick(language: Language, nl: &'static str, en: &'static str) -> &'static str {
     match language {
         Language::Nl => nl,
         Language::En => en,

@@ -2,11 +2,11 @@
 //! provider are recorded here by `processor`.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
-pub mod store;
+pub(crate) mod store;
 
-pub use operations::record_provider_payment;
+pub(crate) use operations::record_provider_payment;
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 /// A payment as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payment {
+pub(crate) struct Payment {
     pub id: Uuid,
     pub amount: Decimal,
     pub date: NaiveDate,

@@ -26,7 +26,11 @@ const AUDIT_KIND: &str = "payment";
 const PATCH_FIELDS: [&str; 7] =
     ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
 
-pub async fn create(tx: &mut Tx<'_>, invoice: &str, given: &PaymentInput) -> Result<PaymentResult, Error> {
+pub(crate) async fn create(
+    tx: &mut Tx<'_>,
+    invoice: &str,
+    given: &PaymentInput,
+) -> Result<PaymentResult, Error> {
     let at = At::ROOT.name("payment");
     let mut family = lock(tx, invoice).await?;
     let open = family.settlement().map(|settlement| settlement.open).unwrap_or_default();
@@ -64,7 +68,7 @@ pub async fn create(tx: &mut Tx<'_>, invoice: &str, given: &PaymentInput) -> Res
     save(tx, &mut family, payment, "payment_added").await
 }
 
-pub async fn update(
+pub(crate) async fn update(
     tx: &mut Tx<'_>,
     invoice: &str,
     id: &str,
@@ -110,7 +114,7 @@ pub async fn update(
     save(tx, &mut family, payment, "payment_changed").await
 }
 
-pub async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Error> {
     let mut family = lock(tx, invoice).await?;
     let Some(payment) = find(tx, &family, id).await? else {
         tx.valid()?;
@@ -169,7 +173,7 @@ async fn save(
 /// Stores a payment as its provider reported it, new or changed. An external id that another payment of the invoice
 /// has is left to that payment. A status of the invoice that was set by hand stays, until money is received or
 /// returned.
-pub async fn record_provider_payment(
+pub(crate) async fn record_provider_payment(
     tx: &mut Tx<'_>,
     family: &mut Family,
     mut payment: Payment,

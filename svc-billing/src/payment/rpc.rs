@@ -18,7 +18,7 @@ use crate::Error;
 /// The largest number of payments in one answer without paging.
 const MAX_LISTED: i64 = 10_000;
 
-pub struct PaymentRpc {
+pub(crate) struct PaymentRpc {
     pub db: Db,
 }
 

@@ -9,7 +9,7 @@ use super::Payment;
 
 /// Checks that an amount is not zero and has the sign of the invoice's total: a credit is paid back with negative
 /// amounts.
-pub fn check_amount(amount: Decimal, total: Decimal, at: &At<'_>, faults: &mut Faults) {
+pub(crate) fn check_amount(amount: Decimal, total: Decimal, at: &At<'_>, faults: &mut Faults) {
     let at = at.name("amount");
     if amount.is_zero() {
         faults.add(&at, Fault::OutOfRange, "amount must not be 0");
@@ -21,7 +21,7 @@ pub fn check_amount(amount: Decimal, total: Decimal, at: &At<'_>, faults: &mut F
 }
 
 /// Whether a change of status is allowed. An online payment that has ended cannot become paid by hand.
-pub fn may_become(payment: &Payment, status: PaymentStatus) -> bool {
+pub(crate) fn may_become(payment: &Payment, status: PaymentStatus) -> bool {
     use PaymentStatus::{Canceled, Expired, Failed, Paid, Refunded};
     let ended = matches!(payment.status, Refunded | Canceled | Expired | Failed);
     !(payment.kind == PaymentType::Online && ended && status == Paid)

@@ -65,20 +65,20 @@ fn name(prefix: &str, value: &str) -> String {
     value.strip_prefix(prefix).unwrap_or(value).to_ascii_lowercase()
 }
 
-pub fn status_name(status: PaymentStatus) -> String {
+pub(crate) fn status_name(status: PaymentStatus) -> String {
     name("PAYMENT_STATUS_", status.as_str_name())
 }
 
 /// Restricts a list of payments; empty and unspecified values restrict nothing.
 #[derive(Debug, Default)]
-pub struct Filter {
+pub(crate) struct Filter {
     pub external_id: String,
     pub status: PaymentStatus,
     pub kind: PaymentType,
 }
 
 /// The payments of an invoice, oldest first. `None` when there is no such invoice.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,
@@ -104,7 +104,7 @@ pub async fn list(
     Ok(Some((payments, meta)))
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,
@@ -119,7 +119,7 @@ pub async fn find(
 }
 
 /// The payment of an invoice that has this external id. An empty external id belongs to none.
-pub async fn find_by_external_id(
+pub(crate) async fn find_by_external_id(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,
@@ -136,7 +136,7 @@ pub async fn find_by_external_id(
 }
 
 /// Stores a payment, new or changed.
-pub async fn put(
+pub(crate) async fn put(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,
@@ -170,7 +170,7 @@ pub async fn put(
     Ok(())
 }
 
-pub async fn delete(
+pub(crate) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,

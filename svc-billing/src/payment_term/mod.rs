@@ -1,8 +1,8 @@
 //! Payment terms: the choices that the account offers for when an invoice is to be paid. The contract's message is the
 //! record. The rpcs are in `settings_service`, which serves several resources.
 
-pub mod operations;
-pub mod store;
+pub(crate) mod operations;
+pub(crate) mod store;
 
 use proto::billing::PaymentTerm;
 use render::printed::Language;

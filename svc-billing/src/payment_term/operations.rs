@@ -14,7 +14,7 @@ const AUDIT_KIND: &str = "payment_term";
 const LIMIT: ListLimit = ListLimit { max: 100, field: "term", entries: "payment terms" };
 
 /// Adds the terms that an account starts with.
-pub async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let terms = defaults(&tx.settings().country);
     store::insert(tx.db(), account, &terms, now).await?;
@@ -25,7 +25,7 @@ pub async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
 }
 
 /// Adds a term, or replaces the one with its code.
-pub async fn put(
+pub(crate) async fn put(
     tx: &mut Tx<'_>,
     _lock: &SettingsLock,
     given: PaymentTermInput,
@@ -45,7 +45,7 @@ pub async fn put(
     Ok(term)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, code: &str) -> Result<(), Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, code: &str) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.account();
     if !store::delete(tx.db(), account, code).await? {

@@ -21,14 +21,17 @@ impl From<Row> for PaymentTerm {
 }
 
 /// Shortest term first.
-pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<PaymentTerm>, Error> {
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> Result<Vec<PaymentTerm>, Error> {
     let sql = "select code, days, label from billing.payment_term where account_id = $1 order by days, code";
     let rows: Vec<Row> = sqlx::query_as(sql).bind(account).fetch_all(connection).await?;
     Ok(rows.into_iter().map(PaymentTerm::from).collect())
 }
 
 /// Adds the terms that an account starts with.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     terms: &[PaymentTerm],
@@ -51,7 +54,7 @@ pub async fn insert(
 }
 
 /// Adds a term or replaces the one with its code; returns how many others the account has.
-pub async fn put(
+pub(crate) async fn put(
     connection: &mut PgConnection,
     account: AccountId,
     term: &PaymentTerm,
@@ -75,7 +78,11 @@ pub async fn put(
 }
 
 /// Tells whether there was one to delete.
-pub async fn delete(connection: &mut PgConnection, account: AccountId, code: &str) -> Result<bool, Error> {
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    code: &str,
+) -> Result<bool, Error> {
     let sql = "delete from billing.payment_term where account_id = $1 and code = $2";
     let deleted = sqlx::query(sql).bind(account).bind(code).execute(connection).await?;
     Ok(deleted.rows_affected() > 0)

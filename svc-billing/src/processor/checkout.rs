@@ -15,7 +15,7 @@ use crate::online_payment::{CommandKind, Status, provider_unavailable, store};
 const MAX_CANCELLATIONS: usize = 3;
 
 /// The invoice to be paid.
-pub struct Checkout<'a> {
+pub(crate) struct Checkout<'a> {
     pub invoice: &'a Record,
     /// The URL of its page, which the payer returns to.
     pub page: String,
@@ -23,7 +23,7 @@ pub struct Checkout<'a> {
 
 impl PaymentProcessor {
     /// Starts or continues the payment of an invoice, and returns where the payer is sent; `None` is back to the page.
-    pub async fn checkout(
+    pub(crate) async fn checkout(
         &self,
         context: &Context,
         input: &PayOnPageRequest,

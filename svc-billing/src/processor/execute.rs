@@ -26,7 +26,7 @@ const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
 
 impl PaymentProcessor {
     /// Executes a command, after the command that it depends on, and records what came of each.
-    pub async fn execute(&self, origin: &Origin<'_>, command: &ProviderCommand) -> Result<(), Error> {
+    pub(crate) async fn execute(&self, origin: &Origin<'_>, command: &ProviderCommand) -> Result<(), Error> {
         if let Some(first) = self.prerequisite(origin, command).await? {
             let outcome = self.call_provider(origin, &first).await?;
             origin.record(&self.db, &CommandOutcome { command: first, outcome }).await?;

@@ -48,11 +48,11 @@
 mod checkout;
 mod execute;
 mod no_provider;
-pub mod operations;
+pub(crate) mod operations;
 mod origin;
 mod page;
 mod refresh;
-pub mod rpc;
+pub(crate) mod rpc;
 mod worker;
 
 use std::sync::Arc;
@@ -61,17 +61,17 @@ use chassis_base::AccountId;
 use chassis_data::Db;
 use provider::Provider;
 
-pub use checkout::Checkout;
-pub use no_provider::{NO_PROVIDER, NoProvider};
-pub use origin::Origin;
-pub use rpc::webhook_received;
-pub use worker::worker;
+pub(crate) use checkout::Checkout;
+pub(crate) use no_provider::{NO_PROVIDER, NoProvider};
+pub(crate) use origin::Origin;
+pub(crate) use rpc::webhook_received;
+pub(crate) use worker::worker;
 
 use crate::clients::Clients;
 use crate::{Error, settings};
 
 /// Calls the payment provider and records its answers.
-pub struct PaymentProcessor {
+pub(crate) struct PaymentProcessor {
     pub db: Db,
     pub provider: Arc<dyn Provider>,
     pub access: ProviderAccess,
@@ -82,7 +82,7 @@ pub struct PaymentProcessor {
 
 /// Which accounts use the configured provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderAccess {
+pub(crate) enum ProviderAccess {
     EveryAccount,
     /// Only accounts whose settings allow sandbox payments; `default` applies to accounts without that setting.
     /// Anyone can claim to have paid in the sandbox, so an account must not get there by accident.
@@ -93,7 +93,7 @@ pub enum ProviderAccess {
 
 impl PaymentProcessor {
     /// The name of the account's provider; [`NO_PROVIDER`] if it has none.
-    pub async fn provider_for(&self, account: AccountId) -> Result<&'static str, Error> {
+    pub(crate) async fn provider_for(&self, account: AccountId) -> Result<&'static str, Error> {
         let name = self.provider.name();
         let ProviderAccess::OptIn { default } = self.access else { return Ok(name) };
         let allowed = self
@@ -104,14 +104,14 @@ impl PaymentProcessor {
     }
 
     /// The name of the provider for a new payment of an account; an error if the account has none.
-    pub async fn require_provider(&self, account: AccountId) -> Result<&'static str, Error> {
+    pub(crate) async fn require_provider(&self, account: AccountId) -> Result<&'static str, Error> {
         let name = self.provider_for(account).await?;
         if name == NO_PROVIDER { Err(Error::NoProvider) } else { Ok(name) }
     }
 
     /// The path of a URL of this installation; any other URL is returned unchanged. A payer may reach the gateway
     /// under another host name than the configured one.
-    pub fn local_path(&self, url: &str) -> String {
+    pub(crate) fn local_path(&self, url: &str) -> String {
         let path = url.strip_prefix(&*self.base).filter(|path| path.starts_with('/'));
         path.unwrap_or(url).to_owned()
     }

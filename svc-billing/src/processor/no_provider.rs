@@ -9,9 +9,9 @@ use provider::{Fault, IdempotencyKey, Mandate, NewCustomer, NewPayment, Payment,
 use rust_decimal::Decimal;
 
 /// The name of the provider of accounts that have none.
-pub const NO_PROVIDER: &str = "none";
+pub(crate) const NO_PROVIDER: &str = "none";
 
-pub struct NoProvider;
+pub(crate) struct NoProvider;
 
 #[tonic::async_trait]
 impl Provider for NoProvider {

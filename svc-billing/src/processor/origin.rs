@@ -10,20 +10,20 @@ use super::operations::{self, CommandOutcome};
 use crate::Error;
 
 /// Within a call, or by a worker that holds the account's lease.
-pub enum Origin<'a> {
+pub(crate) enum Origin<'a> {
     Call(&'a Context),
     Job(&'a Job),
 }
 
 impl Origin<'_> {
-    pub fn account(&self) -> &Account {
+    pub(crate) fn account(&self) -> &Account {
         match self {
             Self::Call(context) => context.account(),
             Self::Job(job) => job.account(),
         }
     }
 
-    pub fn now(&self) -> DateTime<Utc> {
+    pub(crate) fn now(&self) -> DateTime<Utc> {
         match self {
             Self::Call(context) => context.clock.now(),
             Self::Job(job) => job.now(),
@@ -31,7 +31,7 @@ impl Origin<'_> {
     }
 
     /// Records the outcome of a command in a transaction of its own.
-    pub async fn record(&self, db: &Db, outcome: &CommandOutcome) -> Result<(), Error> {
+    pub(crate) async fn record(&self, db: &Db, outcome: &CommandOutcome) -> Result<(), Error> {
         match self {
             Self::Call(context) => {
                 // Without its idempotency key: the answer that a repeat of the call gets is stored by another

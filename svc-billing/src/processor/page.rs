@@ -9,7 +9,7 @@ use crate::online_payment::{OnlinePayment, Purpose, Status};
 use crate::page::{Notice, Page, Tone, notice, pick};
 use crate::{Error, identity, settings};
 
-pub async fn page(
+pub(crate) async fn page(
     connection: &mut PgConnection,
     account: AccountId,
     payment: &OnlinePayment,

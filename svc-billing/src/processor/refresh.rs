@@ -21,7 +21,7 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 impl PaymentProcessor {
     /// Executes the queued command of this kind, if there is one, within the caller's deadline. A command that is not
     /// done by then stays in the queue for the worker.
-    pub async fn execute_now(
+    pub(crate) async fn execute_now(
         &self,
         context: &Context,
         kind: CommandKind,
@@ -40,7 +40,7 @@ impl PaymentProcessor {
     }
 
     /// Fetches the state of a payment from the provider and records it.
-    pub async fn refresh(&self, origin: &Origin<'_>, payment: Uuid) -> Result<(), Error> {
+    pub(crate) async fn refresh(&self, origin: &Origin<'_>, payment: Uuid) -> Result<(), Error> {
         let command = ProviderCommand::refresh(self.db.clock().id(), payment, origin.now());
         match origin {
             Origin::Call(context) => self.execute_within_deadline(context, &command).await,
@@ -49,7 +49,7 @@ impl PaymentProcessor {
     }
 
     /// The same, with failures logged instead of returned: the stored state is good enough for the caller.
-    pub async fn refresh_best_effort(&self, context: &Context, payment: Uuid) {
+    pub(crate) async fn refresh_best_effort(&self, context: &Context, payment: Uuid) {
         if let Err(error) = self.refresh(&Origin::Call(context), payment).await {
             let error = chassis_base::Error::from(error);
             tracing::warn!(%error, %payment, "payment could not be refreshed");
@@ -58,7 +58,11 @@ impl PaymentProcessor {
 
     /// A payment after a refresh, if it may have changed and was not refreshed just before. If the provider does not
     /// answer, the stored state is returned.
-    pub async fn refreshed(&self, context: &Context, payment: OnlinePayment) -> Result<OnlinePayment, Error> {
+    pub(crate) async fn refreshed(
+        &self,
+        context: &Context,
+        payment: OnlinePayment,
+    ) -> Result<OnlinePayment, Error> {
         let is_recent = payment.asked_at + MIN_REFRESH_INTERVAL > context.clock.now();
         if !matches!(payment.status, Status::Open | Status::Pending) || is_recent {
             return Ok(payment);

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::online_payment::{OnlinePayment, parse_reference, provider_unavailable, store};
 use crate::page::html_answer;
 
-pub struct OnlinePaymentRpc {
+pub(crate) struct OnlinePaymentRpc {
     pub processor: Arc<PaymentProcessor>,
 }
 
@@ -133,7 +133,7 @@ impl OnlinePaymentRpc {
 
 /// Refreshes the payment with this secret after the provider reported a change of it. The report itself is not
 /// trusted. If the provider does not answer, the scheduled refresh follows later.
-pub async fn webhook_received(
+pub(crate) async fn webhook_received(
     processor: &PaymentProcessor,
     origin: &Origin<'_>,
     secret: [u8; 16],

@@ -13,7 +13,7 @@ use crate::online_payment::store::commands;
 /// The number of commands that one job executes.
 const BATCH: usize = 20;
 
-pub fn worker(processor: Arc<PaymentProcessor>) -> Worker {
+pub(crate) fn worker(processor: Arc<PaymentProcessor>) -> Worker {
     let due = Due::new("billing.wish work", "work.provider = $argument", "work.next_at")
         .argument(processor.provider.name());
     Worker::new("payments", due, move |job| {

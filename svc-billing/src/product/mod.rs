@@ -1,7 +1,7 @@
 //! Products: what the business sells. Documents copy what they need of one and do not refer to it.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
 mod store;
 
@@ -19,7 +19,7 @@ const NOT_FOUND: Error = Error::NotFound("product");
 
 /// A product as it is stored.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     pub id: Uuid,
     /// `active` is always set.
     pub values: ProductInput,

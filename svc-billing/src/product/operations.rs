@@ -10,7 +10,7 @@ use crate::Error;
 
 const AUDIT_KIND: &str = "product";
 
-pub async fn create(tx: &mut Tx<'_>, given: &ProductInput) -> Result<Record, Error> {
+pub(crate) async fn create(tx: &mut Tx<'_>, given: &ProductInput) -> Result<Record, Error> {
     let values = rules::apply(UpdateMask::All, given, &ProductInput::default(), &mut tx.faults);
     tx.valid()?;
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
@@ -22,7 +22,7 @@ pub async fn create(tx: &mut Tx<'_>, given: &ProductInput) -> Result<Record, Err
 }
 
 /// Changes the fields that the mask names; without a mask, all of them. A change that changes nothing stores nothing.
-pub async fn update(
+pub(crate) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     mask: UpdateMask<'_>,
@@ -53,7 +53,7 @@ pub async fn update(
     Ok(record)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();

@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status};
 use super::{NOT_FOUND, operations, store};
 use crate::Error;
 
-pub struct Products {
+pub(crate) struct Products {
     pub db: Db,
 }
 

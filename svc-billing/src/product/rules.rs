@@ -8,7 +8,7 @@ use proto::{At, Faults};
 const FIELDS: [&str; 6] = ["name", "code", "price", "vat_rate", "unit", "active"];
 
 /// The values of a product after the change: those of `given` that the mask names, the others of `current`.
-pub fn apply(
+pub(crate) fn apply(
     mask: UpdateMask<'_>,
     given: &ProductInput,
     current: &ProductInput,
@@ -39,7 +39,7 @@ pub fn apply(
 
 /// The text that a search looks through, in lower case. The line break keeps a search from matching across the two
 /// values.
-pub fn search_text(values: &ProductInput) -> String {
+pub(crate) fn search_text(values: &ProductInput) -> String {
     format!("{}\n{}", values.name, values.code).to_lowercase()
 }
 

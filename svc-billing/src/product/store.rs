@@ -46,7 +46,7 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// A page, newest first, of what contains `search`.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     search: &str,
@@ -57,7 +57,7 @@ pub async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -67,7 +67,7 @@ pub async fn find(
 }
 
 /// Finds a product and locks it until the transaction ends, because it is about to be changed.
-pub async fn find_locked(
+pub(crate) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -78,7 +78,7 @@ pub async fn find_locked(
 }
 
 /// The product that has this code.
-pub async fn find_holder(
+pub(crate) async fn find_holder(
     connection: &mut PgConnection,
     account: AccountId,
     code: &str,
@@ -88,7 +88,7 @@ pub async fn find_holder(
 }
 
 /// Stores a new product. `false` when another product has its code.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -103,7 +103,7 @@ pub async fn insert(
     Ok(inserted.rows_affected() > 0)
 }
 
-pub async fn update(
+pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -139,7 +139,7 @@ fn bind<'q>(
 }
 
 /// Removes a product; returns when it was created.
-pub async fn delete(
+pub(crate) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,

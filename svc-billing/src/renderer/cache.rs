@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chassis_base::AccountId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub(crate) struct Key {
     pub account: AccountId,
     /// The hash of the content.
     pub content: [u8; 32],
@@ -17,7 +17,7 @@ struct Entry {
     bytes: Bytes,
 }
 
-pub struct Cache {
+pub(crate) struct Cache {
     /// In bytes.
     capacity: usize,
     used: usize,
@@ -28,11 +28,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity, used: 0, entries: HashMap::new(), order: BTreeMap::new(), clock: 0 }
     }
 
-    pub fn get(&mut self, key: &Key) -> Option<Bytes> {
+    pub(crate) fn get(&mut self, key: &Key) -> Option<Bytes> {
         let entry = self.entries.get_mut(key)?;
         self.clock += 1;
         self.order.remove(&entry.used_at);
@@ -42,7 +42,7 @@ impl Cache {
     }
 
     /// Caches a PDF. An account has at most a quarter of the capacity; a PDF larger than that is not cached.
-    pub fn put(&mut self, key: Key, bytes: Bytes) {
+    pub(crate) fn put(&mut self, key: Key, bytes: Bytes) {
         let share = self.capacity / 4;
         self.remove(&key);
         if bytes.len() > share {

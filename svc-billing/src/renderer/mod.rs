@@ -66,7 +66,7 @@ struct State {
 
 /// Renders for all accounts. A process has one pool, however many clones of it.
 #[derive(Clone)]
-pub struct RenderPool(Arc<Mutex<State>>);
+pub(crate) struct RenderPool(Arc<Mutex<State>>);
 
 /// The right to render, released when it is dropped.
 struct Slot {
@@ -83,7 +83,7 @@ impl Drop for Slot {
 
 impl RenderPool {
     /// The pool of this process.
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         static POOL: LazyLock<RenderPool> = LazyLock::new(|| {
             RenderPool::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
         });
@@ -105,7 +105,7 @@ impl RenderPool {
 
     /// Renders a PDF; `issued` is what the e-invoice inside is made from. Requests for the same content at the same time
     /// share one render.
-    pub async fn render(
+    pub(crate) async fn render(
         &self,
         account: AccountId,
         printed: PrintedDocument,

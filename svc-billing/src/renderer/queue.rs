@@ -6,13 +6,13 @@ use std::collections::{HashMap, VecDeque};
 use chassis_base::AccountId;
 
 /// How many renders of one priority an account may have waiting.
-pub const MAX_WAITING_PER_ACCOUNT: usize = 16;
+pub(crate) const MAX_WAITING_PER_ACCOUNT: usize = 16;
 /// How many may wait altogether.
-pub const MAX_WAITING: usize = 512;
+pub(crate) const MAX_WAITING: usize = 512;
 
 /// In the order in which they are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority {
+pub(crate) enum Priority {
     /// A PDF that is stored as a file.
     Final,
     /// A PDF that is only viewed: of a draft, or of a final document in its current state.
@@ -21,7 +21,7 @@ pub enum Priority {
 
 /// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Full;
+pub(crate) struct Full;
 
 /// The waiting requests of one priority, by account. The account whose turn is next comes first.
 struct Lane<T>(VecDeque<(AccountId, VecDeque<T>)>);
@@ -43,7 +43,7 @@ impl<T> Lane<T> {
     }
 }
 
-pub struct Queue<T> {
+pub(crate) struct Queue<T> {
     slots: usize,
     /// How many slots each account holds.
     held: HashMap<AccountId, usize>,
@@ -52,12 +52,12 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    pub fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         let lanes = [Lane(VecDeque::new()), Lane(VecDeque::new())];
         Self { slots: slots.max(1), held: HashMap::new(), lanes }
     }
 
-    pub fn push(&mut self, account: AccountId, priority: Priority, entry: T) -> Result<(), Full> {
+    pub(crate) fn push(&mut self, account: AccountId, priority: Priority, entry: T) -> Result<(), Full> {
         if self.waiting() >= MAX_WAITING {
             return Err(Full);
         }
@@ -75,7 +75,7 @@ impl<T> Queue<T> {
     }
 
     /// Removes requests that nobody waits for any more.
-    pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         for lane in &mut self.lanes {
             for (_, waiting) in &mut lane.0 {
                 waiting.retain(&keep);
@@ -85,7 +85,7 @@ impl<T> Queue<T> {
     }
 
     /// The next to be served, if there is a slot for it; [`Queue::release`] gives the slot back.
-    pub fn next(&mut self) -> Option<(AccountId, T)> {
+    pub(crate) fn next(&mut self) -> Option<(AccountId, T)> {
         if self.held.values().sum::<usize>() >= self.slots {
             return None;
         }
@@ -99,7 +99,7 @@ impl<T> Queue<T> {
         Some(taken)
     }
 
-    pub fn release(&mut self, account: AccountId) {
+    pub(crate) fn release(&mut self, account: AccountId) {
         if let Some(held) = self.held.get_mut(&account) {
             *held -= 1;
             if *held == 0 {

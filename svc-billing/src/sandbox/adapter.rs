@@ -20,7 +20,7 @@ use crate::{Error, online_payment};
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The embedded provider.
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     pub db: Db,
     /// The public URL of the gateway, without a slash at the end.
     pub base: Arc<str>,

@@ -9,7 +9,7 @@
 mod adapter;
 mod operations;
 mod page;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
 mod settings;
 mod store;
@@ -23,14 +23,14 @@ use provider::{MandateStatus, Status};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-pub use adapter::Sandbox;
-pub use settings::Settings;
-pub use worker::worker;
+pub(crate) use adapter::Sandbox;
+pub(crate) use settings::Settings;
+pub(crate) use worker::worker;
 
 #[cfg(test)]
 mod lost_answer_tests;
 
-pub const NAME: &str = "sandbox";
+pub(crate) const NAME: &str = "sandbox";
 
 /// The id that billing gets. It contains the account, because billing looks up the ids of a provider without one.
 fn external_id(account: AccountId, id: Uuid) -> String {

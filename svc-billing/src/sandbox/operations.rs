@@ -17,7 +17,7 @@ const CHECKOUT_TIMEOUT: TimeDelta = TimeDelta::hours(1);
 
 /// The input of [`create_customer`]. The tags of these messages must not change: idempotency compares stored requests.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct CreateCustomer {
+pub(crate) struct CreateCustomer {
     #[prost(string, tag = "1")]
     pub reference: String,
     #[prost(string, tag = "2")]
@@ -26,7 +26,7 @@ pub struct CreateCustomer {
 
 /// The input of [`create_payment`].
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct CreatePayment {
+pub(crate) struct CreatePayment {
     #[prost(string, tag = "1")]
     pub reference: String,
     #[prost(string, tag = "2")]
@@ -49,7 +49,7 @@ pub struct CreatePayment {
 
 /// The input of [`cancel`] and [`refund`].
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct PaymentAmount {
+pub(crate) struct PaymentAmount {
     #[prost(string, tag = "1")]
     pub id: String,
     #[prost(string, tag = "2")]
@@ -58,7 +58,7 @@ pub struct PaymentAmount {
 
 /// The id of the record, or the reason of the refusal.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct WriteResult {
+pub(crate) struct WriteResult {
     #[prost(string, tag = "1")]
     pub id: String,
     #[prost(string, tag = "2")]
@@ -106,14 +106,14 @@ fn secret_id(tx: &Tx<'_>) -> Uuid {
     Uuid::from_bytes(Link::random(tx.account()).secret)
 }
 
-pub async fn create_customer(tx: &mut Tx<'_>, new: &CreateCustomer) -> Result<WriteResult, Error> {
+pub(crate) async fn create_customer(tx: &mut Tx<'_>, new: &CreateCustomer) -> Result<WriteResult, Error> {
     let (account, now, id) = (tx.account(), tx.now(), secret_id(tx));
     let customer = NewCustomer { id, reference: &new.reference, name: &new.name };
     store::insert_customer(tx.db(), account, customer, now).await?;
     Ok(WriteResult::done(external_id(account, id)))
 }
 
-pub async fn create_payment(tx: &mut Tx<'_>, new: &CreatePayment) -> Result<WriteResult, Error> {
+pub(crate) async fn create_payment(tx: &mut Tx<'_>, new: &CreatePayment) -> Result<WriteResult, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(sequence) = Sequence::from_name(&new.sequence) else {
         return Ok(WriteResult::refused("There is no such sequence."));
@@ -174,7 +174,7 @@ pub async fn create_payment(tx: &mut Tx<'_>, new: &CreatePayment) -> Result<Writ
 }
 
 /// Cancels a payment that waits for its payer; any other payment stays as it is.
-pub async fn cancel(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResult, Error> {
+pub(crate) async fn cancel(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResult, Error> {
     let account = tx.account();
     if let Some((_, id)) = parse_external_id(&input.id)
         && let Some(payment) = store::lock(tx.db(), account, id).await?
@@ -186,7 +186,7 @@ pub async fn cancel(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResul
     Ok(WriteResult::done(input.id.clone()))
 }
 
-pub async fn refund(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResult, Error> {
+pub(crate) async fn refund(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResult, Error> {
     let account = tx.account();
     let amount: Decimal = input.amount.parse().unwrap_or_default();
     let found = match parse_external_id(&input.id) {
@@ -205,7 +205,7 @@ pub async fn refund(tx: &mut Tx<'_>, input: &PaymentAmount) -> Result<WriteResul
 }
 
 /// Applies a button of the page, if the page still has it. Returns the payment after that.
-pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>, Error> {
+pub(crate) async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(payment) = store::lock(tx.db(), account, id).await? else { return Ok(None) };
     let mandate = match payment.mandate_id {
@@ -235,13 +235,13 @@ pub async fn act(tx: &mut Tx<'_>, id: Uuid, act: Act) -> Result<Option<Payment>,
 }
 
 /// How payments end whose time is over.
-pub struct Ending {
+pub(crate) struct Ending {
     /// Whether the account may still use the sandbox. If not, its payments expire instead of being paid.
     pub is_allowed: bool,
 }
 
 /// Ends one payment whose time is over.
-pub async fn end_due(tx: &mut Tx<'_>, ending: &Ending) -> Result<Option<Payment>, Error> {
+pub(crate) async fn end_due(tx: &mut Tx<'_>, ending: &Ending) -> Result<Option<Payment>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let Some(payment) = store::lock_due(tx.db(), account, now).await? else { return Ok(None) };
     let act = if ending.is_allowed { rules::end(&payment) } else { Some(Act::Expire) };

@@ -12,7 +12,7 @@ use crate::page::{Button, Link, Notice, Page, Tone, notice, pick};
 use crate::{Error, identity, settings};
 
 /// What a page shows besides its payment.
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     pub mandate: Option<Mandate>,
     others: Vec<Payment>,
     customer: String,
@@ -22,7 +22,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    pub async fn load(
+    pub(crate) async fn load(
         connection: &mut PgConnection,
         account: AccountId,
         payment: &Payment,
@@ -43,7 +43,7 @@ impl Surroundings {
     }
 }
 
-pub fn page(
+pub(crate) fn page(
     account: AccountId,
     payment: &Payment,
     around: &Surroundings,

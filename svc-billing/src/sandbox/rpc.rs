@@ -18,7 +18,7 @@ use crate::Error;
 use crate::page::html_answer;
 use crate::processor::{Origin, PaymentProcessor};
 
-pub struct SandboxRpc {
+pub(crate) struct SandboxRpc {
     pub processor: Arc<PaymentProcessor>,
 }
 
@@ -98,7 +98,8 @@ struct PressedButton {
 
 async fn press(
     tx: &mut Tx<'_>,
-    (_, button): &(ActOnCheckoutRequest, PressedButton),
+    _: &ActOnCheckoutRequest,
+    button: &PressedButton,
 ) -> Result<ActResult, Error> {
     let payment = operations::act(tx, button.payment, button.act).await?.ok_or_else(unknown_link)?;
     let location = if button.act.ends_checkout() { payment.return_url } else { String::new() };

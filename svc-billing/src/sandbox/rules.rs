@@ -8,7 +8,7 @@ use super::{Mandate, Payment};
 
 /// A button on the page of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub(crate) enum Act {
     Authorise,
     Refuse,
     Expire,
@@ -26,7 +26,7 @@ pub enum Act {
 }
 
 impl Act {
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub(crate) const ALL: [(Self, &'static str); 10] = [
         (Self::Authorise, "authorise"),
         (Self::Refuse, "refuse"),
         (Self::Expire, "expire"),
@@ -39,27 +39,27 @@ impl Act {
         (Self::Revoke, "revoke"),
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(act, _)| *act == self).map_or("", |(_, name)| name)
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, of)| *of == name).map(|(act, _)| act)
     }
 
     /// Whether it changes the mandate and not the payment.
-    pub fn changes_mandate(self) -> bool {
+    pub(crate) fn changes_mandate(self) -> bool {
         matches!(self, Self::RefuseNext | Self::AcceptNext | Self::Revoke)
     }
 
     /// Whether it ends the checkout, after which the payer returns to the merchant.
-    pub fn ends_checkout(self) -> bool {
+    pub(crate) fn ends_checkout(self) -> bool {
         matches!(self, Self::Authorise | Self::Refuse | Self::Expire)
     }
 }
 
 /// The buttons that the page of a payment has.
-pub fn offered(payment: &Payment, mandate: Option<&Mandate>) -> Vec<Act> {
+pub(crate) fn offered(payment: &Payment, mandate: Option<&Mandate>) -> Vec<Act> {
     let mut acts = match payment.status {
         Status::Open => vec![Act::Authorise, Act::Refuse, Act::Expire],
         Status::Pending => vec![Act::Settle, Act::Fail],
@@ -74,7 +74,7 @@ pub fn offered(payment: &Payment, mandate: Option<&Mandate>) -> Vec<Act> {
 }
 
 /// The payment after a button. Buttons that change the mandate leave the payment as it is.
-pub fn after(payment: &Payment, act: Act, now: DateTime<Utc>) -> Payment {
+pub(crate) fn after(payment: &Payment, act: Act, now: DateTime<Utc>) -> Payment {
     let mut after = payment.clone();
     match act {
         Act::Authorise | Act::Settle => {
@@ -98,7 +98,7 @@ pub fn after(payment: &Payment, act: Act, now: DateTime<Utc>) -> Payment {
 }
 
 /// What the worker does with a payment whose time is over.
-pub fn end(payment: &Payment) -> Option<Act> {
+pub(crate) fn end(payment: &Payment) -> Option<Act> {
     match payment.status {
         Status::Open => Some(Act::Expire),
         Status::Pending if payment.fails => Some(Act::Fail),

@@ -4,7 +4,7 @@ use clap::Args;
 
 #[derive(Args, Clone, Copy, Debug)]
 #[group(id = "SandboxSettings")]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Whether payments may go to the sandbox in production too while no provider is set up, for accounts that have
     /// switched it on (sandbox_payments of their billing settings): for rehearsals only, as anyone can say there that
     /// they paid

@@ -63,7 +63,7 @@ impl FromRow<'_, PgRow> for Mandate {
     }
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -72,7 +72,7 @@ pub async fn find(
 }
 
 /// Locks a payment until the transaction ends.
-pub async fn lock(
+pub(crate) async fn lock(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -81,7 +81,7 @@ pub async fn lock(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-pub async fn find_by_reference(
+pub(crate) async fn find_by_reference(
     connection: &mut PgConnection,
     account: AccountId,
     reference: &str,
@@ -91,7 +91,7 @@ pub async fn find_by_reference(
 }
 
 /// The latest payments of a customer.
-pub async fn list_of_customer(
+pub(crate) async fn list_of_customer(
     connection: &mut PgConnection,
     account: AccountId,
     customer: Uuid,
@@ -101,7 +101,7 @@ pub async fn list_of_customer(
 }
 
 /// Locks the payment whose time has been over longest.
-pub async fn lock_due(
+pub(crate) async fn lock_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
@@ -111,7 +111,7 @@ pub async fn lock_due(
     Ok(sqlx::query_as(sql).bind(account).bind(now).fetch_optional(connection).await?)
 }
 
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     payment: &Payment,
@@ -144,7 +144,7 @@ pub async fn insert(
 }
 
 /// Stores the columns that may change.
-pub async fn update(
+pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     payment: &Payment,
@@ -168,13 +168,13 @@ pub async fn update(
 
 /// A customer to be stored.
 #[derive(Clone, Copy)]
-pub struct NewCustomer<'a> {
+pub(crate) struct NewCustomer<'a> {
     pub id: Uuid,
     pub reference: &'a str,
     pub name: &'a str,
 }
 
-pub async fn insert_customer(
+pub(crate) async fn insert_customer(
     connection: &mut PgConnection,
     account: AccountId,
     customer: NewCustomer<'_>,
@@ -194,7 +194,7 @@ pub async fn insert_customer(
 }
 
 /// The name of a customer.
-pub async fn find_customer(
+pub(crate) async fn find_customer(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -203,7 +203,7 @@ pub async fn find_customer(
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-pub async fn insert_mandate(
+pub(crate) async fn insert_mandate(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -217,7 +217,7 @@ pub async fn insert_mandate(
 }
 
 /// Newest first.
-pub async fn list_mandates(
+pub(crate) async fn list_mandates(
     connection: &mut PgConnection,
     account: AccountId,
     customer: Uuid,
@@ -227,7 +227,7 @@ pub async fn list_mandates(
     Ok(sqlx::query_as(sql).bind(account).bind(customer).fetch_all(connection).await?)
 }
 
-pub async fn find_mandate(
+pub(crate) async fn find_mandate(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -237,7 +237,7 @@ pub async fn find_mandate(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-pub async fn update_mandate(
+pub(crate) async fn update_mandate(
     connection: &mut PgConnection,
     account: AccountId,
     mandate: &Mandate,

@@ -7,7 +7,7 @@ use crate::processor::{Origin, PaymentProcessor, webhook_received};
 
 /// Reports a change of a payment to billing, as the webhook of a provider does: by the token in the webhook URL. If
 /// that fails, billing polls the payment later.
-pub async fn notify(processor: &PaymentProcessor, origin: &Origin<'_>, payment: &Payment) {
+pub(crate) async fn notify(processor: &PaymentProcessor, origin: &Origin<'_>, payment: &Payment) {
     let Some(link) = payment.webhook_url.rsplit('/').next().and_then(Link::parse) else { return };
     if let Err(error) = webhook_received(processor, origin, link.secret).await {
         let error = chassis_base::Error::from(error);

@@ -12,7 +12,7 @@ use crate::processor::{Origin, PaymentProcessor};
 /// The number of payments that one job ends.
 const BATCH: usize = 50;
 
-pub fn worker(processor: Arc<PaymentProcessor>) -> Worker {
+pub(crate) fn worker(processor: Arc<PaymentProcessor>) -> Worker {
     let due = Due::new("billing.sandbox_payment work", "work.status in ('open', 'pending')", "work.ends_at");
     Worker::new(NAME, due, move |job| {
         let processor = Arc::clone(&processor);

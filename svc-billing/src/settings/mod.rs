@@ -1,7 +1,7 @@
 //! How an account makes its documents: days, default rate, language and numbers. Its rpcs are in `settings_service`,
 //! which serves several resources.
 
-pub mod operations;
+pub(crate) mod operations;
 mod rules;
 pub mod store;
 

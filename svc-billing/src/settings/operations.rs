@@ -13,7 +13,7 @@ use crate::{Error, tax_rate};
 const AUDIT_KIND: &str = "billing_settings";
 
 /// Stores the settings of an account that has none; tells whether it had none.
-pub async fn insert_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
+pub(crate) async fn insert_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
     let (account, now) = (tx.account(), tx.now());
     let settings = Settings::of_country(&tx.settings().country);
     let inserted = store::insert(tx.db(), account, &settings, now).await?;
@@ -24,7 +24,7 @@ pub async fn insert_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
 }
 
 /// Changes the fields that the mask names.
-pub async fn update(
+pub(crate) async fn update(
     tx: &mut Tx<'_>,
     _lock: &SettingsLock,
     mask: UpdateMask<'_>,

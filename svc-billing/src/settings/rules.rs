@@ -24,7 +24,7 @@ const MAX_PREFIX_LENGTH: usize = 20;
 
 /// The settings after the change: the values of `given` that the mask names, the others of `current`. Whether the tax
 /// code exists is for the caller to check.
-pub fn apply(
+pub(super) fn apply(
     mask: UpdateMask<'_>,
     given: &BillingSettings,
     current: &Settings,

@@ -10,7 +10,7 @@ use crate::document::events::{extend, number};
 const ENTITY: &str = "subscription";
 
 /// Emits an event that is caused by the passing of time.
-pub async fn time_passed(
+pub(crate) async fn time_passed(
     tx: &mut Tx<'_>,
     kind: &'static str,
     record: &Record,

@@ -1,11 +1,11 @@
 //! Subscriptions: recurring invoices. Owns when there is an invoice and for what; how it is created belongs to
 //! `document`.
 
-pub mod events;
-pub mod operations;
-pub mod rpc;
+pub(crate) mod events;
+pub(crate) mod operations;
+pub(crate) mod rpc;
 mod rules;
-pub mod scans;
+pub(crate) mod scans;
 mod store;
 mod worker;
 
@@ -18,8 +18,8 @@ use proto::billing::{
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-pub use store::{follow_client, list_by_ids};
-pub use worker::worker;
+pub(crate) use store::{follow_client, list_by_ids};
+pub(crate) use worker::worker;
 
 use crate::document::rules::amounts::{Amounts, Row};
 use crate::money::two_places;
@@ -31,7 +31,7 @@ const LIST: &str = "subscription";
 
 /// A subscription as it is stored, without its lines.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     pub id: Uuid,
     pub number: String,
     pub title: String,
@@ -69,7 +69,7 @@ impl Record {
 
 /// A subscription with its lines.
 #[derive(Clone, Debug)]
-pub struct Full {
+pub(crate) struct Full {
     pub record: Record,
     pub lines: Vec<Row>,
 }

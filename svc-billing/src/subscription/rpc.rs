@@ -22,10 +22,10 @@ use super::rules::plan;
 use super::store;
 use crate::Error;
 use crate::clients::ClientLookup;
-use crate::document::rpc::Shared;
+use crate::document::shared::Shared;
 use crate::document::{self, Kind};
 
-pub struct SubscriptionRpc {
+pub(crate) struct SubscriptionRpc {
     pub shared: Arc<Shared>,
 }
 
@@ -156,7 +156,8 @@ fn filter(context: &Context, input: ListSubscriptionsRequest) -> store::Filter {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, client): &(CreateSubscriptionRequest, ClientLookup),
+    input: &CreateSubscriptionRequest,
+    client: &ClientLookup,
 ) -> Result<CreateSubscriptionResponse, Error> {
     let given = input.subscription.clone().unwrap_or_default();
     Ok(CreateSubscriptionResponse { data: Some(operations::create(tx, client, &given).await?) })

@@ -6,7 +6,7 @@ use chassis_work::scan::{Findings, Scan, Telling, Threshold};
 use super::{events, list_by_ids};
 use crate::Error;
 
-pub fn all() -> Vec<Scan> {
+pub(crate) fn all() -> Vec<Scan> {
     vec![expiring()]
 }
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::operations::{BillingFailure, DueSubscription, process_due, record_failure};
 use super::store;
-use crate::document::rpc::Shared;
+use crate::document::shared::Shared;
 use crate::processor::PaymentProcessor;
 
 /// The number of subscriptions that one job processes.
@@ -28,7 +28,7 @@ const INITIAL_BACKOFF: TimeDelta = TimeDelta::minutes(1);
 const MAX_BACKOFF: TimeDelta = TimeDelta::hours(1);
 
 /// The worker that creates the invoices of subscriptions, and ends the subscriptions whose end has passed.
-pub fn worker(shared: Arc<Shared>, processor: Arc<PaymentProcessor>) -> Worker {
+pub(crate) fn worker(shared: Arc<Shared>, processor: Arc<PaymentProcessor>) -> Worker {
     let due = Due::new("billing.subscription work", "work.due_at is not null", "work.due_at");
     Worker::new("subscriptions", due, move |job| {
         let (shared, processor) = (Arc::clone(&shared), Arc::clone(&processor));

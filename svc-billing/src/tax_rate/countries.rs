@@ -61,18 +61,18 @@ const ZERO_CODE: &str = "VAT0";
 ///
 /// A country without VAT, such as the US, or one that is not in the table has no standard rate. Its default is the rate of
 /// 0 percent, and the account adds the rates it needs.
-pub fn standard_code(country: &str) -> String {
+pub(crate) fn standard_code(country: &str) -> String {
     find(country).map_or_else(|| ZERO_CODE.to_owned(), |entry| code_of(percent(entry.standard)))
 }
 
 /// The rates of a country, for sales and for purchases.
-pub fn rates_of(country: &str) -> Vec<Rate> {
+pub(crate) fn rates_of(country: &str) -> Vec<Rate> {
     let contexts = [TaxRateContext::Sales, TaxRateContext::Purchase];
     contexts.into_iter().flat_map(|context| rates_in(country, context)).collect()
 }
 
 /// The rates of a country for sales.
-pub fn sales_rates_of(country: &str) -> Vec<Rate> {
+pub(crate) fn sales_rates_of(country: &str) -> Vec<Rate> {
     rates_in(country, TaxRateContext::Sales)
 }
 

@@ -1,17 +1,17 @@
 //! Tax rates: what VAT the account's rows can have, for sales and for purchases. Documents keep the rates they were made
 //! with. The rpcs are in `settings_service`, which serves several resources; `countries` is the table of built-in rates.
 
-pub mod countries;
-pub mod operations;
-pub mod rules;
-pub mod store;
+pub(crate) mod countries;
+pub(crate) mod operations;
+pub(crate) mod rules;
+pub(crate) mod store;
 
 use proto::billing::{TaxRate, TaxRateContext, TaxRateType};
 use render::printed::Category;
 use rust_decimal::Decimal;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rate {
+pub(crate) struct Rate {
     /// Unique within the context.
     pub code: String,
     pub label: String,
@@ -35,7 +35,7 @@ impl From<Rate> for TaxRate {
 }
 
 /// The VAT category of EN 16931 for a type of rate.
-pub fn category(kind: TaxRateType) -> Category {
+pub(crate) fn category(kind: TaxRateType) -> Category {
     match kind {
         TaxRateType::Standard | TaxRateType::Reduced => Category::S,
         TaxRateType::Zero => Category::Z,
@@ -62,7 +62,7 @@ fn type_name(kind: TaxRateType) -> &'static str {
 }
 
 /// The inverse of [`type_name`].
-pub fn type_from_name(name: &str) -> Option<TaxRateType> {
+pub(crate) fn type_from_name(name: &str) -> Option<TaxRateType> {
     use TaxRateType::{Exempt, Export, IntraCommunity, Reduced, ReverseCharge, Standard, Zero};
     let all = [Standard, Reduced, Zero, Exempt, ReverseCharge, IntraCommunity, Export];
     all.into_iter().find(|kind| type_name(*kind) == name)

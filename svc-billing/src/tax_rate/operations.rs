@@ -12,7 +12,7 @@ const AUDIT_KIND: &str = "tax_rate";
 const LIMIT: ListLimit = ListLimit { max: 200, field: "tax_rate", entries: "tax rates" };
 
 /// Adds the rates that an account of its country starts with.
-pub async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let rates = countries::rates_of(&tx.settings().country);
     store::insert(tx.db(), account, &rates, now).await?;
@@ -23,7 +23,7 @@ pub async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
 }
 
 /// Adds a rate, or replaces the one with its context and code.
-pub async fn put(tx: &mut Tx<'_>, _lock: &SettingsLock, given: &TaxRateInput) -> Result<Rate, Error> {
+pub(crate) async fn put(tx: &mut Tx<'_>, _lock: &SettingsLock, given: &TaxRateInput) -> Result<Rate, Error> {
     let rate = rules::rate_of(given, &mut tx.faults);
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());
@@ -34,7 +34,7 @@ pub async fn put(tx: &mut Tx<'_>, _lock: &SettingsLock, given: &TaxRateInput) ->
     Ok(rate)
 }
 
-pub async fn delete(
+pub(crate) async fn delete(
     tx: &mut Tx<'_>,
     lock: &SettingsLock,
     context: TaxRateContext,

@@ -11,7 +11,7 @@ use super::Rate;
 use crate::settings_base::rules::check_code;
 
 /// The rate that a request describes.
-pub fn rate_of(input: &TaxRateInput, faults: &mut Faults) -> Rate {
+pub(crate) fn rate_of(input: &TaxRateInput, faults: &mut Faults) -> Rate {
     let at = At::ROOT.name("tax_rate");
     check_code(&input.code, &at.name("code"), faults);
     let amount = input.amount.parse().unwrap_or_else(|_| {
@@ -33,7 +33,7 @@ pub fn rate_of(input: &TaxRateInput, faults: &mut Faults) -> Rate {
 }
 
 /// Sales first, then by type in the order of the contract, then by falling amount.
-pub fn sort(rates: &mut [Rate]) {
+pub(crate) fn sort(rates: &mut [Rate]) {
     rates.sort_by(|a, b| {
         let key = |rate: &Rate| (rate.context, rate.kind, Reverse(rate.amount));
         key(a).cmp(&key(b)).then_with(|| a.code.cmp(&b.code))

@@ -34,7 +34,7 @@ impl TryFrom<Row> for Rate {
 }
 
 /// All rates, or those of one context, in no particular order.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     context: Option<TaxRateContext>,
@@ -51,13 +51,17 @@ pub async fn list(
 }
 
 /// Whether there is a rate for sales with this code.
-pub async fn exists(connection: &mut PgConnection, account: AccountId, code: &str) -> Result<bool, Error> {
+pub(crate) async fn exists(
+    connection: &mut PgConnection,
+    account: AccountId,
+    code: &str,
+) -> Result<bool, Error> {
     let sql = "select exists (select from billing.tax_rate where account_id = $1 and context = 'sales' and code = $2)";
     Ok(sqlx::query_scalar(sql).bind(account).bind(code).fetch_one(connection).await?)
 }
 
 /// Adds the rates that an account starts with.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     rates: &[Rate],
@@ -83,7 +87,7 @@ pub async fn insert(
 }
 
 /// Adds a rate or replaces the one with its context and code; returns how many others the account has.
-pub async fn put(
+pub(crate) async fn put(
     connection: &mut PgConnection,
     account: AccountId,
     rate: &Rate,
@@ -112,7 +116,7 @@ pub async fn put(
 }
 
 /// Tells whether there was one to delete.
-pub async fn delete(
+pub(crate) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     context: TaxRateContext,

@@ -20,7 +20,7 @@ const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded")
 const OWN_SITE: (&str, &str) = ("sec-fetch-site", "same-origin");
 const SCOPES: &[&str] = &["relations.read", "relations.write", "invoices.read", "invoices.write"];
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub gateway: TestGateway,
@@ -38,27 +38,27 @@ pub struct World {
 
 impl World {
     /// With background work.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::new(true, &[]).await
     }
 
     /// With background work, and Mollie as the provider.
-    pub async fn with_mollie(stand_in: &StandIn) -> Self {
+    pub(crate) async fn with_mollie(stand_in: &StandIn) -> Self {
         Self::new(true, &flags_of(stand_in, &stand_in.url())).await
     }
 
     /// The same without background work, and with more settings.
-    pub async fn idle_with_mollie(stand_in: &StandIn, more: &[&str]) -> Self {
+    pub(crate) async fn idle_with_mollie(stand_in: &StandIn, more: &[&str]) -> Self {
         Self::idle_with(&[&flags_of(stand_in, &stand_in.url())[..], more].concat()).await
     }
 
     /// Without background work: queued commands wait until a call executes them.
-    pub async fn idle() -> Self {
+    pub(crate) async fn idle() -> Self {
         Self::idle_with(&[]).await
     }
 
     /// The same with more settings, as flags.
-    pub async fn idle_with(flags: &[&str]) -> Self {
+    pub(crate) async fn idle_with(flags: &[&str]) -> Self {
         Self::new(false, flags).await
     }
 
@@ -106,13 +106,13 @@ impl World {
     }
 
     /// Another process of billing that does the background work.
-    pub async fn helper(&self) -> Started {
+    pub(crate) async fn helper(&self) -> Started {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await
     }
 
     /// A final invoice of 1,210.00, or as `more` says.
-    pub async fn invoice(&self, more: Value) -> Invoice {
+    pub(crate) async fn invoice(&self, more: Value) -> Invoice {
         let mut body = json!({
             "title": "Brood voor november",
             "client_id": self.client,
@@ -128,23 +128,23 @@ impl World {
         }
     }
 
-    pub async fn get(&self, invoice: &Invoice) -> Value {
+    pub(crate) async fn get(&self, invoice: &Invoice) -> Value {
         self.api.get(&invoice.api).await.expect(200).at("/data")
     }
 
     /// Statuses of the invoice's payments, in the order in which they were added.
-    pub async fn payments(&self, invoice: &Invoice) -> Vec<String> {
+    pub(crate) async fn payments(&self, invoice: &Invoice) -> Vec<String> {
         let list = self.api.get(&format!("{}/payments", invoice.api)).await.expect(200).at("/data");
         let status = |payment: &Value| payment["status"].as_str().unwrap().to_owned();
         list.as_array().unwrap().iter().map(status).collect()
     }
 
-    pub async fn payment(&self, invoice: &Invoice) -> Value {
+    pub(crate) async fn payment(&self, invoice: &Invoice) -> Value {
         self.api.get(&format!("{}/payments", invoice.api)).await.expect(200).at("/data/0")
     }
 
     /// The entries about payments in the history of the invoice, oldest first.
-    pub async fn history(&self, invoice: &Invoice) -> Vec<String> {
+    pub(crate) async fn history(&self, invoice: &Invoice) -> Vec<String> {
         let history = self.get(invoice).await["meta"]["history"].clone();
         let of_payments = history.as_array().unwrap().iter().rev().filter_map(|entry| {
             let event = entry["event"].as_str().unwrap();
@@ -155,47 +155,47 @@ impl World {
     }
 
     /// Opens a page as a browser does.
-    pub async fn page(&self, path: &str) -> String {
+    pub(crate) async fn page(&self, path: &str) -> String {
         text(&self.visitor.send(Method::GET, path, &[BROWSER], "").await.expect(200))
     }
 
     /// Sends a form as a page does.
-    pub async fn send(&self, path: &str, form: &str) -> Answer {
+    pub(crate) async fn send(&self, path: &str, form: &str) -> Answer {
         self.visitor.send(Method::POST, path, &[BROWSER, FORM, OWN_SITE], form.to_owned()).await
     }
 
     /// Presses the pay button; returns the path that it leads to.
-    pub async fn pay(&self, invoice: &Invoice) -> String {
+    pub(crate) async fn pay(&self, invoice: &Invoice) -> String {
         let answer = self.send(&format!("{}/pay", invoice.page), "").await.expect(303);
         answer.header("location").unwrap().to_owned()
     }
 
     /// Presses a button in the sandbox; returns the path that it leads to.
-    pub async fn act(&self, checkout: &str, act: &str) -> String {
+    pub(crate) async fn act(&self, checkout: &str, act: &str) -> String {
         let answer = self.send(checkout, &format!("act={act}")).await.expect(303);
         answer.header("location").unwrap().to_owned()
     }
 
     /// Asks the client for a mandate.
-    pub async fn verify(&self) -> Value {
+    pub(crate) async fn verify(&self) -> Value {
         let path = format!("/v1/clients/{}/direct-debit/verification", self.client);
         self.api.post(&path, json!({})).await.expect(201).at("/data")
     }
 
-    pub async fn mandate(&self) -> Value {
+    pub(crate) async fn mandate(&self) -> Value {
         let path = format!("/v1/clients/{}/direct-debit/mandate", self.client);
         self.api.get(&path).await.expect(200).at("/data")
     }
 
     /// The client gives a mandate; returns the path of its page.
-    pub async fn authorise(&self) -> String {
+    pub(crate) async fn authorise(&self) -> String {
         let checkout = path(self.verify().await["payment_url"].as_str().unwrap());
         self.act(&checkout, "authorise").await;
         checkout
     }
 
     /// Sets whether the account may use the sandbox.
-    pub async fn set_sandbox(&self, sandbox_payments: bool) {
+    pub(crate) async fn set_sandbox(&self, sandbox_payments: bool) {
         let settings =
             BillingSettings { sandbox_payments: Some(sandbox_payments), ..BillingSettings::default() };
         let paths = vec!["sandbox_payments".to_owned()];
@@ -207,7 +207,7 @@ impl World {
     }
 
     /// Requests the collection of an invoice.
-    pub async fn collect(&self, invoice: &Invoice) -> Result<CollectInvoiceResponse, tonic::Status> {
+    pub(crate) async fn collect(&self, invoice: &Invoice) -> Result<CollectInvoiceResponse, tonic::Status> {
         let caller = TestCaller::mesh(&self.account, &self.clock);
         let request = caller.request(CollectInvoiceRequest { id: invoice.id.clone() });
         let mut debit = DirectDebitServiceClient::new(self.billing.channel());
@@ -215,12 +215,12 @@ impl World {
     }
 
     /// Waits until the payments of the invoice have these statuses.
-    pub async fn until(&self, invoice: &Invoice, statuses: &[&str]) {
+    pub(crate) async fn until(&self, invoice: &Invoice, statuses: &[&str]) {
         let what = format!("payments are {statuses:?}");
         chassis_testing::eventually(&what, async || self.payments(invoice).await == statuses).await;
     }
 
-    pub async fn count(&self, sql: &'static str) -> i64 {
+    pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
     }
 }
@@ -230,7 +230,7 @@ fn flags_of<'a>(stand_in: &StandIn, url: &'a str) -> [&'a str; 6] {
 }
 
 /// The id and the paths of an invoice.
-pub struct Invoice {
+pub(crate) struct Invoice {
     pub id: String,
     /// Its path in the API.
     pub api: String,
@@ -238,30 +238,30 @@ pub struct Invoice {
     pub page: String,
 }
 
-pub async fn client(api: &Api, name: &str) -> String {
+pub(crate) async fn client(api: &Api, name: &str) -> String {
     let input = json!({"type": "company", "company_name": name, "city": "Rotterdam"});
     let client = api.post("/v1/clients", input).await.expect(201);
     client.at("/data/id").as_str().unwrap().to_owned()
 }
 
 /// The page of a payment in the sandbox.
-pub fn checkout(payment: &Value) -> String {
+pub(crate) fn checkout(payment: &Value) -> String {
     format!("/sandbox/checkouts/{}", payment["external_id"].as_str().unwrap())
 }
 
 /// The path of a URL.
-pub fn path(url: &str) -> String {
+pub(crate) fn path(url: &str) -> String {
     let host = url.find("://").unwrap() + 3;
     url[host + url[host..].find('/').unwrap()..].to_owned()
 }
 
-pub fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
 /// Asserts that the page contains all of these texts.
 #[track_caller]
-pub fn says(page: &str, texts: &[&str]) {
+pub(crate) fn says(page: &str, texts: &[&str]) {
     for text in texts {
         let shown = page.split("</style>").last().unwrap();
         assert!(page.contains(text), "the page does not say {text}:\n{shown}");

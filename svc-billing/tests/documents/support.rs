@@ -18,7 +18,7 @@ const LISTENER: &str = "x=http://127.0.0.1:1";
 const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
 const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     gateway: TestGateway,
@@ -27,12 +27,12 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with_mail("").await
     }
 
     /// With background work: mail goes to this server.
-    pub async fn mailing(smtp_url: &str) -> Self {
+    pub(crate) async fn mailing(smtp_url: &str) -> Self {
         Self::with_mail(smtp_url).await
     }
 
@@ -64,105 +64,105 @@ impl World {
     }
 
     /// An account of its own, with a key that may do everything here.
-    pub async fn user(&self) -> User {
+    pub(crate) async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         User { api, account }
     }
 
     /// Where billing keeps its files.
-    pub fn files(&self) -> &Path {
+    pub(crate) fn files(&self) -> &Path {
         self.files.path()
     }
 }
 
 /// Works in one account.
 #[derive(Clone)]
-pub struct User {
+pub(crate) struct User {
     pub api: Api,
     pub account: Account,
 }
 
 impl User {
     /// A company with this name; its id.
-    pub async fn client(&self, name: &str) -> String {
+    pub(crate) async fn client(&self, name: &str) -> String {
         self.client_with(json!({"company_name": name})).await
     }
 
-    pub async fn client_with(&self, body: Value) -> String {
+    pub(crate) async fn client_with(&self, body: Value) -> String {
         id(&self.api.post("/v1/clients", body).await.expect(201).at("/data"))
     }
 
     /// A new document; `list` is `invoices`, `quotes` or `workorders`.
-    pub async fn create(&self, list: &str, body: Value) -> Value {
+    pub(crate) async fn create(&self, list: &str, body: Value) -> Value {
         self.api.post(&format!("/v1/{list}"), body).await.expect(201).at("/data")
     }
 
     /// A draft invoice of rows that cost so much each, without VAT, so that sums are easy to see.
-    pub async fn draft(&self, client: &str, prices: &[i64]) -> Value {
+    pub(crate) async fn draft(&self, client: &str, prices: &[i64]) -> Value {
         self.create("invoices", json!({"title": "Bread", "client_id": client, "rows": priced(prices)})).await
     }
 
     /// The same, final.
-    pub async fn invoice(&self, client: &str, prices: &[i64]) -> Value {
+    pub(crate) async fn invoice(&self, client: &str, prices: &[i64]) -> Value {
         let body = json!({"title": "Bread", "client_id": client, "rows": priced(prices), "generation_mode": "final"});
         self.create("invoices", body).await
     }
 
-    pub async fn get(&self, list: &str, document: &Value) -> Value {
+    pub(crate) async fn get(&self, list: &str, document: &Value) -> Value {
         self.api.get(&path(list, document)).await.expect(200).at("/data")
     }
 
     /// Does something with a document, such as `finalize`.
-    pub async fn act(&self, list: &str, document: &Value, action: &str, body: Value) -> Answer {
+    pub(crate) async fn act(&self, list: &str, document: &Value, action: &str, body: Value) -> Answer {
         self.api.post(&format!("{}/{action}", path(list, document)), body).await
     }
 
-    pub async fn finalize(&self, list: &str, document: &Value) -> Value {
+    pub(crate) async fn finalize(&self, list: &str, document: &Value) -> Value {
         self.act(list, document, "finalize", json!({})).await.expect(200).at("/data")
     }
 
-    pub async fn credit(&self, invoice: &Value, body: Value) -> Value {
+    pub(crate) async fn credit(&self, invoice: &Value, body: Value) -> Value {
         self.act("invoices", invoice, "credit", body).await.expect(201).at("/data")
     }
 
-    pub async fn pay(&self, invoice: &Value, body: Value) -> Value {
+    pub(crate) async fn pay(&self, invoice: &Value, body: Value) -> Value {
         self.act("invoices", invoice, "payments", body).await.expect(201).at("/data")
     }
 
-    pub async fn patch(&self, list: &str, document: &Value, body: Value) -> Value {
+    pub(crate) async fn patch(&self, list: &str, document: &Value, body: Value) -> Value {
         self.api.patch(&path(list, document), body).await.expect(200).at("/data")
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.api.send(Method::DELETE, path, &[], "").await
     }
 
     /// The total of a list, which may have a query.
-    pub async fn total(&self, list: &str) -> Value {
+    pub(crate) async fn total(&self, list: &str) -> Value {
         self.api.get(&format!("/v1/{list}")).await.expect(200).at("/meta/total")
     }
 }
 
-pub fn id(thing: &Value) -> String {
+pub(crate) fn id(thing: &Value) -> String {
     thing["id"].as_str().unwrap().to_owned()
 }
 
-pub fn path(list: &str, document: &Value) -> String {
+pub(crate) fn path(list: &str, document: &Value) -> String {
     format!("/v1/{list}/{}", id(document))
 }
 
-pub fn row(name: &str, quantity: i64, unit_price: i64) -> Value {
+pub(crate) fn row(name: &str, quantity: i64, unit_price: i64) -> Value {
     json!({"name": name, "quantity": quantity, "unit_price": unit_price, "vat_rate": "0"})
 }
 
 /// Rows of one piece each, without VAT.
-pub fn priced(prices: &[i64]) -> Vec<Value> {
+pub(crate) fn priced(prices: &[i64]) -> Vec<Value> {
     prices.iter().map(|price| row("Row", 1, *price)).collect()
 }
 
 /// The settlement of an invoice: status, open amount, overpaid amount.
-pub fn settlement(document: &Value) -> (String, f64, f64) {
+pub(crate) fn settlement(document: &Value) -> (String, f64, f64) {
     let number = |name: &str| document["meta"][name].as_f64().unwrap();
     (
         document["payment_status"].as_str().unwrap().to_owned(),
@@ -172,16 +172,16 @@ pub fn settlement(document: &Value) -> (String, f64, f64) {
 }
 
 /// What is expected of [`settlement`].
-pub fn settled(status: &str, open: f64, overpaid: f64) -> (String, f64, f64) {
+pub(crate) fn settled(status: &str, open: f64, overpaid: f64) -> (String, f64, f64) {
     (status.to_owned(), open, overpaid)
 }
 
 /// What is expected of [`Answer::faults`].
-pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }
 
 /// The code of a refusal for the state of things.
-pub fn conflict(answer: Answer) -> String {
+pub(crate) fn conflict(answer: Answer) -> String {
     answer.expect(409).at("/code").as_str().unwrap().to_owned()
 }

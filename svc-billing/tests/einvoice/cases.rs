@@ -65,7 +65,7 @@ fn outside_scope_in_germany() -> PrintedDocument {
     printed
 }
 
-pub fn complete() -> Vec<(&'static str, PrintedDocument)> {
+pub(crate) fn complete() -> Vec<(&'static str, PrintedDocument)> {
     let mut cases = kinds_of_vat();
     cases.extend(amounts());
     cases.extend(parties());

@@ -11,13 +11,13 @@ use rust_decimal::Decimal;
 
 use crate::support::{buyer, cents, credit, invoice, seller};
 
-pub fn samples(count: usize) -> Vec<PrintedDocument> {
+pub(crate) fn samples(count: usize) -> Vec<PrintedDocument> {
     let mut runner = TestRunner::deterministic();
     let samples = printed();
     (0..count).map(|_| samples.new_tree(&mut runner).expect("a document").current()).collect()
 }
 
-pub fn printed() -> impl Strategy<Value = PrintedDocument> {
+pub(crate) fn printed() -> impl Strategy<Value = PrintedDocument> {
     (
         rows(),
         party(seller()),
@@ -117,7 +117,7 @@ fn foreign(country: String) -> impl Strategy<Value = String> {
 }
 
 /// Nothing in it can be trusted.
-pub fn nonsense() -> impl Strategy<Value = PrintedDocument> {
+pub(crate) fn nonsense() -> impl Strategy<Value = PrintedDocument> {
     (printed(), vec((any_decimal(), any_decimal(), any_decimal()), 1..4), text(), text()).prop_map(
         |(mut printed, rows, one, other)| {
             for (row, (quantity, price, amount)) in printed.rows.iter_mut().zip(&rows) {

@@ -5,7 +5,7 @@ use quick_xml::events::Event;
 use rust_decimal::Decimal;
 
 #[derive(Debug, Default)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub name: String,
     pub attributes: Vec<(String, String)>,
     pub text: String,
@@ -13,7 +13,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    pub fn read(xml: &[u8]) -> Self {
+    pub(crate) fn read(xml: &[u8]) -> Self {
         let xml = std::str::from_utf8(xml).expect("UTF-8");
         let mut reader = Reader::from_str(xml);
         let mut open = vec![Self::default()];
@@ -49,25 +49,25 @@ impl Tree {
         root.children.pop().expect("a root element")
     }
 
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Tree> {
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Tree> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
     /// By names from here, such as `cac:Price/cbc:PriceAmount`.
-    pub fn find(&self, path: &str) -> Option<&Tree> {
+    pub(crate) fn find(&self, path: &str) -> Option<&Tree> {
         path.split('/').try_fold(self, |at, name| at.children.iter().find(|child| child.name == name))
     }
 
-    pub fn text(&self, path: &str) -> &str {
+    pub(crate) fn text(&self, path: &str) -> &str {
         self.find(path).map_or("", |found| &found.text)
     }
 
-    pub fn attribute(&self, path: &str, name: &str) -> &str {
+    pub(crate) fn attribute(&self, path: &str, name: &str) -> &str {
         let found = self.find(path).and_then(|at| at.attributes.iter().find(|(key, _)| key == name));
         found.map_or("", |(_, value)| value)
     }
 
-    pub fn number(&self, path: &str) -> Decimal {
+    pub(crate) fn number(&self, path: &str) -> Decimal {
         let text = self.text(path);
         text.parse().unwrap_or_else(|_| panic!("{path} is no number: {text:?}"))
     }

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The fatal findings and the warnings of each document, by the names it was given.
-pub type Findings = BTreeMap<String, Vec<String>>;
+pub(crate) type Findings = BTreeMap<String, Vec<String>>;
 
 /// Judges all documents in one run, because starting the validator takes longer than a hundred documents. `None` when
 /// there is no validator here.
-pub fn judge(test: &str, documents: &BTreeMap<String, Vec<u8>>) -> Option<Findings> {
+pub(crate) fn judge(test: &str, documents: &BTreeMap<String, Vec<u8>>) -> Option<Findings> {
     let folder = folder().or_else(|| skip(test))?;
     let place = tempfile::tempdir().expect("a folder for the documents");
     for (name, xml) in documents {

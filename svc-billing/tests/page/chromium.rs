@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// One tab of a browser that ends with the value.
-pub struct Tab {
+pub(crate) struct Tab {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     session: Option<String>,
@@ -21,7 +21,7 @@ pub struct Tab {
 
 impl Tab {
     /// `None`, after having said so, where there is no browser. With `CI=true` that is a failure.
-    pub async fn open(test: &str) -> Option<Self> {
+    pub(crate) async fn open(test: &str) -> Option<Self> {
         if !std::env::split_paths(&std::env::var_os("PATH")?).any(|folder| folder.join("chromium").is_file())
         {
             skip(&format!("{test}: chromium is missing; apt-get install chromium"));
@@ -60,14 +60,14 @@ impl Tab {
     }
 
     /// Goes to an address and waits until it is there.
-    pub async fn go(&mut self, url: &str) {
+    pub(crate) async fn go(&mut self, url: &str) {
         let from = self.heard.len();
         self.call("Page.navigate", json!({"url": url})).await;
         self.until_loaded(from).await;
     }
 
     /// Clicks in the middle of the one element with this selector, and waits for the page that it leads to.
-    pub async fn click(&mut self, selector: &str) {
+    pub(crate) async fn click(&mut self, selector: &str) {
         let middle = format!(
             "(() => {{ const e = document.querySelector('{selector}'); e.scrollIntoView({{block: 'center'}}); \
              const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] }})()"
@@ -81,7 +81,7 @@ impl Tab {
         self.until_loaded(from).await;
     }
 
-    pub async fn evaluate(&mut self, expression: &str) -> Value {
+    pub(crate) async fn evaluate(&mut self, expression: &str) -> Value {
         let answer =
             self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true})).await;
         assert!(answer.get("exceptionDetails").is_none(), "{answer}");
@@ -89,12 +89,12 @@ impl Tab {
     }
 
     /// What the reader sees, as text.
-    pub async fn text(&mut self) -> String {
+    pub(crate) async fn text(&mut self) -> String {
         self.evaluate("document.body.innerText").await.as_str().unwrap().to_owned()
     }
 
     /// The parameters of what the browser told under this name.
-    pub fn heard(&self, method: &str) -> Vec<&Value> {
+    pub(crate) fn heard(&self, method: &str) -> Vec<&Value> {
         self.heard.iter().filter(|event| event["method"] == method).map(|event| &event["params"]).collect()
     }
 
@@ -105,7 +105,7 @@ impl Tab {
         }
     }
 
-    pub async fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let mut message = json!({"id": self.last, "method": method, "params": params});
         if let Some(session) = &self.session {

@@ -13,7 +13,7 @@ use svc_relations::Relations;
 const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
 const SCOPES: &[&str] = &["relations.read", "relations.write", "invoices.read", "invoices.write"];
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub gateway: TestGateway,
@@ -27,7 +27,7 @@ pub struct World {
 }
 
 impl World {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let database = TestDatabase::new(&[
             ("gateway", &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// A new document of a list such as `quotes`; `more` adds to it or replaces.
-    pub async fn create(&self, list: &str, more: Value) -> Document {
+    pub(crate) async fn create(&self, list: &str, more: Value) -> Document {
         let mut body = json!({
             "title": "Brood voor november",
             "client_id": self.client,
@@ -76,27 +76,27 @@ impl World {
         Document::of(list, &answer.at("/data"))
     }
 
-    pub async fn final_quote(&self) -> Document {
+    pub(crate) async fn final_quote(&self) -> Document {
         self.create("quotes", json!({})).await
     }
 
     /// The document as the API shows it now.
-    pub async fn get(&self, document: &Document) -> Value {
+    pub(crate) async fn get(&self, document: &Document) -> Value {
         self.api.get(&document.api).await.expect(200).at("/data")
     }
 
     /// Asks for a page as a browser does.
-    pub async fn open(&self, path: &str) -> Answer {
+    pub(crate) async fn open(&self, path: &str) -> Answer {
         self.visitor.send(Method::GET, path, &[BROWSER], "").await
     }
 
     /// The page of a document as text.
-    pub async fn page(&self, document: &Document) -> String {
+    pub(crate) async fn page(&self, document: &Document) -> String {
         text(&self.open(&document.page).await.expect(200))
     }
 
     /// Presses the button, as the form of the page does.
-    pub async fn accept(&self, document: &Document) -> Answer {
+    pub(crate) async fn accept(&self, document: &Document) -> Answer {
         let form = ("content-type", "application/x-www-form-urlencoded");
         let site = ("sec-fetch-site", "same-origin");
         let path = format!("{}/accept", document.page);
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// How often something was told of a document.
-    pub async fn told(&self, document: &Document, event: &str) -> i64 {
+    pub(crate) async fn told(&self, document: &Document, event: &str) -> i64 {
         sqlx::query_scalar("select count(*) from billing.outbox where entity_id = $1::uuid and type = $2")
             .bind(&document.id)
             .bind(event)
@@ -115,7 +115,7 @@ impl World {
 }
 
 /// Where a document is found.
-pub struct Document {
+pub(crate) struct Document {
     pub id: String,
     pub number: String,
     /// Its path in the API.
@@ -125,7 +125,7 @@ pub struct Document {
 }
 
 impl Document {
-    pub fn of(list: &str, data: &Value) -> Self {
+    pub(crate) fn of(list: &str, data: &Value) -> Self {
         let id = data["id"].as_str().unwrap().to_owned();
         let web_url = data["web_url"].as_str().unwrap();
         Self {
@@ -137,13 +137,13 @@ impl Document {
     }
 }
 
-pub fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
 /// Fails unless the page says all of these.
 #[track_caller]
-pub fn says(page: &str, texts: &[&str]) {
+pub(crate) fn says(page: &str, texts: &[&str]) {
     for text in texts {
         assert!(
             page.contains(text),

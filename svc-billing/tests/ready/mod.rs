@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// # Panics
 /// After the last attempt, with the last answer.
-pub async fn until_ready(gateway: &TestGateway) {
+pub(crate) async fn until_ready(gateway: &TestGateway) {
     let visitor = gateway.api_with("");
     let mut ticks = tokio::time::interval(INTERVAL);
     let mut last = String::new();

@@ -19,7 +19,7 @@ const LISTENER: &str = "x=http://127.0.0.1:1";
 const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
 const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     gateway: TestGateway,
@@ -31,14 +31,14 @@ pub struct World {
 
 impl World {
     /// On Sunday, 15 November 2026, in the morning.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let mut world = Self::idle().await;
         world.add_replica().await;
         world
     }
 
     /// The same, and nothing works in the background yet.
-    pub async fn idle() -> Self {
+    pub(crate) async fn idle() -> Self {
         let database = TestDatabase::new(&[
             (gateway::NAME, &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Another replica of billing, which works in the background.
-    pub async fn add_replica(&mut self) {
+    pub(crate) async fn add_replica(&mut self) {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         let replica =
             chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
@@ -70,14 +70,14 @@ impl World {
     }
 
     /// An account of its own, with a key that may do everything here.
-    pub async fn user(&self) -> User {
+    pub(crate) async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         User { api, account }
     }
 
     /// Moves the clock to a time, as RFC 3339, and waits until the account has been looked through then.
-    pub async fn at(&self, time: &str, user: &User) {
+    pub(crate) async fn at(&self, time: &str, user: &User) {
         let time = DateTime::parse_from_rfc3339(time).unwrap().to_utc();
         let ahead = time - self.clock.now();
         assert!(ahead >= TimeDelta::zero(), "time does not go back");
@@ -86,7 +86,7 @@ impl World {
     }
 
     /// Has the account looked through, and waits for the end of it.
-    pub async fn look(&self, user: &User) {
+    pub(crate) async fn look(&self, user: &User) {
         let caller = TestCaller::mesh(&user.account, &self.clock);
         let mut scans = ScanServiceClient::new(self.replicas[0].channel());
         scans.run_scans(caller.request(RunScansRequest {})).await.unwrap();
@@ -107,7 +107,7 @@ impl World {
         .await;
     }
 
-    pub async fn set_threshold(&self, user: &User, event: &str, value: Option<i32>) {
+    pub(crate) async fn set_threshold(&self, user: &User, event: &str, value: Option<i32>) {
         let caller = TestCaller::mesh(&user.account, &self.clock);
         let mut scans = ScanServiceClient::new(self.replicas[0].channel());
         let request = SetThresholdRequest { event: event.into(), value };
@@ -115,7 +115,7 @@ impl World {
     }
 
     /// Opens the page of a document as a visitor does.
-    pub async fn visit(&self, document: &Value) {
+    pub(crate) async fn visit(&self, document: &Value) {
         let url = document["web_url"].as_str().unwrap();
         let page = &url[url.find("/documents/").unwrap()..];
         let browser = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// What the account was told by events of one kind: the entity and the data, in the order of telling.
-    pub async fn told(&self, user: &User, event: &str) -> Vec<(String, Value)> {
+    pub(crate) async fn told(&self, user: &User, event: &str) -> Vec<(String, Value)> {
         sqlx::query_as(
             "select entity_id::text, data::json from billing.outbox where account_id = $1 and type = $2
              order by occurred_at, id",
@@ -136,26 +136,26 @@ impl World {
     }
 
     /// The entities of these.
-    pub async fn told_of(&self, user: &User, event: &str) -> Vec<String> {
+    pub(crate) async fn told_of(&self, user: &User, event: &str) -> Vec<String> {
         self.told(user, event).await.into_iter().map(|(entity, _)| entity).collect()
     }
 }
 
 /// Works in one account.
 #[derive(Clone)]
-pub struct User {
+pub(crate) struct User {
     pub api: Api,
     pub account: Account,
 }
 
 impl User {
     /// A company with this name; its id.
-    pub async fn client(&self, name: &str) -> String {
+    pub(crate) async fn client(&self, name: &str) -> String {
         id(&self.api.post("/v1/clients", json!({"company_name": name})).await.expect(201).at("/data"))
     }
 
     /// A final document of a row of 10 without VAT, with more or other values; `list` is such as `invoices`.
-    pub async fn create(&self, list: &str, client: &str, more: Value) -> Value {
+    pub(crate) async fn create(&self, list: &str, client: &str, more: Value) -> Value {
         let mut body = json!({
             "title": "Bread", "client_id": client, "generation_mode": "final",
             "rows": [{"name": "Row", "unit_price": 10, "vat_rate": "0"}],
@@ -165,20 +165,20 @@ impl User {
     }
 
     /// Does something with a document, such as `send`.
-    pub async fn act(&self, list: &str, document: &Value, action: &str, body: Value) -> Answer {
+    pub(crate) async fn act(&self, list: &str, document: &Value, action: &str, body: Value) -> Answer {
         self.api.post(&format!("/v1/{list}/{}/{action}", id(document)), body).await
     }
 
-    pub async fn send(&self, list: &str, document: &Value) {
+    pub(crate) async fn send(&self, list: &str, document: &Value) {
         let letter = json!({"to": "sanne@example.com", "subject": "S", "message": "M", "include_pdf": false});
         self.act(list, document, "send", letter).await.expect(200);
     }
 
-    pub async fn patch(&self, list: &str, thing: &Value, body: Value) {
+    pub(crate) async fn patch(&self, list: &str, thing: &Value, body: Value) {
         self.api.patch(&format!("/v1/{list}/{}", id(thing)), body).await.expect(200);
     }
 }
 
-pub fn id(thing: &Value) -> String {
+pub(crate) fn id(thing: &Value) -> String {
     thing["id"].as_str().unwrap().to_owned()
 }

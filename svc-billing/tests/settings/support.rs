@@ -19,14 +19,14 @@ use svc_billing::Billing;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub service: Started,
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let database = TestDatabase::new(&[("billing", Billing::migrations())]).await;
         let clock = chassis_testing::clock();
         let service = chassis_testing::start::<Billing>(database.url(), &clock).await;
@@ -34,18 +34,18 @@ impl World {
     }
 
     /// A process of the mesh, for an account of its own in this country that was not provisioned.
-    pub fn stranger(&self, country: &str) -> Caller {
+    pub(crate) fn stranger(&self, country: &str) -> Caller {
         let mut account = chassis_testing::account();
         country.clone_into(&mut account.country);
         Caller { token: TestCaller::mesh(&account, &self.clock), channel: self.service.channel() }
     }
 
     /// A process of the mesh, for a provisioned Dutch account of its own.
-    pub async fn caller(&self) -> Caller {
+    pub(crate) async fn caller(&self) -> Caller {
         self.caller_in("NL").await
     }
 
-    pub async fn caller_in(&self, country: &str) -> Caller {
+    pub(crate) async fn caller_in(&self, country: &str) -> Caller {
         let caller = self.stranger(country);
         caller.provision("Bakkerij De Korenbloem").await;
         caller
@@ -54,48 +54,53 @@ impl World {
 
 /// Calls on behalf of one account.
 #[derive(Clone)]
-pub struct Caller {
+pub(crate) struct Caller {
     pub token: TestCaller,
     channel: Channel,
 }
 
 impl Caller {
     /// The same account with an API key that has these scopes.
-    pub fn with_scopes(&self, scopes: &[&str]) -> Self {
+    pub(crate) fn with_scopes(&self, scopes: &[&str]) -> Self {
         let mut caller = self.clone();
         caller.token.scopes = scopes.iter().map(ToString::to_string).collect();
         caller
     }
 
-    pub fn request<T>(&self, message: T) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         self.token.request(message)
     }
 
-    pub fn products(&self) -> ProductServiceClient<Channel> {
+    pub(crate) fn products(&self) -> ProductServiceClient<Channel> {
         ProductServiceClient::new(self.channel.clone())
     }
 
-    pub fn settings(&self) -> SettingsServiceClient<Channel> {
+    pub(crate) fn settings(&self) -> SettingsServiceClient<Channel> {
         SettingsServiceClient::new(self.channel.clone())
     }
 
-    pub async fn provision(&self, name: &str) {
+    pub(crate) async fn provision(&self, name: &str) {
         let request = self.request(ProvisionAccountRequest { name: name.to_owned() });
         ProvisioningServiceClient::new(self.channel.clone()).provision_account(request).await.unwrap();
     }
 
-    pub async fn create(&self, product: ProductInput) -> Result<Product, Status> {
+    pub(crate) async fn create(&self, product: ProductInput) -> Result<Product, Status> {
         let request = self.request(CreateProductRequest { product: Some(product) });
         Ok(self.products().create_product(request).await?.into_inner().data.unwrap())
     }
 
-    pub async fn get(&self, id: &str) -> Result<Product, Status> {
+    pub(crate) async fn get(&self, id: &str) -> Result<Product, Status> {
         let request = self.request(GetProductRequest { id: id.to_owned() });
         Ok(self.products().get_product(request).await?.into_inner().data.unwrap())
     }
 
     /// Changes the fields that the mask names.
-    pub async fn update(&self, id: &str, product: ProductInput, names: &[&str]) -> Result<Product, Status> {
+    pub(crate) async fn update(
+        &self,
+        id: &str,
+        product: ProductInput,
+        names: &[&str],
+    ) -> Result<Product, Status> {
         let request = UpdateProductRequest {
             id: id.to_owned(),
             product: Some(product),
@@ -104,33 +109,33 @@ impl Caller {
         Ok(self.products().update_product(self.request(request)).await?.into_inner().data.unwrap())
     }
 
-    pub async fn delete(&self, id: &str) -> Result<(), Status> {
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), Status> {
         let request = self.request(DeleteProductRequest { id: id.to_owned() });
         self.products().delete_product(request).await.map(|_| ())
     }
 
-    pub async fn list(&self, request: ListProductsRequest) -> ListProductsResponse {
+    pub(crate) async fn list(&self, request: ListProductsRequest) -> ListProductsResponse {
         self.products().list_products(self.request(request)).await.unwrap().into_inner()
     }
 
-    pub async fn tax_rates(&self, context: TaxRateContext) -> Vec<TaxRate> {
+    pub(crate) async fn tax_rates(&self, context: TaxRateContext) -> Vec<TaxRate> {
         let request = self.request(ListTaxRatesRequest { context: context.into() });
         let answer = self.settings().list_tax_rates(request).await.unwrap().into_inner();
         assert_eq!(answer.meta.unwrap().total, i64::try_from(answer.data.len()).unwrap());
         answer.data
     }
 
-    pub async fn identities(&self) -> Vec<Identity> {
+    pub(crate) async fn identities(&self) -> Vec<Identity> {
         let request = self.request(ListIdentitiesRequest {});
         self.settings().list_identities(request).await.unwrap().into_inner().data
     }
 
-    pub async fn billing_settings(&self) -> BillingSettings {
+    pub(crate) async fn billing_settings(&self) -> BillingSettings {
         let request = self.request(GetBillingSettingsRequest {});
         self.settings().get_billing_settings(request).await.unwrap().into_inner().data.unwrap()
     }
 
-    pub async fn update_settings(
+    pub(crate) async fn update_settings(
         &self,
         settings: BillingSettings,
         names: &[&str],
@@ -142,16 +147,16 @@ impl Caller {
     }
 }
 
-pub fn mask(names: &[&str]) -> prost_types::FieldMask {
+pub(crate) fn mask(names: &[&str]) -> prost_types::FieldMask {
     prost_types::FieldMask { paths: names.iter().map(ToString::to_string).collect() }
 }
 
-pub fn product(name: &str, code: &str) -> ProductInput {
+pub(crate) fn product(name: &str, code: &str) -> ProductInput {
     ProductInput { name: name.to_owned(), code: code.to_owned(), ..ProductInput::default() }
 }
 
 /// The places and codes of an answer that refuses the request itself.
-pub fn faults(status: &Status) -> Vec<(String, String)> {
+pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
     let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
     let mut faults: Vec<_> =
@@ -161,17 +166,17 @@ pub fn faults(status: &Status) -> Vec<(String, String)> {
 }
 
 /// What is expected of [`faults`].
-pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }
 
 /// The code of a problem and what the caller finds in `data`.
-pub fn problem(status: &Status) -> (String, Vec<(String, String)>) {
+pub(crate) fn problem(status: &Status) -> (String, Vec<(String, String)>) {
     let info = detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo");
     (info.reason, info.metadata.into_iter().collect())
 }
 
-pub fn is_not_found(status: &Status) -> bool {
+pub(crate) fn is_not_found(status: &Status) -> bool {
     status.code() == tonic::Code::NotFound && problem(status).0 == "not_found"
 }
 

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     gateway: TestGateway,
@@ -28,7 +28,7 @@ pub struct World {
 
 impl World {
     /// On Sunday, 15 November 2026, in the morning. Nothing works in the background.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let database = TestDatabase::new(&[
             (gateway::NAME, &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
@@ -51,7 +51,7 @@ impl World {
     }
 
     /// The same with so many replicas of billing that work in the background.
-    pub async fn working(replicas: usize) -> Self {
+    pub(crate) async fn working(replicas: usize) -> Self {
         let mut world = Self::new().await;
         for _ in 0..replicas {
             world.add_replica().await;
@@ -60,7 +60,7 @@ impl World {
     }
 
     /// Another replica of billing, which works in the background.
-    pub async fn add_replica(&mut self) {
+    pub(crate) async fn add_replica(&mut self) {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         let replica =
             chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await;
@@ -68,19 +68,19 @@ impl World {
     }
 
     /// Ends the work of the latest replica as a kill would: its leases stay.
-    pub fn kill_replica(&mut self) {
+    pub(crate) fn kill_replica(&mut self) {
         self.replicas.pop();
     }
 
     /// An account of its own, with a key that may do everything here.
-    pub async fn user(&self) -> User {
+    pub(crate) async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         User { api, account }
     }
 
     /// Delivers an event of another service to billing.
-    pub async fn deliver(&self, user: &User, event: Event) {
+    pub(crate) async fn deliver(&self, user: &User, event: Event) {
         let caller = TestCaller::mesh(&user.account, &self.clock);
         let mut listener = EventListenerServiceClient::new(self.replicas[0].channel());
         let request = DeliverEventsRequest { events: vec![event] };
@@ -88,7 +88,7 @@ impl World {
     }
 
     /// Moves the clock to a time, as RFC 3339.
-    pub fn move_to(&self, time: &str) {
+    pub(crate) fn move_to(&self, time: &str) {
         let time = DateTime::parse_from_rfc3339(time).unwrap().to_utc();
         let ahead = time - self.clock.now();
         assert!(ahead >= TimeDelta::zero(), "time does not go back");
@@ -96,7 +96,7 @@ impl World {
     }
 
     /// Waits until no subscription of the account is due.
-    pub async fn settled(&self, user: &User) {
+    pub(crate) async fn settled(&self, user: &User) {
         eventually("no subscription is due", async || {
             let waiting: i64 = sqlx::query_scalar(
                 "select count(*) from billing.subscription where account_id = $1 and due_at <= $2",
@@ -114,23 +114,23 @@ impl World {
 
 /// Works in one account.
 #[derive(Clone)]
-pub struct User {
+pub(crate) struct User {
     pub api: Api,
     pub account: Account,
 }
 
 impl User {
     /// A company with this name; its id.
-    pub async fn client(&self, name: &str) -> String {
+    pub(crate) async fn client(&self, name: &str) -> String {
         id(&self.api.post("/v1/clients", json!({"company_name": name})).await.expect(201).at("/data"))
     }
 
-    pub async fn create(&self, body: Value) -> Value {
+    pub(crate) async fn create(&self, body: Value) -> Value {
         self.api.post("/v1/subscriptions", body).await.expect(201).at("/data")
     }
 
     /// Hosting for 10 without VAT, for a new client, with more or other values.
-    pub async fn hosting(&self, more: Value) -> Value {
+    pub(crate) async fn hosting(&self, more: Value) -> Value {
         let client = self.client("Bakery").await;
         let mut body = json!({
             "client_id": client, "title": "Hosting", "subscription_start": "2026-11-30",
@@ -142,46 +142,46 @@ impl User {
         self.create(body).await
     }
 
-    pub async fn get(&self, subscription: &Value) -> Value {
+    pub(crate) async fn get(&self, subscription: &Value) -> Value {
         self.api.get(&path(subscription)).await.expect(200).at("/data")
     }
 
-    pub async fn patch(&self, subscription: &Value, body: Value) -> Answer {
+    pub(crate) async fn patch(&self, subscription: &Value, body: Value) -> Answer {
         self.api.patch(&path(subscription), body).await
     }
 
     /// Activates or deactivates.
-    pub async fn act(&self, subscription: &Value, action: &str, body: Value) -> Answer {
+    pub(crate) async fn act(&self, subscription: &Value, action: &str, body: Value) -> Answer {
         self.api.post(&format!("{}/{action}", path(subscription)), body).await
     }
 
     /// The invoices of a subscription, the earliest first.
-    pub async fn invoices(&self, subscription: &Value) -> Vec<Value> {
+    pub(crate) async fn invoices(&self, subscription: &Value) -> Vec<Value> {
         let path = format!("{}/invoices?sort=invoice_date&order=asc&per_page=100", path(subscription));
         self.api.get(&path).await.expect(200).at("/data").as_array().unwrap().clone()
     }
 
     /// Their dates.
-    pub async fn dates(&self, subscription: &Value) -> Vec<String> {
+    pub(crate) async fn dates(&self, subscription: &Value) -> Vec<String> {
         let invoices = self.invoices(subscription).await;
         invoices.iter().map(|invoice| invoice["invoice_date"].as_str().unwrap().to_owned()).collect()
     }
 }
 
-pub fn id(thing: &Value) -> String {
+pub(crate) fn id(thing: &Value) -> String {
     thing["id"].as_str().unwrap().to_owned()
 }
 
-pub fn path(subscription: &Value) -> String {
+pub(crate) fn path(subscription: &Value) -> String {
     format!("/v1/subscriptions/{}", id(subscription))
 }
 
 /// What is expected of [`Answer::faults`].
-pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }
 
 /// The code of a refusal for the state of things.
-pub fn conflict(answer: Answer) -> String {
+pub(crate) fn conflict(answer: Answer) -> String {
     answer.expect(409).at("/code").as_str().unwrap().to_owned()
 }

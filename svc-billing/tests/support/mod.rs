@@ -6,16 +6,16 @@ use render::PrintedDocument;
 use render::printed::{Bank, Category, Kind, Language, Look, Original, Party, PrintedState, Row, Vat};
 use rust_decimal::{Decimal, RoundingStrategy};
 
-pub fn day(year: i32, month: u32, day: u32) -> NaiveDate {
+pub(crate) fn day(year: i32, month: u32, day: u32) -> NaiveDate {
     NaiveDate::from_ymd_opt(year, month, day).expect("a day that exists")
 }
 
-pub fn cents(amount: Decimal) -> Decimal {
+pub(crate) fn cents(amount: Decimal) -> Decimal {
     amount.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero)
 }
 
 /// Quantity, price and rate as they would be typed.
-pub fn row(quantity: &str, unit_price: &str, vat_rate: &str, category: Category) -> Row {
+pub(crate) fn row(quantity: &str, unit_price: &str, vat_rate: &str, category: Category) -> Row {
     let [quantity, unit_price, vat_rate] =
         [quantity, unit_price, vat_rate].map(|text| text.parse::<Decimal>().expect("a number"));
     Row {
@@ -30,7 +30,7 @@ pub fn row(quantity: &str, unit_price: &str, vat_rate: &str, category: Category)
     }
 }
 
-pub fn seller() -> Party {
+pub(crate) fn seller() -> Party {
     Party {
         name: "Voorbeeld B.V.".to_owned(),
         contact: "Eva de Vries".to_owned(),
@@ -48,7 +48,7 @@ pub fn seller() -> Party {
 }
 
 /// A company in that country that can be reached through Peppol.
-pub fn buyer(country: &str) -> Party {
+pub(crate) fn buyer(country: &str) -> Party {
     let (registration_number, vat_number) = match country {
         "NL" => ("87654321", "NL987654321B01"),
         "BE" => ("0403.170.701", "BE0403170701"),
@@ -74,7 +74,7 @@ pub fn buyer(country: &str) -> Party {
 }
 
 /// A final invoice from the Netherlands to the Netherlands.
-pub fn invoice(rows: Vec<Row>) -> PrintedDocument {
+pub(crate) fn invoice(rows: Vec<Row>) -> PrintedDocument {
     let mut printed = PrintedDocument {
         kind: Kind::Invoice,
         language: Language::Nl,
@@ -108,7 +108,7 @@ pub fn invoice(rows: Vec<Row>) -> PrintedDocument {
 }
 
 /// A credit of these rows: their quantities are turned around.
-pub fn credit(mut rows: Vec<Row>) -> PrintedDocument {
+pub(crate) fn credit(mut rows: Vec<Row>) -> PrintedDocument {
     for row in &mut rows {
         row.quantity = -row.quantity;
         row.total_excl = -row.total_excl;
@@ -122,7 +122,7 @@ pub fn credit(mut rows: Vec<Row>) -> PrintedDocument {
 }
 
 /// Works the sums out again after the rows were changed.
-pub fn total(printed: &mut PrintedDocument) {
+pub(crate) fn total(printed: &mut PrintedDocument) {
     let mut parts: Vec<Vat> = Vec::new();
     for row in &printed.rows {
         let found = parts.iter_mut().find(|vat| vat.category == row.category && vat.rate == row.vat_rate);

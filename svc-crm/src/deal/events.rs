@@ -9,12 +9,12 @@ use super::rules::Changes;
 use super::{AcceptedQuote, Record, priority_name, status_name};
 
 /// A new deal. One that is won or lost from the start emits that too.
-pub fn created(tx: &mut Tx<'_>, record: &Record) {
+pub(super) fn created(tx: &mut Tx<'_>, record: &Record) {
     emit(tx, "deal.created", record, json!({}));
     status(tx, record);
 }
 
-pub fn changed(tx: &mut Tx<'_>, record: &Record, changes: Changes) {
+pub(super) fn changed(tx: &mut Tx<'_>, record: &Record, changes: Changes) {
     if let Some(from) = changes.previous_phase {
         emit(tx, "deal.phase_changed", record, json!({"from": from, "to": record.values.phase.phase_id}));
     }
@@ -24,7 +24,7 @@ pub fn changed(tx: &mut Tx<'_>, record: &Record, changes: Changes) {
 }
 
 /// For services whose records refer to the deal. Its version follows the last one that was stored.
-pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
+pub(super) fn deleted(tx: &mut Tx<'_>, record: &Record) {
     tx.emit(&Event {
         kind: "deal.deleted",
         entity_type: "deal",
@@ -34,14 +34,14 @@ pub fn deleted(tx: &mut Tx<'_>, record: &Record) {
     });
 }
 
-pub fn quote_accepted(tx: &mut Tx<'_>, record: &Record, quote: &AcceptedQuote) {
+pub(super) fn quote_accepted(tx: &mut Tx<'_>, record: &Record, quote: &AcceptedQuote) {
     let AcceptedQuote { id, number, total_incl_vat, .. } = quote;
     let quote = json!({"id": id, "number": number, "total_incl_vat": total_incl_vat});
     emit(tx, "deal.quote_accepted", record, json!({"quote": quote}));
 }
 
 /// An event of a scan: nothing changed but the time. `threshold` is how long it took.
-pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, threshold: Value) {
+pub(super) fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, threshold: Value) {
     emit(tx, kind, record, threshold);
 }
 

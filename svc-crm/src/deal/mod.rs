@@ -2,10 +2,10 @@
 //! history. Clients belong to another service; a deal holds only the id of its client.
 
 mod events;
-pub mod operations;
-pub mod rpc;
+pub(crate) mod operations;
+pub(crate) mod rpc;
 mod rules;
-pub mod scans;
+pub(crate) mod scans;
 mod store;
 
 use chassis_base::time::timestamp;
@@ -83,7 +83,7 @@ pub struct RecordWithHistory {
 
 /// A quote as the event of its acceptance describes it.
 #[derive(Debug, Deserialize)]
-pub struct AcceptedQuote {
+pub(crate) struct AcceptedQuote {
     pub id: Uuid,
     #[serde(default)]
     pub number: String,

@@ -14,7 +14,7 @@ use crate::{Error, kind, setup, source};
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 
-pub async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
+pub(crate) async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
     let at = At::ROOT.name("deal");
     rules::check_fields(UpdateMask::All, given, &at, &mut tx.faults);
     let pipelines = list_pipelines(tx).await?;
@@ -48,7 +48,7 @@ pub async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, Error> {
 
 /// Changes what the mask names; without a mask, everything. `missing` are the faults of references to other services,
 /// which count only when the deal itself exists.
-pub async fn update(
+pub(crate) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &DealInput,
@@ -81,7 +81,7 @@ pub async fn update(
 }
 
 /// Moves a deal to another phase of its pipeline, to another status, or both.
-pub async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Result<Deal, Error> {
+pub(crate) async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Result<Deal, Error> {
     id::ignore_malformed(&mut tx.faults);
     let at = At::ROOT.name("move");
     let phase = given.phase_id.as_str();
@@ -108,7 +108,7 @@ pub async fn move_deal(tx: &mut Tx<'_>, id: &str, given: &DealMoveInput) -> Resu
 }
 
 /// Wins or loses a deal. A repetition changes nothing and emits no event.
-pub async fn close(tx: &mut Tx<'_>, id: &str, status: DealStatus) -> Result<Deal, Error> {
+pub(crate) async fn close(tx: &mut Tx<'_>, id: &str, status: DealStatus) -> Result<Deal, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let record = find_locked(tx, id).await?.ok_or(NOT_FOUND)?;
@@ -116,7 +116,7 @@ pub async fn close(tx: &mut Tx<'_>, id: &str, status: DealStatus) -> Result<Deal
     save(tx, record, values).await
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -131,7 +131,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
 
 /// Records the acceptance of a quote in the history of the client's deal. The event does not say which deal the quote
 /// was for, so this does nothing unless the client has exactly one open deal.
-pub async fn accept_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<(), Error> {
+pub(crate) async fn accept_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<(), Error> {
     let account = tx.account();
     let now = tx.now();
     let Some(client) = quote.client_id else { return Ok(()) };

@@ -24,7 +24,7 @@ use crate::Error;
 const NOT_FOUND: Error = Error::NotFound("deal");
 const CLIENT: Kind = Kind { service: "relations", name: "client" };
 
-pub struct Deals {
+pub(crate) struct Deals {
     pub db: Db,
     pub references: References,
 }
@@ -148,7 +148,8 @@ async fn create(tx: &mut Tx<'_>, input: &CreateDealRequest) -> Result<CreateDeal
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, missing): &(UpdateDealRequest, Faults),
+    input: &UpdateDealRequest,
+    missing: &Faults,
 ) -> Result<UpdateDealResponse, Error> {
     let given = input.deal.clone().unwrap_or_default();
     let named = UpdateMask::from(input.update_mask.as_ref());

@@ -23,7 +23,7 @@ const FIELDS: [&str; 9] = [
 ];
 
 /// Refuses a field mask with other names than those of fields, and fields that are sent empty but cannot be.
-pub fn check_fields(named: UpdateMask<'_>, given: &DealInput, at: &At<'_>, faults: &mut Faults) {
+pub(super) fn check_fields(named: UpdateMask<'_>, given: &DealInput, at: &At<'_>, faults: &mut Faults) {
     named.check(|name| FIELDS.contains(&name), "deal", faults);
     for (name, is_empty) in [("title", given.title.is_empty()), ("client_id", given.client_id.is_empty())] {
         if is_empty && named.has(name) {
@@ -46,13 +46,13 @@ pub fn check_fields(named: UpdateMask<'_>, given: &DealInput, at: &At<'_>, fault
 
 /// The ids of the pipeline and phase that a request names; empty when it names none.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RequestedPhase<'a> {
+pub(super) struct RequestedPhase<'a> {
     pub pipeline: &'a str,
     pub phase: &'a str,
 }
 
 impl<'a> RequestedPhase<'a> {
-    pub fn new(named: UpdateMask<'_>, given: &'a DealInput) -> Self {
+    pub(super) fn new(named: UpdateMask<'_>, given: &'a DealInput) -> Self {
         let text = |name: &str, value: &'a String| if named.has(name) { value.as_str() } else { "" };
         Self { pipeline: text("pipeline_id", &given.pipeline_id), phase: text("phase_id", &given.phase_id) }
     }
@@ -60,7 +60,7 @@ impl<'a> RequestedPhase<'a> {
 
 /// The phase that a deal will be in. A new deal that names no pipeline goes to the first active one, and a deal that
 /// comes into a pipeline without naming a phase goes to its first phase. `None` when there is a fault.
-pub fn resolve_phase(
+pub(super) fn resolve_phase(
     pipelines: &[Pipeline],
     requested: RequestedPhase<'_>,
     current: Option<PhaseRef>,
@@ -121,7 +121,7 @@ fn find_phase(
 }
 
 /// The values of a new deal.
-pub fn create(given: &DealInput, phase: PhaseRef) -> Values {
+pub(super) fn create(given: &DealInput, phase: PhaseRef) -> Values {
     let empty = Values {
         title: String::new(),
         client_id: Uuid::nil(),
@@ -137,7 +137,7 @@ pub fn create(given: &DealInput, phase: PhaseRef) -> Values {
 
 /// The named values of `given`, and the others of `current`. The checks have refused what cannot be empty, so an empty
 /// value here means the default.
-pub fn apply(named: UpdateMask<'_>, given: &DealInput, phase: PhaseRef, current: Values) -> Values {
+pub(super) fn apply(named: UpdateMask<'_>, given: &DealInput, phase: PhaseRef, current: Values) -> Values {
     let mut values = Values { phase, ..current };
     // The form of all of these was checked, so `ok` and `unwrap_or_default` only turn an empty text into no value.
     named.put("title", &given.title, &mut values.title);
@@ -164,7 +164,7 @@ pub fn apply(named: UpdateMask<'_>, given: &DealInput, phase: PhaseRef, current:
 
 /// What an update changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub(super) struct Changes {
     /// Whether any value is different.
     pub any: bool,
     /// The phase before, when it is another one now.
@@ -175,14 +175,14 @@ pub struct Changes {
 
 impl Changes {
     /// Whether the history gets an entry.
-    pub fn is_step(self) -> bool {
+    pub(super) fn is_step(self) -> bool {
         self.previous_phase.is_some() || self.previous_status.is_some()
     }
 }
 
 /// Gives a deal new values, and sets the version and the times that follow from them. Values that are all the same
 /// leave the deal as it was.
-pub fn update(record: &mut Record, values: Values, now: DateTime<Utc>) -> Changes {
+pub(super) fn update(record: &mut Record, values: Values, now: DateTime<Utc>) -> Changes {
     let old = &record.values;
     let changes = Changes {
         any: *old != values,
@@ -205,7 +205,7 @@ pub fn update(record: &mut Record, values: Values, now: DateTime<Utc>) -> Change
 }
 
 /// The text that a search looks through, in lower case.
-pub fn search_text(values: &Values) -> String {
+pub(super) fn search_text(values: &Values) -> String {
     values.title.to_lowercase()
 }
 

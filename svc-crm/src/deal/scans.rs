@@ -41,7 +41,7 @@ macro_rules! same {
 }
 
 /// All scans of deals.
-pub fn all() -> Vec<Scan> {
+pub(crate) fn all() -> Vec<Scan> {
     vec![
         // Once for each time without a change: every change starts a new one.
         Scan {

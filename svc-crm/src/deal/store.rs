@@ -69,7 +69,7 @@ impl FromRow<'_, PgRow> for Record {
 
 /// Which deals a list has, and in which order. `None` and empty texts do not restrict it.
 #[derive(Debug, Default)]
-pub struct Filter<'a> {
+pub(super) struct Filter<'a> {
     pub client: Option<Uuid>,
     pub status: Option<DealStatus>,
     pub pipeline: Option<Uuid>,
@@ -80,7 +80,7 @@ pub struct Filter<'a> {
 }
 
 /// A page, newest first unless `filter` has another order.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     filter: &Filter<'_>,
@@ -105,7 +105,7 @@ pub async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -115,7 +115,7 @@ pub async fn find(
 }
 
 /// The deals with these ids, in no order.
-pub async fn list_by_ids(
+pub(super) async fn list_by_ids(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -125,7 +125,7 @@ pub async fn list_by_ids(
 }
 
 /// Finds a deal and locks it: another transaction that wants to change it waits until this one ends.
-pub async fn find_locked(
+pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -136,7 +136,7 @@ pub async fn find_locked(
 
 /// Up to two open deals of a client, which is enough to know whether there is exactly one. Locks them, so that the one
 /// deal is still open when its change is written.
-pub async fn find_two_open_locked(
+pub(super) async fn find_two_open_locked(
     connection: &mut PgConnection,
     account: AccountId,
     client: Uuid,
@@ -165,7 +165,7 @@ impl FromRow<'_, PgRow> for Step {
 }
 
 /// The latest entries of a deal's history, oldest first.
-pub async fn list_steps(
+pub(super) async fn list_steps(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -184,7 +184,11 @@ pub async fn list_steps(
 }
 
 /// Stores a new deal and the first entry of its history.
-pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(super) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "with deal as (\
                insert into crm.deal (account_id, id, version, title, client_id, pipeline_id, phase_id, amount, priority, \
                status, expected_close_date, source, phase_since, won_at, lost_at, updated_at, search_text, created_at) \
@@ -199,7 +203,7 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
 
 /// Stores a changed deal, and with `is_step` an entry of its history. `quote` is the quote whose acceptance the entry
 /// records.
-pub async fn update(
+pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -221,7 +225,7 @@ pub async fn update(
 
 /// Gives deals the next version, so that each can emit an event while nothing else of it changes: two events of a deal
 /// never have the same version. Returns the deals as they are then, in no order.
-pub async fn increment_versions(
+pub(super) async fn increment_versions(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -262,7 +266,7 @@ fn bind<'q>(
 }
 
 /// Removes a deal with its history. Returns what it was.
-pub async fn delete(
+pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -272,7 +276,7 @@ pub async fn delete(
 }
 
 /// Stores that a quote was accepted. `false` when that was stored before.
-pub async fn insert_accepted_quote(
+pub(super) async fn insert_accepted_quote(
     connection: &mut PgConnection,
     account: AccountId,
     quote: Uuid,

@@ -2,9 +2,9 @@
 //! whole.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
-pub mod store;
+pub(crate) mod store;
 
 use uuid::Uuid;
 

@@ -18,7 +18,7 @@ async fn list_locked(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {
     store::list(tx.db(), account).await
 }
 
-pub async fn create(
+pub(super) async fn create(
     tx: &mut Tx<'_>,
     given: &PipelineInput,
     phase_names: &[String],
@@ -47,7 +47,7 @@ pub async fn create(
 }
 
 /// Changes what the mask names; without a mask, everything but the phases.
-pub async fn update(
+pub(super) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &PipelineInput,
@@ -65,7 +65,7 @@ pub async fn update(
     Ok(pipeline)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let pipelines = list_locked(tx).await?;
@@ -86,7 +86,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 /// Puts all pipelines into the order of these ids.
-pub async fn reorder(tx: &mut Tx<'_>, ids: &[String]) -> Result<Vec<Pipeline>, Error> {
+pub(super) async fn reorder(tx: &mut Tx<'_>, ids: &[String]) -> Result<Vec<Pipeline>, Error> {
     tx.valid()?;
     let existing: Vec<Uuid> = list_locked(tx).await?.iter().map(|pipeline| pipeline.id).collect();
     let ids = rules::read_order(ids, &existing, kind::PIPELINE, &mut tx.faults);
@@ -98,7 +98,11 @@ pub async fn reorder(tx: &mut Tx<'_>, ids: &[String]) -> Result<Vec<Pipeline>, E
 }
 
 /// Adds a phase at the end of a pipeline. Returns it with the pipeline as it was before.
-pub async fn create_phase(tx: &mut Tx<'_>, pipeline_id: &str, name: &str) -> Result<FoundPhase, Error> {
+pub(super) async fn create_phase(
+    tx: &mut Tx<'_>,
+    pipeline_id: &str,
+    name: &str,
+) -> Result<FoundPhase, Error> {
     tx.valid()?;
     let pipeline = rules::find(list_locked(tx).await?, pipeline_id)?;
     let at = At::ROOT.name("name");
@@ -114,7 +118,7 @@ pub async fn create_phase(tx: &mut Tx<'_>, pipeline_id: &str, name: &str) -> Res
 }
 
 /// Renames a phase. Returns it with the pipeline as it was before.
-pub async fn rename_phase(tx: &mut Tx<'_>, id: &str, name: &str) -> Result<FoundPhase, Error> {
+pub(super) async fn rename_phase(tx: &mut Tx<'_>, id: &str, name: &str) -> Result<FoundPhase, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let FoundPhase { pipeline, mut phase } = rules::find_phase(list_locked(tx).await?, id)?;
@@ -126,7 +130,7 @@ pub async fn rename_phase(tx: &mut Tx<'_>, id: &str, name: &str) -> Result<Found
     Ok(FoundPhase { pipeline, phase })
 }
 
-pub async fn delete_phase(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(super) async fn delete_phase(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let FoundPhase { pipeline, phase } = rules::find_phase(list_locked(tx).await?, id)?;
@@ -144,7 +148,11 @@ pub async fn delete_phase(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 /// Puts all phases of a pipeline into the order of these ids.
-pub async fn reorder_phases(tx: &mut Tx<'_>, pipeline_id: &str, ids: &[String]) -> Result<Pipeline, Error> {
+pub(super) async fn reorder_phases(
+    tx: &mut Tx<'_>,
+    pipeline_id: &str,
+    ids: &[String],
+) -> Result<Pipeline, Error> {
     tx.valid()?;
     let pipeline = rules::find(list_locked(tx).await?, pipeline_id)?;
     let existing: Vec<Uuid> = pipeline.phases.iter().map(|phase| phase.id).collect();

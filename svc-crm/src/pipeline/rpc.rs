@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 use super::{Pipeline, operations, store};
 use crate::Error;
 
-pub struct Pipelines {
+pub(crate) struct Pipelines {
     pub db: Db,
 }
 

@@ -10,12 +10,12 @@ use uuid::Uuid;
 use super::{FoundPhase, Pipeline};
 use crate::{Error, kind, ordering};
 
-pub fn find(pipelines: Vec<Pipeline>, id: &str) -> Result<Pipeline, Error> {
+pub(super) fn find(pipelines: Vec<Pipeline>, id: &str) -> Result<Pipeline, Error> {
     let id = id::parse(id);
     pipelines.into_iter().find(|pipeline| Some(pipeline.id) == id).ok_or(Error::NotFound(kind::PIPELINE))
 }
 
-pub fn find_phase(pipelines: Vec<Pipeline>, id: &str) -> Result<FoundPhase, Error> {
+pub(super) fn find_phase(pipelines: Vec<Pipeline>, id: &str) -> Result<FoundPhase, Error> {
     let id = id::parse(id);
     let find = |pipeline: Pipeline| {
         let phase = pipeline.phases.iter().find(|phase| Some(phase.id) == id).cloned();
@@ -25,7 +25,7 @@ pub fn find_phase(pipelines: Vec<Pipeline>, id: &str) -> Result<FoundPhase, Erro
 }
 
 /// Refuses phases of a new pipeline that have no name.
-pub fn check_phase_names(names: &[String], faults: &mut Faults) {
+pub(super) fn check_phase_names(names: &[String], faults: &mut Faults) {
     let at = At::ROOT.name("phases");
     for (index, _) in names.iter().enumerate().filter(|(_, name)| name.is_empty()) {
         faults.add(&at.index(index), Fault::Required, "a phase needs a name");
@@ -33,7 +33,7 @@ pub fn check_phase_names(names: &[String], faults: &mut Faults) {
 }
 
 /// Checks the mask of a change, and that a mask with `active` comes with a value.
-pub fn check_change(named: UpdateMask<'_>, given: &PipelineInput, faults: &mut Faults) {
+pub(super) fn check_change(named: UpdateMask<'_>, given: &PipelineInput, faults: &mut Faults) {
     named.check(|name| ["name", "active"].contains(&name), kind::PIPELINE, faults);
     if matches!(named, UpdateMask::Only(_)) && named.has("active") && given.active.is_none() {
         let at = At::ROOT.name("pipeline");
@@ -42,13 +42,13 @@ pub fn check_change(named: UpdateMask<'_>, given: &PipelineInput, faults: &mut F
 }
 
 /// Gives a pipeline the named values of `given`. A whole pipeline that does not say whether it is active is.
-pub fn apply(named: UpdateMask<'_>, given: &PipelineInput, pipeline: &mut Pipeline) {
+pub(super) fn apply(named: UpdateMask<'_>, given: &PipelineInput, pipeline: &mut Pipeline) {
     named.put("name", &given.name, &mut pipeline.name);
     named.put("active", &given.active.unwrap_or(true), &mut pipeline.active);
 }
 
 /// The ids of a new order, which must name each of `existing` once. Any fault makes the result meaningless.
-pub fn read_order(ids: &[String], existing: &[Uuid], what: &str, faults: &mut Faults) -> Vec<Uuid> {
+pub(super) fn read_order(ids: &[String], existing: &[Uuid], what: &str, faults: &mut Faults) -> Vec<Uuid> {
     let requested: Vec<Option<Uuid>> = ids.iter().map(|id| id::parse(id)).collect();
     ordering::check(&requested, existing, what, &At::ROOT.name("ids"), faults);
     requested.into_iter().flatten().collect()

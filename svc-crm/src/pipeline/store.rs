@@ -21,7 +21,7 @@ struct PhaseRow {
 }
 
 /// All pipelines with their phases, in their order.
-pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Pipeline>, Error> {
+pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Pipeline>, Error> {
     let rows: Vec<PhaseRow> = sqlx::query_as(
         "select pipeline.id as pipeline_id, pipeline.name as pipeline_name, pipeline.active, phase.id, phase.name, \
          phase.position \
@@ -50,7 +50,7 @@ pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<V
 }
 
 /// Adds a pipeline, without its phases, after the others.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: &Pipeline,
@@ -71,7 +71,7 @@ pub async fn insert(
 }
 
 /// Adds a phase after the others of its pipeline.
-pub async fn insert_phase(
+pub(crate) async fn insert_phase(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: Uuid,
@@ -93,7 +93,7 @@ pub async fn insert_phase(
     Ok(())
 }
 
-pub async fn update(
+pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: &Pipeline,
@@ -106,7 +106,7 @@ pub async fn update(
     Ok(())
 }
 
-pub async fn rename_phase(
+pub(crate) async fn rename_phase(
     connection: &mut PgConnection,
     account: AccountId,
     phase: &Phase,
@@ -118,7 +118,7 @@ pub async fn rename_phase(
 }
 
 /// Whether the pipeline has a deal; with `phase`, whether that phase has one.
-pub async fn has_deals(
+pub(crate) async fn has_deals(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: Uuid,
@@ -130,7 +130,7 @@ pub async fn has_deals(
 }
 
 /// Removes a pipeline with its phases, and moves those behind it up.
-pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
+pub(crate) async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
     for sql in [
         "delete from crm.phase where account_id = $1 and pipeline_id = $2",
         "update crm.pipeline set position = position - 1 where account_id = $1 and position > \
@@ -143,7 +143,7 @@ pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid)
 }
 
 /// Removes a phase and moves those behind it up.
-pub async fn delete_phase(
+pub(crate) async fn delete_phase(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: Uuid,
@@ -160,7 +160,7 @@ pub async fn delete_phase(
 }
 
 /// Puts the pipelines into the order of these ids.
-pub async fn reorder(
+pub(crate) async fn reorder(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -180,7 +180,7 @@ pub async fn reorder(
 }
 
 /// Puts the phases of a pipeline into the order of these ids.
-pub async fn reorder_phases(
+pub(crate) async fn reorder_phases(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],

@@ -5,7 +5,7 @@
 //! defaults with the first change, before anything of the change itself is read. That is why the defaults are written
 //! here and not by the operations of pipelines and sources.
 
-pub mod operations;
+pub(crate) mod operations;
 mod store;
 
 use proto::crm::{DealSource, Pipeline, PipelinePhase};

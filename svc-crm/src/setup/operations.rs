@@ -8,7 +8,7 @@ use crate::{Error, kind};
 
 /// Creates the defaults of an account that has none. `false` when it has had them before: what was changed or removed
 /// since then stays so.
-pub async fn ensure_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
+pub(crate) async fn ensure_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
     let account = tx.account();
     let now = tx.now();
     // The row comes first: of two transactions that get here, the second waits for the first and then finds its row.
@@ -28,7 +28,7 @@ pub async fn ensure_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
 /// Makes every other transaction that changes pipelines or sources of this account wait until this one ends. Call it
 /// before reading what is to be changed: positions have no gaps and the last pipeline stays only because nobody else
 /// writes in between. It is the first row that these operations lock, so they cannot block each other.
-pub async fn lock(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn lock(tx: &mut Tx<'_>) -> Result<(), Error> {
     let account = tx.account();
     // A row that this transaction has just inserted is locked already. One that another transaction inserted
     // meanwhile has to be locked again.

@@ -8,7 +8,7 @@ use super::Initial;
 use crate::Error;
 
 /// Stores that an account has its defaults. `false` when that was stored before.
-pub async fn insert(
+pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
@@ -20,14 +20,14 @@ pub async fn insert(
 }
 
 /// Locks the row of an account until the transaction ends. `false` when there is none.
-pub async fn lock(connection: &mut PgConnection, account: AccountId) -> Result<bool, Error> {
+pub(super) async fn lock(connection: &mut PgConnection, account: AccountId) -> Result<bool, Error> {
     let sql = "select true from crm.setup where account_id = $1 for update";
     let found: Option<bool> = sqlx::query_scalar(sql).bind(account).fetch_optional(connection).await?;
     Ok(found.is_some())
 }
 
 /// Stores the first pipeline with its phases, and the first sources.
-pub async fn insert_defaults(
+pub(super) async fn insert_defaults(
     connection: &mut PgConnection,
     account: AccountId,
     initial: &Initial,

@@ -1,9 +1,9 @@
 //! Deal sources: where deals come from. A deal keeps the name of its source when the source is renamed or removed.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
-pub mod store;
+pub(crate) mod store;
 
 use proto::crm::DealSource;
 

@@ -16,7 +16,7 @@ async fn list_locked(tx: &mut Tx<'_>) -> Result<Vec<Record>, Error> {
     store::list(tx.db(), account).await
 }
 
-pub async fn create(tx: &mut Tx<'_>, name: &str) -> Result<Record, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, name: &str) -> Result<Record, Error> {
     tx.valid()?;
     let sources = list_locked(tx).await?;
     let at = At::ROOT.name("name");
@@ -32,7 +32,7 @@ pub async fn create(tx: &mut Tx<'_>, name: &str) -> Result<Record, Error> {
     Ok(record)
 }
 
-pub async fn rename(tx: &mut Tx<'_>, name: &str, new_name: &str) -> Result<Record, Error> {
+pub(super) async fn rename(tx: &mut Tx<'_>, name: &str, new_name: &str) -> Result<Record, Error> {
     tx.valid()?;
     let sources = list_locked(tx).await?;
     let mut record = sources.iter().find(|source| source.name == name).cloned().ok_or(NOT_FOUND)?;
@@ -51,7 +51,7 @@ pub async fn rename(tx: &mut Tx<'_>, name: &str, new_name: &str) -> Result<Recor
     Ok(record)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, name: &str) -> Result<(), Error> {
+pub(super) async fn delete(tx: &mut Tx<'_>, name: &str) -> Result<(), Error> {
     tx.valid()?;
     if !list_locked(tx).await?.iter().any(|source| source.name == name) {
         return Err(NOT_FOUND);
@@ -63,7 +63,7 @@ pub async fn delete(tx: &mut Tx<'_>, name: &str) -> Result<(), Error> {
 }
 
 /// Puts all sources into the order of these names.
-pub async fn reorder(tx: &mut Tx<'_>, names: &[String]) -> Result<Vec<Record>, Error> {
+pub(super) async fn reorder(tx: &mut Tx<'_>, names: &[String]) -> Result<Vec<Record>, Error> {
     tx.valid()?;
     let existing: Vec<String> = list_locked(tx).await?.into_iter().map(|source| source.name).collect();
     let requested: Vec<Option<String>> = names.iter().cloned().map(Some).collect();

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use super::{operations, store};
 use crate::Error;
 
-pub struct Sources {
+pub(crate) struct Sources {
     pub db: Db,
 }
 

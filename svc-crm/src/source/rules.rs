@@ -6,7 +6,7 @@ use proto::{At, Faults};
 use super::Record;
 
 /// Refuses a name that another source has.
-pub fn check_unique(name: &str, sources: &[Record], at: &At<'_>, faults: &mut Faults) {
+pub(super) fn check_unique(name: &str, sources: &[Record], at: &At<'_>, faults: &mut Faults) {
     if sources.iter().any(|source| source.name == name) {
         let detail = format!("{} must differ from the names that there are", at.label());
         faults.add(at, Fault::Repeated, detail);

@@ -8,19 +8,23 @@ use super::Record;
 use crate::Error;
 
 /// All sources, in their order.
-pub async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {
+pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {
     let sql = "select name, position from crm.source where account_id = $1 order by position, name";
     Ok(sqlx::query_as(sql).bind(account).fetch_all(connection).await?)
 }
 
-pub async fn exists(connection: &mut PgConnection, account: AccountId, name: &str) -> Result<bool, Error> {
+pub(crate) async fn exists(
+    connection: &mut PgConnection,
+    account: AccountId,
+    name: &str,
+) -> Result<bool, Error> {
     let sql = "select exists (select from crm.source where account_id = $1 and name = $2)";
     Ok(sqlx::query_scalar(sql).bind(account).bind(name).fetch_one(connection).await?)
 }
 
 /// Adds a source after the others. The caller holds the lock of the setup: without it two sources could get the same
 /// position.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     name: &str,
@@ -32,7 +36,7 @@ pub async fn insert(
     Ok(())
 }
 
-pub async fn rename(
+pub(crate) async fn rename(
     connection: &mut PgConnection,
     account: AccountId,
     name: &str,
@@ -45,7 +49,11 @@ pub async fn rename(
 }
 
 /// Removes a source and moves those behind it up.
-pub async fn delete(connection: &mut PgConnection, account: AccountId, name: &str) -> Result<(), Error> {
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    name: &str,
+) -> Result<(), Error> {
     for sql in [
         "update crm.source set position = position - 1 where account_id = $1 and position > \
          (select removed.position from crm.source removed where removed.account_id = $1 and removed.name = $2)",
@@ -57,7 +65,7 @@ pub async fn delete(connection: &mut PgConnection, account: AccountId, name: &st
 }
 
 /// Puts the sources into the order of these names.
-pub async fn reorder(
+pub(crate) async fn reorder(
     connection: &mut PgConnection,
     account: AccountId,
     names: &[String],

@@ -19,7 +19,7 @@ use tonic::transport::Channel;
 const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["deals.read", "deals.write", "relations.read", "relations.write"];
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     gateway: TestGateway,
@@ -28,7 +28,7 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let database = TestDatabase::new(&[
             (gateway::NAME, &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
@@ -42,7 +42,7 @@ impl World {
     }
 
     /// Creates an account, with a key that may do everything here.
-    pub async fn user(&self) -> User {
+    pub(crate) async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         let mesh = TestCaller::mesh(&account, &self.clock);
@@ -50,14 +50,14 @@ impl World {
     }
 
     /// Starts another crm with its background work, which runs until the value is dropped.
-    pub async fn start_worker(&self) -> Started {
+    pub(crate) async fn start_worker(&self) -> Started {
         let flags = ["--listeners", LISTENER];
         chassis_testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
     }
 
     /// Restarts crm and the gateway with an address of relations that nobody listens on. Returns the user with its
     /// connections to them.
-    pub async fn disconnect_relations(&mut self, user: &User) -> User {
+    pub(crate) async fn disconnect_relations(&mut self, user: &User) -> User {
         (self.crm, self.gateway) = start(&self.database, &self.clock, "http://127.0.0.1:1").await;
         let api = self.gateway.api_with(user.api.key());
         User { api, crm: self.crm.channel(), ..user.clone() }
@@ -75,7 +75,7 @@ async fn start(database: &TestDatabase, clock: &Clock, relations: &str) -> (Star
 
 /// Works in one account.
 #[derive(Clone)]
-pub struct User {
+pub(crate) struct User {
     pub api: Api,
     pub account: Account,
     mesh: TestCaller,
@@ -83,74 +83,74 @@ pub struct User {
 }
 
 impl User {
-    pub async fn client(&self, name: &str) -> String {
+    pub(crate) async fn client(&self, name: &str) -> String {
         id(&self.api.post("/v1/clients", json!({"company_name": name})).await.expect(201).at("/data"))
     }
 
-    pub async fn deal(&self, body: Value) -> Value {
+    pub(crate) async fn deal(&self, body: Value) -> Value {
         self.api.post("/v1/deals", body).await.expect(201).at("/data")
     }
 
     /// Creates a deal of a client with nothing but a title.
-    pub async fn titled_deal(&self, client: &str, title: &str) -> Value {
+    pub(crate) async fn titled_deal(&self, client: &str, title: &str) -> Value {
         self.deal(json!({"title": title, "client_id": client})).await
     }
 
-    pub async fn get(&self, deal: &Value) -> Value {
+    pub(crate) async fn get(&self, deal: &Value) -> Value {
         self.api.get(&path(deal)).await.expect(200).at("/data")
     }
 
-    pub async fn patch(&self, deal: &Value, body: Value) -> Answer {
+    pub(crate) async fn patch(&self, deal: &Value, body: Value) -> Answer {
         self.api.patch(&path(deal), body).await
     }
 
     /// `move`, `win` or `lose`.
-    pub async fn act(&self, deal: &Value, action: &str, body: Value) -> Answer {
+    pub(crate) async fn act(&self, deal: &Value, action: &str, body: Value) -> Answer {
         self.api.post(&format!("{}/{action}", path(deal)), body).await
     }
 
-    pub async fn delete(&self, deal: &Value) -> Answer {
+    pub(crate) async fn delete(&self, deal: &Value) -> Answer {
         self.api.send(Method::DELETE, &path(deal), &[], "").await
     }
 
     /// The total of the deals that a query selects.
-    pub async fn total(&self, query: &str) -> i64 {
+    pub(crate) async fn total(&self, query: &str) -> i64 {
         self.api.get(&format!("/v1/deals?{query}")).await.expect(200).at("/meta/total").as_i64().unwrap()
     }
 
     /// The titles that a query selects, in their order.
-    pub async fn titles(&self, query: &str) -> Vec<String> {
+    pub(crate) async fn titles(&self, query: &str) -> Vec<String> {
         let listed = self.api.get(&format!("/v1/deals?{query}")).await.expect(200).at("/data");
         let title = |deal: &Value| deal["title"].as_str().unwrap().to_owned();
         listed.as_array().unwrap().iter().map(title).collect()
     }
 
     /// A request of another service.
-    pub fn request<T>(&self, message: T) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         self.mesh.request(message)
     }
 
-    pub fn caller(&self) -> &TestCaller {
+    pub(crate) fn caller(&self) -> &TestCaller {
         &self.mesh
     }
 
-    pub fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> Channel {
         self.crm.clone()
     }
 
-    pub fn pipelines(&self) -> PipelineServiceClient<Channel> {
+    pub(crate) fn pipelines(&self) -> PipelineServiceClient<Channel> {
         PipelineServiceClient::new(self.crm.clone())
     }
 
-    pub fn sources(&self) -> DealSourceServiceClient<Channel> {
+    pub(crate) fn sources(&self) -> DealSourceServiceClient<Channel> {
         DealSourceServiceClient::new(self.crm.clone())
     }
 
-    pub fn listener(&self) -> EventListenerServiceClient<Channel> {
+    pub(crate) fn listener(&self) -> EventListenerServiceClient<Channel> {
         EventListenerServiceClient::new(self.crm.clone())
     }
 
-    pub async fn pipeline(&self, name: &str, phases: &[&str]) -> Pipeline {
+    pub(crate) async fn pipeline(&self, name: &str, phases: &[&str]) -> Pipeline {
         let request = CreatePipelineRequest {
             pipeline: Some(PipelineInput { name: name.to_owned(), active: None }),
             phases: phases.iter().map(ToString::to_string).collect(),
@@ -160,12 +160,12 @@ impl User {
     }
 
     /// The pipelines as REST shows them.
-    pub async fn board(&self) -> Vec<Value> {
+    pub(crate) async fn board(&self) -> Vec<Value> {
         self.api.get("/v1/pipelines").await.expect(200).at("/data").as_array().unwrap().clone()
     }
 
     /// Removes and returns the events of the account that were not delivered, in the order in which they happened.
-    pub async fn take_events(&self, world: &World) -> Vec<(String, Value)> {
+    pub(crate) async fn take_events(&self, world: &World) -> Vec<(String, Value)> {
         sqlx::query_as(
             "with removed as (delete from crm.outbox where account_id = $1 returning *)
              select type, data::json from removed order by occurred_at, id",
@@ -176,25 +176,25 @@ impl User {
         .unwrap()
     }
 
-    pub async fn take_event_names(&self, world: &World) -> Vec<String> {
+    pub(crate) async fn take_event_names(&self, world: &World) -> Vec<String> {
         self.take_events(world).await.into_iter().map(|(name, _)| name).collect()
     }
 }
 
-pub fn id(thing: &Value) -> String {
+pub(crate) fn id(thing: &Value) -> String {
     thing["id"].as_str().unwrap().to_owned()
 }
 
-pub fn path(deal: &Value) -> String {
+pub(crate) fn path(deal: &Value) -> String {
     format!("/v1/deals/{}", id(deal))
 }
 
 /// The id of a phase of a pipeline as REST shows it; `index` counts from 0.
-pub fn phase(pipeline: &Value, index: usize) -> String {
+pub(crate) fn phase(pipeline: &Value, index: usize) -> String {
     id(&pipeline["phases"][index])
 }
 
 /// The pointers and codes that [`Answer::faults`] is compared with.
-pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }

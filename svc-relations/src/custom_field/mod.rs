@@ -2,7 +2,7 @@
 //! are stored with the records.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
 mod store;
 

@@ -11,7 +11,7 @@ const NOT_FOUND: Error = Error::NotFound("custom field");
 /// The kind of these records in the audit log.
 const AUDIT_KIND: &str = "custom_field";
 
-pub async fn create(tx: &mut Tx<'_>, given: Option<&CustomFieldInput>) -> Result<CustomField, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, given: Option<&CustomFieldInput>) -> Result<CustomField, Error> {
     let at = At::ROOT.name("field");
     // A request without a field has a fault already; its empty key needs no fault of its own.
     if let Some(given) = given {
@@ -29,7 +29,7 @@ pub async fn create(tx: &mut Tx<'_>, given: Option<&CustomFieldInput>) -> Result
 }
 
 /// Replaces label and options. Entity, key and type never change.
-pub async fn update(tx: &mut Tx<'_>, input: &UpdateCustomFieldRequest) -> Result<CustomField, Error> {
+pub(super) async fn update(tx: &mut Tx<'_>, input: &UpdateCustomFieldRequest) -> Result<CustomField, Error> {
     // A key with a fault in it cannot be looked up.
     tx.valid()?;
     let account = tx.account();
@@ -44,7 +44,7 @@ pub async fn update(tx: &mut Tx<'_>, input: &UpdateCustomFieldRequest) -> Result
     Ok(record_change(tx, record))
 }
 
-pub async fn delete(tx: &mut Tx<'_>, entity: CustomFieldEntity, key: &str) -> Result<(), Error> {
+pub(super) async fn delete(tx: &mut Tx<'_>, entity: CustomFieldEntity, key: &str) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.account();
     if !store::delete(tx.db(), account, entity, key).await? {

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use super::{operations, store};
 use crate::Error;
 
-pub struct CustomFields {
+pub(crate) struct CustomFields {
     pub db: Db,
 }
 

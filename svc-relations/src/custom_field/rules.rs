@@ -5,7 +5,7 @@ use proto::relations::CustomFieldType;
 use proto::{At, Faults};
 
 /// A key can be used as a name in any program: a-z, 0-9 and `_`, starting with a letter.
-pub fn check_key(key: &str, at: &At<'_>, faults: &mut Faults) {
+pub(super) fn check_key(key: &str, at: &At<'_>, faults: &mut Faults) {
     let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if !key.starts_with(|c: char| c.is_ascii_lowercase()) || !key.chars().all(letters) {
         let detail = "key must be made of a-z, 0-9 and _, and start with a letter";
@@ -14,7 +14,7 @@ pub fn check_key(key: &str, at: &At<'_>, faults: &mut Faults) {
 }
 
 /// The options, trimmed. A select has at least one and no duplicates; the other types have none.
-pub fn check_options(
+pub(super) fn check_options(
     kind: CustomFieldType,
     given: &[String],
     at: &At<'_>,

@@ -28,7 +28,7 @@ fn decode_type(text: &str) -> Result<CustomFieldType, stored::Undecodable> {
 }
 
 /// All fields, or the fields of one entity, ordered by entity and key.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     entity: Option<CustomFieldEntity>,
@@ -44,7 +44,7 @@ pub async fn list(
     Ok(records)
 }
 
-pub async fn insert(
+pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -68,7 +68,7 @@ pub async fn insert(
 }
 
 /// Locks the row of a field and returns its type: the options are checked against it before the update.
-pub async fn find_type_locked(
+pub(super) async fn find_type_locked(
     connection: &mut PgConnection,
     account: AccountId,
     entity: CustomFieldEntity,
@@ -85,7 +85,7 @@ pub async fn find_type_locked(
     Ok(kind.as_deref().map(decode_type).transpose().map_err(chassis_base::Error::from)?)
 }
 
-pub async fn update(
+pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -107,7 +107,7 @@ pub async fn update(
 }
 
 /// Returns whether there was such a field.
-pub async fn delete(
+pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     entity: CustomFieldEntity,

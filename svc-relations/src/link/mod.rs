@@ -1,9 +1,9 @@
 //! Links: which persons work for which companies. Both ends are clients of the account. The link rpcs are part of
 //! `ClientService`, so they are in `relation/rpc/clients.rs`.
 
-pub mod operations;
+pub(crate) mod operations;
 mod rules;
-pub mod store;
+pub(crate) mod store;
 
 use proto::relations::ClientLink;
 use uuid::Uuid;

@@ -13,7 +13,11 @@ const NOT_FOUND: Error = Error::NotFound("client");
 const AUDIT_KIND: &str = "client_link";
 
 /// Links a person to the company with this id. A link between the same two clients is replaced.
-pub async fn link(tx: &mut Tx<'_>, company_id: &str, given: ClientLinkInput) -> Result<ClientLink, Error> {
+pub(crate) async fn link(
+    tx: &mut Tx<'_>,
+    company_id: &str,
+    given: ClientLinkInput,
+) -> Result<ClientLink, Error> {
     id::ignore_malformed(&mut tx.faults);
     rules::check_given(&given.client_id, &mut tx.faults);
     let company_id = id::parse(company_id);

@@ -5,7 +5,7 @@ use proto::relations::RelationType;
 use proto::{At, Faults};
 
 /// A link needs the id of its person.
-pub fn check_given(client_id: &str, faults: &mut Faults) {
+pub(super) fn check_given(client_id: &str, faults: &mut Faults) {
     let link = At::ROOT.name("link");
     let at = link.name("client_id");
     if client_id.trim().is_empty() && !faults.cover(&at) {
@@ -14,7 +14,7 @@ pub fn check_given(client_id: &str, faults: &mut Faults) {
 }
 
 /// The company of a link must be a company, and its person must exist and be a person.
-pub fn check_types(company: RelationType, person: Option<RelationType>, faults: &mut Faults) {
+pub(super) fn check_types(company: RelationType, person: Option<RelationType>, faults: &mut Faults) {
     if company != RelationType::Company {
         let detail = "persons are linked to a client of type company; this one is private";
         faults.add(&At::ROOT.name("id"), Fault::WrongKind, detail);

@@ -11,7 +11,7 @@ use super::Record;
 use crate::{Error, relation_type};
 
 /// The type of a client.
-pub struct ClientType {
+pub(crate) struct ClientType {
     pub id: Uuid,
     pub kind: RelationType,
 }
@@ -24,7 +24,7 @@ impl FromRow<'_, PgRow> for ClientType {
 }
 
 /// The types of the clients among these ids. An id that is not the id of a client is left out.
-pub async fn list_client_types(
+pub(crate) async fn list_client_types(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -40,7 +40,7 @@ pub async fn list_client_types(
 }
 
 /// Stores a link, replacing a link between the same two clients.
-pub async fn put(
+pub(crate) async fn put(
     connection: &mut PgConnection,
     account: AccountId,
     link: &Record,
@@ -65,7 +65,7 @@ pub async fn put(
 }
 
 /// The links at whose either end the client is, oldest first.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     client: Uuid,

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::{Record, Role};
 use crate::relation_type;
 
-pub fn created(tx: &mut Tx<'_>, role: Role, record: &Record) {
+pub(super) fn created(tx: &mut Tx<'_>, role: Role, record: &Record) {
     emit(tx, role, "customer.created", record, None);
 }
 
-pub fn updated(tx: &mut Tx<'_>, role: Role, record: &Record, changed: &[&'static str]) {
+pub(super) fn updated(tx: &mut Tx<'_>, role: Role, record: &Record, changed: &[&'static str]) {
     emit(tx, role, "customer.updated", record, Some(changed));
 }
 

@@ -12,7 +12,7 @@ enum Slot {
     Days(fn(&mut ClientInput) -> &mut Option<i32>),
 }
 
-pub struct Field {
+pub(super) struct Field {
     pub name: &'static str,
     slot: Slot,
     /// Whether suppliers have the field too.
@@ -21,7 +21,7 @@ pub struct Field {
 
 impl Field {
     /// Moves the value of `from` into `to`. Returns whether the two differed.
-    pub fn transfer(&self, from: &mut ClientInput, to: &mut ClientInput) -> bool {
+    pub(super) fn transfer(&self, from: &mut ClientInput, to: &mut ClientInput) -> bool {
         match self.slot {
             Slot::Type => put(&mut from.r#type, &mut to.r#type),
             Slot::Text(slot) => put(slot(from), slot(to)),
@@ -74,12 +74,12 @@ static FIELDS: [Field; 22] = [
 ];
 
 /// The fields of a list's records.
-pub fn of(role: Role) -> impl Iterator<Item = &'static Field> {
+pub(super) fn of(role: Role) -> impl Iterator<Item = &'static Field> {
     FIELDS.iter().filter(move |field| field.shared || role == Role::Client)
 }
 
 /// The values of a supplier in the input message of clients, which the rest of the code works with.
-pub fn from_supplier(input: &SupplierInput) -> ClientInput {
+pub(super) fn from_supplier(input: &SupplierInput) -> ClientInput {
     let SupplierInput { r#type, company_name, firstname, lastname, email, phone, city, country } =
         input.clone();
     let rest = ClientInput::default();

@@ -4,7 +4,7 @@
 mod events;
 mod fields;
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
 mod store;
 
@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 /// The list that a record belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     Client,
     Supplier,
 }
 
 impl Role {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Supplier => "supplier",

@@ -12,7 +12,7 @@ use super::rules::{self, InputContext};
 use super::{Record, Role, events, store};
 use crate::Error;
 
-pub async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
     let settings = tx.settings();
     let at = At::ROOT.name(role.name());
     let context = InputContext { role, mask: UpdateMask::All, default_country: &settings.country, at: &at };
@@ -38,7 +38,7 @@ pub async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<R
 
 /// Changes the fields that the mask names; without a mask, all fields. An update that changes no value stores nothing
 /// and emits no event.
-pub async fn update(
+pub(super) async fn update(
     tx: &mut Tx<'_>,
     role: Role,
     id: &str,

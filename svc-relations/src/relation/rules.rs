@@ -10,7 +10,7 @@ use super::{Role, fields};
 
 /// What the checks need to know besides the values of the request.
 #[derive(Clone, Copy)]
-pub struct InputContext<'a> {
+pub(super) struct InputContext<'a> {
     pub role: Role,
     pub mask: UpdateMask<'a>,
     /// The account's country, for records that have none.
@@ -27,14 +27,14 @@ impl InputContext<'_> {
 }
 
 /// Adds a fault for each name of the field mask that is not a field.
-pub fn check_mask(context: &InputContext<'_>, faults: &mut Faults) {
+pub(super) fn check_mask(context: &InputContext<'_>, faults: &mut Faults) {
     let is_field = |name: &str| fields::of(context.role).any(|field| field.name == name);
     context.mask.check(is_field, context.role.name(), faults);
 }
 
 /// Puts the values of `given` that the mask names into `current`, normalised and checked. Returns the names of the
 /// fields that changed.
-pub fn apply(
+pub(super) fn apply(
     context: &InputContext<'_>,
     mut given: ClientInput,
     current: &mut ClientInput,
@@ -54,7 +54,7 @@ pub fn apply(
 
 /// A company needs a company name, a person a first or last name. Checks the record as it will be stored, and only when
 /// the request sets one of these fields.
-pub fn check_name(context: &InputContext<'_>, values: &ClientInput, faults: &mut Faults) {
+pub(super) fn check_name(context: &InputContext<'_>, values: &ClientInput, faults: &mut Faults) {
     let names = ["type", "company_name", "firstname", "lastname"];
     let role = context.role.name();
     // The fields are in an object named like the role. If that object cannot be read, the names may have been in it.
@@ -127,7 +127,7 @@ fn formatted(values: &mut ClientInput) -> [Formatted<'_>; 7] {
 
 /// The text that a search looks through, in lower case; the store appends the debtor number. Line breaks keep a search
 /// term from matching across two values.
-pub fn search_text(values: &ClientInput) -> String {
+pub(super) fn search_text(values: &ClientInput) -> String {
     let ClientInput { company_name, firstname, lastname, email, city, .. } = values;
     let full_name = if firstname.is_empty() || lastname.is_empty() {
         format!("{firstname}{lastname}")

@@ -63,7 +63,7 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-pub async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
@@ -78,7 +78,7 @@ pub async fn find(
 }
 
 /// Finds a record and locks its row: an update reads it, decides and writes it back, so two of them must not overlap.
-pub async fn find_locked(
+pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
@@ -93,7 +93,7 @@ pub async fn find_locked(
 }
 
 /// The records with these ids, in no particular order.
-pub async fn list_by_ids(
+pub(super) async fn list_by_ids(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
@@ -107,7 +107,7 @@ pub async fn list_by_ids(
     Ok(sqlx::query_as(sql).bind(account).bind(role.name()).bind(ids).fetch_all(connection).await?)
 }
 
-pub async fn find_by_external_id(
+pub(super) async fn find_by_external_id(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
@@ -127,20 +127,20 @@ pub async fn find_by_external_id(
 }
 
 /// Which records of a list are wanted.
-pub struct Filter<'a> {
+pub(super) struct Filter<'a> {
     search: &'a str,
     kind: Option<RelationType>,
 }
 
 impl<'a> Filter<'a> {
     /// A `contact_type` that is not the name of a type does not filter.
-    pub fn new(search: &'a str, contact_type: &str) -> Self {
+    pub(super) fn new(search: &'a str, contact_type: &str) -> Self {
         Self { search: search.trim(), kind: relation_type::from_name(contact_type) }
     }
 }
 
 /// A page of the records that the filter selects, newest first.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
@@ -188,7 +188,7 @@ const INSERT_CLIENT: &str = insert!(
 const INSERT_SUPPLIER: &str = insert!("select null::bigint as value");
 
 /// Inserts a record and returns its debtor number, or `None` when another record has its external id.
-pub async fn insert(
+pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,
@@ -205,7 +205,7 @@ pub async fn insert(
 }
 
 /// Stores the values of a changed record.
-pub async fn update(
+pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     role: Role,

@@ -16,18 +16,18 @@ use svc_relations::Relations;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub service: Started,
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(&[]).await
     }
 
-    pub async fn with(flags: &[&str]) -> Self {
+    pub(crate) async fn with(flags: &[&str]) -> Self {
         let database = TestDatabase::new(&[("relations", Relations::migrations())]).await;
         let clock = chassis_testing::clock();
         let service = chassis_testing::start_with::<Relations>(database.url(), &clock, flags).await;
@@ -35,12 +35,12 @@ impl World {
     }
 
     /// A caller for an account of its own, with the scopes that the public operations need.
-    pub fn caller(&self) -> Caller {
+    pub(crate) fn caller(&self) -> Caller {
         self.caller_with(&["relations.read", "relations.write"])
     }
 
     /// A process of the mesh, for an account of its own.
-    pub fn mesh(&self) -> Caller {
+    pub(crate) fn mesh(&self) -> Caller {
         self.caller_with(&[chassis_rpc::token::MESH_SCOPE])
     }
 
@@ -53,46 +53,51 @@ impl World {
 
 /// Calls on behalf of one account.
 #[derive(Clone)]
-pub struct Caller {
+pub(crate) struct Caller {
     pub token: TestCaller,
     channel: Channel,
 }
 
 impl Caller {
     /// The same account, as a process of the mesh.
-    pub fn as_mesh(&self) -> Self {
+    pub(crate) fn as_mesh(&self) -> Self {
         let token = TestCaller::mesh(&self.token.account, &self.token.clock);
         Self { token, channel: self.channel.clone() }
     }
 
-    pub fn request<T>(&self, message: T) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         self.token.request(message)
     }
 
-    pub fn clients(&self) -> ClientServiceClient<Channel> {
+    pub(crate) fn clients(&self) -> ClientServiceClient<Channel> {
         ClientServiceClient::new(self.channel.clone())
     }
 
-    pub fn suppliers(&self) -> SupplierServiceClient<Channel> {
+    pub(crate) fn suppliers(&self) -> SupplierServiceClient<Channel> {
         SupplierServiceClient::new(self.channel.clone())
     }
 
-    pub fn custom_fields(&self) -> CustomFieldServiceClient<Channel> {
+    pub(crate) fn custom_fields(&self) -> CustomFieldServiceClient<Channel> {
         CustomFieldServiceClient::new(self.channel.clone())
     }
 
-    pub async fn create(&self, client: ClientInput) -> Result<Relation, Status> {
+    pub(crate) async fn create(&self, client: ClientInput) -> Result<Relation, Status> {
         let request = self.request(CreateClientRequest { client: Some(client) });
         Ok(self.clients().create_client(request).await?.into_inner().data.unwrap())
     }
 
-    pub async fn get(&self, id: &str) -> Result<Relation, Status> {
+    pub(crate) async fn get(&self, id: &str) -> Result<Relation, Status> {
         let request = self.request(GetClientRequest { id: id.to_owned() });
         Ok(self.clients().get_client(request).await?.into_inner().data.unwrap())
     }
 
     /// Changes the fields that `mask` names.
-    pub async fn update(&self, id: &str, client: ClientInput, mask: &[&str]) -> Result<Relation, Status> {
+    pub(crate) async fn update(
+        &self,
+        id: &str,
+        client: ClientInput,
+        mask: &[&str],
+    ) -> Result<Relation, Status> {
         let request = UpdateClientRequest {
             id: id.to_owned(),
             client: Some(client),
@@ -101,43 +106,43 @@ impl Caller {
         Ok(self.clients().update_client(self.request(request)).await?.into_inner().data.unwrap())
     }
 
-    pub async fn list(&self, request: ListClientsRequest) -> ListClientsResponse {
+    pub(crate) async fn list(&self, request: ListClientsRequest) -> ListClientsResponse {
         self.clients().list_clients(self.request(request)).await.unwrap().into_inner()
     }
 
-    pub async fn total(&self, contact_type: &str) -> i64 {
+    pub(crate) async fn total(&self, contact_type: &str) -> i64 {
         let request =
             ListClientsRequest { contact_type: contact_type.to_owned(), ..ListClientsRequest::default() };
         self.list(request).await.meta.unwrap().total
     }
 }
 
-pub fn mask(names: &[&str]) -> prost_types::FieldMask {
+pub(crate) fn mask(names: &[&str]) -> prost_types::FieldMask {
     prost_types::FieldMask { paths: names.iter().map(ToString::to_string).collect() }
 }
 
-pub fn company(name: &str) -> ClientInput {
+pub(crate) fn company(name: &str) -> ClientInput {
     ClientInput { company_name: name.to_owned(), ..ClientInput::default() }
 }
 
-pub fn person(name: &str) -> ClientInput {
+pub(crate) fn person(name: &str) -> ClientInput {
     ClientInput { lastname: name.to_owned(), ..ClientInput::default() }
 }
 
 /// The positions and codes of the faults in an answer that refuses the request.
-pub fn faults(status: &Status) -> Vec<(String, String)> {
+pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
     let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
     bad.field_violations.into_iter().map(|violation| (violation.field, violation.reason)).collect()
 }
 
 /// The code of a problem and what the caller finds in `data`.
-pub fn problem(status: &Status) -> (String, Vec<(String, String)>) {
+pub(crate) fn problem(status: &Status) -> (String, Vec<(String, String)>) {
     let info = detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo");
     (info.reason, info.metadata.into_iter().collect())
 }
 
-pub fn is_not_found(status: &Status) -> bool {
+pub(crate) fn is_not_found(status: &Status) -> bool {
     status.code() == tonic::Code::NotFound && problem(status).0 == "not_found"
 }
 
@@ -148,6 +153,6 @@ fn detail<M: Message + Default>(status: &Status, name: &str) -> M {
 }
 
 /// What is expected of [`faults`].
-pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }

@@ -1,9 +1,9 @@
 //! Channels: the addresses through which mail comes in and goes out.
 
-pub mod operations;
-pub mod rpc;
+pub(crate) mod operations;
+pub(crate) mod rpc;
 mod rules;
-pub mod store;
+pub(crate) mod store;
 
 use chassis_base::AccountId;
 use chassis_base::time::timestamp;
@@ -15,7 +15,7 @@ use crate::address::{InboundKey, OwnDomain};
 
 /// A channel as it is stored.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     pub id: Uuid,
     pub values: Values,
     pub inbound_key: InboundKey,
@@ -25,7 +25,7 @@ pub struct Record {
 
 /// The fields that callers can set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values {
+pub(crate) struct Values {
     pub name: String,
     /// In lower case.
     pub email: String,
@@ -39,7 +39,7 @@ pub struct Values {
 
 /// Name and address of a sender; the address may be empty.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sender<'a> {
+pub(crate) struct Sender<'a> {
     pub name: &'a str,
     pub email: &'a str,
 }
@@ -50,20 +50,20 @@ fn first_filled<'a>(first: &'a str, other: &'a str) -> &'a str {
 
 impl Record {
     /// The sender of mail that goes out through the channel.
-    pub fn sender(&self) -> Sender<'_> {
+    pub(crate) fn sender(&self) -> Sender<'_> {
         let Values { name, email, from_email, from_name, .. } = &self.values;
         Sender { name: first_filled(from_name, name), email: first_filled(from_email, email) }
     }
 
     /// Whether this is an address of the channel. Addresses are compared without regard to case.
-    pub fn has_address(&self, address: &str) -> bool {
+    pub(crate) fn has_address(&self, address: &str) -> bool {
         let Values { email, from_email, forwarding_emails, .. } = &self.values;
         let all = [email, from_email].into_iter().chain(forwarding_emails);
         all.filter(|own| !own.is_empty()).any(|own| own.eq_ignore_ascii_case(address))
     }
 
     /// The message for callers, with the inbound address that belongs to the account and the mail domain.
-    pub fn into_proto(self, account: AccountId, own: &OwnDomain) -> TicketChannel {
+    pub(crate) fn into_proto(self, account: AccountId, own: &OwnDomain) -> TicketChannel {
         let Self { id, values, inbound_key, created_at, updated_at } = self;
         let Values { name, email, from_email, from_name, forwarding_emails, active, position } = values;
         TicketChannel {

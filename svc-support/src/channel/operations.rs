@@ -16,7 +16,7 @@ const NOT_FOUND: Error = Error::NotFound("ticket channel");
 const AUDIT_KIND: &str = "ticket_channel";
 
 /// Creates the channel that a new account starts with.
-pub async fn create_default(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn create_default(tx: &mut Tx<'_>) -> Result<(), Error> {
     let values = Values { name: "Support".to_owned(), active: true, position: 1, ..Values::default() };
     let account = tx.account();
     let record = insert(tx, values).await?;
@@ -25,7 +25,7 @@ pub async fn create_default(tx: &mut Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn create(tx: &mut Tx<'_>, given: &TicketChannelInput) -> Result<Record, Error> {
+pub(crate) async fn create(tx: &mut Tx<'_>, given: &TicketChannelInput) -> Result<Record, Error> {
     let values = rules::read(given, &mut tx.faults);
     let account = tx.account();
     if store::count(tx.db(), account).await? >= MAX_CHANNELS {
@@ -46,7 +46,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values) -> Result<Record, Error> {
 }
 
 /// Replaces the values of a channel. Its inbound address never changes.
-pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TicketChannelInput) -> Result<Record, Error> {
+pub(crate) async fn update(tx: &mut Tx<'_>, id: &str, given: &TicketChannelInput) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     let values = rules::read(given, &mut tx.faults);
     tx.valid()?;
@@ -61,7 +61,7 @@ pub async fn update(tx: &mut Tx<'_>, id: &str, given: &TicketChannelInput) -> Re
     Ok(record)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();

@@ -15,7 +15,7 @@ use super::{operations, store};
 use crate::address::OwnDomain;
 use crate::{Error, active_filter};
 
-pub struct Channels {
+pub(crate) struct Channels {
     pub db: Db,
     pub own: OwnDomain,
 }
@@ -61,7 +61,8 @@ impl TicketChannelService for Channels {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, own): &(CreateTicketChannelRequest, OwnDomain),
+    input: &CreateTicketChannelRequest,
+    own: &OwnDomain,
 ) -> Result<CreateTicketChannelResponse, Error> {
     let given = input.channel.clone().unwrap_or_default();
     let record = operations::create(tx, &given).await?;
@@ -70,7 +71,8 @@ async fn create(
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, own): &(UpdateTicketChannelRequest, OwnDomain),
+    input: &UpdateTicketChannelRequest,
+    own: &OwnDomain,
 ) -> Result<UpdateTicketChannelResponse, Error> {
     let given = input.channel.clone().unwrap_or_default();
     let record = operations::update(tx, &input.id, &given).await?;

@@ -8,7 +8,7 @@ use proto::{At, Faults};
 use super::Values;
 
 /// The values of a channel, its addresses checked.
-pub fn read(given: &TicketChannelInput, faults: &mut Faults) -> Values {
+pub(super) fn read(given: &TicketChannelInput, faults: &mut Faults) -> Values {
     let root = At::ROOT;
     let at = root.name("channel");
     let mut address = |field: &'static str, text: &str| {

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::address::InboundKey;
 
 /// The number of channels that an account can have. Every mail that comes in is compared with all of them.
-pub const MAX_CHANNELS: i64 = 100;
+pub(crate) const MAX_CHANNELS: i64 = 100;
 
 macro_rules! columns {
     () => {
@@ -48,7 +48,7 @@ fn undecodable_key() -> Undecodable {
 }
 
 /// The active channels, or the others, in their order.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     active: bool,
@@ -62,7 +62,7 @@ pub async fn list(
 }
 
 /// The channel that mail of a ticket goes out through: its own if that is active, else the first active channel.
-pub async fn find_for(
+pub(crate) async fn find_for(
     connection: &mut PgConnection,
     account: AccountId,
     own: Option<Uuid>,
@@ -77,7 +77,7 @@ pub async fn find_for(
 }
 
 /// Finds a channel and locks its row: an update reads it, decides and writes it back.
-pub async fn find_locked(
+pub(crate) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -87,12 +87,16 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-pub async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
+pub(crate) async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
     let sql = "select count(*) from support.channel where account_id = $1";
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
-pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "insert into support.channel (account_id, id, name, email, from_email, from_name, \
                forwarding_emails, active, position, updated_at, inbound_key, created_at) \
                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $10)";
@@ -103,7 +107,11 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(crate) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "update support.channel set name = $3, email = $4, from_email = $5, from_name = $6, \
                forwarding_emails = $7, active = $8, position = $9, updated_at = $10 \
                where account_id = $1 and id = $2";
@@ -133,7 +141,11 @@ fn bind<'q>(
 }
 
 /// Removes a channel. Returns whether there was one.
-pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<bool, Error> {
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<bool, Error> {
     let sql = "delete from support.channel where account_id = $1 and id = $2";
     Ok(sqlx::query(sql).bind(account).bind(id).execute(connection).await?.rows_affected() > 0)
 }

@@ -20,14 +20,14 @@ const MAX_ATTEMPTS: usize = 2;
 const MAX_VALUES: usize = 100;
 
 #[derive(Clone, Debug)]
-pub struct Dns {
+pub(crate) struct Dns {
     /// Without a server, those of the machine's configuration.
     pub server: Option<SocketAddr>,
 }
 
 impl Dns {
     /// The values that the DNS has at the name of an expected record.
-    pub async fn values(&self, expected: &ExpectedRecord) -> Result<Vec<String>, Error> {
+    pub(crate) async fn values(&self, expected: &ExpectedRecord) -> Result<Vec<String>, Error> {
         let resolver = self.resolver().map_err(|error| unavailable_dns(&error))?;
         let kind = if expected.kind == MX { RecordType::MX } else { RecordType::TXT };
         // With a dot at the end the name is complete, and the search list of the machine is not applied.

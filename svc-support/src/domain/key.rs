@@ -11,7 +11,7 @@ use crate::Error;
 const BITS: usize = 2048;
 
 /// A new private key as PEM. This can take a second, so it must not run inside a transaction.
-pub async fn generate() -> Result<String, Error> {
+pub(super) async fn generate() -> Result<String, Error> {
     let failed = |error: &dyn std::fmt::Display| {
         chassis_base::Error::Internal(format!("generating a mail key failed: {error}"))
     };

@@ -2,24 +2,24 @@
 
 mod dns;
 mod key;
+mod message;
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
-pub mod store;
+pub(crate) mod store;
 mod verifier;
 mod worker;
 
-pub use dns::Dns;
-pub use verifier::Verifier;
-pub use worker::worker;
+pub(crate) use dns::Dns;
+pub(crate) use verifier::Verifier;
+pub(crate) use worker::worker;
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
 use proto::api::PutMailKeyRequest;
-use proto::support::{DnsRecord, EmailDomain, EmailDomainDetail, EmailDomainStatus, EmailDomainType};
+use proto::support::{EmailDomain, EmailDomainStatus, EmailDomainType};
 
 use crate::Error;
-use crate::address::OwnDomain;
 
 const NOT_FOUND: Error = Error::NotFound("email domain");
 
@@ -68,26 +68,5 @@ impl From<&Record> for PutMailKeyRequest {
             selector: record.selector.clone(),
             private_key: record.private_key.clone(),
         }
-    }
-}
-
-impl Record {
-    /// The message for callers, with the records that the DNS should have. Fails when the stored key cannot be read.
-    fn into_proto_detail(self, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
-        let dkim = chassis_work::mail::key_record(&self.private_key)?;
-        let expected = rules::expected_records(&self, &dkim, own);
-        let records = expected.into_iter().map(|expected| DnsRecord {
-            r#type: expected.kind.to_owned(),
-            found: self.found.iter().any(|purpose| purpose == expected.purpose),
-            name: expected.name,
-            value: expected.value,
-            purpose: expected.purpose.to_owned(),
-            required: expected.required,
-        });
-        Ok(EmailDomainDetail {
-            records: records.collect(),
-            checked_at: self.checked_at.map(timestamp),
-            domain: Some(self.into()),
-        })
     }
 }

@@ -15,7 +15,7 @@ use crate::address::OwnDomain;
 const AUDIT_KIND: &str = "email_domain";
 
 /// Stores a new domain. A domain that the account has already keeps its key and can change whether it receives mail.
-pub async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
+pub(super) async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
     let account = tx.account();
     if store::count(tx.db(), account).await? >= MAX_DOMAINS {
         let detail = format!("an account can have {MAX_DOMAINS} domains; remove one first");
@@ -43,7 +43,7 @@ pub async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Result<Email
 
 /// Stores the result of a check. The other services have the key by now, or have lost it, so a domain that is shown as
 /// verified can be sent from everywhere. If this transaction fails, the next check repeats both.
-pub async fn apply_check(
+pub(super) async fn apply_check(
     tx: &mut Tx<'_>,
     checked: &Record,
     own: &OwnDomain,
@@ -83,13 +83,13 @@ pub async fn apply_check(
 }
 
 /// Stores the result of a check that does not change whether the domain is verified.
-pub async fn record_check(tx: &mut Tx<'_>, checked: &Record) -> Result<(), Error> {
+pub(super) async fn record_check(tx: &mut Tx<'_>, checked: &Record) -> Result<(), Error> {
     tx.unaudited("a check that found nothing new is not a change");
     let account = tx.account();
     store::record_check(tx.db(), account, checked).await
 }
 
-pub async fn delete(tx: &mut Tx<'_>, host: &str) -> Result<(), Error> {
+pub(super) async fn delete(tx: &mut Tx<'_>, host: &str) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.account();
     store::find_locked(tx.db(), account, host).await?.ok_or(NOT_FOUND)?;

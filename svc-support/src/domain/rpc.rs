@@ -18,7 +18,7 @@ use crate::Error;
 use crate::address::OwnDomain;
 
 #[derive(Clone)]
-pub struct Domains {
+pub(crate) struct Domains {
     pub db: Db,
     pub verifier: Verifier,
 }
@@ -162,7 +162,8 @@ fn selector() -> String {
 
 async fn add(
     tx: &mut Tx<'_>,
-    (_, write): &(AddEmailDomainRequest, Write),
+    _: &AddEmailDomainRequest,
+    write: &Write,
 ) -> Result<AddEmailDomainResponse, Error> {
     let detail = operations::add(tx, &write.record, &write.own).await?;
     Ok(AddEmailDomainResponse { data: Some(detail) })
@@ -170,7 +171,8 @@ async fn add(
 
 async fn verify(
     tx: &mut Tx<'_>,
-    (_, write): &(VerifyEmailDomainRequest, Write),
+    _: &VerifyEmailDomainRequest,
+    write: &Write,
 ) -> Result<VerifyEmailDomainResponse, Error> {
     let detail = operations::apply_check(tx, &write.record, &write.own).await?;
     Ok(VerifyEmailDomainResponse { data: Some(detail) })

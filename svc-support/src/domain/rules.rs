@@ -7,18 +7,18 @@ use proto::{At, Faults};
 use super::Record;
 use crate::address::OwnDomain;
 
-pub const TXT: &str = "TXT";
-pub const MX: &str = "MX";
+pub(super) const TXT: &str = "TXT";
+pub(super) const MX: &str = "MX";
 const DKIM: &str = "dkim";
 const SPF: &str = "spf";
 const DMARC: &str = "dmarc";
 
 /// The interval between two checks of a domain.
-pub const CHECK_INTERVAL: TimeDelta = TimeDelta::days(1);
+pub(super) const CHECK_INTERVAL: TimeDelta = TimeDelta::days(1);
 
 /// A record that the DNS should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpectedRecord {
+pub(crate) struct ExpectedRecord {
     pub purpose: &'static str,
     pub kind: &'static str,
     pub name: String,
@@ -28,7 +28,7 @@ pub struct ExpectedRecord {
 
 /// A domain name and its parts, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostName {
+pub(super) struct HostName {
     /// Subdomain and domain: the part of an address after the `@`.
     pub host: String,
     pub domain: String,
@@ -36,7 +36,7 @@ pub struct HostName {
 }
 
 /// Checks the form of a domain name.
-pub fn host_name(domain: &str, subdomain: &str, faults: &mut Faults) -> HostName {
+pub(super) fn host_name(domain: &str, subdomain: &str, faults: &mut Faults) -> HostName {
     let domain = domain.to_ascii_lowercase();
     let subdomain = subdomain.to_ascii_lowercase();
     let names = |text: &str| text.split('.').all(is_label);
@@ -66,7 +66,7 @@ fn is_label(label: &str) -> bool {
 }
 
 /// The records that the DNS of a domain should have. `dkim` is the value for its key.
-pub fn expected_records(record: &Record, dkim: &str, own: &OwnDomain) -> Vec<ExpectedRecord> {
+pub(super) fn expected_records(record: &Record, dkim: &str, own: &OwnDomain) -> Vec<ExpectedRecord> {
     let Record { host, selector, receiving, .. } = record;
     let txt =
         |purpose, name, value: String, required| ExpectedRecord { purpose, kind: TXT, name, value, required };
@@ -85,7 +85,7 @@ pub fn expected_records(record: &Record, dkim: &str, own: &OwnDomain) -> Vec<Exp
 
 /// Whether one of the values that the DNS has serves the purpose of the expected record. The owner may have written it
 /// differently, or added to it.
-pub fn is_satisfied(expected: &ExpectedRecord, values: &[String]) -> bool {
+pub(super) fn is_satisfied(expected: &ExpectedRecord, values: &[String]) -> bool {
     let value = expected.value.as_str();
     values.iter().any(|found| match expected.purpose {
         DKIM => tag(found, "p").is_some_and(|key| !key.is_empty() && Some(key) == tag(value, "p")),
@@ -105,7 +105,7 @@ pub fn is_satisfied(expected: &ExpectedRecord, values: &[String]) -> bool {
 
 /// Applies the result of a DNS check: a domain is verified if its records are `complete`, and stays verified for the
 /// time `grace` after they were first missing.
-pub fn apply_check(record: &mut Record, complete: bool, grace: TimeDelta, now: DateTime<Utc>) {
+pub(super) fn apply_check(record: &mut Record, complete: bool, grace: TimeDelta, now: DateTime<Utc>) {
     let since = record.missing_since.unwrap_or(now);
     let in_grace = !complete && record.verified && now - since < grace;
     record.verified = complete || in_grace;

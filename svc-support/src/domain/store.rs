@@ -15,10 +15,10 @@ macro_rules! columns {
 }
 
 /// The number of domains that an account can have.
-pub const MAX_DOMAINS: i64 = 100;
+pub(crate) const MAX_DOMAINS: i64 = 100;
 
 /// All domains, or only the verified or the pending ones, by name.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     verified: Option<bool>,
@@ -33,7 +33,7 @@ pub async fn list(
 }
 
 /// The domains whose next check is due, at most `max`, the longest overdue first.
-pub async fn list_due(
+pub(crate) async fn list_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
@@ -47,7 +47,7 @@ pub async fn list_due(
     Ok(sqlx::query_as(sql).bind(account).bind(now).bind(max).fetch_all(connection).await?)
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     host: &str,
@@ -57,7 +57,7 @@ pub async fn find(
 }
 
 /// Finds a domain and locks its row: a change reads it, decides and writes it back.
-pub async fn find_locked(
+pub(crate) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     host: &str,
@@ -67,13 +67,13 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(host).fetch_optional(connection).await?)
 }
 
-pub async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
+pub(crate) async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
     let sql = "select count(*) from support.domain where account_id = $1";
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
 /// Stores a new domain. Returns false, and stores nothing, when the account has it already.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -103,7 +103,11 @@ pub async fn insert(
 }
 
 /// Stores all columns of a domain that can change.
-pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(crate) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "update support.domain set receiving = $3, verified = $4, found = $5, checked_at = $6, updated_at = $7, \
                check_at = $8, missing_since = $9 where account_id = $1 and host = $2";
     sqlx::query(sql)
@@ -122,7 +126,7 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
 }
 
 /// Stores the result of a check that does not change whether the domain is verified, and when the next one is due.
-pub async fn record_check(
+pub(crate) async fn record_check(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -141,21 +145,28 @@ pub async fn record_check(
     Ok(())
 }
 
-pub async fn delete(connection: &mut PgConnection, account: AccountId, host: &str) -> Result<(), Error> {
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    host: &str,
+) -> Result<(), Error> {
     let sql = "delete from support.domain where account_id = $1 and host = $2";
     sqlx::query(sql).bind(account).bind(host).execute(connection).await?;
     Ok(())
 }
 
 /// The account that receives the mail of a host.
-pub async fn find_route(connection: &mut PgConnection, host: &str) -> Result<Option<AccountId>, Error> {
+pub(crate) async fn find_route(
+    connection: &mut PgConnection,
+    host: &str,
+) -> Result<Option<AccountId>, Error> {
     let sql = "select account_id from support.mail_route where host = $1";
     Ok(sqlx::query_scalar(sql).bind(host).fetch_optional(connection).await?)
 }
 
 /// Routes the mail of a host to an account, unless it is routed already. Returns the account that has it afterwards. The
 /// update that changes nothing is there because only then the row is returned, and locked, in both cases.
-pub async fn put_route(
+pub(crate) async fn put_route(
     connection: &mut PgConnection,
     account: AccountId,
     host: &str,
@@ -166,7 +177,7 @@ pub async fn put_route(
     Ok(sqlx::query_scalar(sql).bind(host).bind(account).bind(now).fetch_one(connection).await?)
 }
 
-pub async fn delete_route(
+pub(crate) async fn delete_route(
     connection: &mut PgConnection,
     account: AccountId,
     host: &str,

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::address::OwnDomain;
 
 #[derive(Clone)]
-pub struct Verifier {
+pub(crate) struct Verifier {
     pub own: OwnDomain,
     pub dns: Dns,
     pub outgoing: Outgoing,
@@ -27,7 +27,7 @@ pub struct Verifier {
 impl Verifier {
     /// Compares the DNS with the expected records and applies the result to `record`. A verified domain keeps its status
     /// for `grace` without its records. An error of the DNS leaves `record` as it is.
-    pub async fn check(
+    pub(crate) async fn check(
         &self,
         record: &mut Record,
         grace: TimeDelta,
@@ -51,7 +51,7 @@ impl Verifier {
     }
 
     /// Gives the key to the other services. Repeating it is harmless.
-    pub async fn distribute_key(
+    pub(crate) async fn distribute_key(
         &self,
         account: &Account,
         deadline: Instant,
@@ -69,7 +69,12 @@ impl Verifier {
     }
 
     /// Removes the key from the other services. Repeating it is harmless.
-    pub async fn revoke_key(&self, account: &Account, deadline: Instant, host: &str) -> Result<(), Error> {
+    pub(crate) async fn revoke_key(
+        &self,
+        account: &Account,
+        deadline: Instant,
+        host: &str,
+    ) -> Result<(), Error> {
         for sender in &self.senders {
             let message = DeleteMailKeyRequest { domain: host.to_owned() };
             let request = self.outgoing.request(sender, account, deadline, message)?;

@@ -22,7 +22,7 @@ const BATCH: i64 = 10;
 /// How long the other services may take to store or remove a key.
 const KEY_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub fn worker(verifier: Verifier) -> Worker {
+pub(crate) fn worker(verifier: Verifier) -> Worker {
     let due = Due::new("support.domain work", "true", "work.check_at");
     Worker::new("email-domains", due, move |job: Job| {
         let verifier = verifier.clone();
@@ -40,7 +40,7 @@ async fn run(verifier: &Verifier, job: &Job) -> Result<Next, chassis_base::Error
     for mut record in due {
         match check(verifier, job, &record).await {
             Ok(checked) if checked.verified != record.verified => {
-                job.write(&(checked, verifier.own.clone()), apply_check).await?;
+                job.write(&StatusChange { record: checked, own: verifier.own.clone() }, apply_check).await?;
             }
             Ok(checked) => job.write(&checked, record_check).await?,
             // No answer says nothing about the domain, so its status stays.
@@ -79,8 +79,14 @@ async fn is_taken(job: &Job, record: &Record) -> Result<bool, Error> {
     Ok(owner.is_some_and(|owner| owner != job.account_id()))
 }
 
-async fn apply_check(tx: &mut Tx<'_>, (checked, own): &(Record, OwnDomain)) -> Result<(), Error> {
-    operations::apply_check(tx, checked, own).await.map(drop)
+/// A domain whose status a check has changed.
+struct StatusChange {
+    record: Record,
+    own: OwnDomain,
+}
+
+async fn apply_check(tx: &mut Tx<'_>, StatusChange { record, own }: &StatusChange) -> Result<(), Error> {
+    operations::apply_check(tx, record, own).await.map(drop)
 }
 
 async fn record_check(tx: &mut Tx<'_>, checked: &Record) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use crate::message::{self, Attachment};
 use crate::ticket;
 
 /// A file was stored. The service that lists the files of the account follows these events.
-pub fn file_stored(
+pub(super) fn file_stored(
     tx: &mut Tx<'_>,
     ticket: &ticket::Record,
     message: &message::Record,

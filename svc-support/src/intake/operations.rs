@@ -19,7 +19,7 @@ const NO_SUBJECT: &str = "(no subject)";
 
 /// Stores a mail once: the same mail that comes again finds its message. Two transactions that store it at the same time
 /// meet at the unique index of the message ids; the second runs again and finds it.
-pub async fn receive(
+pub(super) async fn receive(
     tx: &mut Tx<'_>,
     input: &ReceiveMailRequest,
     prepared: &Prepared,

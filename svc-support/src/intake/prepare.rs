@@ -15,7 +15,7 @@ use crate::Error;
 use crate::message::{self, Attachment};
 
 /// A mail as it was handed over.
-pub struct RawMail<'a> {
+pub(super) struct RawMail<'a> {
     pub bytes: Bytes,
     /// The sender of the envelope, as the request gives it.
     pub sender: &'a str,

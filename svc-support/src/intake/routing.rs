@@ -12,7 +12,7 @@ use crate::{Error, channel, message, ticket};
 /// The ticket that a mail belongs to. The reply address comes first and the mails that it refers to second: both prove
 /// that the sender has received a mail of that ticket. Anyone can write a ticket number into a subject, so that counts
 /// only from an address that participates in the ticket.
-pub async fn find_ticket(
+pub(super) async fn find_ticket(
     tx: &mut Tx<'_>,
     own: &OwnDomain,
     mail: &Mail,
@@ -40,7 +40,7 @@ pub async fn find_ticket(
 }
 
 /// The channel that one of the recipients is an address of.
-pub fn find_channel<'a>(
+pub(super) fn find_channel<'a>(
     own: &OwnDomain,
     account: AccountId,
     channels: &'a [channel::Record],

@@ -57,7 +57,8 @@ impl MailIntakeService for Intake {
 
 async fn receive(
     tx: &mut Tx<'_>,
-    (input, prepared): &(ReceiveMailRequest, Prepared),
+    input: &ReceiveMailRequest,
+    prepared: &Prepared,
 ) -> Result<ReceiveMailResponse, Error> {
     operations::receive(tx, input, prepared).await
 }

@@ -7,7 +7,7 @@ use ammonia::{Builder, UrlRelative};
 use chassis_base::html::escaped;
 
 /// The number of characters of a text, or of its HTML, that are stored.
-pub const MAX_CHARS: usize = 65_535;
+pub(crate) const MAX_CHARS: usize = 65_535;
 /// The limits of HTML that is parsed. The time of parsing can grow with the square of the number of tags.
 const MAX_HTML_BYTES: usize = 1 << 20;
 const MAX_TAGS: usize = 10_000;
@@ -26,7 +26,7 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
 
 /// Both forms of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Content {
+pub(crate) struct Content {
     pub text: String,
     /// Sanitised; `""` for plain text.
     pub html: String,
@@ -34,7 +34,7 @@ pub struct Content {
 
 /// Makes the missing form of a message from the other. At most one of `body` and `html` may be empty. With `plain`, the
 /// HTML is dropped.
-pub fn complete(body: &str, html: &str, plain: bool) -> Content {
+pub(crate) fn complete(body: &str, html: &str, plain: bool) -> Content {
     let text = if body.trim().is_empty() { text_of(html) } else { cut(body) };
     let html = match (plain, html.trim().is_empty()) {
         (true, _) => String::new(),
@@ -45,7 +45,7 @@ pub fn complete(body: &str, html: &str, plain: bool) -> Content {
 }
 
 /// HTML without scripts, styles, forms or remote content; `""` when it exceeds a limit.
-pub fn sanitise(html: &str) -> String {
+pub(crate) fn sanitise(html: &str) -> String {
     if html.len() > MAX_HTML_BYTES || html.bytes().filter(|byte| *byte == b'<').count() > MAX_TAGS {
         return String::new();
     }
@@ -59,7 +59,7 @@ pub fn sanitise(html: &str) -> String {
 }
 
 /// The text of a piece of HTML.
-pub fn text_of(html: &str) -> String {
+pub(crate) fn text_of(html: &str) -> String {
     let mut end = html.len().min(MAX_HTML_BYTES);
     while !html.is_char_boundary(end) {
         end -= 1;
@@ -68,7 +68,7 @@ pub fn text_of(html: &str) -> String {
 }
 
 /// A text as HTML: its paragraphs, with line breaks inside.
-pub fn html_of(text: &str) -> String {
+pub(crate) fn html_of(text: &str) -> String {
     let mut html = String::new();
     for paragraph in text.replace("\r\n", "\n").split("\n\n").map(|text| text.trim_matches('\n')) {
         if paragraph.trim().is_empty() {
@@ -82,7 +82,7 @@ pub fn html_of(text: &str) -> String {
 }
 
 /// The part of a text that is stored, without NUL characters, which Postgres does not accept.
-pub fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     text.trim().chars().filter(|letter| *letter != '\0').take(MAX_CHARS).collect()
 }
 

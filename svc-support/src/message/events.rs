@@ -10,7 +10,7 @@ use crate::ticket;
 const MAX_EXCERPT_CHARS: usize = 2000;
 
 /// A message was added to a ticket.
-pub fn added(tx: &mut Tx<'_>, ticket: &ticket::Record, message: &Record) {
+pub(super) fn added(tx: &mut Tx<'_>, ticket: &ticket::Record, message: &Record) {
     let more = [("message", summary(message)), ticket::events::automatic_field(message.automatic)];
     if message.inbound {
         ticket::events::emit(tx, "ticket.inbound_message", ticket, &more);
@@ -19,7 +19,7 @@ pub fn added(tx: &mut Tx<'_>, ticket: &ticket::Record, message: &Record) {
 }
 
 /// What a scan found about a message. `waited` is the threshold of the scan.
-pub fn time_passed(
+pub(super) fn time_passed(
     tx: &mut Tx<'_>,
     kind: &'static str,
     ticket: &ticket::Record,

@@ -15,13 +15,13 @@ const MAX_REFERENCES: i64 = 20;
 const MAX_ID_LENGTH: usize = 190;
 
 #[derive(Clone)]
-pub struct Mailer {
+pub(crate) struct Mailer {
     pub mailer: mail::Mailer,
     pub own: OwnDomain,
 }
 
 /// A reply that is to be mailed.
-pub struct Outgoing<'a> {
+pub(crate) struct Outgoing<'a> {
     pub ticket: &'a ticket::Record,
     pub channel: Option<&'a channel::Record>,
     pub to: Vec<Mailbox>,
@@ -31,7 +31,7 @@ pub struct Outgoing<'a> {
 impl Mailer {
     /// Queues the mail of a reply and sets the ids of that mail in the reply. The queue is a table, so the mail is sent
     /// if and only if this transaction commits.
-    pub async fn queue(
+    pub(crate) async fn queue(
         &self,
         tx: &mut Tx<'_>,
         outgoing: Outgoing<'_>,

@@ -1,16 +1,16 @@
 //! The messages of tickets: mail of clients, our replies, and notes for colleagues.
 
-pub mod content;
+pub(crate) mod content;
 mod events;
 mod mailer;
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
-pub mod scans;
-pub mod store;
+pub(crate) mod scans;
+pub(crate) mod store;
 
-pub use mailer::Mailer;
-pub use operations::add;
+pub(crate) use mailer::Mailer;
+pub(crate) use operations::add;
 
 use std::collections::HashMap;
 

@@ -17,7 +17,7 @@ const TICKET_NOT_FOUND: Error = Error::NotFound("ticket");
 const AUDIT_KIND: &str = "ticket_message";
 
 /// Stores a message of ours, queues its mail when it is a reply, and gives the ticket the status that follows.
-pub async fn create(
+pub(super) async fn create(
     tx: &mut Tx<'_>,
     input: &CreateTicketMessageRequest,
     mailer: &Mailer,
@@ -75,7 +75,7 @@ async fn answers_a_program(tx: &mut Tx<'_>, ticket: &ticket::Record, reply: &Rec
 
 /// Stores a message, updates its ticket and emits the events of both. `wanted` is the status that the message leads to;
 /// without it, the status stays. The caller has locked the ticket.
-pub async fn add(
+pub(crate) async fn add(
     tx: &mut Tx<'_>,
     ticket: &mut ticket::Record,
     message: &Record,

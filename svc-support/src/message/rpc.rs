@@ -17,7 +17,7 @@ use super::mailer::Mailer;
 use super::{operations, store};
 use crate::{Error, ticket};
 
-pub struct Messages {
+pub(crate) struct Messages {
     pub db: Db,
     pub mailer: Mailer,
 }
@@ -80,7 +80,8 @@ impl TicketMessageService for Messages {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, mailer): &(CreateTicketMessageRequest, Mailer),
+    input: &CreateTicketMessageRequest,
+    mailer: &Mailer,
 ) -> Result<CreateTicketMessageResponse, Error> {
     let record = operations::create(tx, input, mailer).await?;
     Ok(CreateTicketMessageResponse { data: Some(record.into()) })

@@ -10,14 +10,14 @@ use proto::{At, Faults};
 const MAX_RECIPIENTS: usize = 20;
 
 /// The fields of a request that need checking, checked.
-pub struct Checked {
+pub(super) struct Checked {
     pub note: bool,
     pub to: Vec<Mailbox>,
     pub cc: Vec<Mailbox>,
     pub author_email: String,
 }
 
-pub fn check(given: &TicketMessageInput, faults: &mut Faults) -> Checked {
+pub(super) fn check(given: &TicketMessageInput, faults: &mut Faults) -> Checked {
     let root = At::ROOT;
     let at = root.name("message");
     let has_fault = ["body", "html"].iter().any(|field| faults.cover(&at.name(field)));
@@ -36,6 +36,6 @@ pub fn check(given: &TicketMessageInput, faults: &mut Faults) -> Checked {
 }
 
 /// The addresses of mailboxes in lower case, as they are stored and compared.
-pub fn addresses(mailboxes: &[Mailbox]) -> Vec<String> {
+pub(super) fn addresses(mailboxes: &[Mailbox]) -> Vec<String> {
     mailboxes.iter().map(|mailbox| mailbox.email.to_string().to_lowercase()).collect()
 }

@@ -21,7 +21,7 @@ macro_rules! unanswered {
 
 /// Messages of clients without a reply for some hours. Each message is reported once. No reply is expected to a ticket
 /// that is solved or closed.
-pub fn unanswered() -> Scan {
+pub(crate) fn unanswered() -> Scan {
     Scan {
         event: "mail.unanswered",
         threshold: Threshold::Hours(24),

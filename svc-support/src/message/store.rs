@@ -52,7 +52,7 @@ fn decode_automatic(row: &PgRow) -> Result<Automatic, sqlx::Error> {
 }
 
 /// The messages of a ticket, oldest first. Of a very long thread, the latest messages.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     ticket: Uuid,
@@ -78,7 +78,7 @@ pub async fn list(
     Ok(messages)
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     ticket: Uuid,
@@ -93,7 +93,7 @@ pub async fn find(
 }
 
 /// The message ids of the latest mails of a ticket, `max` at most, oldest first.
-pub async fn list_thread(
+pub(crate) async fn list_thread(
     connection: &mut PgConnection,
     account: AccountId,
     ticket: Uuid,
@@ -106,7 +106,7 @@ pub async fn list_thread(
 }
 
 /// The author of a message that came in.
-pub struct Author {
+pub(crate) struct Author {
     pub email: String,
     pub automatic: Automatic,
 }
@@ -118,7 +118,7 @@ impl FromRow<'_, PgRow> for Author {
 }
 
 /// The author of the latest message of a ticket that came in.
-pub async fn find_latest_author(
+pub(crate) async fn find_latest_author(
     connection: &mut PgConnection,
     account: AccountId,
     ticket: Uuid,
@@ -130,14 +130,14 @@ pub async fn find_latest_author(
 
 /// A message that is stored, and its ticket.
 #[derive(Clone, Copy, Debug, sqlx::FromRow)]
-pub struct MessageRef {
+pub(crate) struct MessageRef {
     pub ticket_id: Uuid,
     pub id: Uuid,
     pub inbound: bool,
 }
 
 /// The message that a mail was stored as when it came in, or was sent as. An empty id finds nothing.
-pub async fn find_by_message_id(
+pub(crate) async fn find_by_message_id(
     connection: &mut PgConnection,
     account: AccountId,
     message_id: &str,
@@ -148,7 +148,7 @@ pub async fn find_by_message_id(
 }
 
 /// The ticket of the first of these mails that belongs to a ticket.
-pub async fn find_ticket_of(
+pub(crate) async fn find_ticket_of(
     connection: &mut PgConnection,
     account: AccountId,
     message_ids: &[String],
@@ -159,7 +159,7 @@ pub async fn find_ticket_of(
     Ok(sqlx::query_scalar(sql).bind(account).bind(message_ids).fetch_optional(connection).await?)
 }
 
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     ticket: Uuid,

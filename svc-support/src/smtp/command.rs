@@ -2,7 +2,7 @@
 
 /// A command of SMTP or LMTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
+pub(super) enum Command {
     /// `HELO`, `EHLO` or `LHLO`.
     Hello {
         extended: bool,
@@ -27,7 +27,7 @@ pub enum Command {
 /// The number of characters of an address, without the angle brackets.
 const MAX_ADDRESS: usize = 254;
 
-pub fn parse(line: &str) -> Command {
+pub(super) fn parse(line: &str) -> Command {
     let line = line.trim_end();
     let (verb, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let rest = rest.trim();

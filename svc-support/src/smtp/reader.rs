@@ -12,11 +12,11 @@ const MAX_LINE: u64 = 2048;
 /// The number of bytes of a mail that are read at a time; a line may be longer.
 const CHUNK: u64 = 8192;
 /// The number of bytes by which the memory of a mail grows at least.
-pub const MIN_GROWTH: usize = 64 << 10;
+pub(super) const MIN_GROWTH: usize = 64 << 10;
 
 /// How long a client may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
+pub(super) struct Timeouts {
     pub command: Duration,
     /// For a chunk of a mail.
     pub chunk: Duration,
@@ -35,7 +35,7 @@ impl Default for Timeouts {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub(super) enum Line {
     Text(String),
     TooLong,
     NotText,
@@ -43,7 +43,7 @@ pub enum Line {
 }
 
 /// Reads the next line, without its end.
-pub async fn read_line<S: AsyncRead + Unpin>(
+pub(super) async fn read_line<S: AsyncRead + Unpin>(
     stream: &mut BufReader<S>,
     timeouts: Timeouts,
 ) -> Result<Line, Error> {
@@ -61,7 +61,7 @@ pub async fn read_line<S: AsyncRead + Unpin>(
 
 /// The data of a mail, or why it was not kept.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Data {
+pub(super) enum Data {
     Mail(Vec<u8>),
     TooLarge,
     /// Other mails hold the memory.
@@ -74,7 +74,7 @@ pub enum Data {
 ///
 /// Only CR LF ends a line. A bare CR or LF is part of the text: if it ended a line here and not in the mail server in
 /// front, one mail could smuggle in another (SMTP smuggling).
-pub async fn read_data<S: AsyncRead + Unpin>(
+pub(super) async fn read_data<S: AsyncRead + Unpin>(
     stream: &mut BufReader<S>,
     max: usize,
     timeouts: Timeouts,

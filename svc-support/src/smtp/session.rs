@@ -34,7 +34,7 @@ const DEFERRED: &str = "451 4.3.0 the mail cannot be accepted now, try again lat
 const UNREADABLE: &str = "554 5.6.0 the mail cannot be read";
 
 /// A connection with a client.
-pub struct Connection<S> {
+pub(super) struct Connection<S> {
     pub stream: S,
     pub peer: IpAddr,
 }
@@ -59,7 +59,7 @@ struct Session<'a, S> {
 type Continues = Result<bool, Error>;
 
 /// Serves a client until it quits, or until the process stops.
-pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
+pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     connection: Connection<S>,
     receiver: &MailReceiver,
     stop: watch::Receiver<Stage>,
@@ -73,7 +73,7 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Refuses a client because there are too many sessions.
-pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
+pub(super) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
     connection: Connection<S>,
     receiver: &MailReceiver,
 ) -> Result<(), Error> {

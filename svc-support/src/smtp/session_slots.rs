@@ -10,19 +10,19 @@ const MAX_SESSIONS_PER_ADDRESS: usize = 32;
 
 /// The number of sessions with each address.
 #[derive(Debug, Default)]
-pub struct SessionSlots {
+pub(super) struct SessionSlots {
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// The right to one session, until it is dropped.
-pub struct Slot {
+pub(super) struct Slot {
     slots: Arc<SessionSlots>,
     peer: IpAddr,
 }
 
 impl SessionSlots {
     /// `None` when the limits do not allow another session.
-    pub fn acquire(slots: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
+    pub(super) fn acquire(slots: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let mut by_address = slots.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let theirs = by_address.get(&peer).copied().unwrap_or_default();
         if by_address.values().sum::<usize>() >= MAX_SESSIONS || theirs >= MAX_SESSIONS_PER_ADDRESS {

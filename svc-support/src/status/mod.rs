@@ -1,16 +1,16 @@
 //! The statuses that tickets of an account can have, and which status a ticket gets automatically.
 
-pub mod operations;
-pub mod rpc;
-pub mod rules;
-pub mod store;
+pub(crate) mod operations;
+pub(crate) mod rpc;
+pub(crate) mod rules;
+pub(crate) mod store;
 
 use proto::support::TicketStatus;
 use uuid::Uuid;
 
 /// The statuses that every account starts with, in their order. Tickets get these automatically, so they cannot be
 /// removed.
-pub const BUILT_IN: [&str; 5] = [rules::NEW, rules::OPEN, rules::WAITING, "solved", rules::CLOSED];
+pub(crate) const BUILT_IN: [&str; 5] = [rules::NEW, rules::OPEN, rules::WAITING, "solved", rules::CLOSED];
 
 /// A status as it is stored. Tickets refer to it by its name, which never changes.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]

@@ -15,7 +15,7 @@ const NOT_FOUND: Error = Error::NotFound("ticket status");
 const AUDIT_KIND: &str = "ticket_status";
 
 /// Creates the built-in statuses of a new account.
-pub async fn create_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn create_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let account = tx.account();
     let now = tx.now();
     for (position, name) in (1..).zip(BUILT_IN) {
@@ -26,7 +26,7 @@ pub async fn create_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn create(tx: &mut Tx<'_>, input: &CreateTicketStatusRequest) -> Result<Record, Error> {
+pub(crate) async fn create(tx: &mut Tx<'_>, input: &CreateTicketStatusRequest) -> Result<Record, Error> {
     let account = tx.account();
     let now = tx.now();
     if store::count(tx.db(), account).await? >= MAX_STATUSES {
@@ -44,7 +44,7 @@ pub async fn create(tx: &mut Tx<'_>, input: &CreateTicketStatusRequest) -> Resul
     Ok(record)
 }
 
-pub async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -> Result<Record, Error> {
+pub(crate) async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -54,7 +54,7 @@ pub async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -> Resul
     store::update(tx.db(), account, id, change, now).await?.ok_or(NOT_FOUND)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();

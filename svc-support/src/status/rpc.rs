@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use super::{operations, store};
 use crate::{Error, active_filter};
 
-pub struct Statuses {
+pub(crate) struct Statuses {
     pub db: Db,
 }
 

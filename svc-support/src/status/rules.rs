@@ -1,12 +1,12 @@
 //! Which status a ticket gets when something happens to it. Pure.
 
-pub const NEW: &str = "new";
-pub const OPEN: &str = "open";
-pub const WAITING: &str = "waiting";
-pub const CLOSED: &str = "closed";
+pub(crate) const NEW: &str = "new";
+pub(crate) const OPEN: &str = "open";
+pub(crate) const WAITING: &str = "waiting";
+pub(crate) const CLOSED: &str = "closed";
 
 /// The status of a new ticket: `new`, or the first active status when the account has deactivated `new`.
-pub fn of_a_new_ticket(active: &[String]) -> &str {
+pub(crate) fn of_a_new_ticket(active: &[String]) -> &str {
     let first = || active.first().map_or(NEW, String::as_str);
     active.iter().map(String::as_str).find(|name| *name == NEW).unwrap_or_else(first)
 }
@@ -14,7 +14,7 @@ pub fn of_a_new_ticket(active: &[String]) -> &str {
 /// The status that a ticket gets when something asks for the status `wanted`. If the account has deactivated that one,
 /// the ticket keeps its status. The exception is a closed ticket that should be open: people must notice it, so it gets
 /// the status of a new ticket.
-pub fn next<'a>(wanted: &'a str, current: &'a str, active: &'a [String]) -> &'a str {
+pub(crate) fn next<'a>(wanted: &'a str, current: &'a str, active: &'a [String]) -> &'a str {
     let is_active = |name: &str| active.iter().any(|other| other == name);
     if is_active(wanted) {
         wanted

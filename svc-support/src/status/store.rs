@@ -9,10 +9,10 @@ use super::Record;
 use crate::Error;
 
 /// The number of statuses that an account can have.
-pub const MAX_STATUSES: i64 = 100;
+pub(crate) const MAX_STATUSES: i64 = 100;
 
 /// The active statuses, or the others, in their order.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     active: bool,
@@ -23,7 +23,7 @@ pub async fn list(
 }
 
 /// The names of the active statuses, in their order.
-pub async fn list_active_names(
+pub(crate) async fn list_active_names(
     connection: &mut PgConnection,
     account: AccountId,
 ) -> Result<Vec<String>, Error> {
@@ -31,12 +31,12 @@ pub async fn list_active_names(
     Ok(sqlx::query_scalar(sql).bind(account).fetch_all(connection).await?)
 }
 
-pub async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
+pub(crate) async fn count(connection: &mut PgConnection, account: AccountId) -> Result<i64, Error> {
     let sql = "select count(*) from support.status where account_id = $1";
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -58,13 +58,13 @@ pub async fn insert(
 
 /// The values of a status that can change.
 #[derive(Clone, Copy, Debug)]
-pub struct Change {
+pub(crate) struct Change {
     pub active: bool,
     pub position: i32,
 }
 
 /// Changes a status. `None` when the account has no such status.
-pub async fn update(
+pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -85,13 +85,13 @@ pub async fn update(
 
 /// The name of a status, and whether a ticket has it.
 #[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Usage {
+pub(crate) struct Usage {
     pub name: String,
     pub in_use: bool,
 }
 
 /// Locks the row of a status that is about to be removed, and looks whether a ticket has it.
-pub async fn find_usage_locked(
+pub(crate) async fn find_usage_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -102,7 +102,7 @@ pub async fn find_usage_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
+pub(crate) async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
     let sql = "delete from support.status where account_id = $1 and id = $2";
     sqlx::query(sql).bind(account).bind(id).execute(connection).await?;
     Ok(())

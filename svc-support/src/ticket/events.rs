@@ -9,14 +9,14 @@ use crate::automatic::Automatic;
 use crate::status::rules::CLOSED;
 
 /// A field that an event has besides those of every ticket event.
-pub type Field<'a> = (&'a str, Value);
+pub(crate) type Field<'a> = (&'a str, Value);
 
-pub fn created(tx: &mut Tx<'_>, ticket: &Record, automatic: Automatic) {
+pub(crate) fn created(tx: &mut Tx<'_>, ticket: &Record, automatic: Automatic) {
     emit(tx, "ticket.created", ticket, &[automatic_field(automatic)]);
 }
 
 /// Emits nothing when the status is the same as before.
-pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str, automatic: Automatic) {
+pub(crate) fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str, automatic: Automatic) {
     if ticket.status == from {
         return;
     }
@@ -29,7 +29,13 @@ pub fn status_changed(tx: &mut Tx<'_>, ticket: &Record, from: &str, automatic: A
 }
 
 /// What a scan found about a ticket. `waited` is the threshold of the scan.
-pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[Field<'_>], waited: &Value) {
+pub(crate) fn time_passed(
+    tx: &mut Tx<'_>,
+    kind: &'static str,
+    ticket: &Record,
+    more: &[Field<'_>],
+    waited: &Value,
+) {
     let mut fields = more.to_vec();
     if let Value::Object(waited) = waited {
         fields.extend(waited.iter().map(|(name, value)| (name.as_str(), value.clone())));
@@ -38,11 +44,11 @@ pub fn time_passed(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &
 }
 
 /// Says whether a program caused the event: listeners that answer on their own must not answer that.
-pub fn automatic_field(automatic: Automatic) -> Field<'static> {
+pub(crate) fn automatic_field(automatic: Automatic) -> Field<'static> {
     ("automatic", json!(automatic.is_automatic()))
 }
 
-pub fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[Field<'_>]) {
+pub(crate) fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &[Field<'_>]) {
     let mut data = json!({
         "id": ticket.id,
         "number": ticket.number,

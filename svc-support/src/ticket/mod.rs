@@ -1,14 +1,14 @@
 //! Tickets: questions and complaints of clients. Their messages are in `message`, which uses this folder; nothing here
 //! uses `message`.
 
-pub mod events;
+pub(crate) mod events;
 mod operations;
-pub mod rpc;
-pub mod rules;
-pub mod scans;
-pub mod store;
+pub(crate) mod rpc;
+pub(crate) mod rules;
+pub(crate) mod scans;
+pub(crate) mod store;
 
-pub use operations::{NewTicket, insert, record_change, set_status};
+pub(crate) use operations::{NewTicket, insert, record_change, set_status};
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};

@@ -12,11 +12,11 @@ use crate::clients::Lookup;
 use crate::status::rules::{CLOSED, of_a_new_ticket};
 use crate::{Error, channel, status};
 
-pub const NOT_FOUND: Error = Error::NotFound("ticket");
+pub(super) const NOT_FOUND: Error = Error::NotFound("ticket");
 /// The kind of these records in the audit log.
 const AUDIT_KIND: &str = "ticket";
 
-pub async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &Lookup) -> Result<Record, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &Lookup) -> Result<Record, Error> {
     let values = rules::create(given, client, &mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -26,7 +26,7 @@ pub async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &Lookup) -> Re
 }
 
 /// A ticket that is not stored yet.
-pub struct NewTicket {
+pub(crate) struct NewTicket {
     pub values: Values,
     pub source: Source,
     /// Whether a program wrote the message that the ticket is created for.
@@ -35,7 +35,7 @@ pub struct NewTicket {
 }
 
 /// Stores a new ticket and emits its event.
-pub async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Error> {
+pub(crate) async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Error> {
     let NewTicket { values, source, automatic, channel_id } = new;
     let account = tx.account();
     let id = tx.id();
@@ -69,7 +69,7 @@ pub async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Error> {
 
 /// Changes the fields that the mask names; without a mask, all fields. An update that changes no value stores nothing and
 /// emits no event.
-pub async fn update(
+pub(super) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &TicketPatch,
@@ -113,12 +113,12 @@ pub async fn update(
 }
 
 /// Records a ticket in the audit log as it is now.
-pub fn record_change(tx: &mut Tx<'_>, record: &Record) {
+pub(crate) fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Ticket::from(record.clone()));
 }
 
 /// Gives a ticket a status and returns the one it had. The caller has set `updated_at` to the time of the change.
-pub fn set_status(record: &mut Record, status: String) -> String {
+pub(crate) fn set_status(record: &mut Record, status: String) -> String {
     record.closed_at = (status == CLOSED).then(|| record.closed_at.unwrap_or(record.updated_at));
     std::mem::replace(&mut record.status, status)
 }

@@ -17,7 +17,7 @@ use super::store;
 use crate::Error;
 use crate::clients::{Clients, Lookup};
 
-pub struct Tickets {
+pub(crate) struct Tickets {
     pub db: Db,
     pub clients: Clients,
 }
@@ -75,7 +75,8 @@ impl TicketService for Tickets {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, client): &(CreateTicketRequest, Lookup),
+    input: &CreateTicketRequest,
+    client: &Lookup,
 ) -> Result<CreateTicketResponse, Error> {
     let given = input.ticket.clone().unwrap_or_default();
     Ok(CreateTicketResponse { data: Some(operations::create(tx, &given, client).await?.into()) })
@@ -83,7 +84,8 @@ async fn create(
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, client): &(UpdateTicketRequest, Lookup),
+    input: &UpdateTicketRequest,
+    client: &Lookup,
 ) -> Result<UpdateTicketResponse, Error> {
     let given = input.ticket.clone().unwrap_or_default();
     let mask = UpdateMask::from(input.update_mask.as_ref());

@@ -12,7 +12,7 @@ use crate::clients::{Client, Lookup};
 const FIELDS: [&str; 6] = ["subject", "priority", "client_name", "client_email", "client_id", "status"];
 
 /// Any other text is normal priority.
-pub fn priority(text: &str) -> TicketPriority {
+pub(crate) fn priority(text: &str) -> TicketPriority {
     match text.trim().to_ascii_lowercase().as_str() {
         "low" => TicketPriority::Low,
         "high" => TicketPriority::High,
@@ -22,7 +22,7 @@ pub fn priority(text: &str) -> TicketPriority {
 }
 
 /// The values of a new ticket. A name or address that is not given is copied from the client.
-pub fn create(given: &TicketInput, client: &Lookup, faults: &mut Faults) -> Values {
+pub(crate) fn create(given: &TicketInput, client: &Lookup, faults: &mut Faults) -> Values {
     let root = At::ROOT;
     let at = root.name("ticket");
     // The general checks accept a request without a ticket, so the subject is checked here.
@@ -45,7 +45,7 @@ pub fn create(given: &TicketInput, client: &Lookup, faults: &mut Faults) -> Valu
 }
 
 /// The values of a changed ticket: those of `given` that the mask names, and the others of `current`.
-pub fn patch(
+pub(crate) fn patch(
     mask: UpdateMask<'_>,
     given: &TicketPatch,
     current: &Values,
@@ -85,7 +85,7 @@ pub fn patch(
 }
 
 /// Adds a fault for each name of the mask that is not a field.
-pub fn check_mask(mask: UpdateMask<'_>, faults: &mut Faults) {
+pub(crate) fn check_mask(mask: UpdateMask<'_>, faults: &mut Faults) {
     mask.check(|name| FIELDS.contains(&name), "ticket", faults);
 }
 
@@ -102,7 +102,7 @@ fn found<'a>(client: &'a Lookup, at: &At<'_>, faults: &mut Faults) -> Option<&'a
 }
 
 /// A status that a caller sets must be active.
-pub fn check_status(status: &str, active: &[String], faults: &mut Faults) {
+pub(crate) fn check_status(status: &str, active: &[String], faults: &mut Faults) {
     if !active.iter().any(|name| name == status) {
         let detail = format!("status must be one of: {}", active.join(", "));
         faults.add(&At::ROOT.name("ticket").name("status"), Fault::NotAllowed, detail);
@@ -110,12 +110,12 @@ pub fn check_status(status: &str, active: &[String], faults: &mut Faults) {
 }
 
 /// The number of the n-th ticket.
-pub fn number(count: i64) -> String {
+pub(crate) fn number(count: i64) -> String {
     format!("T-{count:05}")
 }
 
 /// The ticket numbers in a text, without duplicates, the first few only.
-pub fn numbers_in(text: &str) -> Vec<String> {
+pub(crate) fn numbers_in(text: &str) -> Vec<String> {
     const MAX_NUMBERS: usize = 5;
     let mut found: Vec<String> = Vec::new();
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
@@ -130,7 +130,7 @@ pub fn numbers_in(text: &str) -> Vec<String> {
 }
 
 /// The text that a search looks through, in lower case. Line breaks keep a search term from matching across two fields.
-pub fn search_text(number: &str, values: &Values) -> String {
+pub(crate) fn search_text(number: &str, values: &Values) -> String {
     let Values { subject, client_name, client_email, .. } = values;
     format!("{number}\n{subject}\n{client_name}\n{client_email}").to_lowercase()
 }

@@ -9,7 +9,7 @@ use crate::Error;
 
 /// Locks the tickets that a scan found, in the order of their ids so that two scans cannot deadlock. Adding a message
 /// locks the ticket too, so no message comes between the query and the event.
-pub const LOCK: &str = "select 1 from support.ticket \
+pub(crate) const LOCK: &str = "select 1 from support.ticket \
                         where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update";
 
 /// A condition on `t`, a ticket: it is neither solved nor closed. Written as the index `ticket_unsettled` has it.
@@ -32,7 +32,7 @@ macro_rules! silent_since {
 }
 
 /// Unsettled tickets without a new message for some days. Reported once after each message.
-pub fn stale() -> Scan {
+pub(crate) fn stale() -> Scan {
     Scan {
         event: "ticket.stale",
         threshold: Threshold::Days(3),
@@ -68,7 +68,7 @@ fn emit_stale<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
 }
 
 /// Gives the tickets that a scan found a version for the event that reports it.
-pub async fn raise_versions(tx: &mut Tx<'_>, findings: &Findings) -> Result<Vec<Record>, Error> {
+pub(crate) async fn raise_versions(tx: &mut Tx<'_>, findings: &Findings) -> Result<Vec<Record>, Error> {
     let account = tx.account();
     store::raise_versions(tx.db(), account, &findings.entities()).await
 }

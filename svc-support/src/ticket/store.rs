@@ -77,7 +77,7 @@ fn undecodable_secret() -> Undecodable {
 }
 
 /// A page of the tickets that contain `search`, newest first.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     search: &str,
@@ -88,7 +88,7 @@ pub async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -99,7 +99,7 @@ pub async fn find(
 
 /// Finds a ticket and locks its row. Changes of a ticket and new messages read it, decide and write it back, so two of
 /// them must not overlap.
-pub async fn find_locked(
+pub(crate) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -109,7 +109,7 @@ pub async fn find_locked(
 }
 
 /// The id of the ticket with this reply address.
-pub async fn find_by_reply_secret(
+pub(crate) async fn find_by_reply_secret(
     connection: &mut PgConnection,
     account: AccountId,
     secret: &ReplySecret,
@@ -120,7 +120,7 @@ pub async fn find_by_reply_secret(
 
 /// The id of the first of these tickets that an address participates in: as its client, or as sender or recipient of one
 /// of its messages. The address is in lower case.
-pub async fn find_by_number(
+pub(crate) async fn find_by_number(
     connection: &mut PgConnection,
     account: AccountId,
     numbers: &[String],
@@ -139,7 +139,11 @@ pub async fn find_by_number(
         .await?)
 }
 
-pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "insert into support.ticket (account_id, id, version, number, subject, status, priority, client_name, \
                client_email, client_id, source, channel_id, reply_secret, message_count, last_message_at, search_text, \
                created_at, updated_at, closed_at) \
@@ -170,7 +174,11 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
 }
 
 /// Stores all columns of a ticket that can change.
-pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(crate) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "update support.ticket set version = $3, subject = $4, status = $5, priority = $6, client_name = $7, \
                client_email = $8, client_id = $9, message_count = $10, last_message_at = $11, search_text = $12, \
                updated_at = $13, closed_at = $14 where account_id = $1 and id = $2";
@@ -196,7 +204,7 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
 
 /// Increments the versions of tickets that do not change otherwise, because every event needs a version of its own.
 /// Returns the tickets with their new versions, in no particular order.
-pub async fn raise_versions(
+pub(crate) async fn raise_versions(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],

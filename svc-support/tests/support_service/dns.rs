@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 
 type Records = Arc<Mutex<HashMap<(String, RecordType), Vec<RData>>>>;
 
-pub struct Dns {
+pub(crate) struct Dns {
     pub address: SocketAddr,
     records: Records,
     serving: tokio::task::JoinHandle<()>,
@@ -25,7 +25,7 @@ impl Drop for Dns {
 }
 
 impl Dns {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let records = Records::default();
@@ -41,16 +41,16 @@ impl Dns {
     }
 
     /// A text, in pieces as long as one may be.
-    pub fn txt(&self, name: &str, value: &str) {
+    pub(crate) fn txt(&self, name: &str, value: &str) {
         let pieces = value.as_bytes().chunks(200).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
         self.put(name, RecordType::TXT, RData::TXT(TXT::new(pieces.collect())));
     }
 
-    pub fn mx(&self, name: &str, host: &str) {
+    pub(crate) fn mx(&self, name: &str, host: &str) {
         self.put(name, RecordType::MX, RData::MX(MX::new(10, Name::from_str(&format!("{host}.")).unwrap())));
     }
 
-    pub fn forget(&self, name: &str) {
+    pub(crate) fn forget(&self, name: &str) {
         self.records.lock().unwrap().retain(|(known, _), _| known != name);
     }
 

@@ -15,30 +15,34 @@ use tonic::{Code, Status};
 use crate::dns::Dns;
 use crate::world::{DOMAIN, User, World, header, mail, text};
 
-pub fn domains(user: &User) -> EmailDomainServiceClient<Channel> {
+pub(crate) fn domains(user: &User) -> EmailDomainServiceClient<Channel> {
     EmailDomainServiceClient::new(user.channel())
 }
 
-pub async fn add(user: &User, domain: &str, kind: EmailDomainType) -> Result<EmailDomainDetail, Status> {
+pub(crate) async fn add(
+    user: &User,
+    domain: &str,
+    kind: EmailDomainType,
+) -> Result<EmailDomainDetail, Status> {
     let request = AddEmailDomainRequest { domain: domain.into(), r#type: kind.into(), ..Default::default() };
     Ok(domains(user).add_email_domain(user.mesh.request(request)).await?.into_inner().data.unwrap())
 }
 
-pub async fn verify(user: &User, domain: &str) -> Result<EmailDomainDetail, Status> {
+pub(crate) async fn verify(user: &User, domain: &str) -> Result<EmailDomainDetail, Status> {
     let request = VerifyEmailDomainRequest { domain: domain.into(), ..Default::default() };
     Ok(domains(user).verify_email_domain(user.mesh.request(request)).await?.into_inner().data.unwrap())
 }
 
-pub fn is_verified(detail: &EmailDomainDetail) -> bool {
+pub(crate) fn is_verified(detail: &EmailDomainDetail) -> bool {
     detail.domain.as_ref().unwrap().status() == EmailDomainStatus::Verified
 }
 
-pub fn found(detail: &EmailDomainDetail) -> Vec<&str> {
+pub(crate) fn found(detail: &EmailDomainDetail) -> Vec<&str> {
     detail.records.iter().filter(|record| record.found).map(|record| record.purpose.as_str()).collect()
 }
 
 /// Sets what is required, as the owner of the domain would.
-pub fn set(dns: &Dns, detail: &EmailDomainDetail) {
+pub(crate) fn set(dns: &Dns, detail: &EmailDomainDetail) {
     for record in detail.records.iter().filter(|record| record.required) {
         match record.r#type.as_str() {
             "MX" => dns.mx(&record.name, record.value.rsplit(' ').next().unwrap()),
@@ -47,13 +51,13 @@ pub fn set(dns: &Dns, detail: &EmailDomainDetail) {
     }
 }
 
-pub async fn keys(user: &User, channel: Channel) -> Vec<String> {
+pub(crate) async fn keys(user: &User, channel: Channel) -> Vec<String> {
     let request = user.mesh.request(ListMailKeysRequest {});
     let listed = MailKeyServiceClient::new(channel).list_mail_keys(request).await.unwrap().into_inner();
     listed.keys.into_iter().map(|key| key.domain).collect()
 }
 
-pub async fn world(dns: &Dns) -> World {
+pub(crate) async fn world(dns: &Dns) -> World {
     World::with(&["--dns-server", &dns.address.to_string()]).await
 }
 

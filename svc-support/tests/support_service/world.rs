@@ -31,9 +31,9 @@ use tonic::transport::Channel;
 /// A listener that is never reached, so that its events stay in the outbox, where the tests read them.
 const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["tickets.read", "tickets.write", "relations.read", "relations.write"];
-pub const DOMAIN: &str = "mail.example.com";
+pub(crate) const DOMAIN: &str = "mail.example.com";
 
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub sink: Arc<SmtpServer>,
@@ -50,11 +50,11 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(&[]).await
     }
 
-    pub async fn with(flags: &[&str]) -> Self {
+    pub(crate) async fn with(flags: &[&str]) -> Self {
         let database = TestDatabase::new(&[
             (gateway::NAME, &gateway::MIGRATIONS),
             ("relations", Relations::migrations()),
@@ -95,7 +95,7 @@ impl World {
 
     /// The background work ends, time passes, and another process takes it over: workers that poll rarely poll when they
     /// start.
-    pub async fn resume_after(&mut self, time: TimeDelta) {
+    pub(crate) async fn resume_after(&mut self, time: TimeDelta) {
         self.successor.as_mut().unwrap_or(&mut self.support).stop_working().await;
         self.clock.advance(time);
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
@@ -105,24 +105,24 @@ impl World {
     }
 
     /// A new account, with a key that has all scopes of this service.
-    pub async fn user(&self) -> User {
+    pub(crate) async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         self.user_with(&account, &SCOPES).await
     }
 
-    pub async fn user_with(&self, account: &Account, scopes: &[&str]) -> User {
+    pub(crate) async fn user_with(&self, account: &Account, scopes: &[&str]) -> User {
         let api = self.gateway.api(account, scopes).await;
         let mesh = TestCaller::mesh(account, &self.clock);
         User { api, mesh, channel: self.support.channel() }
     }
 
     /// The folder of the file store.
-    pub fn files(&self) -> &Path {
+    pub(crate) fn files(&self) -> &Path {
         self.files.path()
     }
 
     /// Hands a mail over as a mail server does.
-    pub async fn send(&self, from: &str, to: &[&str], mail: &str) -> Result<(), String> {
+    pub(crate) async fn send(&self, from: &str, to: &[&str], mail: &str) -> Result<(), String> {
         let url = format!("smtp://{}", self.smtp_address);
         let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).unwrap().build();
         let from = (!from.is_empty()).then(|| from.parse().unwrap());
@@ -134,36 +134,36 @@ impl World {
 
 /// Works in one account.
 #[derive(Clone)]
-pub struct User {
+pub(crate) struct User {
     pub api: Api,
     pub mesh: TestCaller,
     channel: Channel,
 }
 
 impl User {
-    pub fn account(&self) -> &Account {
+    pub(crate) fn account(&self) -> &Account {
         &self.mesh.account
     }
 
-    pub fn statuses(&self) -> TicketStatusServiceClient<Channel> {
+    pub(crate) fn statuses(&self) -> TicketStatusServiceClient<Channel> {
         TicketStatusServiceClient::new(self.channel.clone())
     }
 
-    pub fn channels(&self) -> TicketChannelServiceClient<Channel> {
+    pub(crate) fn channels(&self) -> TicketChannelServiceClient<Channel> {
         TicketChannelServiceClient::new(self.channel.clone())
     }
 
-    pub fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> Channel {
         self.channel.clone()
     }
 
-    pub async fn add_channel(&self, input: TicketChannelInput) -> Result<TicketChannel, Status> {
+    pub(crate) async fn add_channel(&self, input: TicketChannelInput) -> Result<TicketChannel, Status> {
         let request = self.mesh.request(CreateTicketChannelRequest { channel: Some(input) });
         Ok(self.channels().create_ticket_channel(request).await?.into_inner().data.unwrap())
     }
 
     /// Receives a mail over gRPC.
-    pub async fn receive(&self, mail: &str) -> ReceiveMailResponse {
+    pub(crate) async fn receive(&self, mail: &str) -> ReceiveMailResponse {
         self.try_receive(ReceiveMailRequest {
             message: mail.to_owned().into_bytes().into(),
             ..ReceiveMailRequest::default()
@@ -172,61 +172,64 @@ impl User {
         .unwrap()
     }
 
-    pub async fn try_receive(&self, request: ReceiveMailRequest) -> Result<ReceiveMailResponse, Status> {
+    pub(crate) async fn try_receive(
+        &self,
+        request: ReceiveMailRequest,
+    ) -> Result<ReceiveMailResponse, Status> {
         let mut intake = MailIntakeServiceClient::new(self.channel.clone());
         Ok(intake.receive_mail(self.mesh.request(request)).await?.into_inner())
     }
 
-    pub async fn client(&self, body: Value) -> String {
+    pub(crate) async fn client(&self, body: Value) -> String {
         let answer = self.api.post("/v1/clients", body).await.expect(201);
         answer.at("/data/id").as_str().unwrap().to_owned()
     }
 
-    pub async fn ticket(&self, body: Value) -> Value {
+    pub(crate) async fn ticket(&self, body: Value) -> Value {
         self.api.post("/v1/tickets", body).await.expect(201).at("/data")
     }
 
     /// A ticket of Ann's.
-    pub async fn ann(&self) -> Value {
+    pub(crate) async fn ann(&self) -> Value {
         self.ticket(json!({"subject": "Bread", "client_name": "Ann", "client_email": "ann@client.example"}))
             .await
     }
 
-    pub async fn get(&self, id: &str) -> Value {
+    pub(crate) async fn get(&self, id: &str) -> Value {
         self.api.get(&format!("/v1/tickets/{id}")).await.expect(200).at("/data")
     }
 
-    pub async fn patch(&self, id: &str, body: Value) -> Answer {
+    pub(crate) async fn patch(&self, id: &str, body: Value) -> Answer {
         self.api.patch(&format!("/v1/tickets/{id}"), body).await
     }
 
-    pub async fn messages(&self, id: &str) -> Vec<Value> {
+    pub(crate) async fn messages(&self, id: &str) -> Vec<Value> {
         let answer = self.api.get(&format!("/v1/tickets/{id}/messages")).await.expect(200);
         answer.at("/data").as_array().unwrap().clone()
     }
 
-    pub async fn write(&self, id: &str, body: Value) -> Answer {
+    pub(crate) async fn write(&self, id: &str, body: Value) -> Answer {
         self.api.post(&format!("/v1/tickets/{id}/messages"), body).await
     }
 
-    pub async fn reply(&self, id: &str, text: &str) -> Value {
+    pub(crate) async fn reply(&self, id: &str, text: &str) -> Value {
         self.write(id, json!({"body": text})).await.expect(201).at("/data")
     }
 
     /// The inbound address of the channel that every account starts with.
-    pub async fn inbound(&self) -> String {
+    pub(crate) async fn inbound(&self) -> String {
         let channels = self.api.get("/v1/ticket-channels").await.expect(200);
         channels.at("/data/0/inbound_email").as_str().unwrap().to_owned()
     }
 }
 
 /// The text of an entry of JSON.
-pub fn text(value: &Value, field: &str) -> String {
+pub(crate) fn text(value: &Value, field: &str) -> String {
     value[field].as_str().unwrap_or_else(|| panic!("no {field} in {value}")).to_owned()
 }
 
 /// A mail from Ann.
-pub fn mail(id: &str, more: &str, subject: &str, body: &str) -> String {
+pub(crate) fn mail(id: &str, more: &str, subject: &str, body: &str) -> String {
     format!(
         "From: Ann <ann@client.example>\r\nTo: support@bakery.example\r\nMessage-ID: <{id}>\r\nSubject: {subject}\r\n\
          {more}\r\n{body}\r\n"
@@ -234,7 +237,7 @@ pub fn mail(id: &str, more: &str, subject: &str, body: &str) -> String {
 }
 
 /// The value of a header, unfolded.
-pub fn header(message: &str, name: &str) -> Option<String> {
+pub(crate) fn header(message: &str, name: &str) -> Option<String> {
     let (head, _) = message.split_once("\r\n\r\n")?;
     let head = head.replace("\r\n ", " ").replace("\r\n\t", " ");
     let found = head.split("\r\n").filter_map(|line| line.split_once(':'));

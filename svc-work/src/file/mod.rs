@@ -1,11 +1,11 @@
 //! Files: uploads of this service, and files of other services that announce them with an event. The bytes of all of them
 //! are in one object store, where each service has a folder of its own; a row here refers to them by their key.
 
-pub mod operations;
-pub mod rpc;
+pub(crate) mod operations;
+pub(crate) mod rpc;
 mod rules;
 mod store;
-pub mod worker;
+pub(crate) mod worker;
 
 use chassis_base::AccountId;
 use chassis_base::time::timestamp;
@@ -15,7 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use proto::work::{File, FileMeta};
 use uuid::Uuid;
 
-pub use rules::{media_type, safe_name};
+pub(crate) use rules::{media_type, safe_name};
 
 /// The name of the counter of all files.
 const LIST: &str = "file";
@@ -26,7 +26,7 @@ const LINK_LIFETIME: TimeDelta = TimeDelta::hours(1);
 
 /// A file as it is stored.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     pub id: Uuid,
     pub name: String,
     pub content_type: String,
@@ -39,7 +39,7 @@ pub struct Record {
 
 /// What a file was stored with, for example the message of a ticket.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     pub kind: String,
     pub id: Option<Uuid>,
     /// Set for a generated file: a higher version of the same source replaces a lower one.
@@ -68,13 +68,13 @@ impl Record {
 
 /// Makes and reads the download links of files.
 #[derive(Clone)]
-pub struct DownloadLinks {
+pub(crate) struct DownloadLinks {
     tokens: Tokens,
     public_url: String,
 }
 
 impl DownloadLinks {
-    pub fn new(tokens: Tokens, public_url: &str) -> Self {
+    pub(crate) fn new(tokens: Tokens, public_url: &str) -> Self {
         Self { tokens, public_url: public_url.trim_end_matches('/').to_owned() }
     }
 

@@ -15,7 +15,7 @@ const NOT_FOUND: Error = Error::NotFound("file");
 const AUDIT_KIND: &str = "file";
 
 /// Creates the row of an upload whose bytes are stored.
-pub async fn create(tx: &mut Tx<'_>, record: &Record) -> Result<Record, Error> {
+pub(crate) async fn create(tx: &mut Tx<'_>, record: &Record) -> Result<Record, Error> {
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
@@ -29,7 +29,7 @@ pub async fn create(tx: &mut Tx<'_>, record: &Record) -> Result<Record, Error> {
 /// Creates the row of a file that another service has stored. Repeating it has no effect: the file keeps its id, and
 /// bytes have one row. Of a generated file only the newest version stays, because the events of different versions can
 /// come in any order.
-pub async fn create_external(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
+pub(crate) async fn create_external(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
     let account = tx.account();
     let now = tx.now();
     if record.source.version.is_some() {
@@ -56,7 +56,7 @@ async fn insert(tx: &mut Tx<'_>, account: AccountId, record: &Record) -> Result<
 }
 
 /// Deletes the row of a file. Its bytes are removed after the commit, by [`remove_bytes_now`] or by the worker.
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -73,7 +73,7 @@ fn record_deletion(tx: &mut Tx<'_>, record: &Record) {
 }
 
 /// Removes the bytes of a file that was just deleted. An error is only logged: the worker tries again.
-pub async fn remove_bytes_now(db: &Db, files: &Files, account: &Account, record: &Record) {
+pub(crate) async fn remove_bytes_now(db: &Db, files: &Files, account: &Account, record: &Record) {
     let removed = match remove_bytes(files, account.id, &record.key).await {
         Ok(()) => db.record(account, &RemovedFiles(vec![record.id]), mark_removed).await,
         Err(error) => Err(error),
@@ -84,7 +84,11 @@ pub async fn remove_bytes_now(db: &Db, files: &Files, account: &Account, record:
 }
 
 /// Removes bytes from the object store. No error when they are not there.
-pub async fn remove_bytes(files: &Files, account: AccountId, key: &str) -> Result<(), chassis_base::Error> {
+pub(crate) async fn remove_bytes(
+    files: &Files,
+    account: AccountId,
+    key: &str,
+) -> Result<(), chassis_base::Error> {
     match Key::parse(account, key) {
         Some(key) => files.delete(&key).await,
         None => Err(chassis_base::Error::Internal(format!("file.key is {key:?}, which is not a key"))),
@@ -92,10 +96,10 @@ pub async fn remove_bytes(files: &Files, account: AccountId, key: &str) -> Resul
 }
 
 /// The ids of deleted files whose bytes were removed.
-pub struct RemovedFiles(pub Vec<Uuid>);
+pub(crate) struct RemovedFiles(pub Vec<Uuid>);
 
 /// Stores that the bytes of deleted files were removed.
-pub async fn mark_removed(tx: &mut Tx<'_>, RemovedFiles(ids): &RemovedFiles) -> Result<(), Error> {
+pub(crate) async fn mark_removed(tx: &mut Tx<'_>, RemovedFiles(ids): &RemovedFiles) -> Result<(), Error> {
     let account = tx.account();
     let now = tx.now();
     tx.unaudited("the deletion of the file is in the log already; now its bytes are removed");

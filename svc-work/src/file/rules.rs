@@ -41,7 +41,7 @@ const TYPES_BY_EXTENSION: [(&str, &str); 20] = [
 
 /// The name that a file is stored with: without folders, without invisible characters and those that change the direction
 /// of text, and never empty.
-pub fn safe_name(given: &str) -> String {
+pub(crate) fn safe_name(given: &str) -> String {
     let last = given.rsplit(['/', '\\']).find(|part| !part.trim_matches(is_edge).is_empty());
     let visible: String = last.unwrap_or_default().chars().filter(|letter| !is_hidden(*letter)).collect();
     let name = shorten(visible.trim_matches(is_edge));
@@ -76,7 +76,7 @@ fn shorten(name: &str) -> String {
 }
 
 /// The text after the last dot, in lower case; empty when there is none.
-pub fn extension(name: &str) -> String {
+pub(super) fn extension(name: &str) -> String {
     extension_of(name).map(str::to_lowercase).unwrap_or_default()
 }
 
@@ -90,7 +90,7 @@ fn extension_of(name: &str) -> Option<&str> {
 
 /// The media type that a file is stored with: `type/subtype` in lower case. It follows from the name when the given text is
 /// not a media type.
-pub fn media_type(given: &str, name: &str) -> String {
+pub(crate) fn media_type(given: &str, name: &str) -> String {
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if is_media_type(&essence) {
         return essence;
@@ -112,7 +112,7 @@ fn is_media_type(text: &str) -> bool {
 
 /// The headers that a file is sent to a browser with.
 #[derive(Debug, PartialEq, Eq)]
-pub struct DownloadHeaders {
+pub(super) struct DownloadHeaders {
     pub content_type: String,
     pub disposition: String,
     pub policy: &'static str,
@@ -120,7 +120,7 @@ pub struct DownloadHeaders {
 
 /// Lets a browser show a file of a harmless type and save every other one. The type of a file that a browser would run is
 /// not even named.
-pub fn download_headers(name: &str, media_type: &str) -> DownloadHeaders {
+pub(super) fn download_headers(name: &str, media_type: &str) -> DownloadHeaders {
     let is_inline = INLINE_TYPES.contains(&media_type);
     let content_type = match media_type {
         "text/plain" => "text/plain; charset=utf-8",

@@ -36,7 +36,7 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// A page, newest first.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     page: Page,
@@ -46,7 +46,7 @@ pub async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -60,7 +60,7 @@ pub async fn find(
 }
 
 /// Stores a file. `false` when it was stored before, even if it was deleted since, or when another row has its bytes.
-pub async fn insert(
+pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -85,7 +85,7 @@ pub async fn insert(
 }
 
 /// The generated files of a source. Locks them: of two transactions that replace the same files, the second waits.
-pub async fn list_generated_locked(
+pub(super) async fn list_generated_locked(
     connection: &mut PgConnection,
     account: AccountId,
     source: &Source,
@@ -100,7 +100,7 @@ pub async fn list_generated_locked(
 }
 
 /// Deletes a file: forgets its name and keeps its key, so that its bytes can be removed. Returns the file.
-pub async fn delete(
+pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -116,7 +116,7 @@ pub async fn delete(
 
 /// A deleted file whose bytes were not removed yet.
 #[derive(FromRow)]
-pub struct PendingRemoval {
+pub(super) struct PendingRemoval {
     pub id: Uuid,
     pub key: String,
     /// Whether a file that is not deleted has the same bytes.
@@ -124,7 +124,7 @@ pub struct PendingRemoval {
 }
 
 /// The deleted files whose bytes were not removed yet, the oldest deletion first.
-pub async fn list_pending_removals(
+pub(super) async fn list_pending_removals(
     connection: &mut PgConnection,
     account: AccountId,
     limit: i64,
@@ -136,7 +136,7 @@ pub async fn list_pending_removals(
 }
 
 /// Stores that the bytes of deleted files were removed.
-pub async fn mark_removed(
+pub(super) async fn mark_removed(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],

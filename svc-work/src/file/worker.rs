@@ -10,7 +10,7 @@ use super::store;
 /// How many files one run removes.
 const BATCH: i64 = 100;
 
-pub fn worker(files: Files) -> Worker {
+pub(crate) fn worker(files: Files) -> Worker {
     let due =
         Due::new("work.file work", "work.deleted_at is not null and work.removed_at is null", IMMEDIATELY);
     Worker::new("file-removal", due, move |job: Job| {

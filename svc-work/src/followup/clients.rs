@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::DESCRIBE_TIMEOUT;
 use crate::references::CLIENT;
 
-pub struct Clients {
+pub(super) struct Clients {
     pub outgoing: Outgoing,
 }
 

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::DESCRIBE_TIMEOUT;
 use crate::references::DEAL;
 
-pub struct Deals {
+pub(super) struct Deals {
     pub outgoing: Outgoing,
 }
 

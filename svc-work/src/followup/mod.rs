@@ -5,7 +5,7 @@
 
 mod clients;
 mod deals;
-pub mod scans;
+pub(crate) mod scans;
 
 use std::time::Duration;
 

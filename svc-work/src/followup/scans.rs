@@ -53,7 +53,7 @@ macro_rules! still {
 }
 
 /// All scans of this service.
-pub fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
+pub(crate) fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
     let clients = Arc::new(Clients { outgoing: outgoing.clone() });
     let deals = Arc::new(Deals { outgoing: outgoing.clone() });
     vec![

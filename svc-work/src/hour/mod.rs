@@ -1,7 +1,7 @@
 //! Hours: time spent on projects. An entry is a draft, is submitted, and is then approved or rejected.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
 mod store;
 

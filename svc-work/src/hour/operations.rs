@@ -19,7 +19,11 @@ const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
 const AUDIT_KIND: &str = "hour_entry";
 
 /// Logs hours on a project, as a draft.
-pub async fn create(tx: &mut Tx<'_>, project_id: &str, given: Option<&HourInput>) -> Result<Record, Error> {
+pub(super) async fn create(
+    tx: &mut Tx<'_>,
+    project_id: &str,
+    given: Option<&HourInput>,
+) -> Result<Record, Error> {
     let account = tx.account();
     let now = tx.now();
     let values = read(tx, given);
@@ -40,7 +44,7 @@ pub async fn create(tx: &mut Tx<'_>, project_id: &str, given: Option<&HourInput>
 }
 
 /// Replaces an entry. One that was rejected becomes a draft again.
-pub async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>) -> Result<Record, Error> {
+pub(super) async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     let account = tx.account();
     let values = read(tx, given);
@@ -62,7 +66,7 @@ pub async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>) -> Res
     Ok(record)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -75,7 +79,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 
 /// Gives all these entries the status that the transition leads to, or none of them. `reason` is that of a rejection.
 /// Returns the entries in the order of `ids`.
-pub async fn change_status(
+pub(super) async fn change_status(
     tx: &mut Tx<'_>,
     transition: Transition,
     ids: &[String],

@@ -20,7 +20,7 @@ use crate::{Error, project};
 
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
 
-pub struct Hours {
+pub(crate) struct Hours {
     pub db: Db,
 }
 

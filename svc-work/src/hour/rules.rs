@@ -20,7 +20,7 @@ struct TimeSpent {
 }
 
 /// The values of an entry; its day is `today` unless it names one. `None`, with a fault, when it has no usable time.
-pub fn read(given: &HourInput, today: NaiveDate, faults: &mut Faults) -> Option<Values> {
+pub(super) fn read(given: &HourInput, today: NaiveDate, faults: &mut Faults) -> Option<Values> {
     let at = At::ROOT.name("entry");
     let TimeSpent { hours, minutes } = time_spent(given, &at, faults)?;
     let date = given.date.parse().unwrap_or(today);
@@ -69,7 +69,7 @@ fn hours_of(minutes: i32) -> Decimal {
 
 /// A change of the status of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transition {
+pub(super) enum Transition {
     Submit,
     Approve,
     Reject,
@@ -77,7 +77,7 @@ pub enum Transition {
 }
 
 impl Transition {
-    pub fn target(self) -> HourStatus {
+    pub(super) fn target(self) -> HourStatus {
         match self {
             Self::Submit => HourStatus::Submitted,
             Self::Approve => HourStatus::Approved,
@@ -96,7 +96,7 @@ impl Transition {
 
     /// Whether an entry of this status changes: `false` when it has the new status already, so that a repetition has no
     /// effect. An error when the transition does not start from its status.
-    pub fn changes(self, status: HourStatus) -> Result<bool, Error> {
+    pub(super) fn changes(self, status: HourStatus) -> Result<bool, Error> {
         if status == self.target() {
             return Ok(false);
         }
@@ -110,7 +110,7 @@ impl Transition {
 }
 
 /// Refuses to change an entry that is submitted or approved.
-pub fn check_editable(status: HourStatus) -> Result<(), Error> {
+pub(super) fn check_editable(status: HourStatus) -> Result<(), Error> {
     match status {
         HourStatus::Draft | HourStatus::Rejected => Ok(()),
         other => Err(Error::WrongStatus(format!(
@@ -121,7 +121,7 @@ pub fn check_editable(status: HourStatus) -> Result<(), Error> {
 }
 
 /// Refuses to remove an entry that is approved.
-pub fn check_removable(status: HourStatus) -> Result<(), Error> {
+pub(super) fn check_removable(status: HourStatus) -> Result<(), Error> {
     match status {
         HourStatus::Approved => Err(Error::WrongStatus("Approved hours cannot be removed.".to_owned())),
         _ => Ok(()),

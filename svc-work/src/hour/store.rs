@@ -43,7 +43,7 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// Which hours of a project a list has. `None` does not restrict it.
-pub struct Filter {
+pub(super) struct Filter {
     pub project: Uuid,
     pub from: Option<NaiveDate>,
     pub to: Option<NaiveDate>,
@@ -51,7 +51,7 @@ pub struct Filter {
 }
 
 /// A page, newest first.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     filter: &Filter,
@@ -66,7 +66,7 @@ pub async fn list(
 
 /// Finds entries and locks them in the order of their ids: another transaction that wants to change one waits until this
 /// one ends.
-pub async fn list_locked(
+pub(super) async fn list_locked(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -79,7 +79,11 @@ pub async fn list_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
-pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(super) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let values = &record.values;
     sqlx::query(
         "insert into work.hour (account_id, id, project_id, date, hours, minutes, activity_name, status, reason, \
@@ -100,7 +104,11 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(super) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let values = &record.values;
     sqlx::query(
         "update work.hour set date = $3, hours = $4, minutes = $5, activity_name = $6, status = $7, reason = $8, \
@@ -122,13 +130,13 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
 
 /// A status, and the reason of a rejection.
 #[derive(Clone, Copy, Debug)]
-pub struct StatusChange<'a> {
+pub(super) struct StatusChange<'a> {
     pub status: HourStatus,
     pub reason: &'a str,
 }
 
 /// Gives entries a status.
-pub async fn set_status(
+pub(super) async fn set_status(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -148,7 +156,7 @@ pub async fn set_status(
     Ok(())
 }
 
-pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
+pub(super) async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
     let sql = "delete from work.hour where account_id = $1 and id = $2";
     sqlx::query(sql).bind(account).bind(id).execute(connection).await?;
     Ok(())

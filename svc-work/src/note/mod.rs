@@ -1,10 +1,10 @@
 //! Notes about clients, invoices, projects and deals.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod store;
 
-pub use operations::clear_references;
+pub(crate) use operations::clear_references;
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
@@ -24,7 +24,7 @@ struct Related {
 }
 
 /// Records of other services that were deleted.
-pub struct Deleted<'a> {
+pub(crate) struct Deleted<'a> {
     pub deals: &'a [Uuid],
     pub invoices: &'a [Uuid],
 }

@@ -14,7 +14,7 @@ const NOT_FOUND: Error = Error::NotFound("note");
 const AUDIT_KIND: &str = "note";
 
 /// Creates a note. The references to other services were looked up before the transaction.
-pub async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record, Error> {
     let at = At::ROOT.name("note");
     let related = Related {
         client: id::parse(&given.client_id),
@@ -33,7 +33,12 @@ pub async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record, Error>
 }
 
 /// Replaces the text. Nothing else of a note can be changed.
-pub async fn update(tx: &mut Tx<'_>, id: &str, body: &str, named: UpdateMask<'_>) -> Result<Record, Error> {
+pub(super) async fn update(
+    tx: &mut Tx<'_>,
+    id: &str,
+    body: &str,
+    named: UpdateMask<'_>,
+) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     named.check(|name| name == "body", "note", &mut tx.faults);
     if !named.has("body") {
@@ -47,7 +52,7 @@ pub async fn update(tx: &mut Tx<'_>, id: &str, body: &str, named: UpdateMask<'_>
     store::update(tx.db(), account, id, body, now).await?.ok_or(NOT_FOUND)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -59,7 +64,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 /// Removes the references of notes to records that were deleted.
-pub async fn clear_references(tx: &mut Tx<'_>, deleted: &Deleted<'_>) -> Result<(), Error> {
+pub(crate) async fn clear_references(tx: &mut Tx<'_>, deleted: &Deleted<'_>) -> Result<(), Error> {
     if deleted.deals.is_empty() && deleted.invoices.is_empty() {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use super::{Related, operations, store};
 use crate::references::{CLIENT, DEAL, INVOICE};
 use crate::{Error, filter};
 
-pub struct Notes {
+pub(crate) struct Notes {
     pub db: Db,
     pub references: References,
 }

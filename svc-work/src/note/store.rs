@@ -39,7 +39,7 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// A page, newest first, of the notes about every record that `related` names.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     related: Related,
@@ -57,7 +57,11 @@ pub async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(super) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let related = record.related;
     sqlx::query(
         "insert into work.note (account_id, id, body, client_id, invoice_id, project_id, deal_id, created_at, \
@@ -78,7 +82,7 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
 
 /// Replaces the text of a note. The time of the change moves only when the text is another one. Returns the note as it
 /// is then.
-pub async fn update(
+pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -94,7 +98,7 @@ pub async fn update(
 }
 
 /// Removes the references of notes to records that were deleted. Returns the notes that had one, as they are then.
-pub async fn clear_references(
+pub(super) async fn clear_references(
     connection: &mut PgConnection,
     account: AccountId,
     deleted: &Deleted<'_>,
@@ -111,7 +115,7 @@ pub async fn clear_references(
 }
 
 /// Removes a note. Returns when it was created.
-pub async fn delete(
+pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,

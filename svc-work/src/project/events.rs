@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Record, status_name};
 
-pub fn created(tx: &mut Tx<'_>, record: &Record) {
+pub(super) fn created(tx: &mut Tx<'_>, record: &Record) {
     emit(tx, "project.created", record, json!({}));
     if record.quote.is_some() {
         emit(tx, "quote.converted_to_project", record, json!({}));
@@ -18,7 +18,7 @@ pub fn created(tx: &mut Tx<'_>, record: &Record) {
     }
 }
 
-pub fn status_changed(tx: &mut Tx<'_>, record: &Record, from: ProjectStatus) {
+pub(super) fn status_changed(tx: &mut Tx<'_>, record: &Record, from: ProjectStatus) {
     let to = record.values.status;
     let change = json!({"from": status_name(from), "to": status_name(to)});
     emit(tx, "project.status_changed", record, change);

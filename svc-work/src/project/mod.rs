@@ -3,12 +3,12 @@
 mod events;
 mod operations;
 mod quotes;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
 mod store;
 
-pub use operations::{check_reference, clear_quotes};
-pub use store::exists;
+pub(crate) use operations::{check_reference, clear_quotes};
+pub(crate) use store::exists;
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};

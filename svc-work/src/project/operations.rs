@@ -15,7 +15,7 @@ use crate::Error;
 const NOT_FOUND: Error = Error::NotFound("project");
 const AUDIT_KIND: &str = "project";
 
-pub async fn create(tx: &mut Tx<'_>, given: &ProjectInput) -> Result<Record, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, given: &ProjectInput) -> Result<Record, Error> {
     let values = rules::apply(UpdateMask::All, given, &Values::default(), &mut tx.faults);
     tx.valid()?;
     insert(tx, values, None).await
@@ -23,7 +23,7 @@ pub async fn create(tx: &mut Tx<'_>, given: &ProjectInput) -> Result<Record, Err
 
 /// Creates the project of an accepted quote, or finds the one that was created before: any number of calls leads to one
 /// project. `quote` is what billing has answered for `quote_id`.
-pub async fn create_from_quote(
+pub(super) async fn create_from_quote(
     tx: &mut Tx<'_>,
     quote_id: &str,
     quote: Option<&Document>,
@@ -63,7 +63,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
 
 /// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace. `missing` are
 /// the faults of references to other services, which count only when the project itself exists.
-pub async fn update(
+pub(super) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &ProjectInput,
@@ -98,7 +98,7 @@ pub async fn update(
 }
 
 /// Removes the references of projects to quotes that were deleted.
-pub async fn clear_quotes(tx: &mut Tx<'_>, quotes: &[Uuid]) -> Result<(), Error> {
+pub(crate) async fn clear_quotes(tx: &mut Tx<'_>, quotes: &[Uuid]) -> Result<(), Error> {
     if quotes.is_empty() {
         return Ok(());
     }
@@ -112,7 +112,7 @@ pub async fn clear_quotes(tx: &mut Tx<'_>, quotes: &[Uuid]) -> Result<(), Error>
 
 /// The project that another record of this service refers to in the field `at`. `None` for an empty text; a fault when
 /// there is no such project.
-pub async fn check_reference(tx: &mut Tx<'_>, at: &At<'_>, text: &str) -> Result<Option<Uuid>, Error> {
+pub(crate) async fn check_reference(tx: &mut Tx<'_>, at: &At<'_>, text: &str) -> Result<Option<Uuid>, Error> {
     let account = tx.account();
     let found = match id::parse(text) {
         Some(id) if store::exists(tx.db(), account, id).await? => Some(id),

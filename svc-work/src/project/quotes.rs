@@ -13,7 +13,11 @@ use crate::Error;
 const SERVICE: &str = "billing";
 
 /// Finds a quote of the account. `None` also for a text that is not an id.
-pub async fn find(outgoing: &Outgoing, context: &Context, id: &str) -> Result<Option<Document>, Error> {
+pub(super) async fn find(
+    outgoing: &Outgoing,
+    context: &Context,
+    id: &str,
+) -> Result<Option<Document>, Error> {
     let Some(id) = id::parse(id) else { return Ok(None) };
     let input = GetDocumentRequest { id: id.to_string() };
     let request = outgoing.request(SERVICE, context.account(), context.deadline, input)?;
@@ -25,7 +29,7 @@ pub async fn find(outgoing: &Outgoing, context: &Context, id: &str) -> Result<Op
 }
 
 /// Stores the number of the project with its quote. Repeating it has no effect.
-pub async fn set_project(
+pub(super) async fn set_project(
     outgoing: &Outgoing,
     context: &Context,
     id: &str,

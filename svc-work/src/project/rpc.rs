@@ -23,7 +23,7 @@ use crate::{Error, filter};
 
 const NOT_FOUND: Error = Error::NotFound("project");
 
-pub struct Projects {
+pub(crate) struct Projects {
     pub db: Db,
     pub references: References,
     pub outgoing: Outgoing,
@@ -98,7 +98,7 @@ impl ProjectService for Projects {
         let context = call.context.clone();
         let quote = quotes::find(&self.outgoing, &context, &call.input.quote_id).await?;
         let quote_id = quote.as_ref().map(|quote| quote.id.clone());
-        let response = self.db.write_with(call, quote, create_from_quote).await?;
+        let response = self.db.write_with(call, FoundQuote(quote), create_from_quote).await?;
         if let Some((quote_id, project)) = quote_id.zip(response.get_ref().data.as_ref()) {
             quotes::set_project(&self.outgoing, &context, &quote_id, &project.number).await?;
         }
@@ -126,7 +126,8 @@ impl Projects {
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, missing): &(UpdateProjectRequest, Faults),
+    input: &UpdateProjectRequest,
+    missing: &Faults,
 ) -> Result<UpdateProjectResponse, Error> {
     let given = input.project.clone().unwrap_or_default();
     let named = Mask::from(input.update_mask.as_ref());
@@ -134,9 +135,13 @@ async fn update(
     Ok(UpdateProjectResponse { data: Some(record.into()) })
 }
 
+/// What billing answered about a quote.
+struct FoundQuote(Option<Document>);
+
 async fn create_from_quote(
     tx: &mut Tx<'_>,
-    (input, quote): &(CreateProjectFromQuoteRequest, Option<Document>),
+    input: &CreateProjectFromQuoteRequest,
+    FoundQuote(quote): &FoundQuote,
 ) -> Result<CreateProjectFromQuoteResponse, Error> {
     let record = operations::create_from_quote(tx, &input.quote_id, quote.as_ref()).await?;
     Ok(CreateProjectFromQuoteResponse { data: Some(record.into()) })

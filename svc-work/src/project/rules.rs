@@ -13,7 +13,12 @@ const FIELDS: [&str; 6] = ["name", "client_id", "status", "start_date", "end_dat
 
 /// The values that a project will have: the named ones of `given`, the others of `current`. A text that cannot be read has
 /// a fault already and counts as left out.
-pub fn apply(named: UpdateMask<'_>, given: &ProjectInput, current: &Values, faults: &mut Faults) -> Values {
+pub(super) fn apply(
+    named: UpdateMask<'_>,
+    given: &ProjectInput,
+    current: &Values,
+    faults: &mut Faults,
+) -> Values {
     let at = At::ROOT.name("project");
     named.check(|name| FIELDS.contains(&name), "project", faults);
     if matches!(named, UpdateMask::Only(_))
@@ -47,7 +52,7 @@ pub fn apply(named: UpdateMask<'_>, given: &ProjectInput, current: &Values, faul
 }
 
 /// The values that a project takes from its quote, which must be accepted.
-pub fn from_quote(quote: &Document) -> Result<Values, Error> {
+pub(super) fn from_quote(quote: &Document) -> Result<Values, Error> {
     if quote.meta.as_ref().is_none_or(|meta| meta.accepted_at.is_none()) {
         let status = &quote.payment_status;
         return Err(Error::WrongStatus(format!(
@@ -63,12 +68,12 @@ pub fn from_quote(quote: &Document) -> Result<Values, Error> {
 }
 
 /// `P-00001` and so on.
-pub fn number(value: i64) -> String {
+pub(super) fn number(value: i64) -> String {
     format!("P-{value:05}")
 }
 
 /// The text that a search looks through, in lower case. The line break keeps a search from matching across the two.
-pub fn search_text(name: &str, number: &str) -> String {
+pub(super) fn search_text(name: &str, number: &str) -> String {
     format!("{name}\n{number}").to_lowercase()
 }
 

@@ -45,7 +45,7 @@ impl FromRow<'_, PgRow> for Record {
 }
 
 /// A page, newest first, of the projects whose name or number contains `search`.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     search: &str,
@@ -57,7 +57,7 @@ pub async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -67,7 +67,7 @@ pub async fn find(
 }
 
 /// Finds a project and locks it: another transaction that wants to change it waits until this one ends.
-pub async fn find_locked(
+pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -78,7 +78,7 @@ pub async fn find_locked(
 }
 
 /// The project that was created from a quote.
-pub async fn find_by_quote(
+pub(super) async fn find_by_quote(
     connection: &mut PgConnection,
     account: AccountId,
     quote: Uuid,
@@ -87,13 +87,17 @@ pub async fn find_by_quote(
     Ok(sqlx::query_as(sql).bind(account).bind(quote).fetch_optional(connection).await?)
 }
 
-pub async fn exists(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<bool, Error> {
+pub(crate) async fn exists(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<bool, Error> {
     let sql = "select exists (select from work.project where account_id = $1 and id = $2)";
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
 }
 
 /// Stores a new project. `false` when there is a project of the same quote.
-pub async fn insert(
+pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -111,7 +115,11 @@ pub async fn insert(
     Ok(inserted.rows_affected() > 0)
 }
 
-pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(super) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let sql = "update work.project set name = $3, status = $4, client_id = $5, budget = $6, start_date = $7, \
                end_date = $8, search_text = $9, updated_at = $10, version = $11 where account_id = $1 and id = $2";
     bind(sqlx::query(sql), account, record, record.updated_at)
@@ -122,7 +130,7 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
 }
 
 /// Removes the references of projects to these quotes. Returns the projects that had one, as they are then.
-pub async fn clear_quotes(
+pub(super) async fn clear_quotes(
     connection: &mut PgConnection,
     account: AccountId,
     quotes: &[Uuid],

@@ -1,11 +1,11 @@
 //! Tasks. A task is open until it is completed, and can be opened again.
 
 mod operations;
-pub mod rpc;
+pub(crate) mod rpc;
 mod rules;
 mod store;
 
-pub use operations::clear_deals;
+pub(crate) use operations::clear_deals;
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};

@@ -14,7 +14,7 @@ const NOT_FOUND: Error = Error::NotFound("task");
 const AUDIT_KIND: &str = "task";
 
 /// Creates a task. The references to other services were looked up before the transaction.
-pub async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record, Error> {
+pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record, Error> {
     let at = At::ROOT.name("task");
     let values = rules::create(given);
     let related = Related {
@@ -34,7 +34,7 @@ pub async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record, Error>
 }
 
 /// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace.
-pub async fn update(
+pub(super) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
     given: &TaskPatch,
@@ -61,7 +61,7 @@ pub async fn update(
     Ok(record)
 }
 
-pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
+pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -73,7 +73,7 @@ pub async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 /// Completes a task or opens it again. A repetition keeps the times of the first.
-pub async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
+pub(super) async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
@@ -85,7 +85,7 @@ pub async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result
 }
 
 /// Removes the references of tasks to deals that were deleted.
-pub async fn clear_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), Error> {
+pub(crate) async fn clear_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), Error> {
     if deals.is_empty() {
         return Ok(());
     }

@@ -21,7 +21,7 @@ use crate::references::{CLIENT, DEAL};
 
 const NOT_FOUND: Error = Error::NotFound("task");
 
-pub struct Tasks {
+pub(crate) struct Tasks {
     pub db: Db,
     pub references: References,
 }

@@ -11,7 +11,7 @@ use super::{Deadline, Values};
 const FIELDS: [&str; 5] = ["title", "category", "notes", "deadline", "duration_minutes"];
 
 /// The values of a new task.
-pub fn create(given: &TaskInput) -> Values {
+pub(super) fn create(given: &TaskInput) -> Values {
     let category = match given.category() {
         TaskCategory::Unspecified => TaskCategory::Task,
         category => category,
@@ -26,7 +26,7 @@ pub fn create(given: &TaskInput) -> Values {
 }
 
 /// Sets the named values of `given` in `values`.
-pub fn change(named: UpdateMask<'_>, given: &TaskPatch, values: &mut Values, faults: &mut Faults) {
+pub(super) fn change(named: UpdateMask<'_>, given: &TaskPatch, values: &mut Values, faults: &mut Faults) {
     let at = At::ROOT.name("task");
     named.check(|name| FIELDS.contains(&name), "task", faults);
     let category = match given.category() {

@@ -72,7 +72,7 @@ impl From<Option<Deadline>> for DeadlineColumns {
 }
 
 /// A page, newest first, without notes.
-pub async fn list(
+pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     page: Page,
@@ -81,7 +81,7 @@ pub async fn list(
     Ok(list.fetch(connection, page).await?)
 }
 
-pub async fn find(
+pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -91,7 +91,7 @@ pub async fn find(
 }
 
 /// Finds a task and locks it: another transaction that wants to change it waits until this one ends.
-pub async fn find_locked(
+pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -101,7 +101,11 @@ pub async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(super) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let values = &record.values;
     let related = record.related;
     let deadline = DeadlineColumns::from(values.deadline);
@@ -127,7 +131,11 @@ pub async fn insert(connection: &mut PgConnection, account: AccountId, record: &
     Ok(())
 }
 
-pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(super) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     let values = &record.values;
     let deadline = DeadlineColumns::from(values.deadline);
     sqlx::query(
@@ -149,7 +157,7 @@ pub async fn update(connection: &mut PgConnection, account: AccountId, record: &
 }
 
 /// Removes the references of tasks to these deals. Returns the tasks that had one, as they are then.
-pub async fn clear_deals(
+pub(super) async fn clear_deals(
     connection: &mut PgConnection,
     account: AccountId,
     deals: &[Uuid],
@@ -163,7 +171,7 @@ pub async fn clear_deals(
 }
 
 /// Completes a task or opens it again. One that has that state already keeps its times. Returns the task as it is then.
-pub async fn set_completed(
+pub(super) async fn set_completed(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -186,7 +194,7 @@ pub async fn set_completed(
 }
 
 /// Removes a task. Returns when it was created.
-pub async fn delete(
+pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,

@@ -17,7 +17,7 @@ use tonic::{Request, Status};
 
 /// Works in one account.
 #[derive(Clone)]
-pub struct User {
+pub(crate) struct User {
     pub api: Api,
     pub account: Account,
     pub token: TestCaller,
@@ -25,83 +25,83 @@ pub struct User {
 }
 
 impl User {
-    pub fn request<T>(&self, message: T) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         self.token.request(message)
     }
 
-    pub fn projects(&self) -> ProjectServiceClient<Channel> {
+    pub(crate) fn projects(&self) -> ProjectServiceClient<Channel> {
         ProjectServiceClient::new(self.work.clone())
     }
 
-    pub fn hours(&self) -> HourServiceClient<Channel> {
+    pub(crate) fn hours(&self) -> HourServiceClient<Channel> {
         HourServiceClient::new(self.work.clone())
     }
 
-    pub fn files(&self) -> FileServiceClient<Channel> {
+    pub(crate) fn files(&self) -> FileServiceClient<Channel> {
         FileServiceClient::new(self.work.clone())
     }
 
     /// Creates a company with this name. Returns its id.
-    pub async fn client(&self, name: &str) -> String {
+    pub(crate) async fn client(&self, name: &str) -> String {
         id(&self.api.post("/v1/clients", json!({"company_name": name})).await.expect(201).at("/data"))
     }
 
     /// Creates a record in a list.
-    pub async fn create(&self, list: &str, body: Value) -> Value {
+    pub(crate) async fn create(&self, list: &str, body: Value) -> Value {
         self.api.post(&format!("/v1/{list}"), body).await.expect(201).at("/data")
     }
 
-    pub async fn project(&self, name: &str) -> Value {
+    pub(crate) async fn project(&self, name: &str) -> Value {
         self.create("projects", json!({"name": name})).await
     }
 
-    pub async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         self.api.get(path).await.expect(200).json()
     }
 
-    pub async fn total(&self, path: &str) -> Value {
+    pub(crate) async fn total(&self, path: &str) -> Value {
         self.get(path).await["meta"]["total"].clone()
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.api.send(Method::DELETE, path, &[], "").await
     }
 
     /// Uploads a file in one part.
-    pub async fn upload(&self, name: &str, content_type: &str, content: &[u8]) -> File {
+    pub(crate) async fn upload(&self, name: &str, content_type: &str, content: &[u8]) -> File {
         let file = FileInput { name: name.to_owned(), content_type: content_type.to_owned() };
         let part = UploadFileRequest { file: Some(file), data: content.to_vec().into() };
         self.upload_parts(vec![part]).await.unwrap()
     }
 
-    pub async fn upload_parts(&self, parts: Vec<UploadFileRequest>) -> Result<File, Status> {
+    pub(crate) async fn upload_parts(&self, parts: Vec<UploadFileRequest>) -> Result<File, Status> {
         let request = self.request(stream::iter(parts));
         Ok(self.files().upload_file(request).await?.into_inner().data.unwrap())
     }
 }
 
 /// The path of a link without the address of the gateway.
-pub fn path_of(url: &str) -> String {
+pub(crate) fn path_of(url: &str) -> String {
     let (_, rest) = url.split_once("://").unwrap();
     format!("/{}", rest.split_once('/').unwrap().1)
 }
 
-pub fn id(thing: &Value) -> String {
+pub(crate) fn id(thing: &Value) -> String {
     thing["id"].as_str().unwrap().to_owned()
 }
 
 /// The pointers and codes that [`Answer::faults`] is compared with.
-pub fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }
 
 /// The code of a problem in a gRPC status.
-pub fn problem(status: &Status) -> String {
+pub(crate) fn problem(status: &Status) -> String {
     detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo").reason
 }
 
 /// The pointers and codes of the faults in a gRPC status.
-pub fn faults(status: &Status) -> Vec<(String, String)> {
+pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
     let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
     bad.field_violations.into_iter().map(|violation| (violation.field, violation.reason)).collect()

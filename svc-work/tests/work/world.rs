@@ -41,7 +41,7 @@ const SCOPES: [&str; 14] = [
 ];
 
 /// The services of one test: work and a gateway, and those of the others that the test asked for.
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub work: Started,
@@ -54,7 +54,7 @@ pub struct World {
 
 /// Which services a [`World`] has. Starts them when it is awaited: `World::start().with_relations().await`.
 #[derive(Default)]
-pub struct WorldBuilder {
+pub(crate) struct WorldBuilder {
     relations: bool,
     crm: bool,
     billing: bool,
@@ -65,27 +65,27 @@ pub struct WorldBuilder {
 
 impl WorldBuilder {
     /// For tests that refer to clients.
-    pub fn with_relations(self) -> Self {
+    pub(crate) fn with_relations(self) -> Self {
         Self { relations: true, ..self }
     }
 
     /// For tests that refer to deals. Deals have clients, so this starts relations too.
-    pub fn with_crm(self) -> Self {
+    pub(crate) fn with_crm(self) -> Self {
         Self { relations: true, crm: true, ..self }
     }
 
     /// For tests that refer to invoices and quotes. These have clients, so this starts relations too.
-    pub fn with_billing(self) -> Self {
+    pub(crate) fn with_billing(self) -> Self {
         Self { relations: true, billing: true, ..self }
     }
 
     /// Work gets addresses of its peers that nobody listens on. The gateway reaches those that were started.
-    pub fn with_unreachable_peers(self) -> Self {
+    pub(crate) fn with_unreachable_peers(self) -> Self {
         Self { work_peers: Some(UNREACHABLE_PEERS), ..self }
     }
 
     /// With more settings of work.
-    pub fn with_flags(self, flags: &'static [&'static str]) -> Self {
+    pub(crate) fn with_flags(self, flags: &'static [&'static str]) -> Self {
         Self { flags, ..self }
     }
 
@@ -156,7 +156,7 @@ async fn start_gateway(database: &TestDatabase, clock: &Clock, peers: &[String])
 
 impl World {
     /// Work and a gateway; the builder adds other services.
-    pub fn start() -> WorldBuilder {
+    pub(crate) fn start() -> WorldBuilder {
         WorldBuilder::default()
     }
 
@@ -169,18 +169,18 @@ impl World {
     }
 
     /// Starts the background work of work, which runs until the value is dropped.
-    pub async fn start_worker(&self) -> Started {
+    pub(crate) async fn start_worker(&self) -> Started {
         let flags = ["--files-dir", self.files().to_str().unwrap()];
         chassis_testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
     }
 
     /// Starts another work with its background work and the peers of its scans, which runs until the value is dropped.
-    pub async fn start_scans(&self) -> Started {
+    pub(crate) async fn start_scans(&self) -> Started {
         self.start_scans_with(&self.crm_url()).await
     }
 
     /// The same with crm at this address.
-    pub async fn start_scans_with(&self, crm: &str) -> Started {
+    pub(crate) async fn start_scans_with(&self, crm: &str) -> Started {
         let peers = format!("{},crm={crm}", self.relations_peer());
         let flags = ["--files-dir", self.files().to_str().unwrap(), "--peers", &peers];
         let flags = [&flags[..], &LISTENER].concat();
@@ -189,7 +189,7 @@ impl World {
 
     /// Starts another billing with its background work, which delivers its events to work. The gateway uses it from now
     /// on.
-    pub async fn start_billing_worker(&mut self) {
+    pub(crate) async fn start_billing_worker(&mut self) {
         let relations = self.relations_peer();
         let listener = format!("work={};file.stored;invoice.deleted;quote.deleted", self.work.url());
         let folder = self.files().to_str().unwrap().to_owned();
@@ -204,7 +204,7 @@ impl World {
     }
 
     /// Starts another crm with its background work, which delivers the events of deleted deals to work.
-    pub async fn start_crm_worker(&self) -> Started {
+    pub(crate) async fn start_crm_worker(&self) -> Started {
         let relations = self.relations_peer();
         let listener = format!("work={};deal.deleted", self.work.url());
         let flags = ["--peers", &relations, "--listeners", &listener];
@@ -212,7 +212,7 @@ impl World {
     }
 
     /// Creates an account, with a key that may do everything here.
-    pub async fn user(&self) -> User {
+    pub(crate) async fn user(&self) -> User {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         let token = TestCaller::mesh(&account, &self.clock);
@@ -220,12 +220,12 @@ impl World {
     }
 
     /// The folder with the files of all services.
-    pub fn files(&self) -> &Path {
+    pub(crate) fn files(&self) -> &Path {
         self.files.path()
     }
 
     /// How many files the object store has.
-    pub fn stored_files(&self) -> usize {
+    pub(crate) fn stored_files(&self) -> usize {
         fn count(folder: &Path) -> usize {
             let entries = std::fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>());
             let entry = |entry: &std::fs::DirEntry| match entry.file_type() {

@@ -12,7 +12,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    pub fn of<M: Message + Name>(message: &M) -> Self {
+    pub(super) fn of<M: Message + Name>(message: &M) -> Self {
         Self::new(M::full_name(), &message.encode_to_vec())
     }
 

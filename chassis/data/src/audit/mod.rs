@@ -42,15 +42,15 @@ pub(crate) struct Trail {
 }
 
 impl Trail {
-    pub fn changed<M: Message + Name>(&mut self, entity_type: &str, id: &dyn Display, message: &M) {
+    pub(crate) fn changed<M: Message + Name>(&mut self, entity_type: &str, id: &dyn Display, message: &M) {
         self.put(entity_type, id.to_string(), Some(Image::of(message)));
     }
 
-    pub fn removed(&mut self, entity_type: &str, id: &dyn Display) {
+    pub(crate) fn removed(&mut self, entity_type: &str, id: &dyn Display) {
         self.put(entity_type, id.to_string(), None);
     }
 
-    pub fn file_under(&mut self, account: AccountId) {
+    pub(crate) fn file_under(&mut self, account: AccountId) {
         self.account = Some(account);
     }
 
@@ -63,7 +63,7 @@ impl Trail {
     }
 
     /// Takes the records in an rpc's answer for what it has written, if the operation said nothing.
-    pub fn answered(&mut self, rpc: &str, response: &impl Message) {
+    pub(crate) fn answered(&mut self, rpc: &str, response: &impl Message) {
         if self.changes.is_empty() && self.nothing.is_none() {
             for (entity_type, id, image) in image::of_answer(rpc, response) {
                 self.put(entity_type, id, Some(image));
@@ -72,18 +72,18 @@ impl Trail {
     }
 
     /// The id of the record that was changed first.
-    pub fn first(&self) -> Option<&str> {
+    pub(crate) fn first(&self) -> Option<&str> {
         self.changes.first().map(|change| change.entity_id.as_str())
     }
 
     /// The kind and the id of the record that was changed, if it is one.
-    pub fn only(&self) -> Option<RecordRef> {
+    pub(crate) fn only(&self) -> Option<RecordRef> {
         let [Change { entity_type, entity_id, .. }] = self.changes.as_slice() else { return None };
         Some(RecordRef { kind: entity_type.clone(), id: entity_id.clone() })
     }
 
     /// The entries, a column at a time, as the insert takes them.
-    pub fn rows(self, clock: &Clock) -> Rows {
+    pub(crate) fn rows(self, clock: &Clock) -> Rows {
         let mut rows = Rows { account: self.account, ..Rows::default() };
         for Change { entity_type, entity_id, after } in self.changes {
             rows.ids.push(clock.id());
@@ -116,7 +116,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 }

@@ -26,20 +26,20 @@ struct State {
 
 impl Idle {
     /// `timeout` is how long a session is kept.
-    pub fn new(timeout: Duration) -> Self {
+    pub(super) fn new(timeout: Duration) -> Self {
         Self(Arc::new(Shared { timeout, state: Mutex::default() }))
     }
 
     /// The one that was used last.
-    pub fn take(&self) -> Option<Session> {
+    pub(super) fn take(&self) -> Option<Session> {
         self.0.lock().sessions.pop()
     }
 
-    pub fn take_all(&self) -> Vec<Session> {
+    pub(super) fn take_all(&self) -> Vec<Session> {
         std::mem::take(&mut self.0.lock().sessions)
     }
 
-    pub fn put(&self, session: Session) {
+    pub(super) fn put(&self, session: Session) {
         let mut state = self.0.lock();
         state.sessions.push(session);
         // When the process ends there is no runtime any more, and nobody has to close anything.

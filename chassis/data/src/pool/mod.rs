@@ -60,7 +60,7 @@ pub(crate) enum CommitError {
 impl Pool {
     /// `timeout` is how long to wait for a connection. `check_timeout` is how long a session may take to answer, if there is
     /// somebody in between who lets it wait for its turn.
-    pub fn new(
+    pub(crate) fn new(
         options: PgConnectOptions,
         size: u32,
         timeout: Duration,
@@ -74,13 +74,13 @@ impl Pool {
     }
 
     /// A connection for reading.
-    pub async fn acquire(&self, purpose: Purpose) -> Result<Connection, sqlx::Error> {
+    pub(crate) async fn acquire(&self, purpose: Purpose) -> Result<Connection, sqlx::Error> {
         let borrowed = measured(self.borrow(purpose)).await?;
         Ok(Connection(Some(borrowed)))
     }
 
     /// A transaction. Of a connection that turns out to be lost nothing was done yet, so another one is taken.
-    pub async fn begin(&self, purpose: Purpose) -> Result<Transaction, sqlx::Error> {
+    pub(crate) async fn begin(&self, purpose: Purpose) -> Result<Transaction, sqlx::Error> {
         measured(async {
             let until = Instant::now() + self.0.timeout;
             let mut borrowed = self.borrow(purpose).await?;
@@ -146,7 +146,7 @@ impl Pool {
         drop(self.0.idle.take_all());
     }
 
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.0.permits.close();
         close_all(self.0.idle.take_all()).await;
     }
@@ -263,7 +263,7 @@ impl DerefMut for Connection {
 pub(crate) struct Transaction(Option<Borrowed>);
 
 impl Transaction {
-    pub async fn commit(mut self) -> Result<(), CommitError> {
+    pub(crate) async fn commit(mut self) -> Result<(), CommitError> {
         let Some(borrowed) = &mut self.0 else { return Ok(()) };
         let committed = sqlx::raw_sql("COMMIT").execute(&mut borrowed.session.connection).await;
         let Some(mut borrowed) = self.0.take() else { return Ok(()) };
@@ -285,7 +285,7 @@ impl Transaction {
     }
 
     /// Undoes it all, beside the request: its statements have been answered.
-    pub fn roll_back(mut self) {
+    pub(crate) fn roll_back(mut self) {
         if let Some(mut borrowed) = self.0.take() {
             beside(async move {
                 let found = borrowed.session.roll_back().await;

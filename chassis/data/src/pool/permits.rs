@@ -24,7 +24,7 @@ pub(crate) struct Purpose {
 
 impl Purpose {
     /// A read for whatever the present task does.
-    pub fn present() -> Self {
+    pub(crate) fn present() -> Self {
         scope::origin().map_or_else(Self::default, |origin| Self {
             account: Some(origin.account),
             background: origin.background,
@@ -90,7 +90,7 @@ pub(super) enum Refused {
 }
 
 impl Permits {
-    pub fn new(size: usize) -> Self {
+    pub(super) fn new(size: usize) -> Self {
         // Of a small pool too one is left, unless it is the only one.
         let (half, most) = (size.div_ceil(2), (size * 3).div_ceil(4).min(size.saturating_sub(1)).max(1));
         let limits =
@@ -99,7 +99,7 @@ impl Permits {
     }
 
     /// Waits for a permit. Whoever stops waiting leaves the queue.
-    pub async fn take(&self, purpose: Purpose) -> Result<Permit, Refused> {
+    pub(super) async fn take(&self, purpose: Purpose) -> Result<Permit, Refused> {
         let mut waiting = {
             let mut state = self.lock();
             if state.closed {
@@ -121,12 +121,12 @@ impl Permits {
         (&mut waiting.granted).await.map_err(|_| Refused::Closed)
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
     /// Sends everyone away who waits or comes.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         let waiting = std::mem::take(&mut state.waiting);

@@ -39,7 +39,7 @@ pub(super) enum Found {
 }
 
 impl Session {
-    pub async fn connect(options: &PgConnectOptions, until: Instant) -> Result<Self, sqlx::Error> {
+    pub(super) async fn connect(options: &PgConnectOptions, until: Instant) -> Result<Self, sqlx::Error> {
         let left = until.saturating_duration_since(Instant::now());
         let connecting = tokio::time::timeout(CONNECT_TIMEOUT.min(left), PgConnection::connect_with(options));
         let connection = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(explain)?;
@@ -47,27 +47,27 @@ impl Session {
     }
 
     /// The last statement was answered, outside a transaction.
-    pub fn proven(&mut self) {
+    pub(super) fn proven(&mut self) {
         self.proven = Instant::now();
     }
 
-    pub fn is_trusted(&self) -> bool {
+    pub(super) fn is_trusted(&self) -> bool {
         self.proven.elapsed() < TRUSTED_FOR
     }
 
     /// When it was last of use.
-    pub fn used(&self) -> Instant {
+    pub(super) fn used(&self) -> Instant {
         self.proven
     }
 
-    pub fn is_old(&self) -> bool {
+    pub(super) fn is_old(&self) -> bool {
         self.made.elapsed() >= MAX_AGE
     }
 
     /// Reads what is left of the last statement's answer, and asks whether the session is outside a transaction. As a
     /// statement of the simple protocol is the beginning of its own transaction, its time is that of the transaction.
     /// Behind a pooler too: there a transaction that is open has its own session, and else any session answers.
-    pub async fn check(&mut self, check_timeout: Duration) -> Found {
+    pub(super) async fn check(&mut self, check_timeout: Duration) -> Found {
         let asking = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut self.connection);
         let outside = match tokio::time::timeout(check_timeout, asking).await {
             Ok(Ok(row)) => sqlx::Row::try_get::<bool, _>(&row, 0).unwrap_or(false),
@@ -82,7 +82,7 @@ impl Session {
     }
 
     /// Ends the transaction that the session is in.
-    pub async fn roll_back(&mut self) -> Found {
+    pub(super) async fn roll_back(&mut self) -> Found {
         let ending = sqlx::raw_sql("ROLLBACK").execute(&mut self.connection);
         match tokio::time::timeout(CHECK_TIMEOUT, ending).await {
             Ok(Ok(_)) => {
@@ -95,7 +95,7 @@ impl Session {
     }
 
     /// Tells the server; one that is just dropped leaves it to find out.
-    pub async fn close(self) {
+    pub(super) async fn close(self) {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.connection.close()).await;
     }
 }

@@ -9,6 +9,7 @@
 //! account's background work is woken, which costs the call nothing where the process has workers.
 
 mod finish;
+mod operation;
 mod run;
 mod tx;
 

@@ -11,6 +11,7 @@ use proto::api::Problem;
 use tonic::{Response, Status};
 
 use super::finish::Kept;
+use super::operation::{Of, OfBoth, Operation};
 use super::tx::Tx;
 use crate::audit::{self, Trail, check};
 use crate::db::Db;
@@ -49,42 +50,41 @@ impl Db {
     {
         let Call { context, input, faults } = call;
         let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
-        self.call(&context, &faults, fingerprint.as_ref(), &input, &operation).await
+        let operation = Of { input: &input, function: &operation };
+        self.call(&context, &faults, fingerprint.as_ref(), &operation).await
     }
 
     /// The same for an operation that needs more than its request: what was looked up before it began.
-    pub async fn write_with<R, S, T, E, F>(
+    pub async fn write_with<R, P, T, E, F>(
         &self,
         call: Call<R>,
-        with: S,
+        prepared: P,
         operation: F,
     ) -> Result<Response<T>, Status>
     where
         R: Message,
         T: Message + Default,
         E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>, &(R, S)) -> Result<T, E>,
+        F: AsyncFn(&mut Tx<'_>, &R, &P) -> Result<T, E>,
     {
         let Call { context, input, faults } = call;
         let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
-        self.call(&context, &faults, fingerprint.as_ref(), &(input, with), &operation).await
+        let operation = OfBoth { input: &input, prepared: &prepared, function: &operation };
+        self.call(&context, &faults, fingerprint.as_ref(), &operation).await
     }
 
-    async fn call<I, T, E, F>(
+    async fn call<O>(
         &self,
         context: &Context,
         faults: &Faults,
         fingerprint: Option<&Fingerprint>,
-        input: &I,
-        operation: &F,
-    ) -> Result<Response<T>, Status>
+        operation: &O,
+    ) -> Result<Response<O::Answer>, Status>
     where
-        T: Message + Default,
-        E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
+        O: Operation<Answer: Message + Default>,
     {
         let origin = Origin::Call { context, faults, fingerprint };
-        let kept = |tx: &mut Tx<'_>, answer: &T| {
+        let kept = |tx: &mut Tx<'_>, answer: &O::Answer| {
             tx.trail.answered(context.rpc, answer);
             let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), tx.trail.first());
             Kept {
@@ -92,7 +92,7 @@ impl Db {
                 record: audit::record(context.rpc, answer).or_else(|| tx.trail.only()),
             }
         };
-        match self.run(context.account(), origin, input, operation, kept).await? {
+        match self.run(context.account(), origin, operation, kept).await? {
             Done::Now(answer) => Ok(Response::new(answer)),
             Done::Before(stored) => Ok(replay(&stored)?),
         }
@@ -114,7 +114,8 @@ impl Db {
     {
         let stored = context.idempotency_key.as_ref().map(|_| answer.encode_to_vec());
         let kept = |_: &mut Tx<'_>, (): &()| Kept { response: stored.clone(), record: None };
-        self.run(context.account(), Origin::Amendment { context }, input, &operation, kept).await?.now()
+        let operation = Of { input, function: &operation };
+        self.run(context.account(), Origin::Amendment { context }, &operation, kept).await?.now()
     }
 
     /// Runs a write that nobody asked for and no lease stands behind: records what was found out while something else
@@ -124,7 +125,8 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        self.run(account, Origin::Service, input, &operation, nothing).await?.now()
+        let operation = Of { input, function: &operation };
+        self.run(account, Origin::Service, &operation, nothing).await?.now()
     }
 
     /// Runs a write of background work for the account that the lease covers, if the lease is still held: otherwise
@@ -140,25 +142,21 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        self.run(account, Origin::Work { lease }, input, &operation, nothing).await?.now()
+        let operation = Of { input, function: &operation };
+        self.run(account, Origin::Work { lease }, &operation, nothing).await?.now()
     }
 
     /// The one loop: runs the transaction until it has ended in another way than by a lost race.
-    async fn run<I, T, E, F>(
+    async fn run<O: Operation>(
         &self,
         account: &Account,
         origin: Origin<'_>,
-        input: &I,
-        operation: &F,
-        kept: impl Fn(&mut Tx<'_>, &T) -> Kept,
-    ) -> Result<Done<T>, Error>
-    where
-        E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
-    {
+        operation: &O,
+        kept: impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
+    ) -> Result<Done<O::Answer>, Error> {
         let mut attempt = 1;
         loop {
-            match self.attempt(account, origin, input, operation, &kept).await {
+            match self.attempt(account, origin, operation, &kept).await {
                 Err(error) if error.is_repeatable() && attempt < MAX_ATTEMPTS => {
                     tracing::debug!(attempt, "transaction lost a race, running it again");
                     attempt += 1;
@@ -168,18 +166,13 @@ impl Db {
         }
     }
 
-    async fn attempt<I, T, E, F>(
+    async fn attempt<O: Operation>(
         &self,
         account: &Account,
         origin: Origin<'_>,
-        input: &I,
-        operation: &F,
-        kept: &impl Fn(&mut Tx<'_>, &T) -> Kept,
-    ) -> Result<Done<T>, Error>
-    where
-        E: Into<Error>,
-        F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
-    {
+        operation: &O,
+        kept: &impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
+    ) -> Result<Done<O::Answer>, Error> {
         let mut tx = self.begin(account, origin).await?;
         match tx.enter().await {
             Ok(Begun::Fresh) => {}
@@ -189,7 +182,7 @@ impl Db {
             }
             Err(error) => return tx.end(Err(error), Kept::default()).await,
         }
-        let outcome = operation(&mut tx, input).await.map_err(Into::into);
+        let outcome = operation.run(&mut tx).await;
         let kept = outcome.as_ref().map(|answer| kept(&mut tx, answer)).unwrap_or_default();
         tx.end(outcome, kept).await.map(Done::Now)
     }

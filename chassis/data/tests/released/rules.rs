@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 use std::fmt;
 
-pub struct Migration {
+pub(crate) struct Migration {
     pub name: String,
     pub sql: String,
 }
 
 #[derive(Debug)]
-pub struct Fault {
+pub(crate) struct Fault {
     pub statement: String,
     why: &'static str,
 }
@@ -33,7 +33,7 @@ const TAKING: &[(&str, &str)] = &[
 ];
 
 /// What is wrong with a migration, after these of the same program.
-pub fn faults(migration: &Migration, before: &[Migration]) -> Vec<Fault> {
+pub(crate) fn faults(migration: &Migration, before: &[Migration]) -> Vec<Fault> {
     let own = statements(&migration.sql);
     let earlier: Vec<String> = before.iter().flat_map(|it| statements(&it.sql)).collect();
     let made: HashSet<&str> = own.iter().filter_map(|it| after(it, "create table")).collect();

@@ -73,7 +73,7 @@ impl Choice {
 impl Replicas {
     /// Keeps in step with the addresses and their health for as long as the value lives. Must be called inside the
     /// runtime.
-    pub fn of(targets: &Arc<[Target]>) -> Result<Self, String> {
+    pub(super) fn of(targets: &Arc<[Target]>) -> Result<Self, String> {
         let replicas = Self::default();
         let fixed: Option<Vec<SocketAddr>> = targets.iter().map(Target::address).collect();
         match fixed {
@@ -89,7 +89,7 @@ impl Replicas {
     }
 
     /// The next in turn. One that is away has its turn only when all are.
-    pub fn choose(&self) -> Option<Choice> {
+    pub(super) fn choose(&self) -> Option<Choice> {
         let replicas = self.list.load();
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let in_turn = || replicas.iter().cycle().skip(turn % replicas.len().max(1)).take(replicas.len());

@@ -26,7 +26,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub fn new(url: &str, tls: &Tls) -> Result<Self, String> {
+    pub(super) fn new(url: &str, tls: &Tls) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
         let host = uri.host().ok_or("has no host")?.trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().ok_or("has no port")?;
@@ -35,16 +35,16 @@ impl Target {
     }
 
     /// One channel to whatever is behind the name.
-    pub fn by_name(&self) -> Result<Channel, String> {
+    pub(super) fn by_name(&self) -> Result<Channel, String> {
         self.channel(self.uri.authority().ok_or("has no host")?.as_str())
     }
 
     /// Where it is, if that is no name to be looked up.
-    pub fn address(&self) -> Option<SocketAddr> {
+    pub(super) fn address(&self) -> Option<SocketAddr> {
         self.host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, self.port))
     }
 
-    pub fn at(&self, address: SocketAddr) -> Result<Channel, String> {
+    pub(super) fn at(&self, address: SocketAddr) -> Result<Channel, String> {
         self.channel(&address.to_string())
     }
 

@@ -173,7 +173,7 @@ impl Used {
             server_config(&provider, required.transpose()?, own).map(Arc::new)
         });
         let server = server.transpose()?;
-        let end = own.and_then(|(chain, _)| validity::end(chain.first()?));
+        let end = own.and_then(|own| validity::end(own.chain.first()?));
         Ok(Self { files, client: Arc::new(client), server, end })
     }
 
@@ -205,14 +205,18 @@ impl Used {
     }
 }
 
-type Own = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+/// The certificate that a process shows, with those that vouch for it.
+struct OwnCertificate {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
 
-fn own_certificate(settings: &TlsSettings, files: &Files) -> Result<Option<Own>, String> {
+fn own_certificate(settings: &TlsSettings, files: &Files) -> Result<Option<OwnCertificate>, String> {
     let (Some(cert), Some(key)) = (&files.cert, &files.key) else { return Ok(None) };
     let chain = certificates(settings.tls_cert.as_deref(), cert)?;
     let key = PrivateKeyDer::from_pem_slice(key)
         .map_err(|error| format!("{} has no usable key: {error}", shown(settings.tls_key.as_deref())))?;
-    Ok(Some((chain, key)))
+    Ok(Some(OwnCertificate { chain, key }))
 }
 
 /// Whose certificates are believed; nobody's when no file is named.
@@ -257,14 +261,14 @@ fn shown(path: Option<&Path>) -> String {
 fn client_config(
     provider: &Arc<CryptoProvider>,
     roots: &Arc<RootCertStore>,
-    own: Option<&Own>,
+    own: Option<&OwnCertificate>,
 ) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_root_certificates(Arc::clone(roots));
     let mut config = match own {
-        Some((chain, key)) => builder
+        Some(OwnCertificate { chain, key }) => builder
             .with_client_auth_cert(chain.clone(), key.clone_key())
             .map_err(|error| format!("the certificate is not usable: {error}"))?,
         None => builder.with_no_client_auth(),
@@ -278,7 +282,7 @@ fn client_config(
 fn server_config(
     provider: &Arc<CryptoProvider>,
     required: Option<Arc<dyn ClientCertVerifier>>,
-    (chain, key): &Own,
+    OwnCertificate { chain, key }: &OwnCertificate,
 ) -> Result<ServerConfig, String> {
     let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
         .with_safe_default_protocol_versions()

@@ -22,7 +22,7 @@ pub(super) struct MeshOrTeams {
 }
 
 impl MeshOrTeams {
-    pub fn new(mesh: Arc<dyn ClientCertVerifier>, teams: Arc<dyn ClientCertVerifier>) -> Self {
+    pub(super) fn new(mesh: Arc<dyn ClientCertVerifier>, teams: Arc<dyn ClientCertVerifier>) -> Self {
         let authorities = [mesh.root_hint_subjects(), teams.root_hint_subjects()].concat();
         Self { mesh, teams, authorities }
     }

@@ -10,7 +10,7 @@ use super::settings::Timeouts;
 
 /// Why a connection is ended from this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     /// It did not bring the head of a request in time.
     Head,
     /// It had no request for long.
@@ -27,7 +27,7 @@ pub enum End {
 
 impl End {
     /// For metrics; `None` for ends that are nobody's fault.
-    pub fn reason(self) -> Option<&'static str> {
+    pub(super) fn reason(self) -> Option<&'static str> {
         match self {
             Self::Head => Some("head_timeout"),
             Self::Idle => Some("idle_timeout"),
@@ -39,7 +39,7 @@ impl End {
 }
 
 /// Shared by the connection, its requests, and whoever counts connections.
-pub struct Activity {
+pub(super) struct Activity {
     state: Mutex<State>,
     changed: Notify,
 }
@@ -67,7 +67,7 @@ enum Look {
 }
 
 impl Activity {
-    pub fn new() -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         let state = State {
             requests: 0,
             used: false,
@@ -87,7 +87,7 @@ impl Activity {
 
     /// Resolves when the connection is to be ended. `last` says until when a connection of a process that stops may
     /// bring one more request.
-    pub async fn end(&self, timeouts: &Timeouts, mut last: watch::Receiver<Option<Instant>>) -> End {
+    pub(super) async fn end(&self, timeouts: &Timeouts, mut last: watch::Receiver<Option<Instant>>) -> End {
         loop {
             let until = *last.borrow_and_update();
             let again = match self.state().look(Instant::now(), timeouts, until) {
@@ -104,29 +104,29 @@ impl Activity {
     }
 
     /// Has it looked at again at once.
-    pub fn wake(&self) {
+    pub(super) fn wake(&self) {
         self.changed.notify_one();
     }
 
     /// Ends it for want of room.
-    pub fn crowd_out(&self) {
+    pub(super) fn crowd_out(&self) {
         self.state().crowded = true;
         self.wake();
     }
 
     /// How little it would be missed: first those that never asked for anything, of these the longest idle. `None` while
     /// it has a request.
-    pub fn idle(&self) -> Option<(bool, Instant)> {
+    pub(super) fn idle(&self) -> Option<(bool, Instant)> {
         let state = self.state();
         (state.requests == 0).then_some((state.used, state.idle_since))
     }
 
-    pub fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         self.state().used
     }
 
     /// Bytes came from the client.
-    pub fn note_read(&self) {
+    pub(super) fn note_read(&self) {
         let mut state = self.state();
         // Over HTTP/2 anything may come between requests, and the head of one is bound to arrive in one piece.
         if state.http1 && state.requests == 0 && state.head_since.is_none() {
@@ -135,7 +135,7 @@ impl Activity {
     }
 
     /// Bytes went to the client.
-    pub fn note_written(&self) {
+    pub(super) fn note_written(&self) {
         let mut state = self.state();
         // The rest of an answer that is already out of our hands. Over HTTP/2 it may be the echo of a ping.
         if state.http1 && state.requests == 0 {
@@ -177,13 +177,13 @@ impl State {
 }
 
 /// A request from its head to the last byte of its answer that was handed over.
-pub struct InProgress {
+pub(super) struct InProgress {
     activity: Arc<Activity>,
     id: u64,
 }
 
 impl InProgress {
-    pub fn begin(activity: &Arc<Activity>, http1: bool) -> Self {
+    pub(super) fn begin(activity: &Arc<Activity>, http1: bool) -> Self {
         let mut state = activity.state();
         state.requests += 1;
         state.used = true;
@@ -194,12 +194,12 @@ impl InProgress {
     }
 
     /// A part of the answer is there for the client.
-    pub fn hand_over(&self) {
+    pub(super) fn hand_over(&self) {
         self.activity.state().untaken.push((self.id, Instant::now()));
     }
 
     /// The connection asks for the next part.
-    pub fn taken(&self) {
+    pub(super) fn taken(&self) {
         self.activity.state().untaken.retain(|(id, _)| *id != self.id);
     }
 }

@@ -12,7 +12,7 @@ use super::activity::InProgress;
 /// Largest part that is handed over at once: who takes less than this in `WRITE_TIMEOUT_MS` takes too little.
 const MAX_PART: usize = 64 << 10;
 
-pub struct Watched {
+pub(super) struct Watched {
     inner: Body,
     /// What is left of a larger part.
     rest: Bytes,
@@ -20,7 +20,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    pub fn new(inner: Body, request: InProgress) -> Self {
+    pub(super) fn new(inner: Body, request: InProgress) -> Self {
         request.hand_over();
         Self { inner, rest: Bytes::new(), request }
     }

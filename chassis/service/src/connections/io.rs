@@ -12,7 +12,7 @@ use tokio::time::Sleep;
 use super::activity::Activity;
 
 /// Tells the [`Activity`] of what comes and goes, and fails when nothing could be written for too long.
-pub struct Timed<IO> {
+pub(super) struct Timed<IO> {
     io: IO,
     activity: Arc<Activity>,
     timeout: Duration,
@@ -21,7 +21,7 @@ pub struct Timed<IO> {
 }
 
 impl<IO> Timed<IO> {
-    pub fn new(io: IO, activity: Arc<Activity>, timeout: Duration) -> Self {
+    pub(super) fn new(io: IO, activity: Arc<Activity>, timeout: Duration) -> Self {
         Self { io, activity, timeout, waiting: None }
     }
 

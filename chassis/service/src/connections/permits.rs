@@ -19,7 +19,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 /// The connections of a port.
-pub struct Permits {
+pub(super) struct Permits {
     max: usize,
     /// From one network; `None` where all may come from one.
     max_from_one: Option<usize>,
@@ -35,13 +35,13 @@ struct Open {
 
 /// Why there is no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub(super) enum Full {
     InAll,
     FromOne,
 }
 
 impl Full {
-    pub fn reason(self) -> &'static str {
+    pub(super) fn reason(self) -> &'static str {
         match self {
             Self::InAll => "all",
             Self::FromOne => "address",
@@ -50,7 +50,7 @@ impl Full {
 }
 
 /// Held by a connection for as long as it is open.
-pub struct Permit {
+pub(super) struct Permit {
     permits: Arc<Permits>,
     network: IpAddr,
     id: u64,
@@ -58,7 +58,7 @@ pub struct Permit {
 }
 
 impl Permits {
-    pub fn new(max: usize, max_from_one: Option<usize>) -> Arc<Self> {
+    pub(super) fn new(max: usize, max_from_one: Option<usize>) -> Arc<Self> {
         Arc::new(Self { max, max_from_one, open: Mutex::default() })
     }
 
@@ -66,12 +66,12 @@ impl Permits {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.open().count
     }
 
     /// A permit for a connection from this address; idle ones are closed for it if need be.
-    pub fn take(self: &Arc<Self>, from: IpAddr) -> Result<Permit, Full> {
+    pub(super) fn take(self: &Arc<Self>, from: IpAddr) -> Result<Permit, Full> {
         let network = network(from);
         let mut open = self.open();
         let of_network = open.networks.get(&network).map_or(0, HashMap::len);

@@ -25,16 +25,23 @@ impl Span {
         Self { start: clock.now() }
     }
 
-    /// How far a clock that was read on the way is ahead of ours, and how far wrong that can be.
-    pub fn end(&self, clock: &Clock, read: DateTime<Utc>) -> (TimeDelta, TimeDelta) {
+    /// The difference to a clock that was read on the way.
+    pub fn end(&self, clock: &Clock, read: DateTime<Utc>) -> ClockDifference {
         let half = (clock.now() - self.start) / 2;
-        (read - (self.start + half), half)
+        ClockDifference { ahead: read - (self.start + half), uncertainty: half }
     }
 }
 
-/// What to think of a clock that is `ahead` of ours; `who` is whose it is, for example `the database`.
-pub fn against(who: &str, (ahead, uncertain): (TimeDelta, TimeDelta)) -> Finding {
-    let apart = (ahead.abs() - uncertain).max(TimeDelta::zero());
+/// How far another clock is ahead of ours.
+pub struct ClockDifference {
+    ahead: TimeDelta,
+    /// How far wrong `ahead` can be.
+    uncertainty: TimeDelta,
+}
+
+/// What to think of the clock of `who`, for example `the database`.
+pub fn assess(who: &str, ClockDifference { ahead, uncertainty }: ClockDifference) -> Finding {
+    let apart = (ahead.abs() - uncertainty).max(TimeDelta::zero());
     let side = if ahead < TimeDelta::zero() { "behind" } else { "ahead" };
     let tenths = ahead.abs().num_milliseconds() / 100;
     let saw = format!("{who} is {}.{} s {side}", tenths / 10, tenths % 10);
@@ -56,8 +63,11 @@ mod tests {
     #[test]
     fn a_slow_answer_is_not_taken_for_a_wrong_clock() {
         let seen = |ahead: i64, uncertain: i64| {
-            let seen = (TimeDelta::milliseconds(ahead), TimeDelta::milliseconds(uncertain));
-            let finding = against("the database", seen);
+            let difference = ClockDifference {
+                ahead: TimeDelta::milliseconds(ahead),
+                uncertainty: TimeDelta::milliseconds(uncertain),
+            };
+            let finding = assess("the database", difference);
             assert_eq!(finding.outcome() == Outcome::Ok, finding.advice.is_empty());
             (finding.outcome(), finding.saw)
         };

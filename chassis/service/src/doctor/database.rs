@@ -12,7 +12,7 @@ use proto::api::Finding;
 use sqlx::PgConnection;
 use sqlx::migrate::Migrator;
 
-use super::clock::{Span, against};
+use super::clock::{Span, assess};
 use super::finding::{LOOK_TIMEOUT, bad, doubtful, good};
 
 /// The oldest PostgreSQL that is tested.
@@ -25,7 +25,8 @@ pub async fn examine(db: &Db, program: &str, schema: &str, own: &Migrator) -> Ve
     let connection = tokio::time::timeout(LOOK_TIMEOUT, db.acquire()).await;
     let problem = match connection {
         Ok(Ok(mut connection)) => {
-            let looking = look(&mut connection, db, (program, schema), own);
+            let program = Program { name: program, schema, migrations: own };
+            let looking = look(&mut connection, db, &program);
             match tokio::time::timeout(LOOK_TIMEOUT, looking).await {
                 Ok(Ok(findings)) => {
                     connection.done();
@@ -43,18 +44,25 @@ pub async fn examine(db: &Db, program: &str, schema: &str, own: &Migrator) -> Ve
     vec![bad("database", problem, advice)]
 }
 
+/// What looks at its database.
+struct Program<'a> {
+    name: &'a str,
+    schema: &'a str,
+    migrations: &'a Migrator,
+}
+
 async fn look(
     connection: &mut PgConnection,
     db: &Db,
-    (program, schema): (&str, &str),
-    own: &Migrator,
+    program: &Program<'_>,
 ) -> Result<Vec<Finding>, sqlx::Error> {
+    let Program { name, schema, migrations: own } = program;
     let facts = facts(connection).await?;
     let mut findings = vec![version(&facts), settings(&facts)];
     findings.push(session(&SessionSettings::read(connection).await?, schema, db.is_pooled()));
     findings.push(extensions(connection).await?);
     findings.push(role(connection, schema).await?);
-    findings.push(migrations(connection, program, own).await);
+    findings.push(migrations(connection, name, own).await);
     findings.push(clock(connection, db).await?);
     Ok(findings)
 }
@@ -245,5 +253,5 @@ async fn clock(connection: &mut PgConnection, db: &Db) -> Result<Finding, sqlx::
         .fetch_one(connection)
         .await?;
     let read = DateTime::from_timestamp_millis(read).unwrap_or_default();
-    Ok(against("the database", span.end(db.clock(), read)))
+    Ok(assess("the database", span.end(db.clock(), read)))
 }

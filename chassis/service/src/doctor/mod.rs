@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status};
 
 use crate::runtime::Runtime;
 
-pub use clock::{Span, against};
+pub use clock::{Span, assess};
 pub use database::examine as examine_database;
 pub use finding::{bad, doubtful, good};
 

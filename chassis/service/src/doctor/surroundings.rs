@@ -10,7 +10,7 @@ use super::finding::{LOOK_TIMEOUT, bad, good};
 use crate::runtime::Runtime;
 
 /// Nothing for a service that keeps no files.
-pub async fn storage(files: Option<&Files>, clock: &Clock) -> Option<Finding> {
+pub(super) async fn storage(files: Option<&Files>, clock: &Clock) -> Option<Finding> {
     const NAME: &str = "storage";
     let advice = "Let FILES_DIR name a folder that the program may write to, with room left; or see that FILES_S3_BUCKET \
                   exists, FILES_S3_ENDPOINT is reached and the key may put, get and delete.";
@@ -22,7 +22,7 @@ pub async fn storage(files: Option<&Files>, clock: &Clock) -> Option<Finding> {
     })
 }
 
-pub async fn mail(mailer: &Mailer) -> Finding {
+pub(super) async fn mail(mailer: &Mailer) -> Finding {
     const NAME: &str = "mail";
     let advice = "See that SMTP_URL has the right host, port, user and password and the scheme that the server wants \
                   (smtps, or smtp with ?tls=required); without it, that MAIL_DIR can be written to.";
@@ -34,7 +34,7 @@ pub async fn mail(mailer: &Mailer) -> Finding {
 }
 
 /// Each service that this one calls or tells of events.
-pub async fn peers(runtime: &Runtime) -> Vec<Finding> {
+pub(super) async fn peers(runtime: &Runtime) -> Vec<Finding> {
     let called = runtime.peers.iter().map(|peer| ask("calls", peer, "PEERS"));
     let told = runtime.listeners.iter().map(|peer| ask("tells", peer, "LISTENERS"));
     let (mut called, mut told) =

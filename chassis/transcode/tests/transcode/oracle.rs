@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
 use proto::api::Format;
 
-pub fn envelope(response: &DynamicMessage) -> String {
+pub(crate) fn envelope(response: &DynamicMessage) -> String {
     let mut json = object(response);
     if response.descriptor().get_field_by_name("meta").is_none() {
         json.truncate(json.len() - 1);
@@ -97,7 +97,7 @@ fn time(message: &DynamicMessage, precision: SecondsFormat) -> String {
 }
 
 /// The JSON with which an integrator would send this message: only the fields that are set.
-pub fn sent(message: &DynamicMessage) -> String {
+pub(crate) fn sent(message: &DynamicMessage) -> String {
     let fields: Vec<String> = message
         .fields()
         .map(|(field, value)| format!("{:?}: {}", field.name(), sent_value(&field, value)))
@@ -120,7 +120,7 @@ fn sent_value(field: &FieldDescriptor, value: &Value) -> String {
 }
 
 /// The text of a query parameter.
-pub fn parameter(field: &FieldDescriptor, value: &Value) -> String {
+pub(crate) fn parameter(field: &FieldDescriptor, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::List(items) => items.iter().map(|item| parameter(field, item)).collect::<Vec<_>>().join(","),

@@ -4,7 +4,7 @@ use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_va
 use prost_reflect::{Kind, MessageDescriptor};
 
 /// A small generator of our own, so that a failing case is named by its seed.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
@@ -15,7 +15,7 @@ impl Dice {
 
 type Record = (u32, Vec<u8>);
 
-pub fn scramble(descriptor: &MessageDescriptor, wire: &[u8], dice: &mut Dice) -> Vec<u8> {
+pub(crate) fn scramble(descriptor: &MessageDescriptor, wire: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut records = Vec::new();
     for (number, kind, content) in split(wire) {
         let field = descriptor.get_field(number).unwrap();

@@ -13,7 +13,7 @@ use prost_reflect::{
 };
 use proto::api::Format;
 
-pub fn compile(source: &str) -> DescriptorPool {
+pub(crate) fn compile(source: &str) -> DescriptorPool {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sample.proto"), source).unwrap();
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto");
@@ -22,7 +22,7 @@ pub fn compile(source: &str) -> DescriptorPool {
     DescriptorPool::decode(compiler.encode_file_descriptor_set().as_slice()).unwrap()
 }
 
-pub struct Contract {
+pub(crate) struct Contract {
     pub pool: DescriptorPool,
     pub operations: Vec<Operation>,
 }
@@ -34,30 +34,30 @@ impl Contract {
     }
 
     /// An operation by the last part of its name.
-    pub fn operation(&self, name: &str) -> &Operation {
+    pub(crate) fn operation(&self, name: &str) -> &Operation {
         self.operations.iter().find(|operation| operation.name.ends_with(&format!(".{name}"))).unwrap()
     }
 
-    pub fn method(&self, operation: &Operation) -> MethodDescriptor {
+    pub(crate) fn method(&self, operation: &Operation) -> MethodDescriptor {
         let methods = self.pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
         methods.into_iter().find(|method| method.full_name() == operation.name).unwrap()
     }
 }
 
 /// The test's own contract, with every kind of field.
-pub fn sample() -> &'static Contract {
+pub(crate) fn sample() -> &'static Contract {
     static SAMPLE: OnceLock<Contract> = OnceLock::new();
     SAMPLE.get_or_init(|| Contract::of(compile(include_str!("sample.proto"))))
 }
 
 /// The product's contract.
-pub fn product() -> &'static Contract {
+pub(crate) fn product() -> &'static Contract {
     static PRODUCT: OnceLock<Contract> = OnceLock::new();
     PRODUCT.get_or_init(|| Contract::of(proto::policy::pool().clone()))
 }
 
 /// Both of them, operation by operation.
-pub fn everything() -> Vec<(&'static Operation, MethodDescriptor)> {
+pub(crate) fn everything() -> Vec<(&'static Operation, MethodDescriptor)> {
     [sample(), product()]
         .into_iter()
         .flat_map(|contract| {
@@ -67,19 +67,19 @@ pub fn everything() -> Vec<(&'static Operation, MethodDescriptor)> {
 }
 
 /// For a property that is tried on every operation.
-pub fn runner() -> TestRunner {
+pub(crate) fn runner() -> TestRunner {
     TestRunner::new(ProptestConfig::with_cases(96))
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Use {
+pub(crate) enum Use {
     /// Only what JSON can say: an enum by its name, no empty decimal.
     Request,
     /// Whatever a service may put on the wire.
     Response,
 }
 
-pub fn message(descriptor: &MessageDescriptor, usage: Use) -> BoxedStrategy<DynamicMessage> {
+pub(crate) fn message(descriptor: &MessageDescriptor, usage: Use) -> BoxedStrategy<DynamicMessage> {
     let descriptor = descriptor.clone();
     let fields: Vec<FieldDescriptor> = descriptor.fields().collect();
     let values: Vec<BoxedStrategy<Option<Value>>> =

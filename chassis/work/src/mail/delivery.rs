@@ -76,13 +76,20 @@ async fn run(job: &Job, delivery: &Delivery) -> Result<Next, Error> {
             Ok(message) => delivery.deliver(job, &mut mail, &message).await?,
             Err(failure) => Some(failure),
         };
-        let tried = (failure, mail);
-        job.write(&tried, note).await?;
-        if let (Some(Failure::Unreachable(error)), _) = tried {
+        let attempt = Attempt { mail, failure };
+        job.write(&attempt, record_attempt).await?;
+        if let Some(Failure::Unreachable(error)) = attempt.failure {
             return Err(Error::Internal(format!("mail cannot be delivered: {error}")));
         }
     }
     Ok(Next::Now)
+}
+
+/// One attempt at a delivery.
+struct Attempt {
+    mail: Queued,
+    /// `None` when nobody refused it.
+    failure: Option<Failure>,
 }
 
 impl Delivery {
@@ -99,9 +106,10 @@ impl Delivery {
         let key =
             job.db().read(async |connection| keys::find(connection, job.account_id(), domain).await).await?;
         let Some(key) = key else { return Ok(Ok(message)) };
-        let signed = dkim::Signer::new(&key.pem)
-            .map_err(str::to_owned)
-            .and_then(|signer| dkim::sign(&message, (&key.domain, &key.selector, &signer), mail.created_at));
+        let signed = dkim::Signer::new(&key.pem).map_err(str::to_owned).and_then(|signer| {
+            let key = dkim::SigningKey { domain: &key.domain, selector: &key.selector, signer: &signer };
+            dkim::sign(&message, &key, mail.created_at)
+        });
         Ok(signed.map_err(Failure::Permanent))
     }
 
@@ -134,13 +142,13 @@ impl Delivery {
         }
     }
 
-    /// Sends it to everyone who has no outcome yet, at once if possible. When it is refused for good, the refusal may
+    /// Sends it to everyone who has no outcome yet, in one transaction of SMTP if possible. When it is refused for good, the refusal may
     /// be about one of them: then to each alone.
     async fn deliver(&self, job: &Job, mail: &mut Queued, message: &[u8]) -> Result<Option<Failure>, Error> {
         let open: Vec<String> = mail.open().into_iter().cloned().collect();
         if mail.attempts <= MAX_CONCURRENT || open.len() == 1 {
             let all: Vec<&String> = open.iter().collect();
-            match self.mailer.send((mail.id, &mail.sender), &all, message).await {
+            match self.mailer.send(mail.id, &mail.sender, &all, message).await {
                 Ok(()) => {
                     mail.accepted.extend(open);
                     return Ok(None);
@@ -151,10 +159,10 @@ impl Delivery {
         }
         let mut last = None;
         for recipient in &open {
-            match self.mailer.send((mail.id, &mail.sender), &[recipient], message).await {
+            match self.mailer.send(mail.id, &mail.sender, &[recipient], message).await {
                 Ok(()) => {
                     mail.accepted.push(recipient.clone());
-                    // At once, so that this one does not get it twice should the process end on the way.
+                    // Before the next recipient, so that this one does not get it twice should the process end on the way.
                     job.write(&*mail, progress).await?;
                 }
                 Err(failure @ Failure::Unreachable(_)) => return Ok(Some(failure)),
@@ -213,8 +221,7 @@ async fn progress(tx: &mut Tx<'_>, mail: &Queued) -> Result<(), Error> {
     Ok(())
 }
 
-/// What became of it.
-async fn note(tx: &mut Tx<'_>, (failure, mail): &(Option<Failure>, Queued)) -> Result<(), Error> {
+async fn record_attempt(tx: &mut Tx<'_>, Attempt { mail, failure }: &Attempt) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let status = match failure {
         Some(Failure::Permanent(_)) => "dead",
@@ -234,8 +241,10 @@ async fn note(tx: &mut Tx<'_>, (failure, mail): &(Option<Failure>, Queued)) -> R
         }
     };
     match status {
-        "dead" => tracing::error!(mail = %mail.id, attempts = mail.attempts, "a mail is a dead letter now"),
-        "queued" => tracing::warn!(mail = %mail.id, attempts = mail.attempts, "a mail has to wait"),
+        "dead" => {
+            tracing::error!(mail = %mail.id, attempts = mail.attempts, "mail given up, now a dead letter");
+        }
+        "queued" => tracing::warn!(mail = %mail.id, attempts = mail.attempts, "mail delivery deferred"),
         _ => tracing::info!(mail = %mail.id, "mail sent"),
     }
     metrics::counter!("mails_total", "outcome" => status).increment(1);

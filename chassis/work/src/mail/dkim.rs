@@ -38,7 +38,7 @@ pub(super) enum Signer {
 
 impl Signer {
     /// The error says what a key should look like.
-    pub fn new(pem: &str) -> Result<Self, &'static str> {
+    pub(super) fn new(pem: &str) -> Result<Self, &'static str> {
         let ed25519 = |der: &[u8]| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map(Self::Ed25519);
         match PrivateKeyDer::from_pem_slice(pem.trim().as_bytes()) {
             Ok(PrivateKeyDer::Pkcs1(der)) => {
@@ -54,7 +54,7 @@ impl Signer {
     }
 
     /// What the TXT record of the key says.
-    pub fn record(&self) -> String {
+    pub(super) fn record(&self) -> String {
         match self {
             Self::Rsa(key) => {
                 format!("v=DKIM1; k=rsa; p={}", STANDARD.encode(public_key_info(key.public_key().as_ref())))
@@ -102,15 +102,19 @@ fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
     der
 }
 
+/// A key, and where receivers find its public part.
+pub(super) struct SigningKey<'a> {
+    pub domain: &'a str,
+    pub selector: &'a str,
+    pub signer: &'a Signer,
+}
+
 /// The message with its signature in front.
-pub(super) fn sign(
-    message: &[u8],
-    (domain, selector, signer): (&str, &str, &Signer),
-    time: DateTime<Utc>,
-) -> Result<Vec<u8>, String> {
+pub(super) fn sign(message: &[u8], key: &SigningKey<'_>, time: DateTime<Utc>) -> Result<Vec<u8>, String> {
+    let SigningKey { domain, selector, signer } = key;
     let end = message.windows(4).position(|window| window == b"\r\n\r\n").ok_or("the mail has no body")?;
     let (head, body) = (&message[..end], &message[end + 4..]);
-    let head = std::str::from_utf8(head).map_err(|_| "the mail has headers that are no text")?;
+    let head = std::str::from_utf8(head).map_err(|_| "the mail has headers that are not text")?;
     let headers = unfolded(head);
     // Of several headers with a name only the last would count.
     let find = |name: &str| headers.iter().rev().find(|(found, _)| found == name);

@@ -107,7 +107,8 @@ impl Mailer {
 
     pub(super) async fn send(
         &self,
-        (id, sender): (Uuid, &str),
+        id: Uuid,
+        sender: &str,
         recipients: &[&String],
         message: &[u8],
     ) -> Result<(), Failure> {

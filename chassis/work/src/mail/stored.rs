@@ -57,7 +57,7 @@ pub(super) struct Part {
 }
 
 impl Stored {
-    pub fn of(mail: &Mail) -> Self {
+    pub(super) fn of(mail: &Mail) -> Self {
         Self {
             from: Some(person(&mail.from)),
             to: mail.to.iter().map(person).collect(),
@@ -78,7 +78,7 @@ fn person(mailbox: &Mailbox) -> Person {
 
 impl Person {
     /// As it stands in a header.
-    pub fn mailbox(&self) -> Result<Mailbox, String> {
+    pub(super) fn mailbox(&self) -> Result<Mailbox, String> {
         let address =
             self.address.parse().map_err(|error| format!("the address {}: {error}", self.address))?;
         let name = self.name.as_deref().map(one_line).filter(|name| !name.is_empty());

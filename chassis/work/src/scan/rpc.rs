@@ -72,7 +72,8 @@ fn message(scan: &Scan, value: Option<i32>) -> Message {
 
 async fn set(
     tx: &mut Tx<'_>,
-    (input, scans): &(SetThresholdRequest, Arc<[Scan]>),
+    input: &SetThresholdRequest,
+    scans: &Arc<[Scan]>,
 ) -> Result<SetThresholdResponse, Error> {
     let scan = scans.iter().find(|scan| scan.event == input.event);
     match scan {

@@ -128,7 +128,7 @@ async fn page_elsewhere(
         .read(async |connection| {
             let before_all = Cause::default();
             let found = store::find_causes(connection, id, scan, &reach, &before_all, MAX_LISTED).await?;
-            let gone = store::find_told_of_others(connection, id, scan, (after, last), &reach.listed).await?;
+            let gone = store::find_told_of_others(connection, id, scan, after, last, &reach.listed).await?;
             Ok::<_, Error>((found, gone))
         })
         .await?;

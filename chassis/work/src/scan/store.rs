@@ -14,14 +14,14 @@ const SWEPT: i64 = 500;
 
 /// The key of a remembered cause; by default before all of them.
 #[derive(Clone, Debug, Default)]
-pub struct Key {
+pub(super) struct Key {
     pub event: String,
     pub cause: Cause,
 }
 
 /// How far an account has been looked through.
 #[derive(Clone, Debug, Default)]
-pub struct Turn {
+pub(super) struct Turn {
     pub asked: i64,
     pub started_at: Option<DateTime<Utc>>,
     pub place: Key,
@@ -31,7 +31,7 @@ pub struct Turn {
 
 type Stored = (i64, Option<DateTime<Utc>>, String, Uuid, String, bool, String, Uuid, String);
 
-pub async fn find_turn(connection: &mut PgConnection, account: AccountId) -> Result<Turn, Error> {
+pub(super) async fn find_turn(connection: &mut PgConnection, account: AccountId) -> Result<Turn, Error> {
     let stored: Option<Stored> = sqlx::query_as(
         "select asked, started_at, event, entity_id, cause, failed, swept_event, swept_entity, swept_cause
          from scan_turn where account_id = $1",
@@ -49,7 +49,7 @@ pub async fn find_turn(connection: &mut PgConnection, account: AccountId) -> Res
 }
 
 /// Keeps how far it came, unless someone has asked for another look meanwhile: that one begins anew.
-pub async fn put_turn(
+pub(super) async fn put_turn(
     connection: &mut PgConnection,
     account: AccountId,
     turn: &Turn,
@@ -83,7 +83,7 @@ pub async fn put_turn(
 }
 
 /// Has the account looked through from the start, now.
-pub async fn ask_for_turn(
+pub(super) async fn ask_for_turn(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
@@ -101,7 +101,7 @@ pub async fn ask_for_turn(
 }
 
 /// What the account has set, by event.
-pub async fn list_thresholds(
+pub(super) async fn list_thresholds(
     connection: &mut PgConnection,
     account: AccountId,
 ) -> Result<HashMap<String, i32>, Error> {
@@ -110,7 +110,7 @@ pub async fn list_thresholds(
     Ok(rows.into_iter().collect())
 }
 
-pub async fn set_threshold(
+pub(super) async fn set_threshold(
     connection: &mut PgConnection,
     account: AccountId,
     event: &str,
@@ -132,7 +132,7 @@ pub async fn set_threshold(
 }
 
 /// The next causes after `after` that hold and were not told.
-pub async fn find_causes(
+pub(super) async fn find_causes(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
@@ -169,7 +169,7 @@ pub async fn find_causes(
     Ok(found)
 }
 
-pub async fn lock(
+pub(super) async fn lock(
     connection: &mut PgConnection,
     account: AccountId,
     sql: &'static str,
@@ -182,7 +182,7 @@ pub async fn lock(
 
 /// Remembers those of the causes that hold and were not told: these are to be told. Someone who does the same at the
 /// same time waits here, and then has nothing to tell.
-pub async fn remember(
+pub(super) async fn remember(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
@@ -220,7 +220,7 @@ pub async fn remember(
 }
 
 /// Goes through some of what is remembered, from `after` on, and forgets what can no longer hold. Returns where to go on.
-pub async fn sweep(
+pub(super) async fn sweep(
     connection: &mut PgConnection,
     account: AccountId,
     scans: &[Scan],
@@ -256,11 +256,12 @@ pub async fn sweep(
 }
 
 /// What was told of records after `after`, up to `last`, that are not among those listed.
-pub async fn find_told_of_others(
+pub(super) async fn find_told_of_others(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
-    (after, last): (Uuid, Option<Uuid>),
+    after: Uuid,
+    last: Option<Uuid>,
     listed: &[Uuid],
 ) -> Result<Vec<Cause>, Error> {
     let told = sqlx::query_as(
@@ -281,7 +282,7 @@ pub async fn find_told_of_others(
 }
 
 /// Forgets causes, but for those of which `kept` is true: a condition on `told`.
-pub async fn forget(
+pub(super) async fn forget(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,

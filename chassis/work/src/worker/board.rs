@@ -37,7 +37,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    pub fn new(
+    pub(super) fn new(
         name: Arc<str>,
         due: Due,
         is_prompt: bool,
@@ -49,33 +49,33 @@ impl Board {
     }
 
     /// Says which partitions the worker holds now.
-    pub fn hold(&self, partitions: impl Iterator<Item = u16>) {
+    pub(super) fn hold(&self, partitions: impl Iterator<Item = u16>) {
         self.held.store(partitions.fold(0, |held, partition| held | 1 << partition), Ordering::Relaxed);
     }
 
-    pub fn holds(&self, account: AccountId) -> bool {
+    pub(super) fn holds(&self, account: AccountId) -> bool {
         self.held.load(Ordering::Relaxed) & 1 << account.partition() != 0
     }
 
-    pub fn holds_any(&self) -> bool {
+    pub(super) fn holds_any(&self) -> bool {
         self.held.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the worker holds the first partition, as that of one replica does.
-    pub fn is_first(&self) -> bool {
+    pub(super) fn is_first(&self) -> bool {
         self.held.load(Ordering::Relaxed) & 1 != 0
     }
 
     /// Asks for a look at all accounts: what there is in partitions that are new to this worker was told to others.
-    pub fn ask_for_sweep(&self) {
+    pub(super) fn ask_for_sweep(&self) {
         self.needs_sweep.store(true, Ordering::Relaxed);
     }
 
-    pub fn take_request(&self) -> bool {
+    pub(super) fn take_request(&self) -> bool {
         self.needs_sweep.swap(false, Ordering::Relaxed)
     }
 
-    pub fn tell(&self, found: Found) {
+    pub(super) fn tell(&self, found: Found) {
         // A worker that has ended needs to know nothing more.
         let _ = self.found.send(found);
     }
@@ -89,17 +89,17 @@ pub(super) struct Boards {
 
 impl Boards {
     /// The workers of this process that have the account.
-    pub fn holders(&self, account: AccountId) -> Which {
+    pub(super) fn holders(&self, account: AccountId) -> Which {
         let holders = self.all.iter().enumerate().filter(|(_, board)| board.holds(account));
         holders.fold(0, |which, (number, _)| which | 1 << number)
     }
 
     /// Whether no other process has work for the account that it had to be told of.
-    pub fn has_all_of(&self, account: AccountId) -> bool {
+    pub(super) fn has_all_of(&self, account: AccountId) -> bool {
         self.all.iter().filter(|board| board.is_prompt).all(|board| board.holds(account))
     }
 
-    pub fn ask_for_sweeps(&self) {
+    pub(super) fn ask_for_sweeps(&self) {
         self.all.iter().for_each(|board| board.ask_for_sweep());
     }
 }

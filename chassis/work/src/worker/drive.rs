@@ -75,7 +75,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub fn new(db: Db, worker: Worker, owner: Uuid, timing: Timing, assignment: Assignment) -> Self {
+    pub(super) fn new(db: Db, worker: Worker, owner: Uuid, timing: Timing, assignment: Assignment) -> Self {
         let leases = Leases::new(Arc::clone(&worker.name), owner, timing.lease);
         let horizon = TimeDelta::from_std(assignment.board.sweep_interval * 2).unwrap_or(TimeDelta::MAX);
         Self {
@@ -96,11 +96,11 @@ impl Driver {
         }
     }
 
-    pub async fn drive(mut self, mut stop: Stop) {
+    pub(super) async fn drive(mut self, mut stop: Stop) {
         let mut beat = every(self.poll);
         loop {
-            // Kept from one turn of the loop to the next, as its assignment in the line is lost with it. Without anybody to sit
-            // on it, a slot is not held.
+            // Kept from one turn of the loop to the next: dropping it would lose our position among those who wait for
+            // a slot. While no account is due, no slot is waited for.
             let slots = (!self.queue.is_empty()).then(|| self.slots.clone());
             self.next = slots.map(|slots| self.next.take().unwrap_or_else(|| Box::pin(slots.free())));
             tokio::select! {
@@ -110,7 +110,7 @@ impl Driver {
                     self.begin(slot);
                 }
                 Some(ended) = self.jobs.join_next() => self.ended(ended),
-                Some(found) = self.assignment.found.recv() => self.note(found),
+                Some(found) = self.assignment.found.recv() => self.schedule_account(found),
                 _ = beat.tick() => {
                     self.keep_leases().await;
                     self.count().await;
@@ -122,8 +122,8 @@ impl Driver {
         Box::pin(self.end(grace)).await;
     }
 
-    /// Takes down when an account is due.
-    fn note(&mut self, Found { account, asked, at }: Found) {
+    /// Schedules an account for the time that it is due.
+    fn schedule_account(&mut self, Found { account, asked, at }: Found) {
         // One that is in the queue or at work is asked about again when its job has ended.
         if self.taken.contains_key(&account.id) || !self.leases.covers(account.id) {
             return;
@@ -222,15 +222,8 @@ impl Driver {
         if self.leases.is_renewal_due(now) {
             let busy: BTreeSet<u16> = self.taken.keys().map(|account| account.partition()).collect();
             let before = self.leases.held().clone();
-            let renewed = async {
-                self.db
-                    .read(async |connection| {
-                        self.leases.renew(connection, now, &busy).await?;
-                        Ok::<_, Error>(())
-                    })
-                    .await?;
-                Ok::<_, Error>(())
-            };
+            let leases = &mut self.leases;
+            let renewed = self.db.autocommit(async |connection| leases.renew(connection, now, &busy).await);
             if let Err(error) = in_time(renewed).await {
                 tracing::warn!(worker = &*worker, error = chain(&error), "leases could not be renewed");
             }
@@ -296,7 +289,7 @@ impl Driver {
         self.jobs.shutdown().await;
         let now = self.db.clock().now();
         let leases = &mut self.leases;
-        let released = self.db.read(async |connection| leases.release(connection, now).await);
+        let released = self.db.autocommit(async |connection| leases.release(connection, now).await);
         if let Err(error) = in_time(released).await {
             tracing::warn!(worker = &*self.worker.name, error = chain(&error), "leases were not given back");
         }

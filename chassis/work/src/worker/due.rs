@@ -162,7 +162,7 @@ pub(super) struct Answer {
 
 impl Question {
     /// The workers come with the numbers by which the answer names them.
-    pub fn new<'a>(workers: impl IntoIterator<Item = (usize, &'a Due)>) -> Self {
+    pub(super) fn new<'a>(workers: impl IntoIterator<Item = (usize, &'a Due)>) -> Self {
         // An account that this service was not told of has no row there, and may have work all the same.
         let settings =
             "select -1, null::timestamptz, country, timezone, currency from account where account_id = $1";
@@ -184,7 +184,11 @@ impl Question {
         Self { sql: parts.join(" union all "), arguments, workers: numbers }
     }
 
-    pub async fn ask(&self, connection: &mut PgConnection, account: AccountId) -> Result<Answer, Error> {
+    pub(super) async fn ask(
+        &self,
+        connection: &mut PgConnection,
+        account: AccountId,
+    ) -> Result<Answer, Error> {
         type Row = (i32, Option<DateTime<Utc>>, String, String, String);
         let asked = Instant::now();
         let query = sqlx::query_as::<_, Row>(AssertSqlSafe(self.sql.as_str())).bind(account);

@@ -83,13 +83,13 @@ pub(super) struct Examiner {
 }
 
 impl Examiner {
-    pub fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
+    pub(super) fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
         let questions = Arc::new(Questions::new(&boards));
         let (suspects, aside) = (HashMap::new(), JoinSet::new());
         Self { db, boards, poll, questions, suspects, aside, next_at: Instant::now() }
     }
 
-    pub async fn run(mut self, mut stop: Stop) {
+    pub(super) async fn run(mut self, mut stop: Stop) {
         let boards = Arc::clone(&self.boards);
         let mut beat = every(self.poll);
         loop {

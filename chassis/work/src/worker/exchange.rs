@@ -38,12 +38,12 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
+    pub(super) fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
         let process = Uuid::new_v4();
         Self { db, boards, poll, process, posted: 0, post_at: Instant::now(), read: HashMap::new() }
     }
 
-    pub async fn run(mut self, mut stop: Stop) {
+    pub(super) async fn run(mut self, mut stop: Stop) {
         let boards = Arc::clone(&self.boards);
         let mut beat = every(self.poll);
         loop {

@@ -41,7 +41,7 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    pub fn new(worker: Arc<str>, owner: Uuid, length: TimeDelta) -> Self {
+    pub(super) fn new(worker: Arc<str>, owner: Uuid, length: TimeDelta) -> Self {
         let renew_at = DateTime::UNIX_EPOCH;
         let held = BTreeMap::new();
         Self {
@@ -58,52 +58,52 @@ impl Leases {
         }
     }
 
-    pub fn of(&self, account: AccountId) -> Option<Lease> {
+    pub(super) fn of(&self, account: AccountId) -> Option<Lease> {
         let partition = account.partition();
         let fence = *self.held.get(&partition)?;
         Some(Lease::new(Arc::clone(&self.worker), partition, self.owner, fence))
     }
 
-    pub fn covers(&self, account: AccountId) -> bool {
+    pub(super) fn covers(&self, account: AccountId) -> bool {
         self.held.contains_key(&account.partition())
     }
 
     /// Whether this replica holds the first partition: one does, and does what need be done only once.
-    pub fn are_first(&self) -> bool {
+    pub(super) fn are_first(&self) -> bool {
         self.held.contains_key(&0)
     }
 
     /// The partitions and their fences.
-    pub fn held(&self) -> &BTreeMap<u16, i64> {
+    pub(super) fn held(&self) -> &BTreeMap<u16, i64> {
         &self.held
     }
 
     /// Whether there was one replica more before the last renewal.
-    pub fn lost_replica(&self) -> bool {
+    pub(super) fn lost_replica(&self) -> bool {
         self.lost_replica
     }
 
     /// How many partitions are held.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.held.len()
     }
 
     /// Whether another replica waits for some of them.
-    pub fn are_excessive(&self) -> bool {
+    pub(super) fn are_excessive(&self) -> bool {
         self.excess > 0
     }
 
-    pub fn renewed_at(&self) -> Option<DateTime<Utc>> {
+    pub(super) fn renewed_at(&self) -> Option<DateTime<Utc>> {
         self.renewed_at
     }
 
-    pub fn is_renewal_due(&self, now: DateTime<Utc>) -> bool {
+    pub(super) fn is_renewal_due(&self, now: DateTime<Utc>) -> bool {
         now >= self.renew_at || self.look_again_at.is_some_and(|at| Instant::now() >= at)
     }
 
     /// Shows a sign of life, then gives back what is more than a fair share, or takes what is free up to it.
     /// Partitions that are `busy` are not given back.
-    pub async fn renew(
+    pub(super) async fn renew(
         &mut self,
         connection: &mut PgConnection,
         now: DateTime<Utc>,
@@ -256,7 +256,11 @@ impl Leases {
     }
 
     /// Gives everything back: another process can go on at once.
-    pub async fn release(&mut self, connection: &mut PgConnection, now: DateTime<Utc>) -> Result<(), Error> {
+    pub(super) async fn release(
+        &mut self,
+        connection: &mut PgConnection,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
         let all: Vec<u16> = self.held.keys().copied().collect();
         self.give_back(connection, now, &all).await?;
         sqlx::query("delete from replica where worker = $1 and owner = $2")

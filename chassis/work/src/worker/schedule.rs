@@ -42,21 +42,21 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// The account is due at this moment, and not as was said before.
-    pub fn put(&mut self, account: Arc<Account>, at: DateTime<Utc>) {
+    pub(super) fn put(&mut self, account: Arc<Account>, at: DateTime<Utc>) {
         let id = account.id;
         self.remove(id);
         self.moments.insert((at, id));
         self.waiting.insert(id, (at, account));
     }
 
-    pub fn remove(&mut self, account: AccountId) {
+    pub(super) fn remove(&mut self, account: AccountId) {
         if let Some((at, _)) = self.waiting.remove(&account) {
             self.moments.remove(&(at, account));
         }
     }
 
     /// Takes out those that are due and not paused, the longest due first.
-    pub fn take_ready(&mut self, now: Now) -> Vec<Arc<Account>> {
+    pub(super) fn take_ready(&mut self, now: Now) -> Vec<Arc<Account>> {
         let due = self.moments.iter().take_while(|(at, _)| *at <= now.0).map(|(_, account)| *account);
         let is_paused =
             |account: &AccountId| self.pauses.get(account).is_some_and(|pause| !pause.is_over(now));
@@ -72,17 +72,17 @@ impl Schedule {
     }
 
     /// The account's last job went well.
-    pub fn resume(&mut self, account: AccountId) {
+    pub(super) fn resume(&mut self, account: AccountId) {
         self.pauses.remove(&account);
     }
 
     /// Leaves the account alone until then, whatever is due.
-    pub fn pause_until(&mut self, account: AccountId, until: DateTime<Utc>) {
+    pub(super) fn pause_until(&mut self, account: AccountId, until: DateTime<Utc>) {
         self.pauses.insert(account, Pause::Asked { until });
     }
 
     /// Leaves the account alone for longer with every failure in a row, at most for `most`; then it is its turn again.
-    pub fn pause_failing(&mut self, account: Arc<Account>, most: TimeDelta, (now, real): Now) {
+    pub(super) fn pause_failing(&mut self, account: Arc<Account>, most: TimeDelta, (now, real): Now) {
         let before = match self.pauses.get(&account.id) {
             Some(Pause::Failing { failures, .. }) => *failures,
             _ => 0,
@@ -94,7 +94,7 @@ impl Schedule {
     }
 
     /// Forgets accounts that are another process' affair now.
-    pub fn retain(&mut self, ours: impl Fn(AccountId) -> bool) {
+    pub(super) fn retain(&mut self, ours: impl Fn(AccountId) -> bool) {
         self.waiting.retain(|account, _| ours(*account));
         self.moments.retain(|(_, account)| ours(*account));
         self.pauses.retain(|account, _| ours(*account));

@@ -19,29 +19,29 @@ pub(super) struct Slot {
 }
 
 impl Slots {
-    pub fn new(count: usize) -> Self {
+    pub(super) fn new(count: usize) -> Self {
         Self { free: Arc::new(Semaphore::new(count)), ending: Arc::default() }
     }
 
     /// Waits for a free one.
-    pub async fn free(self) -> Slot {
+    pub(super) async fn free(self) -> Slot {
         let slot = Slot { slots: self, held: Mutex::default() };
         slot.take().await;
         slot
     }
 
     /// Asks the jobs to come to their end, or lets them go on.
-    pub fn end_jobs(&self, end: bool) {
+    pub(super) fn end_jobs(&self, end: bool) {
         self.ending.store(end, Ordering::Relaxed);
     }
 }
 
 impl Slot {
-    pub fn leave(&self) {
+    pub(super) fn leave(&self) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    pub async fn take(&self) {
+    pub(super) async fn take(&self) {
         if self.is_taken() {
             return;
         }
@@ -54,7 +54,7 @@ impl Slot {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    pub fn should_stop(&self) -> bool {
+    pub(super) fn should_stop(&self) -> bool {
         self.slots.ending.load(Ordering::Relaxed)
     }
 }

@@ -41,13 +41,13 @@ pub(super) struct Sweeper {
 }
 
 impl Sweeper {
-    pub fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
+    pub(super) fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
         let begin = || Swept { next_at: Instant::now(), until: DateTime::UNIX_EPOCH };
         let swept = boards.all.iter().map(|_| begin()).collect();
         Self { db, boards, poll, swept, list_at: Instant::now() }
     }
 
-    pub async fn run(mut self, mut stop: Stop) {
+    pub(super) async fn run(mut self, mut stop: Stop) {
         let mut beat = every(self.poll);
         loop {
             tokio::select! {
@@ -142,15 +142,12 @@ impl Sweeper {
             return;
         }
         self.list_at = Instant::now() + LISTING_INTERVAL;
-        let listed = async {
-            self.db.read(async |connection| {
-                sqlx::query("insert into known_account (account_id) select account_id from account on conflict do nothing")
-                    .execute(&mut *connection)
-                    .await?;
-                Ok::<_, Error>(())
-            }).await?;
+        let listed = self.db.autocommit(async |connection| {
+            sqlx::query("insert into known_account (account_id) select account_id from account on conflict do nothing")
+                .execute(connection)
+                .await?;
             Ok::<_, Error>(())
-        };
+        });
         if let Err(error) = in_time(listed).await {
             tracing::warn!(error = chain(&error), "the list of accounts could not be kept");
         }

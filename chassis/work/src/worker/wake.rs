@@ -33,12 +33,12 @@ impl CommitListener for Inbox {
 }
 
 impl Inbox {
-    pub fn wake(&self, account: AccountId, which: Which) {
+    pub(super) fn wake(&self, account: AccountId, which: Which) {
         *lock(&self.woken).entry(account).or_default() |= which;
         self.arrived.notify_one();
     }
 
-    pub fn suspect(&self, account: AccountId, which: Which) {
+    pub(super) fn suspect(&self, account: AccountId, which: Which) {
         *lock(&self.suspect).entry(account).or_default() |= which;
     }
 
@@ -47,15 +47,15 @@ impl Inbox {
         self.departing.notify_one();
     }
 
-    pub fn take_woken(&self) -> HashMap<AccountId, Which> {
+    pub(super) fn take_woken(&self) -> HashMap<AccountId, Which> {
         std::mem::take(&mut *lock(&self.woken))
     }
 
-    pub fn take_suspects(&self) -> HashMap<AccountId, Which> {
+    pub(super) fn take_suspects(&self) -> HashMap<AccountId, Which> {
         std::mem::take(&mut *lock(&self.suspect))
     }
 
-    pub fn take_outgoing(&self) -> HashSet<AccountId> {
+    pub(super) fn take_outgoing(&self) -> HashSet<AccountId> {
         std::mem::take(&mut *lock(&self.outgoing))
     }
 }

@@ -26,7 +26,7 @@ const EVENT_CHECKS: u32 = 240;
 
 /// Everything that is needed to record and to clean up.
 #[derive(Clone, Debug)]
-pub struct Baseline {
+pub(crate) struct Baseline {
     pub recorder: Recorder,
     /// Folder for the scripts.
     pub work: PathBuf,
@@ -38,7 +38,7 @@ impl Baseline {
     }
 
     /// Records the requests of a load and writes the scripts for pgbench, whose names begin with `name`.
-    pub async fn plan(
+    pub(crate) async fn plan(
         &self,
         name: &str,
         resource: Resource,
@@ -126,13 +126,13 @@ impl Baseline {
         }
     }
 
-    pub async fn server_version(&self) -> Result<String, String> {
+    pub(crate) async fn server_version(&self) -> Result<String, String> {
         self.database().value("public", "show server_version").await
     }
 
     /// Waits until the events of what was created have been delivered, so that this is not part of the next round. Gives
     /// up after a while; returns how many are left.
-    pub async fn drain_events(&self, resource: Resource, account: &str) -> Result<u64, String> {
+    pub(crate) async fn drain_events(&self, resource: Resource, account: &str) -> Result<u64, String> {
         let waiting = format!(
             "select count(*) from outbox where account_id = '{account}' and listener not like '{NOBODY}%'"
         );
@@ -149,7 +149,7 @@ impl Baseline {
     }
 
     /// Removes the events that pgbench wrote: nobody will come for them.
-    pub async fn clean(&self, resource: Resource, account: &str) -> Result<(), String> {
+    pub(crate) async fn clean(&self, resource: Resource, account: &str) -> Result<(), String> {
         let sql = format!("delete from outbox where account_id = '{account}' and listener like '{NOBODY}%'");
         self.database().run(resource.service(), &sql).await
     }

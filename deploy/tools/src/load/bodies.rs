@@ -13,7 +13,7 @@ const REPLY: &str = "Dank voor uw bericht. De levering is vanmorgen vertrokken e
                      aan. Laat het gerust weten als dat niet uitkomt.";
 
 /// An entry that reads find. Some clients are found by the searched word; those made while measuring never are.
-pub fn filled_in(body: &mut String, resource: Resource, number: u64, client_id: &str) -> fmt::Result {
+pub(crate) fn filled_in(body: &mut String, resource: Resource, number: u64, client_id: &str) -> fmt::Result {
     match resource {
         Resource::Client if number.is_multiple_of(SEARCHED_EVERY) => client(body, number, SEARCHED),
         Resource::Client => client(body, number, "Handel"),
@@ -36,11 +36,11 @@ pub fn filled_in(body: &mut String, resource: Resource, number: u64, client_id: 
     }
 }
 
-pub fn reply(body: &mut String) -> fmt::Result {
+pub(crate) fn reply(body: &mut String) -> fmt::Result {
     write!(body, "{{\"body\":\"{REPLY}\"}}")
 }
 
-pub fn invoice(body: &mut String, number: u64, client_id: &str, mode: &str) -> fmt::Result {
+pub(crate) fn invoice(body: &mut String, number: u64, client_id: &str, mode: &str) -> fmt::Result {
     write!(
         body,
         "{{\"title\":\"Levering {number:06}\",\"client_id\":\"{client_id}\",\"generation_mode\":\"{mode}\",\
@@ -54,7 +54,7 @@ pub fn invoice(body: &mut String, number: u64, client_id: &str, mode: &str) -> f
     )
 }
 
-pub fn client(body: &mut String, number: u64, word: &str) -> fmt::Result {
+pub(crate) fn client(body: &mut String, number: u64, word: &str) -> fmt::Result {
     let city = CITIES[usize::try_from(number % 8).unwrap_or(0)];
     write!(
         body,

@@ -18,7 +18,7 @@ use crate::requests::{Load, Target};
 /// A list for which the service has to count: all invoices are newer than that.
 const COUNTED: &str = "/v1/invoices?created_from=2000-01-01";
 
-pub async fn run(options: &Compare) -> Result<(), String> {
+pub(crate) async fn run(options: &Compare) -> Result<(), String> {
     let mut operations = options.operations();
     let setup = &options.setup;
     let watched = Watched { processes: setup.processes.clone(), postmaster: setup.postmaster };

@@ -10,7 +10,7 @@ use crate::report::{Figures, aligned, cell};
 
 /// One operation at one number of connections.
 #[derive(Debug, Serialize)]
-pub struct Measured {
+pub(crate) struct Measured {
     pub operation: &'static str,
     /// The service that owns it.
     pub service: &'static str,
@@ -20,14 +20,14 @@ pub struct Measured {
 }
 
 impl Measured {
-    pub fn new(operation: Operation, connections: u32, rounds: Vec<Figures>) -> Self {
+    pub(crate) fn new(operation: Operation, connections: u32, rounds: Vec<Figures>) -> Self {
         let median = Figures::median(&rounds);
         Self { operation: operation.name, service: operation.resource.service(), connections, median, rounds }
     }
 }
 
 /// The figures of one round of both sides.
-pub fn figures(rest: &measure::Outcome, replayed: Option<&pgbench::Outcome>) -> Figures {
+pub(crate) fn figures(rest: &measure::Outcome, replayed: Option<&pgbench::Outcome>) -> Figures {
     let mut figures = Figures::default();
     figures.put("requests_per_second", Some(rest.per_second()));
     figures.put("p50_ms", rest.latencies.percentile(50.0));
@@ -49,7 +49,7 @@ fn put_cpu(figures: &mut Figures, name: &str, cpu: &Cpu, requests: f64) {
     }
 }
 
-pub fn speed(results: &[Measured]) -> String {
+pub(crate) fn speed(results: &[Measured]) -> String {
     let head = [
         "operation",
         "connections",
@@ -82,7 +82,7 @@ pub fn speed(results: &[Measured]) -> String {
 
 /// Resident kilobytes.
 #[derive(Debug, Default, Serialize)]
-pub struct MemoryReport {
+pub(crate) struct MemoryReport {
     /// Before anything was asked of the processes.
     pub idle: Memory,
     pub after: Memory,
@@ -91,7 +91,7 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let after = |name| self.after.get(name).copied();
         let mut rows: Vec<Vec<String>> =
             self.idle.iter().map(|(name, idle)| memory_row(name, Some(*idle), after(name))).collect();

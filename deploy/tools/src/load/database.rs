@@ -13,19 +13,19 @@ const SESSION: &str = "-c statement_timeout=10s -c lock_timeout=5s -c idle_in_tr
                        -c client_connection_check_interval=1s";
 
 #[derive(Clone, Debug)]
-pub struct Database {
+pub(crate) struct Database {
     programs: PathBuf,
     environment: Vec<(&'static str, String)>,
 }
 
 impl Database {
     /// `url` is of the form `postgres://user:password@host:port/database`.
-    pub fn new(programs: &Path, url: &str) -> Result<Self, String> {
+    pub(crate) fn new(programs: &Path, url: &str) -> Result<Self, String> {
         Ok(Self { programs: programs.to_owned(), environment: address(url)? })
     }
 
     /// `psql` or `pgbench` in a schema, ready for its arguments.
-    pub fn command(&self, program: &str, schema: &str, options: &str) -> Command {
+    pub(crate) fn command(&self, program: &str, schema: &str, options: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.env("PGOPTIONS", format!("-c search_path={schema},public {options}"));
@@ -33,17 +33,17 @@ impl Database {
     }
 
     /// `pgbench` as a service connects: with its role, schema and limits.
-    pub fn pgbench(&self, service: &str, role: &str) -> Command {
+    pub(crate) fn pgbench(&self, service: &str, role: &str) -> Command {
         self.command("pgbench", service, &format!("{SESSION} -c role={role}"))
     }
 
     /// Runs statements one after another; the first that fails ends it.
-    pub async fn run(&self, schema: &str, script: &str) -> Result<(), String> {
+    pub(crate) async fn run(&self, schema: &str, script: &str) -> Result<(), String> {
         self.value(schema, script).await.map(drop)
     }
 
     /// The same, with the single value that they give; columns are separated by `|`.
-    pub async fn value(&self, schema: &str, script: &str) -> Result<String, String> {
+    pub(crate) async fn value(&self, schema: &str, script: &str) -> Result<String, String> {
         let mut child = self
             .command("psql", schema, "")
             .args(["-XAtq", "-v", "ON_ERROR_STOP=1"])
@@ -65,7 +65,7 @@ impl Database {
     }
 
     /// The account that a client belongs to.
-    pub async fn account_of(&self, client: &str) -> Result<String, String> {
+    pub(crate) async fn account_of(&self, client: &str) -> Result<String, String> {
         let sql = format!("select account_id from relations.relation where id = '{client}'");
         let account = self.value("relations", &sql).await?;
         let stranger = "the database does not have the clients that REST shows: is it the same one?";

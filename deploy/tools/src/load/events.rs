@@ -42,7 +42,7 @@ enum Pace {
     Fastest,
 }
 
-pub async fn run(options: &Events) -> Result<(), String> {
+pub(crate) async fn run(options: &Events) -> Result<(), String> {
     let (sender, requests) = mpsc::unbounded_channel();
     let receiver =
         Receiver::start(sender).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;

@@ -21,7 +21,7 @@ const PAGE: u64 = 100;
 const CLIENTS_IN_USE: usize = 1_000;
 
 /// Brings the account to so many entries over REST; the target gets to know as many of the newest.
-pub async fn over_rest(target: &mut Target, resource: Resource, count: u64) -> Result<(), String> {
+pub(crate) async fn over_rest(target: &mut Target, resource: Resource, count: u64) -> Result<(), String> {
     let present = Reader::open(target).await?.total(resource).await?;
     if present < count {
         eprintln!("Filling the account with {} entries of {}", count - present, resource.path());
@@ -32,7 +32,7 @@ pub async fn over_rest(target: &mut Target, resource: Resource, count: u64) -> R
 }
 
 /// The same for invoices, by SQL.
-pub async fn invoices(
+pub(crate) async fn invoices(
     target: &mut Target,
     count: u64,
     database: &Database,
@@ -78,7 +78,7 @@ async fn read_back(target: &mut Target, resource: Resource, count: u64) -> Resul
 }
 
 /// Sends each operation once and says what came back.
-pub async fn first_look(target: &Target, operations: &[Operation]) -> Result<(), String> {
+pub(crate) async fn first_look(target: &Target, operations: &[Operation]) -> Result<(), String> {
     let mut reader = Reader::open(target).await?;
     for operation in operations {
         let series = format!("look-{operation}");
@@ -100,20 +100,20 @@ pub async fn first_look(target: &Target, operations: &[Operation]) -> Result<(),
 }
 
 /// One connection for answers that are read as JSON.
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     connection: Connection,
     target: &'a Target,
 }
 
 impl<'a> Reader<'a> {
-    pub async fn open(target: &'a Target) -> Result<Self, String> {
+    pub(crate) async fn open(target: &'a Target) -> Result<Self, String> {
         let connection = Connection::open(&target.authority)
             .await
             .map_err(|fault| format!("cannot reach {}: {fault}", target.authority))?;
         Ok(Self { connection, target })
     }
 
-    pub async fn get(&mut self, path: &str) -> Result<Value, String> {
+    pub(crate) async fn get(&mut self, path: &str) -> Result<Value, String> {
         let mut message = Vec::new();
         self.target.request("GET", path).render(&self.target.authority, &mut message);
         let answer = self.connection.send(&message).await.map_err(|fault| format!("{path}: {fault}"))?;
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         serde_json::from_slice(answer.body).map_err(|fault| format!("{path}: not JSON: {fault}"))
     }
 
-    pub async fn total(&mut self, resource: Resource) -> Result<u64, String> {
+    pub(crate) async fn total(&mut self, resource: Resource) -> Result<u64, String> {
         let path = format!("{}?per_page=1", resource.path());
         let answer = self.get(&path).await?;
         answer["meta"]["total"].as_u64().ok_or_else(|| format!("{path} has no meta.total"))

@@ -81,7 +81,7 @@ const POSITIONS: [Position; 7] = [
     },
 ];
 
-pub async fn run(options: &Growth) -> Result<(), String> {
+pub(crate) async fn run(options: &Growth) -> Result<(), String> {
     let setup = &options.setup;
     let database = setup.database()?.ok_or("growth needs the database to fill the accounts")?;
     let authority = authority(&setup.base_url)?;

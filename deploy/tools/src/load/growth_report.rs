@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use crate::report::{Figures, aligned};
 
-pub const MISSED: &str = "MISSED";
+pub(crate) const MISSED: &str = "MISSED";
 
 #[derive(Debug, Serialize)]
-pub struct Measured {
+pub(crate) struct Measured {
     pub list: &'static str,
     /// Whether the limit is meant for it.
     judged: bool,
@@ -16,11 +16,11 @@ pub struct Measured {
 }
 
 impl Measured {
-    pub fn new(list: &'static str, judged: bool, rounds: Vec<Figures>) -> Self {
+    pub(crate) fn new(list: &'static str, judged: bool, rounds: Vec<Figures>) -> Self {
         Self { list, judged, median: Figures::median(&rounds), rounds }
     }
 
-    pub fn verdict(&self, limit: f64) -> &'static str {
+    pub(crate) fn verdict(&self, limit: f64) -> &'static str {
         match self.median.get("latency_ratio") {
             _ if !self.judged => "–",
             Some(ratio) if ratio <= limit => "OK",
@@ -29,7 +29,7 @@ impl Measured {
     }
 }
 
-pub fn table(results: &[Measured], limit: f64) -> String {
+pub(crate) fn table(results: &[Measured], limit: f64) -> String {
     let head = [
         "list",
         "small ms",

@@ -9,7 +9,7 @@ use crate::operations::SEARCHED;
 /// One transaction, so that an interrupted fill leaves nothing half done.
 const CHUNK: u64 = 20_000;
 /// How many of the invoices carry the word that the search looks for, however many there are.
-pub const MATCHING: u64 = 7;
+pub(crate) const MATCHING: u64 = 7;
 /// Over how many days they are spread.
 const DAYS: u32 = 1_000;
 /// Between two lines of progress.
@@ -20,7 +20,7 @@ const SELLER: &str = r#"{"party":{"name":"Bakkerij De Korenbloem B.V.","contact"
 const BUYER: &str = r#"{"name":"Handel 000001 B.V.","contact":"Sanne de Vries","address":"Prinsengracht 1","zipcode":"1015 DV","city":"Utrecht","country":"NL","email":"info1@example.com","phone":"+31 20 123 4567","website":"","registration_number":"","vat_number":"","debtor_number":"D-00001"}"#;
 
 /// What is to be made.
-pub struct NewInvoices<'a> {
+pub(crate) struct NewInvoices<'a> {
     pub account: &'a str,
     /// Ids that the invoices are spread over.
     pub clients: &'a [String],
@@ -28,7 +28,7 @@ pub struct NewInvoices<'a> {
 }
 
 /// Adds invoices to an account, and leaves the tables as after hours of running.
-pub async fn fill(database: &Database, new: &NewInvoices<'_>) -> Result<(), String> {
+pub(crate) async fn fill(database: &Database, new: &NewInvoices<'_>) -> Result<(), String> {
     let NewInvoices { account, count, .. } = *new;
     eprintln!("Filling an account with {count} invoices of 3 rows");
     let used = format!(

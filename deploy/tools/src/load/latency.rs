@@ -5,29 +5,29 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 #[derive(Debug)]
-pub struct Latencies(Histogram<u64>);
+pub(crate) struct Latencies(Histogram<u64>);
 
 impl Latencies {
-    pub fn new() -> Result<Self, String> {
+    pub(crate) fn new() -> Result<Self, String> {
         Histogram::new(3).map(Self).map_err(|fault| fault.to_string())
     }
 
-    pub fn record(&mut self, latency: Duration) {
+    pub(crate) fn record(&mut self, latency: Duration) {
         // It grows as it needs to, so nothing is out of its range.
         let _ = self.0.record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    pub fn add(&mut self, other: &Self) -> Result<(), String> {
+    pub(crate) fn add(&mut self, other: &Self) -> Result<(), String> {
         self.0.add(&other.0).map_err(|fault| fault.to_string())
     }
 
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
 
     /// The milliseconds that `percent` of the requests did not exceed; `None` without requests.
     #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a request")]
-    pub fn percentile(&self, percent: f64) -> Option<f64> {
+    pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.value_at_percentile(percent) as f64 / 1e6)
     }
 }

@@ -16,7 +16,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long, and with how many connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub(crate) struct Span {
     pub connections: u32,
     pub warm_up: Duration,
     pub measured: Duration,
@@ -24,7 +24,7 @@ pub struct Span {
 
 /// What one round gave.
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub elapsed: Duration,
     pub latencies: Latencies,
     pub cpu: Cpu,
@@ -32,17 +32,22 @@ pub struct Outcome {
 
 impl Outcome {
     #[expect(clippy::cast_precision_loss, reason = "no round has 2^52 requests")]
-    pub fn requests(&self) -> f64 {
+    pub(crate) fn requests(&self) -> f64 {
         self.latencies.count() as f64
     }
 
-    pub fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.requests() / self.elapsed.as_secs_f64()
     }
 }
 
 /// Runs one round. An answer that is not the operation's success ends it and is shown.
-pub async fn run(target: &Target, load: &Load, span: Span, watched: &Watched) -> Result<Outcome, String> {
+pub(crate) async fn run(
+    target: &Target,
+    load: &Load,
+    span: Span,
+    watched: &Watched,
+) -> Result<Outcome, String> {
     let unreachable = |fault| format!("cannot reach {}: {fault}", target.authority);
     let opened = join_all((0..span.connections).map(|_| Connection::open(&target.authority))).await;
     let connections = opened.into_iter().collect::<Result<Vec<_>, _>>().map_err(unreachable)?;

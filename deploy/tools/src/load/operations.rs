@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The word that the search looks for.
-pub const SEARCHED: &str = "korenbloem";
+pub(crate) const SEARCHED: &str = "korenbloem";
 
 /// Making PDFs is work for the processor; more connections than this only wait.
 const MAX_PDF_CONNECTIONS: u32 = 4;
 
 /// Whose operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
+pub(crate) enum Resource {
     Client,
     Invoice,
     Deal,
@@ -20,10 +20,10 @@ pub enum Resource {
 }
 
 impl Resource {
-    pub const ALL: [Self; 5] = [Self::Client, Self::Invoice, Self::Deal, Self::Task, Self::Ticket];
+    pub(crate) const ALL: [Self; 5] = [Self::Client, Self::Invoice, Self::Deal, Self::Task, Self::Ticket];
 
     /// The service that owns it; also the name of its schema and of its connections.
-    pub fn service(self) -> &'static str {
+    pub(crate) fn service(self) -> &'static str {
         match self {
             Self::Client => "relations",
             Self::Invoice => "billing",
@@ -33,7 +33,7 @@ impl Resource {
         }
     }
 
-    pub fn path(self) -> &'static str {
+    pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Client => "/v1/clients",
             Self::Invoice => "/v1/invoices",
@@ -45,7 +45,7 @@ impl Resource {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// By its id, any of the account's
     Get,
     /// The first page of so many with the exact total
@@ -69,7 +69,7 @@ pub enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub(crate) struct Operation {
     /// As on the command line.
     pub name: &'static str,
     pub resource: Resource,
@@ -82,7 +82,7 @@ const fn operation(name: &'static str, resource: Resource, action: Action) -> Op
 
 impl Operation {
     /// In the order of measuring: what adds data comes after what reads it, so that all rounds of a read see the same.
-    pub const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 19] = [
         operation("get", Resource::Client, Action::Get),
         operation("list25", Resource::Client, Action::List(25)),
         operation("list100", Resource::Client, Action::List(100)),
@@ -104,11 +104,11 @@ impl Operation {
         operation("ticket-message", Resource::Ticket, Action::Message),
     ];
 
-    pub fn success(self) -> u16 {
+    pub(crate) fn success(self) -> u16 {
         if self.creates() { 201 } else { 200 }
     }
 
-    pub fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         self.creates() || matches!(self.action, Action::Move | Action::Complete)
     }
 
@@ -117,7 +117,7 @@ impl Operation {
     }
 
     /// With how many connections it is measured when so many are asked for.
-    pub fn connections(self, asked: u32) -> u32 {
+    pub(crate) fn connections(self, asked: u32) -> u32 {
         if self.action == Action::CreateFinal { asked.min(MAX_PDF_CONNECTIONS) } else { asked }
     }
 }

@@ -18,7 +18,7 @@ use crate::record::Recorder;
 /// `deploy/bench` starts what is needed and calls this.
 #[derive(Debug, Parser)]
 #[command(name = "load")]
-pub enum Command {
+pub(crate) enum Command {
     /// Each operation against pgbench with the service's own statements
     Compare(Compare),
     /// Lists of a small account against those of a large one
@@ -29,7 +29,7 @@ pub enum Command {
 
 /// Where everything is.
 #[derive(Args, Debug)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// Address of the gateway
     #[arg(long, env = "BASE_URL", default_value = "http://127.0.0.1:7700")]
     pub base_url: String,
@@ -64,13 +64,13 @@ pub struct Setup {
 
 impl Setup {
     /// The database, when it and the programs for it are known.
-    pub fn database(&self) -> Result<Option<Database>, String> {
+    pub(crate) fn database(&self) -> Result<Option<Database>, String> {
         let known = self.pg_programs.as_ref().zip(self.superuser_url.as_ref());
         known.map(|(programs, url)| Database::new(programs, url)).transpose()
     }
 
     /// What records, when the server's log is known too.
-    pub fn baseline(&self) -> Result<Option<Baseline>, String> {
+    pub(crate) fn baseline(&self) -> Result<Option<Baseline>, String> {
         let Some((database, log)) = self.database()?.zip(self.server_log.clone()) else { return Ok(None) };
         let work = self.work.clone();
         std::fs::create_dir_all(&work).map_err(|fault| format!("{}: {fault}", work.display()))?;
@@ -80,14 +80,14 @@ impl Setup {
 
 /// Something that the caller knows about the run.
 #[derive(Clone, Debug)]
-pub struct Fact {
+pub(crate) struct Fact {
     pub name: String,
     pub value: String,
 }
 
 /// How long and how often each side is measured.
 #[derive(Args, Debug)]
-pub struct Rounds {
+pub(crate) struct Rounds {
     /// Rounds, whose medians are reported
     #[arg(long = "rounds", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub count: u32,
@@ -100,14 +100,14 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    pub fn span(&self, connections: u32) -> Span {
+    pub(crate) fn span(&self, connections: u32) -> Span {
         let (warm_up, measured) = (Duration::from_secs(self.warm_up), Duration::from_secs(self.seconds));
         Span { connections, warm_up, measured }
     }
 }
 
 #[derive(Args, Debug)]
-pub struct Compare {
+pub(crate) struct Compare {
     #[command(flatten)]
     pub setup: Setup,
     /// API key with the scopes of clients, invoices, deals, tasks and tickets
@@ -139,13 +139,13 @@ pub struct Compare {
 }
 
 impl Compare {
-    pub fn operations(&self) -> Vec<Operation> {
+    pub(crate) fn operations(&self) -> Vec<Operation> {
         // In the order of measuring, whatever the order on the command line.
         Operation::ALL.into_iter().filter(|each| self.only.is_empty() || self.only.contains(each)).collect()
     }
 
     /// How many of them the account is filled up to.
-    pub fn count(&self, resource: Resource) -> u64 {
+    pub(crate) fn count(&self, resource: Resource) -> u64 {
         match resource {
             Resource::Client => self.clients,
             Resource::Invoice => self.invoices,
@@ -157,7 +157,7 @@ impl Compare {
 }
 
 #[derive(Args, Debug)]
-pub struct Growth {
+pub(crate) struct Growth {
     #[command(flatten)]
     pub setup: Setup,
     /// API key of the small account
@@ -189,7 +189,7 @@ pub struct Growth {
 }
 
 #[derive(Args, Debug)]
-pub struct Events {
+pub(crate) struct Events {
     #[command(flatten)]
     pub setup: Setup,
     /// API key with the scopes of clients

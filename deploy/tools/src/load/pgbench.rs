@@ -16,14 +16,14 @@ use crate::replay::Variable;
 
 /// A script, and how often it is run in relation to the others.
 #[derive(Clone, Debug)]
-pub struct ScriptFile {
+pub(crate) struct ScriptFile {
     pub path: PathBuf,
     pub weight: usize,
 }
 
 /// What is run: any of the files at a time, as the service connects.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub service: &'static str,
     pub role: String,
     pub files: Vec<ScriptFile>,
@@ -31,13 +31,18 @@ pub struct Plan {
 }
 
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub per_second: f64,
     pub transactions: f64,
     pub cpu: Cpu,
 }
 
-pub async fn run(database: &Database, plan: &Plan, span: Span, watched: &Watched) -> Result<Outcome, String> {
+pub(crate) async fn run(
+    database: &Database,
+    plan: &Plan,
+    span: Span,
+    watched: &Watched,
+) -> Result<Outcome, String> {
     let warm_up = whole_seconds(span.warm_up);
     let measured = whole_seconds(span.measured);
     let mut command = database.pgbench(plan.service, &plan.role);

@@ -9,7 +9,7 @@ const DASHED: usize = 36;
 const SIMPLE: usize = 32;
 
 /// Ids and secrets that more than one call has: these are not new.
-pub fn shared_tokens(calls: &[Call]) -> HashSet<String> {
+pub(crate) fn shared_tokens(calls: &[Call]) -> HashSet<String> {
     let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
     for call in calls {
         let values = call.statements.iter().flat_map(|statement| &statement.parameters).flatten();
@@ -44,7 +44,7 @@ fn random_bytes(value: &str) -> Option<&str> {
 
 /// A piece of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub(crate) enum Piece {
     Text(String),
     /// A new id, by its number within the call.
     New {
@@ -61,15 +61,15 @@ pub enum Piece {
     Growing(usize),
 }
 
-pub type Pieces = Option<Vec<Piece>>;
+pub(crate) type Pieces = Option<Vec<Piece>>;
 
-pub struct Pick<'a> {
+pub(crate) struct Pick<'a> {
     id: &'a str,
     pub kind: usize,
 }
 
 /// A call whose ids are known for what they are.
-pub struct Marked<'a> {
+pub(crate) struct Marked<'a> {
     call: &'a Call,
     existing: HashMap<&'a str, usize>,
     shared: &'a HashSet<String>,
@@ -78,18 +78,18 @@ pub struct Marked<'a> {
 }
 
 impl<'a> Marked<'a> {
-    pub fn new(call: &'a Call, existing: &'a [&'a [String]], shared: &'a HashSet<String>) -> Self {
+    pub(crate) fn new(call: &'a Call, existing: &'a [&'a [String]], shared: &'a HashSet<String>) -> Self {
         let ids = existing.iter().enumerate();
         let existing = ids.flat_map(|(kind, ids)| ids.iter().map(move |id| (id.as_str(), kind))).collect();
         Self { call, existing, shared, new: Vec::new(), picked: Vec::new() }
     }
 
     /// A parameter as it was recorded.
-    pub fn value(&self, statement: usize, parameter: usize) -> Option<&'a str> {
+    pub(crate) fn value(&self, statement: usize, parameter: usize) -> Option<&'a str> {
         self.call.statements[statement].parameters.get(parameter)?.as_deref()
     }
 
-    pub fn pieces(&mut self, statement: usize, parameter: usize) -> Pieces {
+    pub(crate) fn pieces(&mut self, statement: usize, parameter: usize) -> Pieces {
         let value = self.value(statement, parameter)?;
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -149,7 +149,7 @@ impl<'a> Marked<'a> {
 }
 
 /// The pieces of a number, or an array of numbers, that grows by the same step with every call of the same path.
-pub fn growing(calls: &[Marked<'_>], statement: usize, parameter: usize) -> Option<Vec<Piece>> {
+pub(crate) fn growing(calls: &[Marked<'_>], statement: usize, parameter: usize) -> Option<Vec<Piece>> {
     let mut last = HashMap::<&str, Vec<i64>>::new();
     let mut steps = HashSet::new();
     let mut pieces = Vec::new();

@@ -8,25 +8,25 @@ use std::fs;
 const TICK_MS: u64 = 10;
 
 /// The name under which all processes of the database cluster count together.
-pub const POSTGRES: &str = "postgres";
+pub(crate) const POSTGRES: &str = "postgres";
 /// This program.
-pub const LOAD: &str = "load";
+pub(crate) const LOAD: &str = "load";
 
 /// Milliseconds of CPU time since the start, by process name.
-pub type Cpu = BTreeMap<String, u64>;
+pub(crate) type Cpu = BTreeMap<String, u64>;
 /// Resident kilobytes, by process name.
-pub type Memory = BTreeMap<String, u64>;
+pub(crate) type Memory = BTreeMap<String, u64>;
 
 /// A program that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
+pub(crate) struct Process {
     pub name: String,
     pub pid: u32,
 }
 
 /// The processes under observation.
 #[derive(Debug, Default)]
-pub struct Watched {
+pub(crate) struct Watched {
     pub processes: Vec<Process>,
     /// The first process of the database cluster.
     pub postmaster: Option<u32>,
@@ -34,7 +34,7 @@ pub struct Watched {
 
 impl Watched {
     /// CPU time used so far. Two of these and [`spent`] give what a round cost.
-    pub fn cpu(&self) -> Cpu {
+    pub(crate) fn cpu(&self) -> Cpu {
         let mut cpu = Cpu::new();
         for process in &self.processes {
             if let Some(stat) = stat_of(&process.pid.to_string()) {
@@ -51,14 +51,14 @@ impl Watched {
     }
 
     /// Resident memory of the programs, without the database's.
-    pub fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> Memory {
         let resident = |process: &Process| memory_field(&status_of(process.pid)?, "VmRSS");
         let known = |process: &Process| Some((process.name.clone(), resident(process)?));
         self.processes.iter().filter_map(known).collect()
     }
 
     /// Memory of the database cluster: what each process has for itself, and the shared buffers once.
-    pub fn postgres_memory(&self) -> Option<u64> {
+    pub(crate) fn postgres_memory(&self) -> Option<u64> {
         let postmaster = self.postmaster?;
         let mut pids = children_of(postmaster);
         pids.push(postmaster);
@@ -70,7 +70,7 @@ impl Watched {
 }
 
 /// What was used between two observations.
-pub fn spent(before: &Cpu, after: &Cpu) -> Cpu {
+pub(crate) fn spent(before: &Cpu, after: &Cpu) -> Cpu {
     let since = |(name, end): (&String, &u64)| {
         before.get(name).map(|start| (name.clone(), end.saturating_sub(*start)))
     };

@@ -21,21 +21,21 @@ const WARM_UP: usize = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 /// What a call sent, by which its traces in the statements are found.
 #[derive(Clone, Debug, Default)]
-pub struct Sent {
+pub(crate) struct Sent {
     pub path: String,
     pub idempotency_key: String,
 }
 
 /// One recorded call.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     pub sent: Sent,
     pub statements: Vec<Statement>,
 }
 
 /// What a service did for an operation.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub(crate) struct Recording {
     /// The role that it is connected as.
     pub role: String,
     pub calls: Vec<Call>,
@@ -43,14 +43,14 @@ pub struct Recording {
 
 /// The log of a server on this machine.
 #[derive(Clone, Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     pub database: Database,
     pub log: PathBuf,
 }
 
 impl Recorder {
     /// Records what `make_call` asks of a service, whose connections have its name as their application's.
-    pub async fn record(
+    pub(crate) async fn record(
         &self,
         service: &str,
         make_call: impl AsyncFnMut() -> Result<Sent, String>,

@@ -22,23 +22,23 @@ const EPOCH_MS: i64 = 1_790_000_000_000;
 
 /// One script; `weight` says how often it is run in relation to the others.
 #[derive(Debug)]
-pub struct Script {
+pub(crate) struct Script {
     pub text: String,
     pub weight: usize,
 }
 
 /// A variable of pgbench.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variable {
+pub(crate) struct Variable {
     pub name: String,
     pub value: String,
 }
 
 /// Types of the parameters of each statement.
-pub type Types = HashMap<String, Vec<String>>;
+pub(crate) type Types = HashMap<String, Vec<String>>;
 
 /// The scripts of a recording, and the variables that they need. `existing` has the ids of records by kind.
-pub fn scripts(
+pub(crate) fn scripts(
     calls: &[Call],
     types: &Types,
     existing: &[&[String]],
@@ -214,7 +214,7 @@ fn with_values(text: &str, values: &[String]) -> Result<String, String> {
 }
 
 /// Sends events to nobody, by a prefix before each listener: delivering them would take time from what is measured.
-pub fn silence_events(statements: &mut [Statement], listeners: &[&str], prefix: &str) {
+pub(crate) fn silence_events(statements: &mut [Statement], listeners: &[&str], prefix: &str) {
     for statement in statements.iter_mut().filter(|statement| statement.text.contains("insert into outbox")) {
         for value in statement.parameters.iter_mut().flatten() {
             let Some(names) = value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else {

@@ -10,31 +10,36 @@ use crate::options::Setup;
 
 /// What is known about a run.
 #[derive(Debug, Default)]
-pub struct Circumstances {
+pub(crate) struct Circumstances {
     /// What the caller knows: commit, versions, time.
     pub facts: BTreeMap<String, String>,
     pub machine: BTreeMap<String, String>,
 }
 
 impl Circumstances {
-    pub fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &Setup) -> Self {
         let facts = setup.facts.iter().map(|fact| (fact.name.clone(), fact.value.clone()));
         Self { facts: facts.collect(), machine: machine() }
     }
 
     /// When, what and on which machine.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let [date, commit, cores, cpu] = ["date", "commit", "cores", "cpu"].map(|name| self.get(name));
         format!("{date}, commit {commit}, {cores} cores, {cpu}")
     }
 
-    pub fn get(&self, name: &str) -> &str {
+    pub(crate) fn get(&self, name: &str) -> &str {
         self.facts.get(name).or_else(|| self.machine.get(name)).map_or("unknown", String::as_str)
     }
 }
 
 /// `part` names the markers in the document: `<!-- part -->` … `<!-- /part -->`.
-pub fn publish(setup: &Setup, part: &str, report: &impl Serialize, tables: &str) -> Result<(), String> {
+pub(crate) fn publish(
+    setup: &Setup,
+    part: &str,
+    report: &impl Serialize,
+    tables: &str,
+) -> Result<(), String> {
     println!("\n{tables}");
     if let Some(file) = &setup.out {
         let json = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
@@ -61,26 +66,26 @@ fn replace(document: &str, part: &str, tables: &str) -> Result<String, String> {
 
 /// Named figures of a round, or their medians.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Figures(BTreeMap<String, f64>);
+pub(crate) struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
     /// A figure that is not known, or not a number, is left out.
-    pub fn put(&mut self, name: impl Into<String>, value: Option<f64>) {
+    pub(crate) fn put(&mut self, name: impl Into<String>, value: Option<f64>) {
         self.0.extend(value.filter(|value| value.is_finite()).map(|value| (name.into(), value)));
     }
 
-    pub fn get(&self, name: &str) -> Option<f64> {
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }
 
     /// For a table.
-    pub fn cell(&self, name: &str, decimals: usize) -> String {
+    pub(crate) fn cell(&self, name: &str, decimals: usize) -> String {
         cell(self.get(name), decimals)
     }
 
     /// The median of each figure for itself. A ratio's is that of the rounds' ratios: both sides of one ratio ran next to
     /// each other.
-    pub fn median(rounds: &[Self]) -> Self {
+    pub(crate) fn median(rounds: &[Self]) -> Self {
         let mut names: Vec<&String> = rounds.iter().flat_map(|round| round.0.keys()).collect();
         names.dedup();
         let median = |name: &&String| {
@@ -119,12 +124,12 @@ fn machine() -> BTreeMap<String, String> {
 }
 
 /// A figure, or a dash when it is not known.
-pub fn cell(value: Option<f64>, decimals: usize) -> String {
+pub(crate) fn cell(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// The first column to the left, figures to the right.
-pub fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
     let mut widths: Vec<usize> = head.iter().map(|name| name.chars().count()).collect();
     for row in rows {

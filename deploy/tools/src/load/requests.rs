@@ -15,7 +15,7 @@ const DEALS_OF_A_CONNECTION: usize = 50;
 
 /// Where requests go, and what they ask for.
 #[derive(Clone, Debug, Default)]
-pub struct Target {
+pub(crate) struct Target {
     pub authority: String,
     pub key: String,
     /// Ids of what the account has, in the order of [`Resource::ALL`]; not empty for what is asked for.
@@ -27,32 +27,32 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn new(authority: &str, key: &str) -> Self {
+    pub(crate) fn new(authority: &str, key: &str) -> Self {
         let (authority, key) = (authority.to_owned(), key.to_owned());
         Self { authority, key, run: random_seed(), ..Self::default() }
     }
 
-    pub fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
+    pub(crate) fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
         Request { method, target, key: Some(&self.key), ..Request::default() }
     }
 
-    pub fn ids(&self, resource: Resource) -> &[String] {
+    pub(crate) fn ids(&self, resource: Resource) -> &[String] {
         &self.ids[resource as usize]
     }
 
-    pub fn ids_mut(&mut self, resource: Resource) -> &mut Vec<String> {
+    pub(crate) fn ids_mut(&mut self, resource: Resource) -> &mut Vec<String> {
         &mut self.ids[resource as usize]
     }
 
     /// The ids of everything, by kind.
-    pub fn pools(&self) -> Vec<&[String]> {
+    pub(crate) fn pools(&self) -> Vec<&[String]> {
         self.ids.iter().chain([&self.phases]).map(Vec::as_slice).collect()
     }
 }
 
 /// What one connection sends.
 #[derive(Clone, Debug)]
-pub enum Load {
+pub(crate) enum Load {
     Operation(Operation),
     /// One to fill the account with.
     Fill(Resource),
@@ -66,7 +66,7 @@ pub enum Load {
 }
 
 impl Load {
-    pub fn success(&self) -> u16 {
+    pub(crate) fn success(&self) -> u16 {
         match self {
             Self::Operation(operation) => operation.success(),
             Self::Fill(_) => 201,
@@ -87,7 +87,7 @@ impl fmt::Display for Load {
 }
 
 /// The requests of one connection, one after another, rendered into buffers that are used again.
-pub struct Requests<'a> {
+pub(crate) struct Requests<'a> {
     target: &'a Target,
     load: Load,
     series: String,
@@ -103,7 +103,7 @@ pub struct Requests<'a> {
 
 impl<'a> Requests<'a> {
     /// `series` tells apart the connections of a run.
-    pub fn new(target: &'a Target, load: Load, series: &str) -> Self {
+    pub(crate) fn new(target: &'a Target, load: Load, series: &str) -> Self {
         Self {
             target,
             load,
@@ -117,7 +117,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    pub fn next(&mut self) -> &[u8] {
+    pub(crate) fn next(&mut self) -> &[u8] {
         let number = self.number;
         self.number += 1;
         self.body.clear();

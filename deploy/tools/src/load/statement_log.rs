@@ -1,22 +1,22 @@
 //! The log of a PostgreSQL server that logs every statement: what its lines look like, and the statements in them.
 
 /// In front of every line while statements are recorded: process, role and application.
-pub const PREFIX: &str = "load:";
+pub(crate) const PREFIX: &str = "load:";
 
 /// What makes a server log statements, with the process, role and application of each.
-pub const ON: &str =
+pub(crate) const ON: &str =
     "alter system set log_statement = 'all'; alter system set log_line_prefix = 'load:%p|%u|%a|';";
-pub const OFF: &str = "alter system reset log_statement; alter system reset log_line_prefix;";
+pub(crate) const OFF: &str = "alter system reset log_statement; alter system reset log_line_prefix;";
 
 /// A statement with its parameters as text; `None` is NULL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
+pub(crate) struct Statement {
     pub text: String,
     pub parameters: Vec<Option<String>>,
 }
 
 /// A logged statement.
-pub struct Entry {
+pub(crate) struct Entry {
     pub process: String,
     pub role: String,
     pub application: String,
@@ -24,7 +24,7 @@ pub struct Entry {
 }
 
 /// The statements in a piece of a log. A line that goes on begins with a tab; parameters are a line of their own.
-pub fn entries(log: &str) -> impl Iterator<Item = Entry> {
+pub(crate) fn entries(log: &str) -> impl Iterator<Item = Entry> {
     let log = log.replace("\n\t", "\u{0}");
     let mut found: Vec<Entry> = Vec::new();
     for line in log.lines().filter_map(|line| line.strip_prefix(PREFIX)) {

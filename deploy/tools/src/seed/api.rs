@@ -4,21 +4,21 @@ use deploy_tools::http::{Connection, Request, authority};
 use serde_json::Value;
 
 /// The connection and what every request needs.
-pub struct Api {
+pub(crate) struct Api {
     connection: Connection,
     authority: String,
     key: String,
 }
 
 /// An answer that is not an error: what was asked for, or why it cannot be because of what is there already.
-pub enum Answer {
+pub(crate) enum Answer {
     Done(Value),
     /// 409, with its body.
     Conflict(Value),
 }
 
 impl Api {
-    pub async fn connect(base_url: &str, key: &str) -> Result<Self, String> {
+    pub(crate) async fn connect(base_url: &str, key: &str) -> Result<Self, String> {
         let authority = authority(base_url)?.to_owned();
         let connection = Connection::open(&authority)
             .await
@@ -26,24 +26,24 @@ impl Api {
         Ok(Self { connection, authority, key: key.to_owned() })
     }
 
-    pub async fn get(&mut self, target: &str) -> Result<Value, String> {
+    pub(crate) async fn get(&mut self, target: &str) -> Result<Value, String> {
         self.done("GET", target, None, None).await
     }
 
-    pub async fn post(&mut self, target: &str, key: &str, body: &Value) -> Result<Value, String> {
+    pub(crate) async fn post(&mut self, target: &str, key: &str, body: &Value) -> Result<Value, String> {
         self.done("POST", target, Some(key), Some(body)).await
     }
 
-    pub async fn patch(&mut self, target: &str, key: &str, body: &Value) -> Result<Value, String> {
+    pub(crate) async fn patch(&mut self, target: &str, key: &str, body: &Value) -> Result<Value, String> {
         self.done("PATCH", target, Some(key), Some(body)).await
     }
 
-    pub async fn try_post(&mut self, target: &str, key: &str, body: &Value) -> Result<Answer, String> {
+    pub(crate) async fn try_post(&mut self, target: &str, key: &str, body: &Value) -> Result<Answer, String> {
         self.call("POST", target, Some(key), Some(body)).await
     }
 
     /// Presses a button on a public page.
-    pub async fn press(&mut self, target: &str, body: &Value) -> Result<(), String> {
+    pub(crate) async fn press(&mut self, target: &str, body: &Value) -> Result<(), String> {
         let body = body.to_string();
         let request = Request { method: "POST", target, body: Some(&body), ..Request::default() };
         let mut message = Vec::new();
@@ -57,7 +57,7 @@ impl Api {
     }
 
     /// How many entries a list has.
-    pub async fn total(&mut self, target: &str) -> Result<u64, String> {
+    pub(crate) async fn total(&mut self, target: &str) -> Result<u64, String> {
         let answer = self.get(target).await?;
         answer["meta"]["total"].as_u64().ok_or_else(|| format!("{target} has no meta.total"))
     }
@@ -104,6 +104,6 @@ impl Api {
     }
 }
 
-pub fn text<'v>(entry: &'v Value, field: &str) -> Result<&'v str, String> {
+pub(crate) fn text<'v>(entry: &'v Value, field: &str) -> Result<&'v str, String> {
     entry[field].as_str().ok_or_else(|| format!("no {field} in {entry}"))
 }

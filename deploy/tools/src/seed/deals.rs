@@ -15,7 +15,7 @@ use crate::sales::day;
 const DATA: &str = include_str!("deals.json");
 
 #[derive(Deserialize)]
-pub struct Deals {
+pub(crate) struct Deals {
     pipeline: Pipeline,
     deals: Vec<Deal>,
 }
@@ -43,13 +43,13 @@ struct Deal {
     source: String,
 }
 
-pub fn data() -> Result<Deals, String> {
+pub(crate) fn data() -> Result<Deals, String> {
     serde_json::from_str(DATA).map_err(|fault| format!("deals.json: {fault}"))
 }
 
 impl Deals {
     /// Adds the pipeline, unless there is one of its name.
-    pub async fn add_pipeline(&self, api: &mut Api, mesh: &Mesh, crm: &str) -> Result<(), String> {
+    pub(crate) async fn add_pipeline(&self, api: &mut Api, mesh: &Mesh, crm: &str) -> Result<(), String> {
         let pipelines = api.get("/v1/pipelines").await?;
         if entries(&pipelines).iter().any(|pipeline| pipeline["name"] == self.pipeline.name.as_str()) {
             return Ok(());
@@ -64,7 +64,7 @@ impl Deals {
     }
 
     /// Adds what is missing. A deal of the same title is taken for the one that an earlier run made.
-    pub async fn add(&self, api: &mut Api, today: NaiveDate) -> Result<(), String> {
+    pub(crate) async fn add(&self, api: &mut Api, today: NaiveDate) -> Result<(), String> {
         let pipelines = api.get("/v1/pipelines").await?;
         let sources = api.get("/v1/deal-sources").await?;
         let clients = api.get("/v1/clients?per_page=100").await?;

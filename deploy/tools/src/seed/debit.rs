@@ -6,10 +6,10 @@ use crate::api::{Api, text};
 use crate::seller::BillingService;
 
 /// The invoice that is collected; its client gives the mandate.
-pub const INVOICE: &str = "demo-collected-1";
+pub(crate) const INVOICE: &str = "demo-collected-1";
 
 /// Does what an earlier run did not. Only with the sandbox: a real provider wants a real client.
-pub async fn add(api: &mut Api, billing: &mut BillingService<'_>) -> Result<(), String> {
+pub(crate) async fn add(api: &mut Api, billing: &mut BillingService<'_>) -> Result<(), String> {
     let found = api.get(&format!("/v1/invoices?search={INVOICE}&per_page=1")).await?;
     let invoice = &found["data"][0];
     // Sample data of before has no such invoice.

@@ -10,7 +10,7 @@ use crate::api::{Api, text};
 const DATA: &str = include_str!("relations.json");
 
 #[derive(Deserialize)]
-pub struct Relations {
+pub(crate) struct Relations {
     pub clients: Vec<Value>,
     suppliers: Vec<Value>,
     links: Vec<Link>,
@@ -25,12 +25,12 @@ struct Link {
     department: String,
 }
 
-pub fn data() -> Result<Relations, String> {
+pub(crate) fn data() -> Result<Relations, String> {
     serde_json::from_str(DATA).map_err(|fault| format!("relations.json: {fault}"))
 }
 
 /// Adds them to an account without clients.
-pub async fn add(api: &mut Api) -> Result<(), String> {
+pub(crate) async fn add(api: &mut Api) -> Result<(), String> {
     if api.total("/v1/clients?per_page=1").await? > 0 {
         return Ok(());
     }

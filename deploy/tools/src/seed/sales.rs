@@ -12,7 +12,7 @@ use crate::api::{Answer, Api, text};
 const DATA: &str = include_str!("sales.json");
 
 #[derive(Deserialize)]
-pub struct Sales {
+pub(crate) struct Sales {
     identity: Value,
     products: Vec<Value>,
     documents: Vec<Document>,
@@ -55,13 +55,13 @@ struct Payment {
     amount: Option<String>,
 }
 
-pub fn data() -> Result<Sales, String> {
+pub(crate) fn data() -> Result<Sales, String> {
     serde_json::from_str(DATA).map_err(|fault| format!("sales.json: {fault}"))
 }
 
 impl Sales {
     /// The seller on the documents.
-    pub fn identity(&self) -> IdentityInput {
+    pub(crate) fn identity(&self) -> IdentityInput {
         let field = |name: &str| self.identity[name].as_str().unwrap_or_default().to_owned();
         IdentityInput {
             name: field("name"),
@@ -85,14 +85,14 @@ impl Sales {
     }
 
     /// Whether everything is there: the last document is made when all others are.
-    pub async fn is_there(&self, api: &mut Api) -> Result<bool, String> {
+    pub(crate) async fn is_there(&self, api: &mut Api) -> Result<bool, String> {
         let Some(last) = self.documents.last() else { return Ok(true) };
         let found = format!("/v1/{}?search={}&per_page=1", last.kind, last.external_id);
         Ok(api.total(&found).await? > 0)
     }
 
     /// Adds what is missing.
-    pub async fn add(&self, api: &mut Api, today: NaiveDate) -> Result<(), String> {
+    pub(crate) async fn add(&self, api: &mut Api, today: NaiveDate) -> Result<(), String> {
         for product in &self.products {
             // A conflict: it is there.
             api.try_post("/v1/products", &format!("seed-product-{}", text(product, "code")?), product)
@@ -182,7 +182,7 @@ impl Step {
 }
 
 /// The day so many days from today, as the API writes it.
-pub fn day(today: NaiveDate, from_now: i64) -> String {
+pub(crate) fn day(today: NaiveDate, from_now: i64) -> String {
     let days = Days::new(from_now.unsigned_abs());
     let day = if from_now < 0 { today.checked_sub_days(days) } else { today.checked_add_days(days) };
     day.unwrap_or(today).to_string()
@@ -194,7 +194,7 @@ mod tests {
 
     impl Sales {
         /// Whether a final invoice is among the documents.
-        pub fn has(&self, invoice: &str) -> bool {
+        pub(crate) fn has(&self, invoice: &str) -> bool {
             let is_it = |document: &Document| document.external_id == invoice && document.is_final;
             self.documents.iter().any(|document| is_it(document) && document.kind == "invoices")
         }

@@ -13,28 +13,28 @@ const SERVICE: &str = "billing";
 const LOGO: &[u8] = include_bytes!("logo.svg");
 
 /// Where billing is, and who may call it.
-pub struct BillingService<'a> {
+pub(crate) struct BillingService<'a> {
     settings: SettingsServiceClient<Channel>,
     debit: DirectDebitServiceClient<Channel>,
     mesh: &'a Mesh,
 }
 
 impl<'a> BillingService<'a> {
-    pub async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
+    pub(crate) async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
         let channel = mesh.connect(SERVICE, url).await?;
         let settings = SettingsServiceClient::new(channel.clone());
         Ok(Self { settings, debit: DirectDebitServiceClient::new(channel), mesh })
     }
 
     /// Has an invoice collected.
-    pub async fn collect(&mut self, invoice: &str) -> Result<(), String> {
+    pub(crate) async fn collect(&mut self, invoice: &str) -> Result<(), String> {
         let request = self.mesh.request(CollectInvoiceRequest { id: invoice.to_owned() })?;
         let collected = self.debit.collect_invoice(request).await;
         collected.map(drop).map_err(service_error(SERVICE))
     }
 
     /// Fills in the default identity, unless someone has: one with a bank account stays as it is.
-    pub async fn introduce(&mut self, seller: IdentityInput) -> Result<(), String> {
+    pub(crate) async fn introduce(&mut self, seller: IdentityInput) -> Result<(), String> {
         let request = self.mesh.request(ListIdentitiesRequest {})?;
         let identities =
             self.settings.list_identities(request).await.map_err(service_error(SERVICE))?.into_inner().data;

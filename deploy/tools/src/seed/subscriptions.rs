@@ -31,7 +31,7 @@ fn data() -> Result<Vec<Subscription>, String> {
 }
 
 /// Adds those that are missing.
-pub async fn add(api: &mut Api, today: NaiveDate) -> Result<(), String> {
+pub(crate) async fn add(api: &mut Api, today: NaiveDate) -> Result<(), String> {
     let all = data()?;
     for (number, subscription) in all.iter().enumerate() {
         subscription.add(api, today, &format!("seed-subscription-{number}")).await?;

@@ -38,13 +38,13 @@ fn data() -> Result<Vec<Ticket>, String> {
 }
 
 /// Where clients' mail is handed over, and who may do so.
-pub struct Clients<'a> {
+pub(crate) struct Clients<'a> {
     intake: MailIntakeServiceClient<Channel>,
     mesh: &'a Mesh,
 }
 
 impl<'a> Clients<'a> {
-    pub async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
+    pub(crate) async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
         let intake = MailIntakeServiceClient::new(mesh.connect(SERVICE, url).await?);
         Ok(Self { intake, mesh })
     }
@@ -58,7 +58,7 @@ impl<'a> Clients<'a> {
 }
 
 /// Adds them to an account without tickets.
-pub async fn add(api: &mut Api, clients: &mut Clients<'_>) -> Result<(), String> {
+pub(crate) async fn add(api: &mut Api, clients: &mut Clients<'_>) -> Result<(), String> {
     if api.total("/v1/tickets?per_page=1").await? > 0 {
         return Ok(());
     }

@@ -22,7 +22,7 @@ const DATA: &str = include_str!("work.json");
 const SERVICE: &str = "work";
 
 #[derive(Deserialize)]
-pub struct Work {
+pub(crate) struct Work {
     projects: Vec<Project>,
     tasks: Vec<Task>,
     notes: Vec<Note>,
@@ -82,18 +82,18 @@ struct File {
     content: String,
 }
 
-pub fn data() -> Result<Work, String> {
+pub(crate) fn data() -> Result<Work, String> {
     serde_json::from_str(DATA).map_err(|fault| format!("work.json: {fault}"))
 }
 
 /// Where work is, and who may call it.
-pub struct WorkService<'a> {
+pub(crate) struct WorkService<'a> {
     channel: Channel,
     mesh: &'a Mesh,
 }
 
 impl<'a> WorkService<'a> {
-    pub async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
+    pub(crate) async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
         Ok(Self { channel: mesh.connect(SERVICE, url).await?, mesh })
     }
 }
@@ -108,7 +108,7 @@ struct Ids<'a> {
 
 impl Work {
     /// Adds them to an account without notes: those are made last.
-    pub async fn add(
+    pub(crate) async fn add(
         &self,
         api: &mut Api,
         service: &WorkService<'_>,

@@ -43,7 +43,7 @@ pub(super) struct StepCall<'a> {
 impl ServiceClient {
     /// Makes one call. Its idempotency key is made of run and step, so that the called service has the effect once,
     /// however often the call is repeated.
-    pub async fn call(&self, job: &Job, request: StepCall<'_>) -> Result<Value, Failure> {
+    pub(super) async fn call(&self, job: &Job, request: StepCall<'_>) -> Result<Value, Failure> {
         let StepCall { run, step, call, input, scopes, timeout } = request;
         let method = methods::find(&call.method).map_err(Failure::permanent)?;
         method.check_scopes(scopes).map_err(Failure::permanent)?;
@@ -52,10 +52,8 @@ impl ServiceClient {
             tracing::error!(peer = method.peer, "PEERS has no address for this service");
             Failure::transient(format!("the service {} is not there", method.peer))
         })?;
-        let actor = (ACTOR, run.flow_name.as_str());
-        let depth = run.depth.unsigned_abs();
-        let minter = self.tokens.to(&method.peer);
-        let token = minter.mint_caused(job.account(), actor, scopes, depth, job.now());
+        let minter = self.tokens.to(&method.peer).at_depth(run.depth.unsigned_abs());
+        let token = minter.mint(job.account(), ACTOR, &run.flow_name, scopes, job.now());
         let mut metadata = MetadataMap::new();
         for (name, value) in [
             (token::HEADER, token),

@@ -26,7 +26,7 @@ pub(super) struct LoadedRun {
 
 impl LoadedRun {
     /// `None` when the run is not due: it has ended, waits, or was deleted.
-    pub async fn load(job: &Job, id: Uuid) -> Result<Option<Self>, Error> {
+    pub(super) async fn load(job: &Job, id: Uuid) -> Result<Option<Self>, Error> {
         let (account, now) = (job.account_id(), job.now());
         let read = async |connection: &mut PgConnection| {
             let found = store::find(connection, account, id).await?;
@@ -46,12 +46,12 @@ impl LoadedRun {
     }
 
     /// The row of a step that has started.
-    pub fn find_step(&self, node: Node<'_>) -> Option<&StepRecord> {
+    pub(super) fn find_step(&self, node: Node<'_>) -> Option<&StepRecord> {
         self.steps.iter().find(|step| step.step == node.step.id)
     }
 
     /// The row of a step: the stored one, or a new one.
-    pub fn step_or_new(&self, node: Node<'_>, kind: Kind<'_>) -> StepRecord {
+    pub(super) fn step_or_new(&self, node: Node<'_>, kind: Kind<'_>) -> StepRecord {
         self.find_step(node).cloned().unwrap_or_else(|| StepRecord {
             step: node.step.id.clone(),
             ordinal: i32::try_from(self.steps.len()).unwrap_or(i32::MAX),
@@ -70,7 +70,7 @@ impl LoadedRun {
     }
 
     /// The values that templates of the next step can use.
-    pub fn scope(&self, job: &Job) -> Value {
+    pub(super) fn scope(&self, job: &Job) -> Value {
         let ended = self.steps.iter().filter(|step| step.ended_at.is_some());
         let steps: Map<String, Value> = ended
             .map(|step| {

@@ -114,7 +114,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    pub fn access(&self) -> ReadAccess {
+    pub(super) fn access(&self) -> ReadAccess {
         self.binding.access()
     }
 }

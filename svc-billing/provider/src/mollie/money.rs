@@ -4,7 +4,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Money {
+pub(crate) struct Money {
     pub currency: String,
     pub value: String,
 }
@@ -12,7 +12,7 @@ pub struct Money {
 impl Money {
     /// `None` when the amount is negative or has more decimals than the currency: an amount is never rounded before it is
     /// sent.
-    pub fn new(amount: Decimal, currency: &str) -> Option<Self> {
+    pub(crate) fn new(amount: Decimal, currency: &str) -> Option<Self> {
         let mut exact = amount.normalize();
         if exact.is_sign_negative() && !exact.is_zero() {
             return None;
@@ -28,7 +28,7 @@ impl Money {
     }
 
     /// None when the value is not a plain decimal number.
-    pub fn amount(&self) -> Option<Decimal> {
+    pub(crate) fn amount(&self) -> Option<Decimal> {
         let plain = |character: char| character.is_ascii_digit() || matches!(character, '.' | '-');
         if !self.value.chars().all(plain) {
             return None;
@@ -38,7 +38,7 @@ impl Money {
 }
 
 /// As in Mollie's list of currencies, where the forint and the New Taiwan dollar have two.
-pub fn decimals(currency: &str) -> u32 {
+pub(super) fn decimals(currency: &str) -> u32 {
     match currency {
         "ISK" | "JPY" => 0,
         _ => 2,

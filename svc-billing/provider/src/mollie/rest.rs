@@ -48,14 +48,14 @@ impl From<Fault> for Failure {
     }
 }
 
-pub struct Rest {
+pub(super) struct Rest {
     client: Client,
     base: String,
     authorization: HeaderValue,
 }
 
 impl Rest {
-    pub fn new(settings: &Settings) -> Result<Self, String> {
+    pub(super) fn new(settings: &Settings) -> Result<Self, String> {
         // Selects the cryptography of the TLS library for the process. An error means that it was selected before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
@@ -69,15 +69,20 @@ impl Rest {
         Ok(Self { client, base, authorization: authorization(settings.mollie_api_key.trim())? })
     }
 
-    pub async fn get(&self, path: &str) -> Result<Value, Failure> {
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.call(Method::GET, path, None, None).await
     }
 
-    pub async fn post(&self, path: &str, key: &IdempotencyKey, body: &Value) -> Result<Value, Failure> {
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        key: &IdempotencyKey,
+        body: &Value,
+    ) -> Result<Value, Failure> {
         self.call(Method::POST, path, Some(key), Some(body)).await
     }
 
-    pub async fn delete(&self, path: &str, key: &IdempotencyKey) -> Result<Value, Failure> {
+    pub(super) async fn delete(&self, path: &str, key: &IdempotencyKey) -> Result<Value, Failure> {
         self.call(Method::DELETE, path, Some(key), None).await
     }
 

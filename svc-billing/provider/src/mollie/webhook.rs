@@ -13,7 +13,7 @@ use crate::{Fault, Webhook};
 
 /// The id of the payment that the message is about; `None` if it is about something else. A message without a valid
 /// signature is forged. Without a secret no message can be checked, and all are refused.
-pub fn verify(message: &Webhook<'_>, secrets: &[String]) -> Result<Option<String>, Fault> {
+pub(super) fn verify(message: &Webhook<'_>, secrets: &[String]) -> Result<Option<String>, Fault> {
     if secrets.is_empty() {
         let detail = "signed messages cannot be checked here; set MOLLIE_WEBHOOK_SECRETS".to_owned();
         return Err(Fault::Refused { detail, field: None });

@@ -19,13 +19,13 @@ const MAX_ID: usize = 64;
 
 /// Whether a text has the form of a Mollie id with this prefix, for example `tr_7UhSN1zuXS`. Only such a text is put
 /// into a URL.
-pub fn is_id(text: &str, prefix: &str) -> bool {
+pub(super) fn is_id(text: &str, prefix: &str) -> bool {
     let rest = text.strip_prefix(prefix).unwrap_or_default();
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     !rest.is_empty() && text.len() <= MAX_ID && rest.chars().all(plain)
 }
 
-pub fn new_customer(customer: &NewCustomer) -> Value {
+pub(super) fn new_customer(customer: &NewCustomer) -> Value {
     json!({
         "name": customer.name,
         "email": customer.email,
@@ -33,7 +33,7 @@ pub fn new_customer(customer: &NewCustomer) -> Value {
     })
 }
 
-pub fn new_payment(payment: &NewPayment) -> Result<Value, Fault> {
+pub(super) fn new_payment(payment: &NewPayment) -> Result<Value, Fault> {
     let mut body = json!({
         "amount": money(payment.amount, &payment.currency)?,
         "description": payment.description.chars().take(MAX_DESCRIPTION).collect::<String>(),
@@ -59,7 +59,7 @@ pub fn new_payment(payment: &NewPayment) -> Result<Value, Fault> {
 }
 
 /// The key is stored in the refund itself, because Mollie forgets the key of the header after an hour.
-pub fn new_refund(key: &IdempotencyKey, amount: Decimal, currency: &str) -> Result<Value, Fault> {
+pub(super) fn new_refund(key: &IdempotencyKey, amount: Decimal, currency: &str) -> Result<Value, Fault> {
     Ok(json!({ "amount": money(amount, currency)?, "metadata": { "key": key.0 } }))
 }
 
@@ -96,19 +96,19 @@ struct RawPayment {
 /// The fields that a search through the list of payments compares; the others are not read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ListEntry {
+pub(super) struct ListEntry {
     pub created_at: DateTime<Utc>,
     #[serde(default)]
     metadata: Value,
 }
 
 impl ListEntry {
-    pub fn has_reference(&self, reference: &str) -> bool {
+    pub(super) fn has_reference(&self, reference: &str) -> bool {
         self.metadata["reference"] == reference
     }
 }
 
-pub fn payment(body: Value) -> Result<Payment, Fault> {
+pub(super) fn payment(body: Value) -> Result<Payment, Fault> {
     let raw: RawPayment = read(body)?;
     // Mollie's names are the ones of this crate.
     let status = Status::from_name(&raw.status)
@@ -134,7 +134,7 @@ pub fn payment(body: Value) -> Result<Payment, Fault> {
     })
 }
 
-pub fn customer_id(body: Value) -> Result<String, Fault> {
+pub(super) fn customer_id(body: Value) -> Result<String, Fault> {
     #[derive(Deserialize)]
     struct RawCustomer {
         id: String,
@@ -143,7 +143,7 @@ pub fn customer_id(body: Value) -> Result<String, Fault> {
 }
 
 /// A mandate and the time of its creation.
-pub fn mandate(body: Value) -> Result<(DateTime<Utc>, Mandate), Fault> {
+pub(super) fn mandate(body: Value) -> Result<(DateTime<Utc>, Mandate), Fault> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct RawMandate {
@@ -158,7 +158,7 @@ pub fn mandate(body: Value) -> Result<(DateTime<Utc>, Mandate), Fault> {
 }
 
 /// The currency of a payment, and the refund that was created with this key, if there is one.
-pub fn refunds(body: &Value, key: &IdempotencyKey) -> Result<(String, Option<Refund>), Fault> {
+pub(super) fn refunds(body: &Value, key: &IdempotencyKey) -> Result<(String, Option<Refund>), Fault> {
     let currency =
         text(&body["amount"]["currency"]).ok_or_else(|| unexpected_answer("a payment has no currency"))?;
     let refunds = body["_embedded"]["refunds"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -166,7 +166,7 @@ pub fn refunds(body: &Value, key: &IdempotencyKey) -> Result<(String, Option<Ref
     Ok((currency, same.cloned().map(refund).transpose()?))
 }
 
-pub fn refund(body: Value) -> Result<Refund, Fault> {
+pub(super) fn refund(body: Value) -> Result<Refund, Fault> {
     #[derive(Deserialize)]
     struct RawRefund {
         id: String,
@@ -177,7 +177,7 @@ pub fn refund(body: Value) -> Result<Refund, Fault> {
 }
 
 /// The entries of one page of a list, and the id of the first entry of the next page.
-pub fn page(mut body: Value, name: &str) -> Result<(Vec<Value>, Option<String>), Fault> {
+pub(super) fn page(mut body: Value, name: &str) -> Result<(Vec<Value>, Option<String>), Fault> {
     let entries = body.get_mut("_embedded").and_then(|lists| lists.get_mut(name)).map(Value::take);
     let Some(Value::Array(entries)) = entries else { return Err(unexpected_answer("a list has no entries")) };
     // Only the cursor is taken from the link, so that the API key is sent to no host other than the configured one.
@@ -196,11 +196,11 @@ fn cursor(link: &str) -> Option<String> {
     is_id(&from, "").then_some(from)
 }
 
-pub fn read<T: DeserializeOwned>(body: Value) -> Result<T, Fault> {
+pub(super) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Fault> {
     serde_json::from_value(body).map_err(|error| unexpected_answer(&error.to_string()))
 }
 
-pub fn unexpected_answer(detail: &str) -> Fault {
+pub(super) fn unexpected_answer(detail: &str) -> Fault {
     Fault::OutcomeUnknown { detail: detail.to_owned() }
 }
 

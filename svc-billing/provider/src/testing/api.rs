@@ -8,7 +8,7 @@ use super::state::{FirstUse, HeldMandate, HeldRefund, State};
 use crate::mollie::Money;
 
 /// A request that came.
-pub struct Call {
+pub(super) struct Call {
     pub method: Method,
     pub path: String,
     pub query: String,
@@ -26,7 +26,7 @@ impl Call {
 
 impl State {
     /// A request whose key was used before is not carried out again.
-    pub fn answer(&mut self, call: &Call) -> Reply {
+    pub(super) fn answer(&mut self, call: &Call) -> Reply {
         let Some(key) = call.key.as_ref().filter(|_| call.method != Method::GET) else {
             return self.execute(call);
         };
@@ -97,7 +97,7 @@ impl State {
         Reply::new(200, view)
     }
 
-    pub fn has_customer(&self, id: &str) -> bool {
+    pub(super) fn has_customer(&self, id: &str) -> bool {
         self.customers.iter().any(|(known, _)| known == id)
     }
 
@@ -139,7 +139,7 @@ impl HeldMandate {
 }
 
 impl HeldRefund {
-    pub fn view(&self, payment: &str, currency: &str) -> Value {
+    pub(super) fn view(&self, payment: &str, currency: &str) -> Value {
         json!({
             "resource": "refund",
             "id": self.id,

@@ -9,7 +9,7 @@ use crate::MandateStatus;
 use crate::mollie::Money;
 
 impl State {
-    pub fn create_payment(&mut self, body: &Value) -> Reply {
+    pub(super) fn create_payment(&mut self, body: &Value) -> Reply {
         let text = |name: &str| body[name].as_str().map(str::to_owned);
         let (currency, amount) = match money(&body["amount"]) {
             Ok(money) => money,
@@ -75,7 +75,7 @@ impl State {
         None
     }
 
-    pub fn cancel_payment(&mut self, id: &str) -> Reply {
+    pub(super) fn cancel_payment(&mut self, id: &str) -> Reply {
         let base = self.base.clone();
         match self.payments.iter_mut().find(|held| held.id == id) {
             None => Reply::not_found("payment"),
@@ -87,7 +87,7 @@ impl State {
         }
     }
 
-    pub fn create_refund(&mut self, id: &str, body: &Value) -> Reply {
+    pub(super) fn create_refund(&mut self, id: &str, body: &Value) -> Reply {
         let Some(held) = self.payments.iter().find(|held| held.id == id) else {
             return Reply::not_found("payment");
         };
@@ -117,7 +117,7 @@ fn money(value: &Value) -> Result<(String, Decimal), Reply> {
 
 impl HeldPayment {
     /// The JSON that Mollie returns; fields that do not apply are omitted.
-    pub fn view(&self, base: &str) -> Value {
+    pub(super) fn view(&self, base: &str) -> Value {
         let money = |amount| Money::new(amount, &self.currency);
         let mut view = json!({
             "resource": "payment",

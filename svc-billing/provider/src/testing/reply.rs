@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 
 /// Status and body of an answer.
 #[derive(Clone)]
-pub struct Reply {
+pub(super) struct Reply {
     pub status: u16,
     pub body: Value,
 }
 
 impl Reply {
-    pub fn new(status: u16, body: Value) -> Self {
+    pub(super) fn new(status: u16, body: Value) -> Self {
         Self { status, body }
     }
 
     /// An error in Mollie's form.
-    pub fn problem(status: u16, detail: &str, field: Option<&str>) -> Self {
+    pub(super) fn problem(status: u16, detail: &str, field: Option<&str>) -> Self {
         let title = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         let mut body = json!({
             "status": status,
@@ -29,7 +29,7 @@ impl Reply {
         Self { status, body }
     }
 
-    pub fn not_found(what: &str) -> Self {
+    pub(super) fn not_found(what: &str) -> Self {
         Self::problem(404, &format!("No {what} exists with that id."), None)
     }
 }

@@ -23,7 +23,7 @@ use super::state::State;
 /// Bytes of padding. Larger than any real answer and still valid JSON, so that only a size limit rejects it.
 const HUGE: usize = 5 * 1024 * 1024;
 
-pub async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
+pub(super) async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         connections.spawn(connection(stream, Arc::clone(&state)));

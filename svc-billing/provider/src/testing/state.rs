@@ -11,7 +11,7 @@ use super::fault::InjectedFault;
 use super::reply::Reply;
 use crate::MandateStatus;
 
-pub struct State {
+pub(super) struct State {
     pub base: String,
     pub api_key: &'static str,
     pub now: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
@@ -30,12 +30,12 @@ pub struct State {
 }
 
 /// The request that used an idempotency key first, and its answer.
-pub struct FirstUse {
+pub(super) struct FirstUse {
     pub request: String,
     pub reply: Reply,
 }
 
-pub struct HeldPayment {
+pub(super) struct HeldPayment {
     pub id: String,
     pub created_at: String,
     pub status: &'static str,
@@ -55,14 +55,14 @@ pub struct HeldPayment {
     pub refunds: Vec<HeldRefund>,
 }
 
-pub struct HeldRefund {
+pub(super) struct HeldRefund {
     pub id: String,
     pub amount: Decimal,
     pub metadata: Value,
     pub created_at: String,
 }
 
-pub struct HeldMandate {
+pub(super) struct HeldMandate {
     pub id: String,
     pub customer: String,
     pub status: MandateStatus,
@@ -70,17 +70,17 @@ pub struct HeldMandate {
 }
 
 impl HeldPayment {
-    pub fn refunded(&self) -> Decimal {
+    pub(super) fn refunded(&self) -> Decimal {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         matches!(self.status, "open" | "pending")
     }
 }
 
 impl State {
-    pub fn new(
+    pub(super) fn new(
         base: String,
         api_key: &'static str,
         now: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
@@ -103,31 +103,31 @@ impl State {
         }
     }
 
-    pub fn id(&mut self, prefix: &str) -> String {
+    pub(super) fn id(&mut self, prefix: &str) -> String {
         self.ids += 1;
         format!("{prefix}{:010}", self.ids)
     }
 
     /// The current time in Mollie's format: whole seconds, with an offset.
-    pub fn time(&self) -> String {
+    pub(super) fn time(&self) -> String {
         (self.now)().to_rfc3339_opts(SecondsFormat::Secs, false)
     }
 
     /// Removes the fault that was injected for the next request with this method.
-    pub fn take_fault(&mut self, method: &Method) -> Option<InjectedFault> {
+    pub(super) fn take_fault(&mut self, method: &Method) -> Option<InjectedFault> {
         let index = self.faults.iter().position(|(of, _)| of == method)?;
         Some(self.faults.remove(index).1)
     }
 
-    pub fn payment_mut(&mut self, id: &str) -> &mut HeldPayment {
+    pub(super) fn payment_mut(&mut self, id: &str) -> &mut HeldPayment {
         self.payments.iter_mut().find(|held| held.id == id).expect("a payment of the stand-in")
     }
 
-    pub fn mandate_mut(&mut self, id: &str) -> &mut HeldMandate {
+    pub(super) fn mandate_mut(&mut self, id: &str) -> &mut HeldMandate {
         self.mandates.iter_mut().find(|held| held.id == id).expect("a mandate of the stand-in")
     }
 
-    pub fn pay(&mut self, id: &str) {
+    pub(super) fn pay(&mut self, id: &str) {
         let time = self.time();
         let held = self.payment_mut(id);
         held.status = "paid";
@@ -141,12 +141,12 @@ impl State {
         }
     }
 
-    pub fn refund(&mut self, payment: &str, amount: Decimal, metadata: Value) {
+    pub(super) fn refund(&mut self, payment: &str, amount: Decimal, metadata: Value) {
         let (id, created_at) = (self.id("re_"), self.time());
         self.payment_mut(payment).refunds.push(HeldRefund { id, amount, metadata, created_at });
     }
 
-    pub fn add_foreign_payment(&mut self, metadata: Value) -> String {
+    pub(super) fn add_foreign_payment(&mut self, metadata: Value) -> String {
         let (id, created_at) = (self.id("tr_"), self.time());
         self.payments.push(HeldPayment {
             id: id.clone(),

@@ -11,7 +11,7 @@ use sha2::Sha256;
 /// The time that Mollie waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-pub fn client() -> Client {
+pub(super) fn client() -> Client {
     Client::builder().timeout(TIMEOUT).build().expect("a client")
 }
 
@@ -26,7 +26,7 @@ pub fn signature(secret: &str, body: &[u8]) -> String {
 }
 
 /// Posts a webhook, to this machine only: example URLs are never called.
-pub async fn post(client: &Client, url: &str, payment: &str, secret: Option<&str>) -> Option<u16> {
+pub(super) async fn post(client: &Client, url: &str, payment: &str, secret: Option<&str>) -> Option<u16> {
     let url = Url::parse(url).ok()?;
     if !matches!(url.host_str(), Some("127.0.0.1" | "localhost")) {
         return None;

@@ -15,7 +15,7 @@ const REPLACEMENTS: [char; 3] = ['\u{25a1}', '\u{fffd}', '?'];
 const BREAK: char = '\u{200b}';
 
 /// One line of text: line ends and tabs become spaces.
-pub fn line(text: &str) -> String {
+pub(super) fn line(text: &str) -> String {
     let replacement = replacement();
     let mut clean = String::with_capacity(text.len());
     for char in text.trim().chars() {
@@ -31,12 +31,12 @@ pub fn line(text: &str) -> String {
 }
 
 /// Text of several lines, as its writer broke them; empty lines at both ends are left out.
-pub fn lines(text: &str) -> Vec<String> {
+pub(super) fn lines(text: &str) -> Vec<String> {
     text.trim().lines().map(line).collect()
 }
 
 /// Text for the metadata of the file: nothing is drawn there, but it must be valid XML.
-pub fn metadata(text: &str) -> String {
+pub(super) fn metadata(text: &str) -> String {
     // PDF/A allows a string of 32 kB.
     text.chars()
         .map(|char| if char.is_control() { ' ' } else { char })
@@ -48,7 +48,7 @@ pub fn metadata(text: &str) -> String {
 }
 
 /// Lets words that are wider than `width` (in em) break, after punctuation where that is enough; other words stay whole.
-pub fn breakable(text: &str, width: f64) -> String {
+pub(super) fn breakable(text: &str, width: f64) -> String {
     if self::width(text) <= width {
         return text.to_owned();
     }
@@ -86,12 +86,12 @@ fn break_anywhere(piece: &str, broken: &mut String) {
 }
 
 /// How wide a text is in em, in the bold font: at least as wide as in any other that is used.
-pub fn width(text: &str) -> f64 {
+pub(super) fn width(text: &str) -> f64 {
     text.chars().map(advance).sum()
 }
 
 /// How many lines a text needs at most in a column of `width` em.
-pub fn line_count(text: &str, width: f64) -> usize {
+pub(super) fn line_count(text: &str, width: f64) -> usize {
     // Ragged lines leave up to a third of their width empty.
     let lines = (self::width(text) / (width * 0.67)).ceil().clamp(1.0, 1e6);
     #[expect(

@@ -10,7 +10,7 @@ const MAX_PIXELS: u64 = 16_000_000;
 const MAX_USES: usize = 24;
 
 /// The layout's name of the format, or `None` when the logo is to be left out.
-pub fn format(logo: &Logo) -> Option<&'static str> {
+pub(super) fn format(logo: &Logo) -> Option<&'static str> {
     if logo.bytes.is_empty() || logo.bytes.len() > MAX_BYTES {
         return None;
     }

@@ -14,7 +14,7 @@ struct Rgb(u8, u8, u8);
 
 /// As `#rrggbb`.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Palette {
+pub(super) struct Palette {
     /// For headings and totals: the seller's colour, darkened as far as needed to read it on white.
     text: String,
     /// For bars and lines: the seller's colour as it is.
@@ -26,7 +26,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    pub fn new(primary: &str, secondary: &str) -> Self {
+    pub(super) fn new(primary: &str, secondary: &str) -> Self {
         let bar = Rgb::parse(primary).unwrap_or(DEFAULT);
         let second = Rgb::parse(secondary).unwrap_or(bar);
         Self {

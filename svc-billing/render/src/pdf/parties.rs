@@ -8,7 +8,7 @@ use crate::printed::Party;
 use crate::text::{self, Words};
 
 #[derive(Serialize)]
-pub struct Seller {
+pub(super) struct Seller {
     name: String,
     lines: Vec<String>,
 }
@@ -25,7 +25,7 @@ fn country(printed: &PrintedDocument, party: &Party) -> String {
     if abroad { line(text::country_name(party.country.trim(), printed.language)) } else { String::new() }
 }
 
-pub fn seller(printed: &PrintedDocument, words: &Words) -> Seller {
+pub(super) fn seller(printed: &PrintedDocument, words: &Words) -> Seller {
     let seller = &printed.seller;
     let phone = line(&seller.phone);
     let phone = if phone.is_empty() { phone } else { format!("{} {phone}", words.phone) };
@@ -45,12 +45,12 @@ pub fn seller(printed: &PrintedDocument, words: &Words) -> Seller {
 }
 
 /// The return address above the address of the buyer. A long one is broken over lines, not cut off.
-pub fn sender(seller: &Party) -> String {
+pub(super) fn sender(seller: &Party) -> String {
     let parts = present([line(&seller.name), line(&seller.address), city_line(seller)]);
     breakable(&parts.join(" · "), 38.0)
 }
 
-pub fn buyer(printed: &PrintedDocument, words: &Words) -> Vec<String> {
+pub(super) fn buyer(printed: &PrintedDocument, words: &Words) -> Vec<String> {
     let buyer = &printed.buyer;
     let contact = line(&buyer.contact);
     let contact = if contact.is_empty() { contact } else { format!("{} {contact}", words.attention) };

@@ -7,10 +7,10 @@ use crate::printed::Row as PrintedRow;
 use crate::text::{self, Words};
 
 /// The width of the text on the page, and sizes of letters, in points; the template has the same.
-pub const PAGE: f64 = 467.7;
-pub const LETTER: f64 = 9.0;
+pub(super) const PAGE: f64 = 467.7;
+pub(super) const LETTER: f64 = 9.0;
 const SMALL: f64 = 8.0;
-pub const GUTTER: f64 = 14.0;
+pub(super) const GUTTER: f64 = 14.0;
 /// Between a quantity and its unit.
 const UNIT_GUTTER: f64 = 5.0;
 /// A row with more lines than this may continue on a next page.
@@ -18,7 +18,7 @@ const WHOLE_ROW: usize = 24;
 
 /// Widths in points; a column of no width is left out.
 #[derive(Serialize)]
-pub struct Columns {
+pub(super) struct Columns {
     quantity: f64,
     unit: f64,
     price: f64,
@@ -27,7 +27,7 @@ pub struct Columns {
 }
 
 #[derive(Serialize)]
-pub struct Row {
+pub(super) struct Row {
     name: String,
     description: Vec<String>,
     quantity: String,
@@ -39,7 +39,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn new(row: &PrintedRow, words: &Words) -> Self {
+    pub(super) fn new(row: &PrintedRow, words: &Words) -> Self {
         let language = words.language;
         Self {
             name: line(&row.name),
@@ -53,7 +53,7 @@ impl Row {
         }
     }
 
-    pub fn fit(&mut self, columns: &Columns) {
+    pub(super) fn fit(&mut self, columns: &Columns) {
         let room = columns.description();
         let count = line_count(&self.name, room / LETTER)
             + self.description.iter().map(|line| line_count(line, room / SMALL)).sum::<usize>();
@@ -71,7 +71,7 @@ impl Row {
 
 impl Columns {
     /// As wide as their content, within bounds. Descriptions get the remaining width.
-    pub fn new(rows: &[Row], words: &Words) -> Self {
+    pub(super) fn new(rows: &[Row], words: &Words) -> Self {
         let widest = |head: &str, cell: fn(&Row) -> &str, limit: f64| {
             let cells = rows.iter().map(|row| width(cell(row)) * LETTER).fold(0.0, f64::max);
             // Half a point more, so that rounding never breaks a line.

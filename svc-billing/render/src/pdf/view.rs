@@ -19,7 +19,7 @@ use crate::text::{self, Words};
 const WHOLE_TOTALS: usize = 16;
 
 #[derive(Serialize)]
-pub struct View {
+pub(super) struct View {
     language: &'static str,
     title: String,
     author: String,
@@ -86,7 +86,7 @@ struct Embedded {
 }
 
 impl View {
-    pub fn new(
+    pub(super) fn new(
         printed: &PrintedDocument,
         logo: Option<&'static str>,
         code: bool,

@@ -11,7 +11,7 @@ use typst::utils::LazyHash;
 use typst::{Library, LibraryExt, World};
 
 /// The fonts that texts are set in: regular and bold.
-pub const TYPEFACES: [&[u8]; 2] = [notosans::REGULAR_TTF, notosans::BOLD_TTF];
+pub(super) const TYPEFACES: [&[u8]; 2] = [notosans::REGULAR_TTF, notosans::BOLD_TTF];
 
 static LIBRARY: LazyLock<LazyHash<Library>> = LazyLock::new(|| LazyHash::new(Library::builder().build()));
 static TEMPLATE: LazyLock<Source> = LazyLock::new(|| Source::detached(include_str!("document.typ")));
@@ -21,7 +21,7 @@ static BOOK: LazyLock<LazyHash<FontBook>> =
     LazyLock::new(|| LazyHash::new(FontBook::from_fonts(FONTS.iter())));
 
 /// The files of one document, under the fixed names by which the template reads them.
-pub struct Files {
+pub(super) struct Files {
     pub data: Bytes,
     pub logo: Option<Bytes>,
     pub code: Option<Bytes>,

@@ -3,7 +3,7 @@
 use crate::printed::Language;
 
 /// The number with its label; `None` without a number.
-pub fn labelled(number: &str, country: &str, language: Language) -> Option<String> {
+pub(super) fn labelled(number: &str, country: &str, language: Language) -> Option<String> {
     let number = number.trim();
     let label = label(number, &country.trim().to_ascii_uppercase(), language);
     let begins = number.get(..label.len()).is_some_and(|start| start.eq_ignore_ascii_case(label));

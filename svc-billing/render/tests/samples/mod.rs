@@ -33,7 +33,7 @@ const EN: [(&str, &str, i64, &str, i64); 5] = [
 ];
 
 /// A document with this many rows and everything that is usually known.
-pub fn printed(kind: Kind, language: Language, rows: usize) -> PrintedDocument {
+pub(crate) fn printed(kind: Kind, language: Language, rows: usize) -> PrintedDocument {
     let source = match language {
         Language::Nl => NL,
         Language::En => EN,
@@ -103,7 +103,7 @@ pub fn printed(kind: Kind, language: Language, rows: usize) -> PrintedDocument {
 }
 
 /// Fills VAT and totals from the rows.
-pub fn add_up(printed: &mut PrintedDocument) {
+pub(crate) fn add_up(printed: &mut PrintedDocument) {
     let mut vat: Vec<Vat> = Vec::new();
     for row in &printed.rows {
         match vat.iter_mut().find(|vat| vat.rate == row.vat_rate && vat.category == row.category) {
@@ -155,7 +155,7 @@ fn buyer() -> Party {
 }
 
 /// A small drawing with a name.
-pub fn logo() -> Logo {
+pub(crate) fn logo() -> Logo {
     let svg = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 300 80"><g fill="#0f766e"><circle cx="40" cy="40" r="34"/><path d="M100 60V20h12l20 26V20h12v40h-11l-21-27v27z"/><rect x="160" y="20" width="120" height="12" rx="3"/><rect x="160" y="48" width="80" height="12" rx="3" opacity=".5"/></g><circle cx="50" cy="34" r="26" fill="#fff"/></svg>"##;
     Logo { format: LogoFormat::Svg, bytes: svg.as_bytes().to_vec() }
 }

@@ -13,7 +13,7 @@ use crate::document::rules::status::Status;
 use crate::document::{Kind, events, store};
 
 /// Accepts a quote. Doing so again changes nothing, unless its status was changed since.
-pub async fn accept(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {
+pub(crate) async fn accept(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let kind = Kind::Quote;

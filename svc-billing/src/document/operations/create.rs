@@ -28,7 +28,7 @@ const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a vali
 
 /// What a new document needs besides the request.
 #[derive(Clone)]
-pub struct New {
+pub(crate) struct New {
     pub kind: Kind,
     pub client: ClientLookup,
     pub links: Links,
@@ -36,7 +36,7 @@ pub struct New {
     pub origin: Option<Origin>,
 }
 
-pub async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
+pub(crate) async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
     let (account, kind, now, today) = (tx.account(), new.kind, tx.now(), tx.today());
     let at = At::ROOT.name("document");
     let defaults = settings::store::for_documents(tx.db(), account).await?;
@@ -151,13 +151,13 @@ fn check_final(client: &ClientLookup, kind: Kind, rows: &[Row], at: &At<'_>, fau
 }
 
 /// Whether the buyer of an invoice must account for the VAT and has no VAT number.
-pub fn lacks_vat_number(kind: Kind, rows: &[Row], vat_number: &str) -> bool {
+pub(crate) fn lacks_vat_number(kind: Kind, rows: &[Row], vat_number: &str) -> bool {
     let by_buyer = |row: &Row| matches!(row.category, Category::AE | Category::K);
     kind == Kind::Invoice && vat_number.trim().is_empty() && rows.iter().any(by_buyer)
 }
 
 /// Refuses a client that does not exist, and a final document without one.
-pub fn check_client(client: &ClientLookup, is_final: bool, at: &At<'_>, faults: &mut Faults) {
+pub(crate) fn check_client(client: &ClientLookup, is_final: bool, at: &At<'_>, faults: &mut Faults) {
     match client {
         ClientLookup::NotFound(field) => {
             let detail = format!("{field} must name a client of this account");
@@ -204,12 +204,12 @@ fn dates(
 }
 
 /// The day so many days later, limited to years of four digits.
-pub fn after(date: NaiveDate, days: i32) -> NaiveDate {
+pub(crate) fn after(date: NaiveDate, days: i32) -> NaiveDate {
     let later = date.checked_add_days(Days::new(days.unsigned_abs().into()));
     later.unwrap_or(LAST_DAY).min(LAST_DAY)
 }
 
-pub fn check_dates(invoice_date: NaiveDate, due_date: NaiveDate, at: &At<'_>, faults: &mut Faults) {
+pub(crate) fn check_dates(invoice_date: NaiveDate, due_date: NaiveDate, at: &At<'_>, faults: &mut Faults) {
     if due_date < invoice_date {
         let detail = format!("due_date must not be before invoice_date, which is {invoice_date}");
         faults.add(&at.name("due_date"), Fault::Conflicting, detail);
@@ -237,7 +237,7 @@ fn set_initial_status(record: &mut Record, given: &str, today: NaiveDate) {
 }
 
 /// Where the number of a document comes from, depending on whether it is final.
-pub fn numbering(record: &Record, settings: &Settings, given: &str) -> Numbering {
+pub(crate) fn numbering(record: &Record, settings: &Settings, given: &str) -> Numbering {
     let (counter, prefix, padding) = if record.is_final {
         let prefix = number::final_prefix(settings, record.kind, record.invoice_date);
         (number::final_counter(record.kind, record.invoice_date), prefix, settings.number_padding)
@@ -248,7 +248,7 @@ pub fn numbering(record: &Record, settings: &Settings, given: &str) -> Numbering
 }
 
 /// Stores the document under the given number, or under the first number of the sequence that is free.
-pub async fn insert(
+pub(crate) async fn insert(
     tx: &mut Tx<'_>,
     record: &Record,
     draft: &Draft<'_>,

@@ -19,7 +19,7 @@ use crate::document::{Record, StoredRow, events};
 use crate::money::two_places;
 use crate::{Error, settings};
 
-pub async fn credit(
+pub(crate) async fn credit(
     tx: &mut Tx<'_>,
     context: &OperationContext,
     id: &str,

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::document::{Kind, events, store};
 
 /// Deletes a draft and returns it as it was.
-pub async fn delete(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {
+pub(crate) async fn delete(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {
     let kind = context.kind;
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;

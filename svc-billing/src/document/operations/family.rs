@@ -10,7 +10,7 @@ use crate::document::{Kind, Record, events, store};
 use crate::online_payment::operations::cancel_superseded;
 
 /// Locked until the transaction ends. A quote or workorder is a family of one.
-pub struct Family {
+pub(crate) struct Family {
     /// The invoice first, then its credits in the order in which they were made.
     pub records: Vec<Record>,
     /// The index of the document that was asked for.
@@ -23,7 +23,7 @@ pub struct Family {
 
 impl Family {
     /// `None` when there is no such document.
-    pub async fn lock(tx: &mut Tx<'_>, kind: Kind, id: &str) -> Result<Option<Self>, Error> {
+    pub(crate) async fn lock(tx: &mut Tx<'_>, kind: Kind, id: &str) -> Result<Option<Self>, Error> {
         let Some(id) = chassis_base::id::parse(id) else { return Ok(None) };
         let (account, zone) = (tx.account(), tx.settings().timezone);
         let records = store::lock_family(tx.db(), account, kind, id).await?;
@@ -37,7 +37,7 @@ impl Family {
     }
 
     /// Reads what was paid. To be called again after payments changed.
-    pub async fn load_payments(&mut self, tx: &mut Tx<'_>) -> Result<(), Error> {
+    pub(crate) async fn load_payments(&mut self, tx: &mut Tx<'_>) -> Result<(), Error> {
         let account = tx.account();
         let ids: Vec<_> = self.records.iter().map(|record| record.id).collect();
         let payments = store::list_received_payments(tx.db(), account, &ids).await?;
@@ -48,27 +48,27 @@ impl Family {
         Ok(())
     }
 
-    pub fn target(&self) -> &Record {
+    pub(crate) fn target(&self) -> &Record {
         &self.records[self.target]
     }
 
-    pub fn target_mut(&mut self) -> &mut Record {
+    pub(crate) fn target_mut(&mut self) -> &mut Record {
         &mut self.records[self.target]
     }
 
     /// The invoice: the target itself, or the one that the target credits.
-    pub fn root(&self) -> &Record {
+    pub(crate) fn root(&self) -> &Record {
         &self.records[0]
     }
 
     /// Adds a credit that is about to be stored.
-    pub fn add(&mut self, credit: Record) {
+    pub(crate) fn add(&mut self, credit: Record) {
         self.records.push(credit);
         self.paid.push(Vec::new());
     }
 
     /// The settlement of each record, in the order of the records.
-    pub fn settlements(&self) -> Vec<Settlement> {
+    pub(crate) fn settlements(&self) -> Vec<Settlement> {
         let members = self.records.iter().zip(&self.paid);
         let claims: Vec<Claim> = members.map(|(record, paid)| claim(record, paid, self.zone)).collect();
         let Some((invoice, credits)) = claims.split_first() else { return Vec::new() };
@@ -77,7 +77,7 @@ impl Family {
     }
 
     /// The settlement of the target.
-    pub fn settlement(&self) -> Option<Settlement> {
+    pub(crate) fn settlement(&self) -> Option<Settlement> {
         self.settlements().into_iter().nth(self.target)
     }
 }
@@ -93,7 +93,7 @@ fn claim(record: &Record, paid: &[PaidAmount], zone: Tz) -> Claim {
 }
 
 /// Copies a settlement into a record.
-pub fn apply(record: &mut Record, settlement: &Settlement) {
+pub(crate) fn apply(record: &mut Record, settlement: &Settlement) {
     record.status = settlement.status.clone();
     record.paid_at = settlement.paid_on.map(at_midnight);
     record.paid_amount = settlement.paid;
@@ -103,7 +103,7 @@ pub fn apply(record: &mut Record, settlement: &Settlement) {
 
 /// Stores the settlements of the family after a change: those of the records in `changed`, and those that differ from
 /// `before`. A status that a caller set on another record stays.
-pub async fn settle(
+pub(crate) async fn settle(
     tx: &mut Tx<'_>,
     family: &mut Family,
     before: &[Settlement],

@@ -19,7 +19,11 @@ use crate::document::{Kind, Parties, Record, Seller, events, store};
 use crate::{Error, identity, settings};
 
 /// Makes a draft final; a final document is returned as it is.
-pub async fn finalize(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {
+pub(crate) async fn finalize(
+    tx: &mut Tx<'_>,
+    context: &OperationContext,
+    id: &str,
+) -> Result<Document, Error> {
     let kind = context.kind;
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
@@ -34,7 +38,7 @@ pub async fn finalize(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> 
 
 /// The status that events compare the new one with. A draft invoice counts as a draft whatever status a caller gave it:
 /// one that was called paid is paid only from the time it becomes final.
-pub fn status_before(record: &Record) -> Status {
+pub(crate) fn status_before(record: &Record) -> Status {
     match record.kind {
         Kind::Invoice if !record.is_final => Status::Draft,
         _ => record.status.clone(),
@@ -42,7 +46,7 @@ pub fn status_before(record: &Record) -> Status {
 }
 
 /// Makes the target final. Emitting the events of its new status is left to the caller.
-pub async fn make_final(
+pub(crate) async fn make_final(
     tx: &mut Tx<'_>,
     family: &mut Family,
     client: Option<&Relation>,

@@ -13,17 +13,17 @@ mod project;
 mod send;
 mod view;
 
-pub use accept::accept;
-pub use create::{New, check_client, create};
-pub use credit::credit;
-pub use delete::delete;
-pub use family::{Family, settle};
-pub use finalize::finalize;
-pub use patch::patch;
-pub use pdf::{FileLocation, PdfResult, StoredPdf, record_pdf_result, record_stored_pdf};
-pub use project::set_project;
-pub use send::{SendContext, send};
-pub use view::view;
+pub(crate) use accept::accept;
+pub(crate) use create::{New, check_client, create};
+pub(crate) use credit::credit;
+pub(crate) use delete::delete;
+pub(crate) use family::{Family, settle};
+pub(crate) use finalize::finalize;
+pub(crate) use patch::patch;
+pub(crate) use pdf::{FileLocation, PdfResult, StoredPdf, record_pdf_result, record_stored_pdf};
+pub(crate) use project::set_project;
+pub(crate) use send::{SendContext, send};
+pub(crate) use view::view;
 
 use chassis_data::Tx;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
@@ -39,7 +39,7 @@ use crate::Error;
 
 /// What an operation on an existing document needs besides the request.
 #[derive(Clone)]
-pub struct OperationContext {
+pub(crate) struct OperationContext {
     pub kind: Kind,
     /// The client of a draft that is to become final.
     pub client: Option<Relation>,
@@ -68,7 +68,7 @@ fn audit_new(tx: &mut Tx<'_>, record: &Record, rows: &[Row]) {
 }
 
 /// Adds an entry to a document's history. `mail` is the queued mail that the entry is about.
-pub async fn record_history(
+pub(crate) async fn record_history(
     tx: &mut Tx<'_>,
     document: Uuid,
     event: &'static str,

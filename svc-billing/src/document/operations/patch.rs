@@ -20,7 +20,7 @@ use crate::online_payment::operations::cancel_superseded;
 
 const FIELDS: [&str; 4] = ["title", "invoice_date", "due_date", "payment_status"];
 
-pub async fn patch(
+pub(crate) async fn patch(
     tx: &mut Tx<'_>,
     context: &OperationContext,
     id: &str,

@@ -11,7 +11,7 @@ use crate::document::{Kind, store};
 const UNAUDITED: &str = "whether there is a PDF is not a change of the document";
 
 /// The result of making the PDF of a new final document.
-pub struct PdfResult {
+pub(crate) struct PdfResult {
     pub document: Uuid,
     /// The content version of which there is a PDF now.
     pub version: Option<i64>,
@@ -20,14 +20,14 @@ pub struct PdfResult {
 }
 
 /// Stores the result with the document.
-pub async fn record_pdf_result(tx: &mut Tx<'_>, result: &PdfResult) -> Result<(), Error> {
+pub(crate) async fn record_pdf_result(tx: &mut Tx<'_>, result: &PdfResult) -> Result<(), Error> {
     let account = tx.account();
     tx.unaudited(UNAUDITED);
     store::record_pdf(tx.db(), account, result.document, result.version, result.error).await
 }
 
 /// A PDF in the object store.
-pub struct StoredPdf {
+pub(crate) struct StoredPdf {
     pub name: String,
     pub size: usize,
     pub location: FileLocation,
@@ -40,14 +40,14 @@ pub struct StoredPdf {
 }
 
 /// Where a file is in the object store.
-pub struct FileLocation {
+pub(crate) struct FileLocation {
     pub service: String,
     pub area: String,
     pub key: String,
 }
 
 /// Records with the document that its PDF is stored, and emits `file.stored` once, for the service that lists files.
-pub async fn record_stored_pdf(tx: &mut Tx<'_>, pdf: &StoredPdf) -> Result<(), Error> {
+pub(crate) async fn record_stored_pdf(tx: &mut Tx<'_>, pdf: &StoredPdf) -> Result<(), Error> {
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
     tx.unaudited(UNAUDITED);
     let is_new = store::mark_pdf(tx.db(), account, pdf.document, pdf.version).await?;

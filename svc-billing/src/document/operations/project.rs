@@ -9,7 +9,7 @@ use crate::Error;
 use crate::document::{Kind, store};
 
 /// Stores the number of the project with the quote. The same number again changes nothing.
-pub async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Result<(), Error> {
+pub(crate) async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Result<(), Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());

@@ -20,7 +20,7 @@ const MAX_RECIPIENTS: usize = 20;
 
 /// What sending needs besides the request.
 #[derive(Clone)]
-pub struct SendContext {
+pub(crate) struct SendContext {
     pub operation: OperationContext,
     pub mailer: Mailer,
 }
@@ -31,7 +31,7 @@ struct Recipients {
 }
 
 /// Queues the mail; a draft becomes final first. The mail is queued in this transaction and delivered after the commit.
-pub async fn send(
+pub(crate) async fn send(
     tx: &mut Tx<'_>,
     context: &SendContext,
     id: &str,

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::document::{Record, events, store};
 
 /// Records the visit, once a day in the account's time zone.
-pub async fn view(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
+pub(crate) async fn view(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
     let (account, today) = (tx.account(), tx.today());
     if let Some(version) = store::mark_viewed(tx.db(), account, record.id, today).await? {
         let record = Record { version, ..record.clone() };

@@ -6,7 +6,7 @@ use proto::billing::ListDocumentsRequest;
 
 use crate::document::store::{Filter, Range};
 
-pub fn filter(context: &Context, input: ListDocumentsRequest) -> Filter {
+pub(crate) fn filter(context: &Context, input: ListDocumentsRequest) -> Filter {
     let zone = context.account().timezone;
     // A text that is not an id matches nothing.
     let id = |text: &String| chassis_base::id::parse(text);

@@ -109,7 +109,8 @@ impl InvoiceService for DocumentService {
 
 async fn credit(
     tx: &mut Tx<'_>,
-    (input, context): &(CreditInvoiceRequest, OperationContext),
+    input: &CreditInvoiceRequest,
+    context: &OperationContext,
 ) -> Result<CreditInvoiceResponse, Error> {
     let given = input.credit.clone().unwrap_or_default();
     Ok(CreditInvoiceResponse { data: Some(operations::credit(tx, context, &input.id, &given).await?) })

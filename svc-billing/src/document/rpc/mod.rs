@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chassis_base::paging::Page;
-use chassis_data::{Db, Tx};
+use chassis_data::Tx;
 use chassis_rpc::{Call, Context};
-use chassis_work::mail::Mailer;
 use proto::billing::{
     CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, Document,
     DocumentPdf, FinalizeDocumentRequest, FinalizeDocumentResponse, GenerationMode, GetDocumentPdfRequest,
@@ -23,29 +22,19 @@ use proto::relations::Relation;
 use tonic::{Request, Response, Status};
 
 use super::operations::{self, New, OperationContext, PdfResult, SendContext};
-use super::pdf_renderer::PdfRenderer;
+use super::shared::Shared;
 use super::store::{self, DraftState};
-use super::{Full, Kind, Links, message};
+use super::{Full, Kind, message};
 use crate::Error;
-use crate::clients::Clients;
 
 /// The part of the caller's time that is reserved for the answer when a PDF takes long.
 const RESPONSE_RESERVE: Duration = Duration::from_millis(500);
 
 /// Serves the documents of one kind.
 #[derive(Clone)]
-pub struct DocumentService {
+pub(crate) struct DocumentService {
     pub kind: Kind,
     pub shared: Arc<Shared>,
-}
-
-/// What everything that deals with documents shares.
-pub struct Shared {
-    pub db: Db,
-    pub clients: Clients,
-    pub links: Links,
-    pub renderer: PdfRenderer,
-    pub mailer: Mailer,
 }
 
 impl DocumentService {
@@ -225,7 +214,8 @@ impl DocumentService {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (input, new): &(CreateDocumentRequest, New),
+    input: &CreateDocumentRequest,
+    new: &New,
 ) -> Result<CreateDocumentResponse, Error> {
     let given = input.document.clone().unwrap_or_default();
     Ok(CreateDocumentResponse { data: Some(operations::create(tx, new, &given).await?) })
@@ -233,7 +223,8 @@ async fn create(
 
 async fn update(
     tx: &mut Tx<'_>,
-    (input, context): &(UpdateDocumentRequest, OperationContext),
+    input: &UpdateDocumentRequest,
+    context: &OperationContext,
 ) -> Result<UpdateDocumentResponse, Error> {
     let given = input.document.clone().unwrap_or_default();
     let data = operations::patch(tx, context, &input.id, &given, input.update_mask.as_ref()).await?;
@@ -242,21 +233,24 @@ async fn update(
 
 async fn delete(
     tx: &mut Tx<'_>,
-    (input, context): &(DeleteDocumentRequest, OperationContext),
+    input: &DeleteDocumentRequest,
+    context: &OperationContext,
 ) -> Result<DeleteDocumentResponse, Error> {
     Ok(DeleteDocumentResponse { data: Some(operations::delete(tx, context, &input.id).await?) })
 }
 
 async fn finalize(
     tx: &mut Tx<'_>,
-    (input, context): &(FinalizeDocumentRequest, OperationContext),
+    input: &FinalizeDocumentRequest,
+    context: &OperationContext,
 ) -> Result<FinalizeDocumentResponse, Error> {
     Ok(FinalizeDocumentResponse { data: Some(operations::finalize(tx, context, &input.id).await?) })
 }
 
 async fn send(
     tx: &mut Tx<'_>,
-    (input, context): &(SendDocumentRequest, SendContext),
+    input: &SendDocumentRequest,
+    context: &SendContext,
 ) -> Result<SendDocumentResponse, Error> {
     let mail = input.mail.clone().unwrap_or_default();
     Ok(SendDocumentResponse { data: Some(operations::send(tx, context, &input.id, &mail).await?) })

@@ -104,7 +104,8 @@ async fn set_project(
 
 async fn accept(
     tx: &mut Tx<'_>,
-    (input, context): &(AcceptQuoteRequest, OperationContext),
+    input: &AcceptQuoteRequest,
+    context: &OperationContext,
 ) -> Result<AcceptQuoteResponse, Error> {
     Ok(AcceptQuoteResponse { data: Some(operations::accept(tx, context, &input.id).await?) })
 }

@@ -8,14 +8,14 @@
 use render::printed::Category;
 use rust_decimal::{Decimal, RoundingStrategy};
 
-pub use crate::money::two_places;
+pub(crate) use crate::money::two_places;
 
 /// The absolute value of an amount is below this: 1,000,000,000,000.
-pub const LIMIT: Decimal = Decimal::from_parts(3_567_587_328, 232, 0, false, 0);
+pub(crate) const LIMIT: Decimal = Decimal::from_parts(3_567_587_328, 232, 0, false, 0);
 
 /// A row of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(crate) struct Row {
     pub name: String,
     pub description: String,
     pub quantity: Decimal,
@@ -29,26 +29,26 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn total_excl(&self) -> Decimal {
+    pub(crate) fn total_excl(&self) -> Decimal {
         // Beyond the limit the product may be inexact. Such rows are refused, see `fits`.
         cents(self.quantity.saturating_mul(self.unit_price))
     }
 
     /// With its VAT, rounded for this row alone.
-    pub fn total_incl(&self) -> Decimal {
+    pub(crate) fn total_incl(&self) -> Decimal {
         let excl = self.total_excl();
         excl + vat_of(excl, self.vat_rate)
     }
 
     /// Whether its amounts are below the limit.
-    pub fn fits(&self) -> bool {
+    pub(crate) fn fits(&self) -> bool {
         self.total_excl().abs() < LIMIT && self.total_incl().abs() < LIMIT
     }
 }
 
 /// The rows of one rate and category, together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VatGroup {
+pub(crate) struct VatGroup {
     pub rate: Decimal,
     pub category: Category,
     /// The code of the first row that has one.
@@ -59,7 +59,7 @@ pub struct VatGroup {
 
 /// The totals of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Amounts {
+pub(crate) struct Amounts {
     pub excl: Decimal,
     pub vat: Decimal,
     pub incl: Decimal,
@@ -69,20 +69,20 @@ pub struct Amounts {
 
 /// The rows of a document and their totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
+pub(crate) struct Content {
     pub rows: Vec<Row>,
     pub amounts: Amounts,
 }
 
 impl Amounts {
     /// Whether they are below the limit.
-    pub fn fit(&self) -> bool {
+    pub(crate) fn fit(&self) -> bool {
         self.excl.abs() < LIMIT && self.incl.abs() < LIMIT
     }
 }
 
 /// The VAT of the rows: a group for each rate and category, the highest rate first.
-pub fn vat_groups(rows: &[Row]) -> Vec<VatGroup> {
+pub(crate) fn vat_groups(rows: &[Row]) -> Vec<VatGroup> {
     let mut groups: Vec<VatGroup> = Vec::new();
     for row in rows {
         let same = |group: &&mut VatGroup| group.rate == row.vat_rate && group.category == row.category;
@@ -110,7 +110,7 @@ pub fn vat_groups(rows: &[Row]) -> Vec<VatGroup> {
 }
 
 /// The VAT of a document as it is shown: computed from its rows, or the stored VAT where all rows have one rate.
-pub fn vat_lines(rows: &[Row], vat: Decimal) -> Vec<VatGroup> {
+pub(crate) fn vat_lines(rows: &[Row], vat: Decimal) -> Vec<VatGroup> {
     let mut groups = vat_groups(rows);
     if let [only] = groups.as_mut_slice() {
         only.vat = vat;
@@ -118,7 +118,7 @@ pub fn vat_lines(rows: &[Row], vat: Decimal) -> Vec<VatGroup> {
     groups
 }
 
-pub fn amounts(groups: &[VatGroup]) -> Amounts {
+pub(crate) fn amounts(groups: &[VatGroup]) -> Amounts {
     let excl: Decimal = groups.iter().map(|group| group.taxable).sum();
     let vat: Decimal = groups.iter().map(|group| group.vat).sum();
     let rate = match groups {
@@ -134,29 +134,29 @@ fn blended(vat: Decimal, excl: Decimal) -> Decimal {
 }
 
 /// VAT in percent of an amount; `None` for an amount of zero.
-pub fn share(vat: Decimal, excl: Decimal) -> Option<Decimal> {
+pub(crate) fn share(vat: Decimal, excl: Decimal) -> Option<Decimal> {
     let percent = vat.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(excl)?;
     Some(cents(percent).normalize())
 }
 
 /// An amount including VAT without that VAT, rounded to cents.
-pub fn without_vat(incl: Decimal, rate: Decimal) -> Decimal {
+pub(crate) fn without_vat(incl: Decimal, rate: Decimal) -> Decimal {
     let whole = Decimal::ONE_HUNDRED + rate;
     cents(incl.saturating_mul(Decimal::ONE_HUNDRED).checked_div(whole).unwrap_or_default())
 }
 
 /// The VAT on an amount, rounded to cents.
-pub fn vat_of(taxable: Decimal, rate: Decimal) -> Decimal {
+pub(crate) fn vat_of(taxable: Decimal, rate: Decimal) -> Decimal {
     cents(taxable.saturating_mul(rate) / Decimal::ONE_HUNDRED)
 }
 
 /// Rounded to cents, halves away from zero.
-pub fn cents(amount: Decimal) -> Decimal {
+pub(crate) fn cents(amount: Decimal) -> Decimal {
     amount.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero)
 }
 
 /// A number of a request, which has been checked to be one; `None` when it is absent (or was reported as a fault).
-pub fn number(text: &str) -> Option<Decimal> {
+pub(crate) fn number(text: &str) -> Option<Decimal> {
     text.parse().ok()
 }
 

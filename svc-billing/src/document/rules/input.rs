@@ -11,7 +11,12 @@ use super::vat_rate::VatRate;
 use crate::settings::SalesRate;
 
 /// The rows of a new document, and their totals. Meaningless when there are faults.
-pub fn content(given: &DocumentInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> Content {
+pub(crate) fn content(
+    given: &DocumentInput,
+    rates: &[SalesRate],
+    at: &At<'_>,
+    faults: &mut Faults,
+) -> Content {
     let list = at.name("rows");
     let mut rows: Vec<Row> = Vec::with_capacity(given.rows.len());
     for (index, input) in given.rows.iter().enumerate() {
@@ -36,7 +41,7 @@ pub fn content(given: &DocumentInput, rates: &[SalesRate], at: &At<'_>, faults: 
 }
 
 /// The totals of the rows, which must be below the limit.
-pub fn total(rows: &[Row], list: &At<'_>, faults: &mut Faults) -> Amounts {
+pub(crate) fn total(rows: &[Row], list: &At<'_>, faults: &mut Faults) -> Amounts {
     let amounts = amounts::amounts(&amounts::vat_groups(rows));
     if !amounts.fit() {
         let detail = "the total of the rows must be below 1,000,000,000,000";
@@ -46,7 +51,7 @@ pub fn total(rows: &[Row], list: &At<'_>, faults: &mut Faults) -> Amounts {
 }
 
 /// One row with its VAT. Whether it has a name is not checked here.
-pub fn row(input: &DocumentRowInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> Row {
+pub(crate) fn row(input: &DocumentRowInput, rates: &[SalesRate], at: &At<'_>, faults: &mut Faults) -> Row {
     let (name, description) = match (input.name.as_str(), input.title.as_str()) {
         ("", title) => (title, ""),
         (name, title) => (name, title),

@@ -1,12 +1,12 @@
 //! The rules of documents. Pure: no SQL, no calls, no clock.
 
-pub mod amounts;
-pub mod input;
-pub mod number;
-pub mod printed;
-pub mod printed_state;
-pub mod search;
-pub mod settlement;
-pub mod status;
+pub(crate) mod amounts;
+pub(crate) mod input;
+pub(crate) mod number;
+pub(crate) mod printed;
+pub(crate) mod printed_state;
+pub(crate) mod search;
+pub(crate) mod settlement;
+pub(crate) mod status;
 mod totals;
-pub mod vat_rate;
+pub(crate) mod vat_rate;

@@ -13,7 +13,7 @@ use crate::money::two_places;
 const FINALIZATION: &str = "finalization";
 
 /// `original` is the invoice that a credit is for. The state is left as new; it depends on when the document is shown.
-pub fn printed_document(
+pub(crate) fn printed_document(
     record: &Record,
     rows: &[Row],
     parties: &Parties,
@@ -76,12 +76,12 @@ fn vat(rows: &[Row], vat: Decimal) -> Vec<printed::Vat> {
 }
 
 /// The invoice that a credit is for.
-pub fn original(invoice: &Record) -> Original {
+pub(crate) fn original(invoice: &Record) -> Original {
     Original { number: invoice.number.clone(), date: invoice.invoice_date }
 }
 
 /// What the e-invoice of a document lacks. Quotes and workorders have none, and lack nothing.
-pub fn einvoice_missing(
+pub(crate) fn einvoice_missing(
     record: &Record,
     rows: &[Row],
     parties: Option<&Parties>,

@@ -10,7 +10,7 @@ use super::status::Status;
 use crate::document::{Kind, Record};
 
 /// The state at this moment. `zone` is the account's.
-pub fn current(record: &Record, zone: Tz) -> PrintedState {
+pub(crate) fn current(record: &Record, zone: Tz) -> PrintedState {
     match record.kind {
         Kind::Invoice if record.is_final => invoice(record, zone),
         Kind::Quote if record.is_final && is_accepted(record) => {
@@ -21,7 +21,7 @@ pub fn current(record: &Record, zone: Tz) -> PrintedState {
 }
 
 /// The amount that its receiver is asked to pay; `None` when nothing is.
-pub fn amount_to_pay(record: &Record, zone: Tz) -> Option<Decimal> {
+pub(crate) fn amount_to_pay(record: &Record, zone: Tz) -> Option<Decimal> {
     match current(record, zone) {
         PrintedState::ToPay { open, .. } => Some(open),
         _ => None,
@@ -29,7 +29,7 @@ pub fn amount_to_pay(record: &Record, zone: Tz) -> Option<Decimal> {
 }
 
 /// The state at the time of issue, without anything that happened later.
-pub fn as_issued(record: &Record, zone: Tz) -> PrintedState {
+pub(crate) fn as_issued(record: &Record, zone: Tz) -> PrintedState {
     let is_plain_invoice = record.kind == Kind::Invoice && record.is_final && !record.is_credit();
     let left = record.total_incl - record.prepaid_amount;
     match current(record, zone) {
@@ -70,6 +70,6 @@ fn invoice(record: &Record, zone: Tz) -> PrintedState {
 }
 
 /// The account's day of a time. Payments are known by their day alone, which is stored as midnight in UTC.
-pub fn day(at: DateTime<Utc>, zone: Tz) -> NaiveDate {
+pub(crate) fn day(at: DateTime<Utc>, zone: Tz) -> NaiveDate {
     if at.time() == NaiveTime::MIN { at.date_naive() } else { at.with_timezone(&zone).date_naive() }
 }

@@ -4,13 +4,13 @@ use crate::clients::Client;
 use crate::document::Record;
 
 /// All of it but the number, which the insert statement appends.
-pub fn text(title: &str, client: Option<&Client>, external_id: &str) -> String {
+pub(crate) fn text(title: &str, client: Option<&Client>, external_id: &str) -> String {
     let names = client.map(names).unwrap_or_default();
     format!("{}\n{names}{}\n", title.to_lowercase(), external_id.to_lowercase())
 }
 
 /// The names of a client, each followed by a line break.
-pub fn names(client: &Client) -> String {
+pub(crate) fn names(client: &Client) -> String {
     let Client { company_name, firstname, lastname, .. } = client;
     let full_name = if firstname.is_empty() || lastname.is_empty() {
         format!("{firstname}{lastname}")
@@ -21,6 +21,6 @@ pub fn names(client: &Client) -> String {
 }
 
 /// All of it, for a document that already has its number.
-pub fn with_number(record: &Record) -> String {
+pub(crate) fn with_number(record: &Record) -> String {
     text(&record.title, record.client.as_ref(), &record.external_id) + &record.number.to_lowercase()
 }

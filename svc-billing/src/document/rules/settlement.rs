@@ -9,14 +9,14 @@ use crate::money::two_places;
 
 /// Money that was paid on a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PaidAmount {
+pub(crate) struct PaidAmount {
     pub on: NaiveDate,
     pub amount: Decimal,
 }
 
 /// The money side of an invoice or a credit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claim {
+pub(crate) struct Claim {
     pub is_final: bool,
     pub total: Decimal,
     pub rows: i32,
@@ -48,7 +48,7 @@ fn day_reached(payments: &[PaidAmount], amount: Decimal, sign: Decimal) -> Optio
 
 /// Amounts have the sign of the document's total.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settlement {
+pub(crate) struct Settlement {
     pub status: Status,
     pub paid_on: Option<NaiveDate>,
     pub paid: Decimal,
@@ -58,13 +58,13 @@ pub struct Settlement {
 
 /// The settlement of an invoice and of its credits, in the order in which these were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FamilySettlement {
+pub(crate) struct FamilySettlement {
     pub invoice: Settlement,
     pub credits: Vec<Settlement>,
 }
 
 /// Settles an invoice with its credits, which are given in the order in which they were made.
-pub fn of_family(invoice: &Claim, credits: &[Claim]) -> FamilySettlement {
+pub(crate) fn of_family(invoice: &Claim, credits: &[Claim]) -> FamilySettlement {
     // All arithmetic is done as if the invoice were positive; the sign comes back at the end.
     let sign = if invoice.total.is_sign_negative() { Decimal::NEGATIVE_ONE } else { Decimal::ONE };
     let total = invoice.total.abs();

@@ -7,7 +7,7 @@ use super::*;
 
 /// What somebody does. Indexes are taken modulo the number of entries, so that every sequence is valid.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Pays cents on the invoice (0) or a credit, in the direction of its total, on that day. A document of zero has no
     /// direction: then the parity of the day decides.
     Pay {
@@ -40,7 +40,7 @@ pub enum Step {
 
 /// An invoice or a credit in cents.
 #[derive(Clone, Debug, Default)]
-pub struct Plain {
+pub(crate) struct Plain {
     pub is_final: bool,
     pub total: i64,
     pub rows: i32,
@@ -49,7 +49,7 @@ pub struct Plain {
 
 /// A settlement in whole cents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InCents {
+pub(crate) struct InCents {
     pub status: Status,
     pub paid_on: Option<NaiveDate>,
     pub paid: i64,
@@ -59,14 +59,14 @@ pub struct InCents {
 
 /// A family and which of the invoice's rows are credited.
 #[derive(Clone, Debug)]
-pub struct Plot {
+pub(crate) struct Plot {
     pub rows: Vec<i64>,
     pub taken: Vec<bool>,
     pub members: Vec<Plain>,
 }
 
 impl Plot {
-    pub fn new(rows: Vec<i64>, is_final: bool) -> Self {
+    pub(crate) fn new(rows: Vec<i64>, is_final: bool) -> Self {
         let invoice = Plain {
             is_final,
             total: rows.iter().sum(),
@@ -76,11 +76,11 @@ impl Plot {
         Self { taken: vec![false; rows.len()], rows, members: vec![invoice] }
     }
 
-    pub fn sign(&self) -> i64 {
+    pub(crate) fn sign(&self) -> i64 {
         if self.members[0].total < 0 { -1 } else { 1 }
     }
 
-    pub fn step(&mut self, step: &Step) {
+    pub(crate) fn step(&mut self, step: &Step) {
         let count = self.members.len();
         match *step {
             Step::Pay { on, day, cents } => {
@@ -133,19 +133,19 @@ impl Plot {
         });
     }
 
-    pub fn settlements(&self) -> Vec<Settlement> {
+    pub(crate) fn settlements(&self) -> Vec<Settlement> {
         let claims: Vec<Claim> = self.members.iter().map(claim).collect();
         let FamilySettlement { invoice, credits } = of_family(&claims[0], &claims[1..]);
         std::iter::once(invoice).chain(credits).collect()
     }
 }
 
-pub fn day(number: u64) -> NaiveDate {
+pub(crate) fn day(number: u64) -> NaiveDate {
     NaiveDate::from_ymd_opt(2026, 1, 1).unwrap() + Days::new(number)
 }
 
 /// The day on which an invoice of zero became final.
-pub const FINALIZED: u64 = 40;
+pub(crate) const FINALIZED: u64 = 40;
 
 fn claim(plain: &Plain) -> Claim {
     let paid =
@@ -162,7 +162,7 @@ fn claim(plain: &Plain) -> Claim {
 }
 
 /// The settlement that the rules ask for, computed by assigning every cent that was paid.
-pub fn expected(plot: &Plot) -> Vec<InCents> {
+pub(crate) fn expected(plot: &Plot) -> Vec<InCents> {
     let sign = plot.sign();
     let invoice = &plot.members[0];
     let credits = &plot.members[1..];
@@ -267,7 +267,7 @@ fn first_day(plain: &Plain, cents: i64, sign: i64) -> Option<NaiveDate> {
     days.into_iter().find(|last| until(*last) >= cents).map(day)
 }
 
-pub fn in_cents(settlement: &Settlement) -> InCents {
+pub(crate) fn in_cents(settlement: &Settlement) -> InCents {
     let cents = |amount: Decimal| {
         assert_eq!(amount.scale(), 2, "{amount} shows its cents");
         i64::try_from(amount.mantissa()).unwrap()

@@ -2,7 +2,7 @@
 
 /// Stored as text. A text that is none of the others is a caller's own: the contract lets callers set any.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     Draft,
     Open,
     PartiallyPaid,
@@ -19,7 +19,7 @@ pub enum Status {
 
 impl Status {
     /// As it is stored and shown.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Draft => "draft",
             Self::Open => "open",
@@ -34,7 +34,7 @@ impl Status {
     }
 
     /// The inverse of [`Status::as_str`]. Every text is a status, so this does not fail.
-    pub fn from_text(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         let known = [
             Self::Draft,
             Self::Open,

@@ -12,7 +12,7 @@ use super::vat_rate::VatRate;
 use crate::money::two_places;
 use crate::settings::SalesRate;
 
-pub struct Totals {
+pub(crate) struct Totals {
     subtotal: Option<Decimal>,
     vat_rate: Option<Decimal>,
     vat: Option<Decimal>,
@@ -21,7 +21,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub fn of(given: &DocumentInput) -> Self {
+    pub(crate) fn of(given: &DocumentInput) -> Self {
         Self {
             subtotal: number(&given.subtotal),
             vat_rate: number(&given.vat_rate),
@@ -33,7 +33,7 @@ impl Totals {
 
     /// The one row of a document that was sent as totals alone, with exactly these totals. `None` when too little was sent,
     /// or when the totals contradict each other.
-    pub fn as_content(
+    pub(crate) fn as_content(
         &self,
         title: &str,
         rates: &[SalesRate],
@@ -147,7 +147,7 @@ impl Totals {
     }
 
     /// Reports totals that differ from the computed ones.
-    pub fn compare(&self, computed: &Amounts, at: &At<'_>, faults: &mut Faults) {
+    pub(crate) fn compare(&self, computed: &Amounts, at: &At<'_>, faults: &mut Faults) {
         let pairs = [
             ("subtotal", self.subtotal, computed.excl),
             ("vat_rate", self.vat_rate, computed.rate),

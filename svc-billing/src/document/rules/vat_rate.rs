@@ -7,7 +7,7 @@ use crate::settings::SalesRate;
 
 /// The VAT rate of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VatRate {
+pub(crate) struct VatRate {
     pub percent: Decimal,
     /// The code of the tax rate; empty for a rate that the account does not have.
     pub code: String,
@@ -22,13 +22,13 @@ impl From<&SalesRate> for VatRate {
 
 impl VatRate {
     /// The account's default rate; zero for an account without one.
-    pub fn default_of(rates: &[SalesRate]) -> Self {
+    pub(crate) fn default_of(rates: &[SalesRate]) -> Self {
         let default = rates.iter().find(|rate| rate.is_default);
         default.map_or_else(|| Self::without_code(Decimal::ZERO), Self::from)
     }
 
     /// The account's rate with this percentage, if it has one. 0 percent means zero-rated.
-    pub fn of_percent(percent: Decimal, rates: &[SalesRate]) -> Self {
+    pub(crate) fn of_percent(percent: Decimal, rates: &[SalesRate]) -> Self {
         let plain = Self::without_code(percent);
         let known = rates.iter().find(|rate| rate.amount == percent && rate.category == plain.category);
         known.map_or(plain, Self::from)

@@ -35,7 +35,7 @@ const SORTS: [(&str, &str); 7] = [
 
 /// Which documents to list. Empty texts and `None` do not restrict the list.
 #[derive(Debug, Default)]
-pub struct Filter {
+pub(crate) struct Filter {
     pub ids: Option<Vec<Uuid>>,
     pub client: Option<Uuid>,
     pub subscription: Option<Uuid>,
@@ -51,7 +51,7 @@ pub struct Filter {
 
 /// Both ends included; an end that is `None` is open.
 #[derive(Debug)]
-pub struct Range<T> {
+pub(crate) struct Range<T> {
     pub from: Option<T>,
     pub to: Option<T>,
 }
@@ -63,7 +63,7 @@ impl<T> Default for Range<T> {
 }
 
 /// A document as lists show it. Read directly into the message that is sent: a page has hundreds of them.
-pub struct Item(pub DocumentItem);
+pub(crate) struct Item(pub DocumentItem);
 
 impl FromRow<'_, PgRow> for Item {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
@@ -97,7 +97,7 @@ impl FromRow<'_, PgRow> for Item {
 }
 
 /// A page of documents, newest first unless the filter sorts otherwise.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,

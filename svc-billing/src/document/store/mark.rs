@@ -11,7 +11,7 @@ use crate::clients::Client;
 use crate::document::Record;
 use crate::document::rules::search;
 
-pub async fn mark_sent(
+pub(crate) async fn mark_sent(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -30,7 +30,7 @@ pub async fn mark_sent(
 
 /// Records that the page of a quote was opened on a day. Returns the new version, or `None` when that day was recorded
 /// before.
-pub async fn mark_viewed(
+pub(crate) async fn mark_viewed(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -42,7 +42,7 @@ pub async fn mark_viewed(
 }
 
 /// Gives documents a new version, for an event without a change.
-pub async fn raise_versions(
+pub(crate) async fn raise_versions(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -55,7 +55,7 @@ pub async fn raise_versions(
 }
 
 /// Stores the project that a quote became, unless it has one already; tells whether it did.
-pub async fn set_project(
+pub(crate) async fn set_project(
     connection: &mut PgConnection,
     account: AccountId,
     quote: Uuid,
@@ -70,7 +70,7 @@ pub async fn set_project(
 }
 
 /// Records the content version of which there is a PDF. Tells whether that is new.
-pub async fn mark_pdf(
+pub(crate) async fn mark_pdf(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -83,7 +83,7 @@ pub async fn mark_pdf(
 }
 
 /// Records the content version of which there is a PDF, or why there is none. A newer version stays as it is.
-pub async fn record_pdf(
+pub(crate) async fn record_pdf(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -97,7 +97,7 @@ pub async fn record_pdf(
 }
 
 /// A new entry of a document's history.
-pub struct NewHistory<'a> {
+pub(crate) struct NewHistory<'a> {
     pub document: Uuid,
     pub id: Uuid,
     pub event: &'static str,
@@ -107,7 +107,7 @@ pub struct NewHistory<'a> {
     pub mail: Option<Uuid>,
 }
 
-pub async fn insert_history(
+pub(crate) async fn insert_history(
     connection: &mut PgConnection,
     account: AccountId,
     entry: NewHistory<'_>,
@@ -131,7 +131,7 @@ pub async fn insert_history(
 }
 
 /// Records that a client has paid an invoice; tells whether it is the first time.
-pub async fn insert_paying_client(
+pub(crate) async fn insert_paying_client(
     connection: &mut PgConnection,
     account: AccountId,
     client: Uuid,
@@ -144,7 +144,7 @@ pub async fn insert_paying_client(
 }
 
 /// Stores the new names of a client in its drafts. Final documents keep the names they were issued with.
-pub async fn follow_client(
+pub(crate) async fn follow_client(
     connection: &mut PgConnection,
     account: AccountId,
     client: &Client,

@@ -7,18 +7,18 @@ mod read;
 mod rows;
 mod write;
 
-pub use list::{Filter, Range, list};
-pub use mark::{
+pub(crate) use list::{Filter, Range, list};
+pub(crate) use mark::{
     NewHistory, follow_client, insert_history, insert_paying_client, mark_pdf, mark_sent, mark_viewed,
     raise_versions, record_pdf, set_project,
 };
-pub use payments::{has_payments, list_received_payments};
-pub use read::{
+pub(crate) use payments::{has_payments, list_received_payments};
+pub(crate) use read::{
     DraftState, find, find_by_external_id, find_by_number, find_by_token, find_original, find_parties,
     find_state, is_billed, list_by_ids, lock_family,
 };
-pub use rows::{credit_rows, list_rows, packed_rows};
-pub use write::{Draft, Numbering, delete, finalize, insert, update_content, update_settlement};
+pub(crate) use rows::{credit_rows, list_rows, packed_rows};
+pub(crate) use write::{Draft, Numbering, delete, finalize, insert, update_content, update_settlement};
 
 /// In the order in which `Record` is read.
 macro_rules! columns {

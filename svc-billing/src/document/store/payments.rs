@@ -10,14 +10,14 @@ use crate::Error;
 
 /// A payment that was received.
 #[derive(Clone, Copy, Debug, FromRow)]
-pub struct ReceivedPayment {
+pub(crate) struct ReceivedPayment {
     pub document_id: Uuid,
     pub date: NaiveDate,
     pub amount: Decimal,
 }
 
 /// The payments that were received for some invoices, oldest first.
-pub async fn list_received_payments(
+pub(crate) async fn list_received_payments(
     connection: &mut PgConnection,
     account: AccountId,
     invoices: &[Uuid],
@@ -28,7 +28,7 @@ pub async fn list_received_payments(
 }
 
 /// Whether an invoice has a payment, of any status.
-pub async fn has_payments(
+pub(crate) async fn has_payments(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,

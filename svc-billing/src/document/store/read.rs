@@ -153,7 +153,7 @@ macro_rules! full {
 }
 
 /// The whole document, in one round trip.
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
@@ -164,7 +164,7 @@ pub async fn find(
 }
 
 /// The document whose public links have this secret.
-pub async fn find_by_token(
+pub(crate) async fn find_by_token(
     connection: &mut PgConnection,
     account: AccountId,
     token: [u8; 16],
@@ -174,7 +174,7 @@ pub async fn find_by_token(
 }
 
 /// The documents among these that exist, ordered by id.
-pub async fn list_by_ids(
+pub(crate) async fn list_by_ids(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -189,12 +189,12 @@ pub async fn list_by_ids(
 
 /// What is known of a document before a change begins.
 #[derive(sqlx::FromRow)]
-pub struct DraftState {
+pub(crate) struct DraftState {
     pub is_final: bool,
     pub client_id: Option<Uuid>,
 }
 
-pub async fn find_state(
+pub(crate) async fn find_state(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
@@ -211,7 +211,7 @@ pub async fn find_state(
 /// The invoice is locked by a statement of its own. A statement that waits for a lock sees the locked row as it is after
 /// the wait, but not credits that were inserted during the wait; the next statement does. All transactions lock the
 /// invoice first, so that they cannot deadlock.
-pub async fn lock_family(
+pub(crate) async fn lock_family(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
@@ -237,7 +237,7 @@ pub async fn lock_family(
 }
 
 /// Seller and buyer of a final document.
-pub async fn find_parties(
+pub(crate) async fn find_parties(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -254,7 +254,7 @@ pub async fn find_parties(
 }
 
 /// Whether a period of a subscription has its invoice.
-pub async fn is_billed(
+pub(crate) async fn is_billed(
     connection: &mut PgConnection,
     account: AccountId,
     origin: Origin,
@@ -266,7 +266,7 @@ pub async fn is_billed(
 }
 
 /// The document that has a number.
-pub async fn find_by_number(
+pub(crate) async fn find_by_number(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
@@ -282,7 +282,7 @@ pub async fn find_by_number(
 }
 
 /// The document that has an external id that is not empty.
-pub async fn find_by_external_id(
+pub(crate) async fn find_by_external_id(
     connection: &mut PgConnection,
     account: AccountId,
     kind: Kind,
@@ -295,7 +295,7 @@ pub async fn find_by_external_id(
 }
 
 /// The number and date of an invoice, for the print of its credit.
-pub async fn find_original(
+pub(crate) async fn find_original(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,

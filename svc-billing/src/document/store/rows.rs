@@ -45,7 +45,7 @@ fn category(code: &str) -> Result<Category, Undecodable> {
 
 /// Reads rows of which each column comes as an array, in the order of `row_columns!`. Citus cannot pass arrays of records
 /// between nodes, so there is one array for each column.
-pub fn packed_rows(columns: &mut Columns<'_>) -> Result<Vec<StoredRow>, sqlx::Error> {
+pub(crate) fn packed_rows(columns: &mut Columns<'_>) -> Result<Vec<StoredRow>, sqlx::Error> {
     let mut names = array::<String>(columns)?;
     let mut descriptions = array::<String>(columns)?;
     let mut quantities = array::<Decimal>(columns)?;
@@ -83,7 +83,7 @@ where
     Ok(columns.take::<Option<Vec<T>>>()?.unwrap_or_default().into_iter())
 }
 
-pub async fn list_rows(
+pub(crate) async fn list_rows(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -97,7 +97,7 @@ pub async fn list_rows(
 }
 
 /// Marks rows of an invoice as credited.
-pub async fn credit_rows(
+pub(crate) async fn credit_rows(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,

@@ -12,7 +12,7 @@ use crate::document::{Parties, Record};
 
 /// Where the number of a document comes from.
 #[derive(Clone, Debug)]
-pub struct Numbering {
+pub(crate) struct Numbering {
     /// The number itself, when the caller chose it; else empty.
     pub given: String,
     pub counter: String,
@@ -21,7 +21,7 @@ pub struct Numbering {
 }
 
 /// What is stored of a new document besides its record.
-pub struct Draft<'a> {
+pub(crate) struct Draft<'a> {
     pub rows: &'a [Row],
     pub parties: Option<&'a Parties>,
     pub search_text: &'a str,
@@ -39,7 +39,7 @@ macro_rules! written {
 ///
 /// The counter's row stays locked until the transaction ends, and every other create in the account waits for it. So this
 /// is the last statement of a create that takes time.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -129,7 +129,7 @@ pub async fn insert(
 
 /// Makes a draft final and assigns its number. `None` when another document has that number of the sequence; then the
 /// counter has advanced, and the next number can be tried. Locks the counter like [`insert`].
-pub async fn finalize(
+pub(crate) async fn finalize(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -195,7 +195,7 @@ fn repeat_if_number_taken(error: sqlx::Error) -> chassis_base::Error {
 }
 
 /// Stores the fields that stay editable, and the acceptance.
-pub async fn update_content(
+pub(crate) async fn update_content(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -226,7 +226,7 @@ pub async fn update_content(
 }
 
 /// Stores a settlement. Status and `paid_at` are those of the record.
-pub async fn update_settlement(
+pub(crate) async fn update_settlement(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -251,7 +251,11 @@ pub async fn update_settlement(
 }
 
 /// Deletes a draft with its rows and history. Rows that it credited can be credited again.
-pub async fn delete(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
     if let Some(invoice) = record.credits {
         let sql = "update billing.document_row set credited_by = null \
                    where account_id = $1 and document_id = $2 and credited_by = $3";

@@ -27,7 +27,7 @@ impl FromRow<'_, PgRow> for ProviderCommand {
 
 /// Queues a command. A command of the same kind for the same subject that is queued already stays as it is, with its
 /// idempotency key.
-pub async fn enqueue(tx: &mut Tx<'_>, command: &NewCommand<'_>) -> Result<(), Error> {
+pub(crate) async fn enqueue(tx: &mut Tx<'_>, command: &NewCommand<'_>) -> Result<(), Error> {
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
     sqlx::query(
         "insert into billing.wish (account_id, id, kind, subject, provider, amount, attempts, next_at, last_error, \
@@ -48,7 +48,7 @@ pub async fn enqueue(tx: &mut Tx<'_>, command: &NewCommand<'_>) -> Result<(), Er
 
 /// Schedules the next refresh of a payment, in place of the one that was scheduled before. Without a time no refresh
 /// remains.
-pub async fn schedule_refresh(
+pub(crate) async fn schedule_refresh(
     tx: &mut Tx<'_>,
     payment: Uuid,
     provider: &str,
@@ -72,7 +72,7 @@ pub async fn schedule_refresh(
     Ok(())
 }
 
-pub async fn remove(tx: &mut Tx<'_>, kind: CommandKind, subject: Uuid) -> Result<(), Error> {
+pub(crate) async fn remove(tx: &mut Tx<'_>, kind: CommandKind, subject: Uuid) -> Result<(), Error> {
     let account = tx.account();
     let sql = "delete from billing.wish where account_id = $1 and kind = $2 and subject = $3";
     sqlx::query(sql).bind(account).bind(kind.name()).bind(subject).execute(tx.db()).await?;
@@ -80,7 +80,7 @@ pub async fn remove(tx: &mut Tx<'_>, kind: CommandKind, subject: Uuid) -> Result
 }
 
 /// Postpones a command that could not be executed.
-pub async fn postpone(
+pub(crate) async fn postpone(
     tx: &mut Tx<'_>,
     command: &ProviderCommand,
     until: DateTime<Utc>,
@@ -100,7 +100,7 @@ pub async fn postpone(
     Ok(())
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     kind: CommandKind,
@@ -113,7 +113,10 @@ pub async fn find(
 
 /// Claims the command that has been due longest. Claiming moves its due time, so that another worker takes it over if
 /// this process ends before the outcome is recorded. No lock is held during the call to the provider.
-pub async fn claim(tx: &mut Tx<'_>, provider: &ProviderName) -> Result<Option<ProviderCommand>, Error> {
+pub(crate) async fn claim(
+    tx: &mut Tx<'_>,
+    provider: &ProviderName,
+) -> Result<Option<ProviderCommand>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let sql = "update billing.wish set attempts = attempts + 1, next_at = $3 where account_id = $1 and id = (\
                select id from billing.wish where account_id = $1 and provider = $4 and next_at <= $2 \

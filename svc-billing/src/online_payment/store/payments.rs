@@ -58,7 +58,7 @@ impl FromRow<'_, PgRow> for OnlinePayment {
     }
 }
 
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     payment: &OnlinePayment,
@@ -91,7 +91,7 @@ pub async fn insert(
 }
 
 /// Stores the columns that may change.
-pub async fn update(
+pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     payment: &OnlinePayment,
@@ -122,7 +122,7 @@ pub async fn update(
     Ok(())
 }
 
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -132,7 +132,7 @@ pub async fn find(
 
 /// Locks a payment until the transaction ends. A transaction that locks its invoice or its client too locks these
 /// first, so that no two transactions wait for each other.
-pub async fn lock(
+pub(crate) async fn lock(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -142,7 +142,7 @@ pub async fn lock(
 }
 
 /// The payment whose URLs contain this secret.
-pub async fn find_by_token(
+pub(crate) async fn find_by_token(
     connection: &mut PgConnection,
     account: AccountId,
     token: [u8; 16],
@@ -152,7 +152,7 @@ pub async fn find_by_token(
 }
 
 /// The open payment of an invoice, otherwise the latest one.
-pub async fn find_latest(
+pub(crate) async fn find_latest(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,
@@ -162,7 +162,7 @@ pub async fn find_latest(
 }
 
 /// The collections of an invoice, oldest first.
-pub async fn list_collections(
+pub(crate) async fn list_collections(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,
@@ -172,7 +172,7 @@ pub async fn list_collections(
 }
 
 /// The latest payment of a client for this purpose.
-pub async fn find_of_client(
+pub(crate) async fn find_of_client(
     connection: &mut PgConnection,
     account: AccountId,
     client: Uuid,
@@ -191,14 +191,14 @@ pub async fn find_of_client(
 
 /// A payment whose cancellation was requested.
 #[derive(Debug, FromRow)]
-pub struct Closed {
+pub(crate) struct Closed {
     pub id: Uuid,
     pub provider: String,
 }
 
 /// Marks the open payment of an invoice for cancellation if it is for another amount than this, and returns it. An
 /// invoice has at most one open payment, which an index of the table guarantees.
-pub async fn close_superseded(
+pub(crate) async fn close_superseded(
     connection: &mut PgConnection,
     account: AccountId,
     invoice: Uuid,

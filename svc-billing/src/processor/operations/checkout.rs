@@ -16,7 +16,7 @@ use crate::online_payment::{OnlinePayment, Purpose, Status, TAKEOVER_DELAY, stor
 
 /// What a checkout needs besides the request.
 #[derive(Clone)]
-pub struct StartCheckout {
+pub(crate) struct StartCheckout {
     pub invoice: String,
     pub provider: &'static str,
     /// The URL that the payer returns to.
@@ -25,7 +25,7 @@ pub struct StartCheckout {
 
 /// What is to be done after the commit. Without a payment and a cancellation the payer goes back to the page.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct CheckoutStep {
+pub(crate) struct CheckoutStep {
     /// The payment whose checkout the payer is sent to.
     #[prost(string, tag = "1")]
     pub payment: String,
@@ -38,9 +38,10 @@ pub struct CheckoutStep {
 }
 
 /// Requests a payment of the open amount of an invoice, or continues with the one that is open.
-pub async fn start_checkout(
+pub(crate) async fn start_checkout(
     tx: &mut Tx<'_>,
-    (_, start): &(PayOnPageRequest, StartCheckout),
+    _: &PayOnPageRequest,
+    start: &StartCheckout,
 ) -> Result<CheckoutStep, Error> {
     // The lock on the invoice makes payers who press the button at the same time wait for each other.
     let family = Family::lock(tx, Kind::Invoice, &start.invoice).await?;

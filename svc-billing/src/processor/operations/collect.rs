@@ -15,7 +15,7 @@ use crate::online_payment::{OnlinePayment, Purpose, store};
 /// Requests the collection of the open amount of an invoice by the mandate of its client, and returns the id of the
 /// payment. `None` when the client has no valid mandate, nothing is open, or a payment is under way. May be called in
 /// the transaction that creates the invoice, so that an invoice never exists without its collection.
-pub async fn collect(tx: &mut Tx<'_>, provider: &str, invoice: Uuid) -> Result<Option<Uuid>, Error> {
+pub(crate) async fn collect(tx: &mut Tx<'_>, provider: &str, invoice: Uuid) -> Result<Option<Uuid>, Error> {
     let Some(mut family) = Family::lock(tx, Kind::Invoice, &invoice.to_string()).await? else {
         return Ok(None);
     };

@@ -6,9 +6,9 @@ mod collect;
 mod record;
 mod request;
 
-pub use checkout::{StartCheckout, start_checkout};
-pub use collect::collect;
-pub use record::{CommandOutcome, Outcome, record};
-pub use request::request_payment;
+pub(crate) use checkout::{StartCheckout, start_checkout};
+pub(crate) use collect::collect;
+pub(crate) use record::{CommandOutcome, Outcome, record};
+pub(crate) use request::request_payment;
 
 use request::{abandon, show_on_invoice};

@@ -20,7 +20,7 @@ const MAX_BACKOFF: TimeDelta = TimeDelta::hours(1);
 
 /// What came of a command.
 #[derive(Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     CustomerCreated {
         provider: &'static str,
         /// The provider's id of the customer.
@@ -54,14 +54,14 @@ impl From<Fault> for Outcome {
 }
 
 /// A command with its outcome.
-pub struct CommandOutcome {
+pub(crate) struct CommandOutcome {
     pub command: ProviderCommand,
     pub outcome: Outcome,
 }
 
 /// Records the outcome of a command. The command leaves the queue in the same transaction, so that neither can be
 /// without the other.
-pub async fn record(tx: &mut Tx<'_>, executed: &CommandOutcome) -> Result<(), Error> {
+pub(crate) async fn record(tx: &mut Tx<'_>, executed: &CommandOutcome) -> Result<(), Error> {
     let CommandOutcome { command, outcome } = executed;
     match outcome {
         Outcome::Retry { error, after } => postpone(tx, command, error, *after).await,

@@ -13,7 +13,7 @@ use crate::payment::{self, Payment};
 
 /// Stores a new payment, shows it on its invoice, and queues the command that creates it at the provider. The worker
 /// executes the command after `delay`, unless the caller does so before.
-pub async fn request_payment(
+pub(crate) async fn request_payment(
     tx: &mut Tx<'_>,
     family: Option<&mut Family>,
     payment: &OnlinePayment,
@@ -37,7 +37,11 @@ pub async fn request_payment(
 
 /// Gives up a payment of a provider that is no longer in use and cannot be asked any more. If that provider is
 /// configured again and reports the payment as paid, it is recorded as paid.
-pub async fn abandon(tx: &mut Tx<'_>, family: &mut Family, payment: OnlinePayment) -> Result<(), Error> {
+pub(crate) async fn abandon(
+    tx: &mut Tx<'_>,
+    family: &mut Family,
+    payment: OnlinePayment,
+) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let abandoned = OnlinePayment { status: Status::Canceled, closing: true, ..payment.clone() };
     store::update(tx.db(), account, &abandoned, now).await?;
@@ -46,7 +50,7 @@ pub async fn abandon(tx: &mut Tx<'_>, family: &mut Family, payment: OnlinePaymen
 
 /// Stores an online payment among the payments of its invoice, which showed it as `before`. A status that was
 /// changed, or an entry that was removed by hand stays so, until money is received or returned.
-pub async fn show_on_invoice(
+pub(crate) async fn show_on_invoice(
     tx: &mut Tx<'_>,
     family: &mut Family,
     before: Option<&OnlinePayment>,

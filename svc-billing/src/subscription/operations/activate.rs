@@ -11,7 +11,7 @@ use crate::subscription::rules::plan::Status;
 
 /// The outcome of an activation on behalf of another operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
+pub(crate) enum Activation {
     /// It is active now, or was active before.
     Activated,
     /// The client has no such subscription.
@@ -21,7 +21,7 @@ pub enum Activation {
 }
 
 /// Activates a subscription. An active one stays as it is.
-pub async fn activate(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionItem, Error> {
+pub(crate) async fn activate(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionItem, Error> {
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let mut full = lock(tx, id).await?.ok_or(NOT_FOUND)?;
@@ -30,7 +30,7 @@ pub async fn activate(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionItem, Err
 }
 
 /// Activates the subscription of a client as part of another operation, which goes on whatever the outcome is.
-pub async fn activate_for_client(
+pub(crate) async fn activate_for_client(
     tx: &mut Tx<'_>,
     client: Uuid,
     subscription: &str,

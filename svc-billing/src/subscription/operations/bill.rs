@@ -17,7 +17,7 @@ use crate::subscription::{Full, store};
 use crate::{Error, settings};
 
 /// A subscription that is due, with what was looked up for it before the transaction.
-pub struct DueSubscription {
+pub(crate) struct DueSubscription {
     pub id: Uuid,
     pub client: Option<Relation>,
     pub links: Links,
@@ -26,7 +26,7 @@ pub struct DueSubscription {
 }
 
 /// Does what the plan of a subscription demands today.
-pub async fn process_due(tx: &mut Tx<'_>, due: &DueSubscription) -> Result<(), Error> {
+pub(crate) async fn process_due(tx: &mut Tx<'_>, due: &DueSubscription) -> Result<(), Error> {
     let (account, today, zone) = (tx.account(), tx.today(), tx.settings().timezone);
     tx.continues(due.id).await?;
     // The plan is read again under the lock: a change may have been committed since the subscription was found due.
@@ -80,14 +80,14 @@ async fn bill(tx: &mut Tx<'_>, due: &DueSubscription, full: &Full, period: Perio
 }
 
 /// A failed attempt to create an invoice.
-pub struct BillingFailure {
+pub(crate) struct BillingFailure {
     pub id: Uuid,
     pub retry_at: DateTime<Utc>,
     pub reason: String,
 }
 
 /// Stores a failed attempt, in a transaction of its own: the one that failed was rolled back.
-pub async fn record_failure(tx: &mut Tx<'_>, failure: &BillingFailure) -> Result<(), Error> {
+pub(crate) async fn record_failure(tx: &mut Tx<'_>, failure: &BillingFailure) -> Result<(), Error> {
     let account = tx.account();
     tx.unaudited("an attempt that failed; the subscription is unchanged");
     store::fail(tx.db(), account, failure.id, failure.retry_at, &failure.reason).await

@@ -17,7 +17,7 @@ use crate::{Error, settings};
 const DEFAULT_TITLE: &str = "Subscription";
 
 /// Creates a subscription: active when it has a client, lines and a start, otherwise a draft.
-pub async fn create(
+pub(crate) async fn create(
     tx: &mut Tx<'_>,
     client: &ClientLookup,
     given: &SubscriptionInput,

@@ -10,7 +10,7 @@ use crate::subscription::rules::plan::Status;
 use crate::subscription::rules::terms;
 
 /// Ends a subscription, which is final. One that has ended before stays as it is.
-pub async fn deactivate(
+pub(crate) async fn deactivate(
     tx: &mut Tx<'_>,
     id: &str,
     given: &Deactivation,

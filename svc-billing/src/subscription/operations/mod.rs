@@ -7,11 +7,11 @@ mod create;
 mod deactivate;
 mod patch;
 
-pub use activate::{Activation, activate, activate_for_client};
-pub use bill::{BillingFailure, DueSubscription, process_due, record_failure};
-pub use create::create;
-pub use deactivate::deactivate;
-pub use patch::patch;
+pub(crate) use activate::{Activation, activate, activate_for_client};
+pub(crate) use bill::{BillingFailure, DueSubscription, process_due, record_failure};
+pub(crate) use create::create;
+pub(crate) use deactivate::deactivate;
+pub(crate) use patch::patch;
 
 use chassis_data::Tx;
 use proto::billing::SubscriptionItem;
@@ -20,7 +20,7 @@ use super::{Full, Record, lines_message, store};
 use crate::Error;
 use crate::document::rules::amounts::Row;
 
-pub const NOT_FOUND: Error = Error::NotFound("subscription");
+pub(crate) const NOT_FOUND: Error = Error::NotFound("subscription");
 
 /// Locks the subscription with an id; `None` when there is none.
 async fn lock(tx: &mut Tx<'_>, id: &str) -> Result<Option<Full>, Error> {

@@ -13,7 +13,7 @@ use crate::subscription::store;
 use crate::{Error, settings};
 
 /// Changes the fields of the mask; without a mask, all fields. A request that changes nothing writes nothing.
-pub async fn patch(
+pub(crate) async fn patch(
     tx: &mut Tx<'_>,
     id: &str,
     given: &SubscriptionPatch,

@@ -9,7 +9,7 @@ const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a vali
 
 /// The interval between invoices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Term {
+pub(crate) enum Term {
     Weekly,
     FourWeeks,
     Monthly,
@@ -19,11 +19,11 @@ pub enum Term {
 }
 
 impl Term {
-    pub const ALL: [Self; 6] =
+    pub(crate) const ALL: [Self; 6] =
         [Self::Weekly, Self::FourWeeks, Self::Monthly, Self::Quarterly, Self::HalfYearly, Self::Yearly];
 
     /// The name in the database and in events.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Weekly => "weekly",
             Self::FourWeeks => "four_weeks",
@@ -34,12 +34,12 @@ impl Term {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|term| term.name() == name)
     }
 
     /// Whether it is a number of weeks; otherwise it is a number of months.
-    pub fn is_of_weeks(self) -> bool {
+    pub(crate) fn is_of_weeks(self) -> bool {
         matches!(self, Self::Weekly | Self::FourWeeks)
     }
 
@@ -78,12 +78,12 @@ impl Term {
     }
 
     /// The number of a day in its week (1 to 7, Monday is 1) or month.
-    pub fn day_of(self, date: NaiveDate) -> u32 {
+    pub(crate) fn day_of(self, date: NaiveDate) -> u32 {
         if self.is_of_weeks() { date.weekday().number_from_monday() } else { date.day() }
     }
 
     /// The first such day on or after `date`.
-    pub fn first_on_or_after(self, date: NaiveDate, day: u32) -> Option<NaiveDate> {
+    pub(crate) fn first_on_or_after(self, date: NaiveDate, day: u32) -> Option<NaiveDate> {
         let index = self.index_of(date);
         let same = self.day_at(index, day).filter(|found| *found >= date);
         same.or_else(|| self.day_at(index + 1, day))
@@ -93,7 +93,7 @@ impl Term {
 /// The dates of a subscription. Date k is on the given day, k terms after the week or month of the anchor. There are
 /// no dates after the year 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series {
+pub(crate) struct Series {
     pub term: Term,
     pub anchor: NaiveDate,
     /// Of the month (1 to 31, or the last day of a shorter month) or of the week (1 to 7).
@@ -101,7 +101,7 @@ pub struct Series {
 }
 
 impl Series {
-    pub fn date(&self, k: i64) -> Option<NaiveDate> {
+    pub(crate) fn date(&self, k: i64) -> Option<NaiveDate> {
         let distance = k.checked_mul(self.term.length())?;
         self.term.day_at(self.term.index_of(self.anchor).checked_add(distance)?, self.day)
     }
@@ -112,21 +112,21 @@ impl Series {
     }
 
     /// The date one term after the date in, or before, the week or month of this day.
-    pub fn after(&self, date: NaiveDate) -> Option<NaiveDate> {
+    pub(crate) fn after(&self, date: NaiveDate) -> Option<NaiveDate> {
         self.date(self.index(date) + 1)
     }
 
-    pub fn on_or_after(&self, date: NaiveDate) -> Option<NaiveDate> {
+    pub(crate) fn on_or_after(&self, date: NaiveDate) -> Option<NaiveDate> {
         let k = self.index(date);
         self.date(k).filter(|found| *found >= date).or_else(|| self.date(k + 1))
     }
 
-    pub fn contains(&self, date: NaiveDate) -> bool {
+    pub(crate) fn contains(&self, date: NaiveDate) -> bool {
         self.on_or_after(date) == Some(date)
     }
 
     /// The last day of the period that begins on a date.
-    pub fn period_end(&self, date: NaiveDate) -> NaiveDate {
+    pub(crate) fn period_end(&self, date: NaiveDate) -> NaiveDate {
         let end = self.after(date).and_then(|next| next.checked_sub_days(Days::new(1)));
         end.unwrap_or(LAST_DAY)
     }

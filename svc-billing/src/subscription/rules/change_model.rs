@@ -7,7 +7,7 @@ use super::calendar::Term;
 
 /// What was agreed.
 #[derive(Clone, Copy, Debug)]
-pub struct Agreed {
+pub(crate) struct Agreed {
     pub term: Term,
     pub start: Option<NaiveDate>,
     pub end: Option<NaiveDate>,
@@ -69,7 +69,7 @@ impl Schedule {
 }
 
 #[derive(Debug)]
-pub struct Model {
+pub(crate) struct Model {
     pub agreed: Agreed,
     /// The first and the last day that each invoice covers.
     pub invoices: Vec<(NaiveDate, NaiveDate)>,
@@ -78,15 +78,15 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(agreed: Agreed) -> Self {
+    pub(crate) fn new(agreed: Agreed) -> Self {
         Self { agreed, invoices: Vec::new(), schedule: None, ended: false }
     }
 
-    pub fn is_draft(&self) -> bool {
+    pub(crate) fn is_draft(&self) -> bool {
         self.schedule.is_none() && !self.ended
     }
 
-    pub fn activate(&mut self, today: NaiveDate) {
+    pub(crate) fn activate(&mut self, today: NaiveDate) {
         let start = self.agreed.first.map_or(today, |first| first.min(today));
         self.agreed.start.get_or_insert(start);
         self.begin(today);
@@ -114,7 +114,7 @@ impl Model {
     }
 
     /// Changes the agreement from today on.
-    pub fn change(&mut self, agreed: Agreed, today: NaiveDate) {
+    pub(crate) fn change(&mut self, agreed: Agreed, today: NaiveDate) {
         let before = std::mem::replace(&mut self.agreed, agreed);
         let Some(schedule) = self.schedule else { return };
         let Some((_, billed)) = self.invoices.last().copied() else {
@@ -142,12 +142,12 @@ impl Model {
         Some((next, dates.next()?))
     }
 
-    pub fn next(&self) -> Option<NaiveDate> {
+    pub(crate) fn next(&self) -> Option<NaiveDate> {
         self.upcoming().map(|(next, _)| next)
     }
 
     /// Creates the invoices that are due.
-    pub fn run(&mut self, today: NaiveDate) {
+    pub(crate) fn run(&mut self, today: NaiveDate) {
         while let Some((from, following)) = self.upcoming().filter(|(next, _)| *next <= today) {
             let to = from.iter_days().take_while(|date| *date < following);
             let to = to.take_while(|date| self.agreed.end.is_none_or(|end| *date <= end)).last().unwrap();
@@ -159,7 +159,7 @@ impl Model {
     }
 
     /// The days after the last billed one until the next date, or the end, counted one by one.
-    pub fn unbilled_days(&self) -> i64 {
+    pub(crate) fn unbilled_days(&self) -> i64 {
         let Some((_, billed)) = self.invoices.last() else { return 0 };
         let (next, end) = (self.next(), self.agreed.end);
         if next.is_none() && end.is_none() {

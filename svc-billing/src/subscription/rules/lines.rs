@@ -9,7 +9,7 @@ use crate::document::rules::input;
 use crate::settings::SalesRate;
 
 /// The lines of a request, and their amounts. Not usable if faults were added.
-pub fn of_input(
+pub(crate) fn of_input(
     given: &[SubscriptionLineInput],
     rates: &[SalesRate],
     at: &At<'_>,
@@ -28,7 +28,7 @@ pub fn of_input(
 
 /// The lines as input for an invoice. A tax rate is given by its code, so that a changed percentage applies from then
 /// on; the percentage itself is used only if the code no longer exists.
-pub fn as_rows(lines: &[Row], rates: &[SalesRate]) -> Vec<DocumentRowInput> {
+pub(crate) fn as_rows(lines: &[Row], rates: &[SalesRate]) -> Vec<DocumentRowInput> {
     let row = |line: &Row| {
         let exists = rates.iter().any(|rate| rate.code == line.vat_code);
         DocumentRowInput {

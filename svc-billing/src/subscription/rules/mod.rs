@@ -1,9 +1,9 @@
 //! The rules of subscriptions. Pure: no tables, no calls, no clock.
 
-pub mod calendar;
-pub mod lines;
-pub mod plan;
-pub mod terms;
+pub(crate) mod calendar;
+pub(crate) mod lines;
+pub(crate) mod plan;
+pub(crate) mod terms;
 
 #[cfg(test)]
 mod change_model;

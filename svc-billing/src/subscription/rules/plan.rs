@@ -6,7 +6,7 @@ use super::calendar::{Series, Term};
 use crate::document::Period;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     Draft,
     Active,
     /// Final. Dates up to its end are still billed.
@@ -18,18 +18,18 @@ impl Status {
         [(Self::Draft, "draft"), (Self::Active, "active"), (Self::Ended, "ended")];
 
     /// The name in the database and in events.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Self::NAMES.into_iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(status, _)| status)
     }
 }
 
 /// The plan of one subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub term: Term,
     /// A draft may have none yet.
     pub start: Option<NaiveDate>,
@@ -52,7 +52,7 @@ pub struct Plan {
 
 /// What a plan demands on a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub(crate) enum Turn {
     /// An invoice for this period, dated on its first day.
     Bill(Period),
     /// The end of the subscription.
@@ -67,7 +67,7 @@ impl Plan {
     }
 
     /// Activates the plan. A plan without a start starts today, or on its first invoice date if that is in the past.
-    pub fn activate(&mut self, today: NaiveDate) {
+    pub(crate) fn activate(&mut self, today: NaiveDate) {
         self.start.get_or_insert(self.first.map_or(today, |first| first.min(today)));
         self.status = Status::Active;
         self.begin(today);
@@ -96,7 +96,7 @@ impl Plan {
 
     /// To be called after the agreement has changed; `before` is the plan before that. Billed periods stay billed,
     /// and no day is billed twice: a changed schedule starts with its first day after the last billed one.
-    pub fn changed(&mut self, before: &Self, today: NaiveDate) {
+    pub(crate) fn changed(&mut self, before: &Self, today: NaiveDate) {
         let Some(old) = before.series else { return };
         let Some(billed) = self.billed_until else {
             // A date that is already due is kept, although the worker is late.
@@ -125,14 +125,14 @@ impl Plan {
 
     /// The number of days after the last billed one that no invoice covers: up to the next date, or to the end if
     /// there is no next date.
-    pub fn unbilled_days(&self) -> i64 {
+    pub(crate) fn unbilled_days(&self) -> i64 {
         let Some(billed) = self.billed_until else { return 0 };
         let until = self.next.and_then(|next| next.pred_opt()).or(self.end);
         until.map_or(0, |until| (until - billed).num_days().max(0))
     }
 
     /// Ends the plan after this day, which is final.
-    pub fn end_on(&mut self, day: NaiveDate, today: NaiveDate) {
+    pub(crate) fn end_on(&mut self, day: NaiveDate, today: NaiveDate) {
         let before = *self;
         self.status = Status::Ended;
         self.end = Some(day);
@@ -144,7 +144,7 @@ impl Plan {
     }
 
     /// What is to be done today.
-    pub fn turn(&self, today: NaiveDate) -> Turn {
+    pub(crate) fn turn(&self, today: NaiveDate) -> Turn {
         match (self.period(), self.end) {
             (Some(period), _) if period.from <= today => Turn::Bill(period),
             (None, Some(end)) if self.is_running() && end < today => Turn::End,
@@ -164,14 +164,14 @@ impl Plan {
     }
 
     /// To be called when the next date has its invoice.
-    pub fn billed(&mut self) {
+    pub(crate) fn billed(&mut self) {
         let (Some(billed), Some(series)) = (self.period(), self.series) else { return };
         (self.last, self.billed_until) = (Some(billed.from), Some(billed.to));
         self.next = self.within_end(series.after(billed.from));
     }
 
     /// The next day on which something is to be done.
-    pub fn due_on(&self) -> Option<NaiveDate> {
+    pub(crate) fn due_on(&self) -> Option<NaiveDate> {
         match self.status {
             Status::Draft => None,
             _ if self.next.is_some() => self.next,

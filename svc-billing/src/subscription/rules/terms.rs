@@ -12,10 +12,10 @@ use super::plan::{Plan, Status};
 /// How far back the first invoice date may be, so that a mistyped year does not create thousands of invoices.
 const MAX_YEARS_BACK: u32 = 10;
 
-pub const PATCH_FIELDS: [&str; 7] =
+pub(crate) const PATCH_FIELDS: [&str; 7] =
     ["title", "frequency", "subscription_start", "subscription_end", "day_of_month", "day_of_week", "lines"];
 
-pub fn from_message(given: SubscriptionTerm) -> Term {
+pub(crate) fn from_message(given: SubscriptionTerm) -> Term {
     match given {
         SubscriptionTerm::Weekly => Term::Weekly,
         SubscriptionTerm::FourWeeks => Term::FourWeeks,
@@ -26,7 +26,7 @@ pub fn from_message(given: SubscriptionTerm) -> Term {
     }
 }
 
-pub fn to_message(term: Term) -> SubscriptionTerm {
+pub(crate) fn to_message(term: Term) -> SubscriptionTerm {
     match term {
         Term::Weekly => SubscriptionTerm::Weekly,
         Term::FourWeeks => SubscriptionTerm::FourWeeks,
@@ -38,7 +38,12 @@ pub fn to_message(term: Term) -> SubscriptionTerm {
 }
 
 /// The plan of a create request, as a draft. Not usable if faults were added.
-pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults: &mut Faults) -> Plan {
+pub(crate) fn of_input(
+    given: &SubscriptionInput,
+    today: NaiveDate,
+    at: &At<'_>,
+    faults: &mut Faults,
+) -> Plan {
     let plan = Plan {
         term: from_message(given.frequency()),
         start: given.subscription_start.parse().ok(),
@@ -64,7 +69,7 @@ pub fn of_input(given: &SubscriptionInput, today: NaiveDate, at: &At<'_>, faults
 }
 
 /// The plan with the fields that the mask of a change names.
-pub fn patched(
+pub(crate) fn patched(
     current: &Plan,
     given: &SubscriptionPatch,
     named: UpdateMask<'_>,
@@ -87,7 +92,7 @@ pub fn patched(
 }
 
 /// Checks that the end is not before the last billed date.
-pub fn check_end(plan: &Plan, at: &At<'_>, faults: &mut Faults) {
+pub(crate) fn check_end(plan: &Plan, at: &At<'_>, faults: &mut Faults) {
     if let (Some(end), Some(last)) = (plan.end, plan.last)
         && end < last
     {

@@ -26,7 +26,7 @@ const SORTS: [(&str, &str); 6] = [
 
 /// Restricts a list of subscriptions; empty texts and `None` restrict nothing.
 #[derive(Debug, Default)]
-pub struct Filter {
+pub(crate) struct Filter {
     pub ids: Option<Vec<Uuid>>,
     pub client: Option<Uuid>,
     pub number: String,
@@ -41,7 +41,7 @@ pub struct Filter {
 }
 
 /// A page of subscriptions, newest first by default.
-pub async fn list(
+pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     filter: &Filter,

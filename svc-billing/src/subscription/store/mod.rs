@@ -4,9 +4,9 @@ mod list;
 mod read;
 mod write;
 
-pub use list::{Filter, list};
-pub use read::{exists, find, find_due, list_by_ids, lock};
-pub use write::{fail, follow_client, insert, replace_lines, update};
+pub(crate) use list::{Filter, list};
+pub(crate) use read::{exists, find, find_due, list_by_ids, lock};
+pub(crate) use write::{fail, follow_client, insert, replace_lines, update};
 
 /// In the order in which `Record` is read.
 macro_rules! columns {

@@ -78,7 +78,7 @@ impl FromRow<'_, PgRow> for Full {
 }
 
 /// The subscription with its lines, in one round trip.
-pub async fn find(
+pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -98,7 +98,7 @@ pub async fn find(
 }
 
 /// The subscriptions with these ids that exist, sorted by id.
-pub async fn list_by_ids(
+pub(crate) async fn list_by_ids(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
@@ -113,7 +113,7 @@ pub async fn list_by_ids(
 
 /// Locks a subscription until the transaction ends, and reads it. The lock is a statement of its own: a single
 /// statement that has to wait for the lock would not see lines that were replaced meanwhile.
-pub async fn lock(
+pub(crate) async fn lock(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -127,21 +127,25 @@ pub async fn lock(
     }
 }
 
-pub async fn exists(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<bool, Error> {
+pub(crate) async fn exists(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<bool, Error> {
     let sql = "select exists (select from billing.subscription where account_id = $1 and id = $2)";
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
 }
 
 /// A subscription that is due.
 #[derive(sqlx::FromRow)]
-pub struct Due {
+pub(crate) struct Due {
     pub id: Uuid,
     pub client_id: Option<Uuid>,
     pub failures: i32,
 }
 
 /// The subscription that has been due longest.
-pub async fn find_due(
+pub(crate) async fn find_due(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,

@@ -15,7 +15,7 @@ use crate::document::rules::search;
 use crate::subscription::Record;
 
 /// Stores a new subscription, without its lines.
-pub async fn insert(
+pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -34,7 +34,7 @@ pub async fn insert(
 }
 
 /// Stores the columns of a subscription that can change, without its lines.
-pub async fn update(
+pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
@@ -87,7 +87,7 @@ fn bind<'q>(
 }
 
 /// Replaces the lines of a subscription.
-pub async fn replace_lines(
+pub(crate) async fn replace_lines(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -119,7 +119,7 @@ pub async fn replace_lines(
 }
 
 /// Stores why the invoice that is due could not be created, and when the next attempt is.
-pub async fn fail(
+pub(crate) async fn fail(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
@@ -133,7 +133,7 @@ pub async fn fail(
 }
 
 /// Updates the names of a client in its subscriptions.
-pub async fn follow_client(
+pub(crate) async fn follow_client(
     connection: &mut PgConnection,
     account: AccountId,
     client: &Client,

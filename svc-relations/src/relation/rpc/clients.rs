@@ -24,7 +24,7 @@ use crate::{Error, link};
 const ROLE: Role = Role::Client;
 const NOT_FOUND: Error = Error::NotFound("client");
 
-pub struct Clients {
+pub(crate) struct Clients {
     pub db: Db,
 }
 

@@ -1,7 +1,7 @@
 //! `ClientService` and `SupplierService`, and the reads that both have: a page of a list, and one record.
 
-pub mod clients;
-pub mod suppliers;
+pub(crate) mod clients;
+pub(crate) mod suppliers;
 
 use chassis_base::paging::Page;
 use chassis_base::{AccountId, id};

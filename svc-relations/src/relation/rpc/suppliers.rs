@@ -18,7 +18,7 @@ use crate::relation::{Role, fields, operations};
 
 const ROLE: Role = Role::Supplier;
 
-pub struct Suppliers {
+pub(crate) struct Suppliers {
     pub db: Db,
 }
 

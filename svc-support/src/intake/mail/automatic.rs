@@ -7,7 +7,7 @@ use mail_parser::{Message, MimeHeaders};
 use crate::automatic::Automatic;
 
 /// Whether a person wrote a mail, according to its headers. `sender` is the sender of the envelope, if that is known.
-pub fn detect(message: &Message<'_>, sender: Option<&str>) -> Automatic {
+pub(super) fn detect(message: &Message<'_>, sender: Option<&str>) -> Automatic {
     let submitted = header(message, "Auto-Submitted");
     // The value may be followed by parameters.
     let submitted = submitted.split(';').next().unwrap_or_default().trim();
@@ -32,7 +32,7 @@ pub fn detect(message: &Message<'_>, sender: Option<&str>) -> Automatic {
 }
 
 /// The length of the chain of events that led to a mail, according to its header.
-pub fn depth(message: &Message<'_>) -> u32 {
+pub(super) fn depth(message: &Message<'_>) -> u32 {
     read_depth(&header(message, DEPTH_HEADER))
 }
 

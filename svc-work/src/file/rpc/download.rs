@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 use super::too_many_files;
 use crate::file::{DownloadLinks, rules, store};
 
-pub struct Downloads {
+pub(crate) struct Downloads {
     pub db: Db,
     pub files: Files,
     pub links: DownloadLinks,

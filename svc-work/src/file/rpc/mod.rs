@@ -1,6 +1,6 @@
 //! `FileService`: takes requests apart, calls the operations, answers. A folder, because uploads and downloads stream.
 
-pub mod download;
+pub(crate) mod download;
 mod upload;
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const NOT_FOUND: Error = Error::NotFound("file");
 /// How many files an answer lists when the request asks for no page.
 const MAX_LISTED: i64 = 10_000;
 
-pub struct FilesRpc {
+pub(crate) struct FilesRpc {
     pub db: Db,
     pub files: Files,
     pub links: DownloadLinks,

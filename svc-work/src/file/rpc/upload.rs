@@ -19,7 +19,7 @@ const AREA: &str = "uploads";
 /// The source of uploads, as it is stored and shown.
 const SOURCE: &str = "upload";
 
-pub async fn receive(
+pub(super) async fn receive(
     db: &Db,
     files: &Files,
     links: &DownloadLinks,
@@ -106,7 +106,8 @@ struct Uploaded {
 
 async fn create(
     tx: &mut Tx<'_>,
-    (_, uploaded): &(UploadFileRequest, Uploaded),
+    _: &UploadFileRequest,
+    uploaded: &Uploaded,
 ) -> Result<UploadFileResponse, Error> {
     let record = operations::create(tx, &uploaded.record).await?;
     let file = uploaded.links.message(tx.account(), record, tx.now());

@@ -132,7 +132,7 @@ fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
     })
 }
 
-pub struct World {
+pub(super) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
     pub replicas: Vec<Started>,
@@ -140,7 +140,7 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new(replicas: usize) -> Self {
+    pub(super) async fn new(replicas: usize) -> Self {
         let (database, clock) =
             (TestDatabase::new(&[("bare", &NO_MIGRATIONS)]).await, chassis_testing::clock());
         sqlx::raw_sql(
@@ -159,7 +159,7 @@ impl World {
         world
     }
 
-    pub async fn add_replica(&mut self) {
+    pub(super) async fn add_replica(&mut self) {
         // A listener that is never reached, so that its events stay where they can be looked at.
         let peers = format!("{}={}", LONELY.service, self.other.url());
         let flags = ["--listeners", "x=http://127.0.0.1:1", "--peers", &peers];
@@ -169,7 +169,7 @@ impl World {
     }
 
     /// An account that the service was told of.
-    pub async fn account(&self) -> TestCaller {
+    pub(super) async fn account(&self) -> TestCaller {
         let caller = TestCaller::mesh(&chassis_testing::account(), &self.clock);
         let request = caller.request(ProvisionAccountRequest { name: "Bakery".into() });
         let channel = self.replicas[0].channel();
@@ -177,16 +177,16 @@ impl World {
         caller
     }
 
-    pub fn scans(&self) -> ScanServiceClient<tonic::transport::Channel> {
+    pub(super) fn scans(&self) -> ScanServiceClient<tonic::transport::Channel> {
         ScanServiceClient::new(self.replicas[0].channel())
     }
 
-    pub async fn add(&self, caller: &TestCaller, kind: &str, since: DateTime<Utc>) -> Uuid {
+    pub(super) async fn add(&self, caller: &TestCaller, kind: &str, since: DateTime<Utc>) -> Uuid {
         self.add_many(caller, kind, since, 1).await[0]
     }
 
     /// In the order of their ids.
-    pub async fn add_many(
+    pub(super) async fn add_many(
         &self,
         caller: &TestCaller,
         kind: &str,
@@ -207,32 +207,32 @@ impl World {
         ids
     }
 
-    pub async fn set_since(&self, thing: Uuid, since: DateTime<Utc>) {
+    pub(super) async fn set_since(&self, thing: Uuid, since: DateTime<Utc>) {
         let sql = "update bare.thing set since = $2, version = version + 1 where id = $1";
         let mut connection = self.database.connect().await;
         sqlx::query(sql).bind(thing).bind(since).execute(&mut connection).await.unwrap();
     }
 
-    pub async fn set_kind(&self, thing: Uuid, kind: &str) {
+    pub(super) async fn set_kind(&self, thing: Uuid, kind: &str) {
         let sql = "update bare.thing set kind = $2 where id = $1";
         let mut connection = self.database.connect().await;
         sqlx::query(sql).bind(thing).bind(kind).execute(&mut connection).await.unwrap();
     }
 
-    pub async fn set_company(&self, thing: Uuid, company: &str) {
+    pub(super) async fn set_company(&self, thing: Uuid, company: &str) {
         let sql = "update bare.thing set company = $2 where id = $1";
         let mut connection = self.database.connect().await;
         sqlx::query(sql).bind(thing).bind(company).execute(&mut connection).await.unwrap();
     }
 
     /// Has the account looked through once more, and waits for the end of it.
-    pub async fn look(&self, caller: &TestCaller) {
+    pub(super) async fn look(&self, caller: &TestCaller) {
         self.scans().run_scans(caller.request(RunScansRequest {})).await.unwrap();
         self.looked(caller).await;
     }
 
     /// Waits until the account has been looked through at the clock's time.
-    pub async fn looked(&self, caller: &TestCaller) {
+    pub(super) async fn looked(&self, caller: &TestCaller) {
         eventually("the account is looked through", async || {
             let rests: bool = sqlx::query_scalar(
                 "select exists (select from bare.scan_turn where account_id = $1 and next_at > $2)",
@@ -248,7 +248,7 @@ impl World {
     }
 
     /// What the account was told so far, by thing.
-    pub async fn told(&self, caller: &TestCaller) -> Vec<(String, Uuid, Value)> {
+    pub(super) async fn told(&self, caller: &TestCaller) -> Vec<(String, Uuid, Value)> {
         sqlx::query_as(
             "select type, entity_id, data::json from bare.outbox where account_id = $1 order by occurred_at, id",
         )
@@ -258,7 +258,7 @@ impl World {
         .unwrap()
     }
 
-    pub async fn remembered(&self, caller: &TestCaller) -> i64 {
+    pub(super) async fn remembered(&self, caller: &TestCaller) -> i64 {
         sqlx::query_scalar("select count(*) from bare.scan_told where account_id = $1")
             .bind(caller.account.id)
             .fetch_one(&mut self.database.connect().await)
@@ -266,7 +266,7 @@ impl World {
             .unwrap()
     }
 
-    pub async fn set(
+    pub(super) async fn set(
         &self,
         caller: &TestCaller,
         event: &str,

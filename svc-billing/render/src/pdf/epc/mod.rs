@@ -12,7 +12,7 @@ const MAX_VERSION: u8 = 13;
 
 /// The code as SVG, for documents with an amount to transfer in euros to a known account. A draft has none: it is not to
 /// be paid.
-pub fn code(printed: &PrintedDocument) -> Option<String> {
+pub(super) fn code(printed: &PrintedDocument) -> Option<String> {
     let payload = payload(printed)?;
     let segments = [QrSegment::make_bytes(payload.as_bytes())];
     let code = QrCode::encode_segments_advanced(
@@ -27,7 +27,7 @@ pub fn code(printed: &PrintedDocument) -> Option<String> {
     Some(svg(&code))
 }
 
-pub fn payload(printed: &PrintedDocument) -> Option<String> {
+pub(super) fn payload(printed: &PrintedDocument) -> Option<String> {
     let iban: String =
         printed.bank.iban.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_uppercase();
     let amount = printed.to_transfer()?.round_dp(2);

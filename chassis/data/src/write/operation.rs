@@ -1,0 +1,52 @@
+//! What a transaction runs. A trait instead of closures around the functions of callers: the futures of such closures
+//! are not recognised as `Send`.
+
+use std::ops::AsyncFn;
+
+use chassis_base::Error;
+
+use super::tx::Tx;
+
+/// A function with all that it gets besides the transaction.
+pub(super) trait Operation {
+    type Answer;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<Self::Answer, Error>;
+}
+
+/// A function of one input.
+pub(super) struct Of<'a, I, F> {
+    pub input: &'a I,
+    pub function: &'a F,
+}
+
+/// A function of a request and of what was prepared for it.
+pub(super) struct OfBoth<'a, I, P, F> {
+    pub input: &'a I,
+    pub prepared: &'a P,
+    pub function: &'a F,
+}
+
+impl<I, T, E, F> Operation for Of<'_, I, F>
+where
+    E: Into<Error>,
+    F: AsyncFn(&mut Tx<'_>, &I) -> Result<T, E>,
+{
+    type Answer = T;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<T, Error> {
+        (self.function)(tx, self.input).await.map_err(Into::into)
+    }
+}
+
+impl<I, P, T, E, F> Operation for OfBoth<'_, I, P, F>
+where
+    E: Into<Error>,
+    F: AsyncFn(&mut Tx<'_>, &I, &P) -> Result<T, E>,
+{
+    type Answer = T;
+
+    async fn run(&self, tx: &mut Tx<'_>) -> Result<T, Error> {
+        (self.function)(tx, self.input, self.prepared).await.map_err(Into::into)
+    }
+}
