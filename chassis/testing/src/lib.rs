@@ -12,6 +12,8 @@ mod running;
 mod scanning;
 mod server;
 mod smtp;
+mod status;
+mod stored;
 mod tools;
 mod waiting;
 
@@ -25,6 +27,8 @@ pub use running::{
 pub use scanning::{look_through, set_threshold};
 pub use server::TestServer;
 pub use smtp::{Received, SmtpServer};
+pub use status::{error_info, expected_faults, faults};
+pub use stored::store_text;
 pub use tools::{S3Server, python_tool};
 pub use waiting::eventually;
 

@@ -1,5 +1,6 @@
 //! Events and triggers: each is stored once and starts the flows that it triggers.
 
+use chassis_testing::faults;
 use proto::api::{DeliverEventsRequest, Event};
 use proto::automation::event_service_client::EventServiceClient;
 use proto::automation::trigger_service_client::TriggerServiceClient;
@@ -8,7 +9,7 @@ use serde_json::json;
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::support::{MAKE_CLIENT, World, fault, faults};
+use crate::support::{MAKE_CLIENT, World, fault};
 
 async fn world() -> World {
     World::idle().await

@@ -1,12 +1,13 @@
 //! Flows: checked whole before they are stored, kept in versions, switched on and off.
 
+use chassis_testing::faults;
 use proto::automation::{
     DeleteFlowRequest, FlowPatch, GetFlowDefinitionRequest, GetFlowRequest, GetFlowSchemaRequest,
     ListFlowsRequest, TestFlowRequest, TriggerType, UpdateFlowRequest,
 };
 use serde_json::json;
 
-use crate::support::{MAKE_CLIENT, Receiver, World, fault, faults};
+use crate::support::{MAKE_CLIENT, Receiver, World, fault};
 
 #[tokio::test]
 async fn every_fault_of_a_definition_is_reported_with_its_pointer() {

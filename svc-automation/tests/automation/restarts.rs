@@ -58,7 +58,7 @@ async fn a_run_that_has_not_failed_is_not_restarted() {
         assert_eq!(problem(&world.restart(&id, from).await.unwrap_err()), "run_state");
     }
     let run = world.restart(&id, RestartFrom::Unspecified).await.unwrap_err();
-    assert_eq!(crate::support::faults(&run), [crate::support::fault("/from", "required")]);
+    assert_eq!(chassis_testing::faults(&run), [crate::support::fault("/from", "required")]);
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! A flow acts with the scopes of whoever applied it.
 
+use chassis_testing::faults;
 use proto::automation::ApplyFlowRequest;
 use serde_json::json;
 
-use crate::support::{MAKE_CLIENT, World, fault, faults};
+use crate::support::{MAKE_CLIENT, World, fault};
 
 /// Those of a team that works on flows, and more.
 fn team(more: &[&'static str]) -> Vec<&'static str> {

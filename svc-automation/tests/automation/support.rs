@@ -10,7 +10,6 @@ use axum::http::{HeaderMap, StatusCode};
 use chassis_base::{Account, Clock};
 use chassis_service::Service;
 use chassis_testing::{Started, TestCaller, TestDatabase, eventually};
-use prost::Message;
 use proto::api::ProvisionAccountRequest;
 use proto::api::event_listener_service_client::EventListenerServiceClient;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
@@ -22,7 +21,6 @@ use proto::automation::{
     ApplyFlowRequest, ApplyFlowResponse, CancelRunRequest, Flow, GetRunRequest, Run, TriggerInput,
     TriggerRequest, TriggerResult,
 };
-use proto::google::rpc;
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{ClientInput, CreateClientRequest};
 use svc_automation::Automation;
@@ -268,22 +266,9 @@ async fn receive(
     (status, r#"{"seen": true}"#.to_owned())
 }
 
-/// The pointers and codes of the faults of a refused request.
-pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
-    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
-    let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
-    bad.field_violations.into_iter().map(|violation| (violation.field, violation.reason)).collect()
-}
-
 /// The code of a problem.
 pub(crate) fn problem(status: &Status) -> String {
-    detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo").reason
-}
-
-fn detail<M: Message + Default>(status: &Status, name: &str) -> M {
-    let details = rpc::Status::decode(status.details()).unwrap().details;
-    let detail = details.iter().find(|detail| detail.type_url.ends_with(name)).unwrap();
-    M::decode(detail.value.as_slice()).unwrap()
+    chassis_testing::error_info(status).reason
 }
 
 pub(crate) fn fault(pointer: &str, code: &str) -> (String, String) {

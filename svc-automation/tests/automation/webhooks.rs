@@ -1,6 +1,7 @@
 //! Deliveries of events to webhook endpoints.
 
 use chassis_testing::eventually;
+use chassis_testing::faults;
 use chrono::TimeDelta;
 use proto::audit::ListAuditRequest;
 use proto::audit::audit_service_client::AuditServiceClient;
@@ -13,7 +14,7 @@ use proto::automation::{
 use serde_json::{Value, json};
 
 use crate::steps::is_signed;
-use crate::support::{Receiver, World, fault, faults};
+use crate::support::{Receiver, World, fault};
 
 impl World {
     async fn endpoint(&self, receiver: &Receiver, types: &[&str]) -> WebhookEndpointWithSecret {

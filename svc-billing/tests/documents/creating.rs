@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, path, places, row};
+use crate::support::{World, conflict, id, path, row};
 
 #[tokio::test]
 async fn the_client_is_named_by_id_by_external_id_or_by_both() {
@@ -36,7 +37,7 @@ async fn the_client_is_named_by_id_by_external_id_or_by_both() {
         let mut body = named.clone();
         body["title"] = json!("T");
         let refused = user.api.post("/v1/invoices", body).await.expect(422);
-        assert_eq!(refused.faults(), places(&[(place, code)]), "{named}");
+        assert_eq!(refused.faults(), expected_faults(&[(place, code)]), "{named}");
     }
     assert_eq!(user.total("invoices").await, 0);
 }
@@ -82,7 +83,7 @@ async fn dates_that_cannot_be_are_refused() {
         let mut body = dates.clone();
         body["title"] = json!("T");
         let refused = user.api.post("/v1/invoices", body).await.expect(422);
-        assert_eq!(refused.faults(), places(&[(place, code)]), "{dates}");
+        assert_eq!(refused.faults(), expected_faults(&[(place, code)]), "{dates}");
     }
 }
 
@@ -109,7 +110,7 @@ async fn every_fault_of_a_body_is_told_with_its_place() {
     assert_eq!(refused.at("/code"), "validation");
     let mut faults = refused.faults();
     faults.sort();
-    let expected = places(&[
+    let expected = expected_faults(&[
         ("/external_id", "too_long"),
         ("/generation_mode", "not_allowed"),
         ("/invoice_date", "not_a_string"),
@@ -141,10 +142,10 @@ async fn a_document_has_at_most_500_rows_and_a_final_invoice_at_least_one() {
     assert_eq!(shown["rows"][499]["name"], "Row 499", "in their order");
     let more: Vec<Value> = (0..501).map(|_| row("a", 1, 1)).collect();
     let refused = user.api.post("/v1/invoices", json!({"title": "T", "rows": more})).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/rows", "too_many")]));
+    assert_eq!(refused.faults(), expected_faults(&[("/rows", "too_many")]));
     let body = json!({"title": "T", "client_id": user.client("C").await, "generate": true, "rows": []});
     let refused = user.api.post("/v1/invoices", body).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/rows", "required")]));
+    assert_eq!(refused.faults(), expected_faults(&[("/rows", "required")]));
 }
 
 #[tokio::test]
@@ -188,7 +189,7 @@ async fn totals_are_compared_with_the_rows_and_make_a_row_where_there_is_none() 
     let mut wrong = right;
     wrong["total_incl_vat"] = json!(120.99);
     let refused = user.api.post("/v1/invoices", wrong).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/total_incl_vat", "conflicting")]));
+    assert_eq!(refused.faults(), expected_faults(&[("/total_incl_vat", "conflicting")]));
     let detail = refused.at("/errors/0/detail");
     let detail = detail.as_str().unwrap();
     assert!(detail.contains("120.99") && detail.contains("121.00"), "{detail}");
@@ -196,7 +197,7 @@ async fn totals_are_compared_with_the_rows_and_make_a_row_where_there_is_none() 
     for rate in [-1, 101] {
         let body = json!({"title": "All in", "total_incl_vat": 109, "vat_rate": rate});
         let refused = user.api.post("/v1/quotes", body).await.expect(422);
-        assert_eq!(refused.faults(), places(&[("/vat_rate", "out_of_range")]));
+        assert_eq!(refused.faults(), expected_faults(&[("/vat_rate", "out_of_range")]));
     }
     let made = user.create("quotes", json!({"title": "All in", "total_incl_vat": 100})).await;
     assert_eq!((&made["total_excl_vat"], &made["vat_amount"]), (&json!(82.64), &json!(17.36)));

@@ -1,6 +1,7 @@
+use chassis_testing::expected_faults;
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, path, places, settled, settlement};
+use crate::support::{World, conflict, id, path, settled, settlement};
 
 fn rows(indexes: &[i64]) -> Value {
     json!({"credit_all": false, "row_indexes": indexes})
@@ -85,18 +86,21 @@ async fn row_indexes_count_from_0_and_each_fault_is_told() {
     let user = world.user().await;
     let draft = user.draft(&user.client("C").await, &[1, 2]).await;
     for (body, expected) in [
-        (json!({"credit_all": false}), places(&[("/row_indexes", "required")])),
-        (rows(&[]), places(&[("/row_indexes", "required")])),
+        (json!({"credit_all": false}), expected_faults(&[("/row_indexes", "required")])),
+        (rows(&[]), expected_faults(&[("/row_indexes", "required")])),
         (
             rows(&[2, 0, -1, 0]),
-            places(&[
+            expected_faults(&[
                 ("/row_indexes/0", "out_of_range"),
                 ("/row_indexes/2", "out_of_range"),
                 ("/row_indexes/3", "repeated"),
             ]),
         ),
-        (json!({"credit_all": "maybe"}), places(&[("/credit_all", "not_a_boolean")])),
-        (json!({"credit_all": false, "row_indexes": ["x"]}), places(&[("/row_indexes/0", "not_an_integer")])),
+        (json!({"credit_all": "maybe"}), expected_faults(&[("/credit_all", "not_a_boolean")])),
+        (
+            json!({"credit_all": false, "row_indexes": ["x"]}),
+            expected_faults(&[("/row_indexes/0", "not_an_integer")]),
+        ),
     ] {
         let refused = user.act("invoices", &draft, "credit", body).await.expect(422);
         assert_eq!(refused.faults(), expected);
@@ -142,7 +146,7 @@ async fn what_is_open_goes_down_and_what_was_paid_is_to_be_refunded() {
     assert_eq!(settlement(&refunded), settled("paid", 0.0, 0.0));
     assert_eq!(refunded["paid_at"], "2026-11-20T00:00:00.000Z");
     let sign = user.act("invoices", &first, "payments", json!({"amount": 10})).await.expect(422);
-    assert_eq!(sign.faults(), places(&[("/amount", "out_of_range")]));
+    assert_eq!(sign.faults(), expected_faults(&[("/amount", "out_of_range")]));
     // Later payments leave it credited.
     user.pay(&invoice, json!({"amount": 50})).await;
     assert_eq!(now(&invoice).await, settled("credited", 0.0, 20.0));

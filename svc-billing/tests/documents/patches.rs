@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, path, places};
+use crate::support::{World, path};
 
 #[tokio::test]
 async fn a_patch_needs_a_field_that_can_be_changed() {
@@ -11,7 +12,7 @@ async fn a_patch_needs_a_field_that_can_be_changed() {
         let draft = user.create(list, json!({"title": "T"})).await;
         for nothing in [json!({}), json!({"rows": [], "client_id": "x", "number": "1", "external_id": "y"})] {
             let refused = user.api.patch(&path(list, &draft), nothing).await.expect(422);
-            assert_eq!(refused.faults(), places(&[("", "no_field")]));
+            assert_eq!(refused.faults(), expected_faults(&[("", "no_field")]));
         }
         let empty = json!({"title": null, "invoice_date": null, "due_date": null, "payment_status": null});
         let refused = user.api.patch(&path(list, &draft), empty).await.expect(422);
@@ -21,7 +22,7 @@ async fn a_patch_needs_a_field_that_can_be_changed() {
         let refused = user.api.patch(&path(list, &draft), json!({"title": " ", "due_date": "soon"})).await;
         let mut faults = refused.expect(422).faults();
         faults.sort();
-        assert_eq!(faults, places(&[("/due_date", "not_a_date"), ("/title", "required")]));
+        assert_eq!(faults, expected_faults(&[("/due_date", "not_a_date"), ("/title", "required")]));
         assert_eq!(user.get(list, &draft).await, draft, "and nothing was changed");
     }
     user.api.patch("/v1/invoices/nonsense", json!({"title": "T"})).await.expect(404);
@@ -70,7 +71,7 @@ async fn the_due_date_never_comes_before_the_date() {
         json!({"invoice_date": "2027-01-02", "due_date": "2027-01-01"}),
     ] {
         let refused = user.api.patch(&path("quotes", &draft), dates).await.expect(422);
-        assert_eq!(refused.faults(), places(&[("/due_date", "conflicting")]));
+        assert_eq!(refused.faults(), expected_faults(&[("/due_date", "conflicting")]));
     }
     user.patch("quotes", &draft, json!({"invoice_date": "2027-01-02", "due_date": "2027-01-02"})).await;
 }

@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{User, World, conflict, id, path, places, settled, settlement};
+use crate::support::{User, World, conflict, id, path, settled, settlement};
 
 fn payment_path(invoice: &Value, payment: &Value) -> String {
     format!("{}/payments/{}", path("invoices", invoice), id(&payment["payment"]))
@@ -32,7 +33,7 @@ async fn a_payment_has_its_defaults_and_every_field() {
     assert_eq!(list.json(), json!({"data": [payment], "meta": {"total": 1}}));
 
     let refused = user.act("invoices", &invoice, "payments", json!({})).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/amount", "required")]), "nothing is open");
+    assert_eq!(refused.faults(), expected_faults(&[("/amount", "required")]), "nothing is open");
     let online = json!({"type": "online", "amount": "12.50", "date": "2026-01-31", "external_id": " tr_1 ",
         "provider": "mollie", "method": "ideal", "payment_data": {"exact": 0.1, "deep": [1, {"a": null}]},
         "feedback_data": {"ok": true}});
@@ -72,7 +73,7 @@ async fn what_is_no_payment_is_refused() {
         (json!({"payment_data": "text"}), "/payment_data", "not_an_object"),
     ] {
         let refused = user.act("invoices", &invoice, "payments", body.clone()).await.expect(422);
-        assert_eq!(refused.faults(), places(&[(place, code)]), "{body}");
+        assert_eq!(refused.faults(), expected_faults(&[(place, code)]), "{body}");
     }
     let quote = user.create("quotes", json!({"title": "T"})).await;
     for unknown in [id(&quote), "nonsense".to_owned(), world.clock.id().to_string()] {
@@ -155,7 +156,7 @@ async fn a_payment_patch_needs_a_field_and_null_clears_only_texts() {
     let here = payment_path(&invoice, &payment);
     for nothing in [json!({}), json!({"type": "online", "feedback_data": {}})] {
         let refused = user.api.patch(&here, nothing).await.expect(422);
-        assert_eq!(refused.faults(), places(&[("", "no_field")]));
+        assert_eq!(refused.faults(), expected_faults(&[("", "no_field")]));
     }
     let refused =
         user.api.patch(&here, json!({"amount": null, "date": null, "status": null, "method": null})).await;

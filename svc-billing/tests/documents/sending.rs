@@ -1,12 +1,13 @@
 //! Mail with documents: queued with the change, delivered with the PDF over real SMTP, and what became of it.
 
+use chassis_testing::expected_faults;
 use std::sync::Arc;
 
 use chassis_testing::{SmtpServer, eventually};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{User, World, conflict, path, places};
+use crate::support::{User, World, conflict, path};
 
 async fn send(user: &User, list: &str, document: &Value, body: Value) -> gateway::testing::Answer {
     user.act(list, document, "send", body).await
@@ -108,16 +109,16 @@ async fn addresses_are_checked_and_a_refused_request_changes_nothing() {
 
     assert_eq!(
         faults(json!({})).await,
-        places(&[("/to", "required"), ("/subject", "required"), ("/message", "required")])
+        expected_faults(&[("/to", "required"), ("/subject", "required"), ("/message", "required")])
     );
     let bad = send(&user, "invoices", &draft, letter("ok@x.example, nonsense")).await.expect(422);
-    assert_eq!(bad.faults(), places(&[("/to", "bad_email")]));
+    assert_eq!(bad.faults(), expected_faults(&[("/to", "bad_email")]));
     assert!(bad.at("/errors/0/detail").as_str().unwrap().contains("nonsense"));
     let many: Vec<String> = (0..21).map(|n| format!("a{n}@x.example")).collect();
-    assert_eq!(faults(letter(&many.join(","))).await, places(&[("/to", "too_many")]));
+    assert_eq!(faults(letter(&many.join(","))).await, expected_faults(&[("/to", "too_many")]));
     let mut kind = letter("a@x.example");
     kind["send_type"] = json!("postcard");
-    assert_eq!(faults(kind).await, places(&[("/send_type", "not_allowed")]));
+    assert_eq!(faults(kind).await, expected_faults(&[("/send_type", "not_allowed")]));
 
     let after = user.get("invoices", &draft).await;
     assert_eq!((&after["generation_mode"], &after["sent_at"]), (&json!("draft"), &Value::Null));

@@ -1,6 +1,7 @@
+use chassis_testing::expected_faults;
 use proto::billing::{BillingSettings, DocumentLanguage, UpdateBillingSettingsRequest};
 
-use crate::support::{World, faults, places};
+use crate::support::{World, faults};
 
 fn changed() -> BillingSettings {
     BillingSettings {
@@ -57,7 +58,7 @@ async fn settings_outside_their_limits_are_refused_all_at_once() {
         ("/settings/quote_prefix", "required"),
         ("/settings/workorder_prefix", "too_long"),
     ];
-    assert_eq!(faults(&status), places(&expected));
+    assert_eq!(faults(&status), expected_faults(&expected));
 }
 
 #[tokio::test]
@@ -67,10 +68,10 @@ async fn nothing_of_the_settings_can_be_emptied() {
     let before = caller.billing_settings().await;
     for name in ["payment_days", "default_tax_code", "language", "invoice_prefix", "number_padding"] {
         let status = caller.update_settings(BillingSettings::default(), &[name]).await.unwrap_err();
-        assert_eq!(faults(&status), places(&[(&format!("/settings/{name}"), "required")]));
+        assert_eq!(faults(&status), expected_faults(&[(&format!("/settings/{name}"), "required")]));
     }
     let status = caller.update_settings(changed(), &["colour"]).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/update_mask", "not_allowed")]));
+    assert_eq!(faults(&status), expected_faults(&[("/update_mask", "not_allowed")]));
     assert_eq!(caller.billing_settings().await, before);
 }
 
@@ -85,5 +86,5 @@ async fn a_purchase_rate_cannot_be_the_default() {
         .unwrap();
     let settings = BillingSettings { default_tax_code: "ICP".into(), ..BillingSettings::default() };
     let status = caller.update_settings(settings, &["default_tax_code"]).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/settings/default_tax_code", "unknown_reference")]));
+    assert_eq!(faults(&status), expected_faults(&[("/settings/default_tax_code", "unknown_reference")]));
 }

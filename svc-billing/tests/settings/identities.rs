@@ -1,3 +1,4 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use proto::billing::{
     CreateIdentityRequest, DeleteIdentityRequest, Identity, IdentityInput, SetDefaultIdentityRequest,
@@ -7,7 +8,7 @@ use render::printed::{Bank, Look, Party};
 use svc_billing::identity::{Seller, seller as find_seller};
 use tonic::Status;
 
-use crate::support::{Caller, World, faults, is_not_found, mask, places, problem};
+use crate::support::{Caller, World, faults, is_not_found, mask, problem};
 
 async fn create(caller: &Caller, identity: IdentityInput) -> Result<Identity, Status> {
     let request = caller.request(CreateIdentityRequest { identity: Some(identity) });
@@ -96,10 +97,13 @@ async fn every_wrong_value_is_named_and_nothing_is_stored() {
         ("/identity/vat_number", "bad_vat_number"),
         ("/identity/website", "bad_url"),
     ];
-    assert_eq!(faults(&create(&caller, wrong.clone()).await.unwrap_err()), places(&expected));
+    assert_eq!(faults(&create(&caller, wrong.clone()).await.unwrap_err()), expected_faults(&expected));
     let id = caller.identities().await.remove(0).id;
-    assert_eq!(faults(&update(&caller, &id, wrong.clone(), None).await.unwrap_err()), places(&expected));
-    assert_eq!(faults(&update(&caller, "x", wrong, None).await.unwrap_err()), places(&expected));
+    assert_eq!(
+        faults(&update(&caller, &id, wrong.clone(), None).await.unwrap_err()),
+        expected_faults(&expected)
+    );
+    assert_eq!(faults(&update(&caller, "x", wrong, None).await.unwrap_err()), expected_faults(&expected));
     assert_eq!(caller.identities().await.len(), 1);
 }
 
@@ -118,7 +122,7 @@ async fn a_change_touches_what_the_mask_names() {
     assert_eq!((values.primary_color.as_str(), values.zipcode.as_str()), ("#1f4e5f", "3511 AA"));
     assert_ne!(changed.updated_at, created.updated_at);
     let status = update(&caller, &created.id, mill(), Some(&["is_default"])).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/update_mask", "not_allowed")]));
+    assert_eq!(faults(&status), expected_faults(&[("/update_mask", "not_allowed")]));
     assert!(is_not_found(&update(&caller, "x", mill(), None).await.unwrap_err()));
 }
 

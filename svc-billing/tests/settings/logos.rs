@@ -1,9 +1,10 @@
+use chassis_testing::expected_faults;
 use proto::billing::{DeleteIdentityRequest, Identity, IdentityInput, SetIdentityLogoRequest};
 use render::printed::{Logo, LogoFormat};
 use svc_billing::identity::seller as find_seller;
 use tonic::Status;
 
-use crate::support::{Caller, World, faults, is_not_found, places};
+use crate::support::{Caller, World, faults, is_not_found};
 
 const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'><path d='M0 0h1v1z'/></svg>";
 
@@ -52,7 +53,7 @@ async fn what_is_no_picture_too_large_or_not_plain_is_refused_and_the_old_logo_s
     ];
     for (bytes, code) in cases {
         let status = set(&caller, &id, bytes).await.unwrap_err();
-        assert_eq!(faults(&status), places(&[("/logo", code)]));
+        assert_eq!(faults(&status), expected_faults(&[("/logo", code)]));
     }
     assert_eq!(caller.identities().await[0].logo_type, "image/svg+xml");
     assert!(is_not_found(&set(&caller, "x", SVG).await.unwrap_err()));

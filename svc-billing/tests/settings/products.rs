@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use proto::billing::{CreateProductRequest, ListProductsRequest, ProductInput, UpdateProductRequest};
 
-use crate::support::{World, faults, is_not_found, places, problem, product};
+use crate::support::{World, faults, is_not_found, problem, product};
 
 fn bread() -> ProductInput {
     ProductInput {
@@ -40,7 +41,7 @@ async fn a_product_needs_a_name_and_a_price_of_at_most_four_decimals() {
     let status = caller.create(wrong).await.unwrap_err();
     let expected =
         [("/product/code", "too_long"), ("/product/name", "required"), ("/product/price", "too_precise")];
-    assert_eq!(faults(&status), places(&expected));
+    assert_eq!(faults(&status), expected_faults(&expected));
     let largest = ProductInput { price: "-999999999999.9999".into(), ..product("A", "") };
     assert_eq!(caller.create(largest).await.unwrap().price, "-999999999999.9999");
 }
@@ -65,7 +66,7 @@ async fn a_change_touches_only_what_it_names_and_can_clear_it() {
     let status = caller.update(&created.id, nothing, &["name", "active", "id"]).await.unwrap_err();
     let expected =
         [("/product/active", "not_nullable"), ("/product/name", "required"), ("/update_mask", "not_allowed")];
-    assert_eq!(faults(&status), places(&expected));
+    assert_eq!(faults(&status), expected_faults(&expected));
 }
 
 #[tokio::test]
@@ -155,7 +156,7 @@ async fn an_id_of_an_odd_form_is_unknown_and_faults_come_before_it() {
         assert!(is_not_found(&caller.delete(id).await.unwrap_err()), "{id}");
         assert!(is_not_found(&caller.update(id, product("A", ""), &["name"]).await.unwrap_err()), "{id}");
         let status = caller.update(id, product("", ""), &["name"]).await.unwrap_err();
-        assert_eq!(faults(&status), places(&[("/product/name", "required")]));
+        assert_eq!(faults(&status), expected_faults(&[("/product/name", "required")]));
     }
 }
 

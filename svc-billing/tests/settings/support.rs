@@ -3,7 +3,6 @@
 use chassis_base::Clock;
 use chassis_service::Service;
 use chassis_testing::{Started, TestCaller, TestDatabase};
-use prost::Message;
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use proto::billing::product_service_client::ProductServiceClient;
@@ -14,7 +13,6 @@ use proto::billing::{
     ListTaxRatesRequest, Product, ProductInput, TaxRate, TaxRateContext, UpdateBillingSettingsRequest,
     UpdateProductRequest,
 };
-use proto::google::rpc;
 use svc_billing::Billing;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
@@ -155,33 +153,19 @@ pub(crate) fn product(name: &str, code: &str) -> ProductInput {
     ProductInput { name: name.to_owned(), code: code.to_owned(), ..ProductInput::default() }
 }
 
-/// The places and codes of an answer that refuses the request itself.
+/// The pointers and codes of the faults of an invalid request, sorted.
 pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
-    assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
-    let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
-    let mut faults: Vec<_> =
-        bad.field_violations.into_iter().map(|violation| (violation.field, violation.reason)).collect();
+    let mut faults = chassis_testing::faults(status);
     faults.sort();
     faults
 }
 
-/// What is expected of [`faults`].
-pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
-}
-
 /// The code of a problem and what the caller finds in `data`.
 pub(crate) fn problem(status: &Status) -> (String, Vec<(String, String)>) {
-    let info = detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo");
+    let info = chassis_testing::error_info(status);
     (info.reason, info.metadata.into_iter().collect())
 }
 
 pub(crate) fn is_not_found(status: &Status) -> bool {
     status.code() == tonic::Code::NotFound && problem(status).0 == "not_found"
-}
-
-fn detail<M: Message + Default>(status: &Status, name: &str) -> M {
-    let details = rpc::Status::decode(status.details()).unwrap().details;
-    let detail = details.iter().find(|detail| detail.type_url.ends_with(name)).unwrap();
-    M::decode(detail.value.as_slice()).unwrap()
 }

@@ -1,10 +1,11 @@
+use chassis_testing::expected_faults;
 use proto::billing::{
     BillingSettings, DeleteTaxRateRequest, ListTaxRatesRequest, PutTaxRateRequest, TaxRate, TaxRateContext,
     TaxRateInput, TaxRateType,
 };
 use tonic::Status;
 
-use crate::support::{Caller, World, faults, is_not_found, places, problem};
+use crate::support::{Caller, World, faults, is_not_found, problem};
 
 async fn put(caller: &Caller, rate: TaxRateInput) -> Result<TaxRate, Status> {
     let request = caller.request(PutTaxRateRequest { tax_rate: Some(rate) });
@@ -97,7 +98,7 @@ async fn a_rate_that_makes_no_sense_is_refused() {
     let caller = world.caller().await;
     let status = put(&caller, rate("a b", TaxRateType::Exempt, "5")).await.unwrap_err();
     let expected = [("/tax_rate/amount", "conflicting"), ("/tax_rate/code", "bad_format")];
-    assert_eq!(faults(&status), places(&expected));
+    assert_eq!(faults(&status), expected_faults(&expected));
     let empty = put(&caller, TaxRateInput::default()).await.unwrap_err();
     let missing: Vec<String> = faults(&empty).into_iter().map(|(place, _)| place).collect();
     let expected =
@@ -153,7 +154,7 @@ async fn an_account_has_at_most_two_hundred_rates() {
     .await
     .unwrap();
     let status = put(&caller, rate("ONE-MORE", TaxRateType::Zero, "0")).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/tax_rate", "too_many")]));
+    assert_eq!(faults(&status), expected_faults(&[("/tax_rate", "too_many")]));
     put(&caller, rate("X1", TaxRateType::Zero, "0")).await.unwrap();
     assert_eq!(codes(&caller, TaxRateContext::Unspecified).await.len(), 200);
 }

@@ -1,9 +1,10 @@
+use chassis_testing::expected_faults;
 use proto::billing::{
     DeletePaymentTermRequest, ListPaymentTermsRequest, PaymentTerm, PaymentTermInput, PutPaymentTermRequest,
 };
 use tonic::Status;
 
-use crate::support::{Caller, World, faults, is_not_found, places};
+use crate::support::{Caller, World, faults, is_not_found};
 
 async fn list(caller: &Caller) -> Vec<(String, i32, String)> {
     let request = caller.request(ListPaymentTermsRequest {});
@@ -51,7 +52,7 @@ async fn a_term_has_a_code_days_and_a_label() {
     let caller = world.caller().await;
     let status = put(&caller, "a/b", None, " ").await.unwrap_err();
     let expected = [("/term/code", "bad_format"), ("/term/days", "required"), ("/term/label", "required")];
-    assert_eq!(faults(&status), places(&expected));
+    assert_eq!(faults(&status), expected_faults(&expected));
     let status = put(&caller, "LATE", Some(366), "Late").await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/term/days", "out_of_range")]));
+    assert_eq!(faults(&status), expected_faults(&[("/term/days", "out_of_range")]));
 }

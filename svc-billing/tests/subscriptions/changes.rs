@@ -1,8 +1,9 @@
+use chassis_testing::expected_faults;
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{World, conflict, id, path, places};
+use crate::support::{World, conflict, id, path};
 
 #[tokio::test]
 async fn a_patch_that_changes_nothing_writes_nothing() {
@@ -32,9 +33,9 @@ async fn lines_are_replaced_as_a_whole() {
     let titles: Vec<&Value> = full["lines"].as_array().unwrap().iter().map(|line| &line["title"]).collect();
     assert_eq!(titles, ["A", "B"]);
     let answer = user.patch(&created, json!({"lines": []})).await.expect(422);
-    assert_eq!(answer.faults(), places(&[("/lines", "required")]));
+    assert_eq!(answer.faults(), expected_faults(&[("/lines", "required")]));
     let answer = user.patch(&created, json!({"lines": [{"unit_price": 1}]})).await.expect(422);
-    assert_eq!(answer.faults(), places(&[("/lines/0/title", "required")]));
+    assert_eq!(answer.faults(), expected_faults(&[("/lines/0/title", "required")]));
 }
 
 #[tokio::test]
@@ -70,7 +71,7 @@ async fn an_invalid_change_is_reported_at_the_field_that_was_sent() {
         (json!({"subscription_end": "2026-11-29"}), "/subscription_end", "conflicting"),
     ] {
         let answer = user.patch(&created, body).await.expect(422);
-        assert_eq!(answer.faults(), places(&[(place, code)]));
+        assert_eq!(answer.faults(), expected_faults(&[(place, code)]));
     }
     assert_eq!(user.get(&created).await["meta"]["updated_at"], created["meta"]["updated_at"]);
     let unknown = format!("/v1/subscriptions/{}", world.clock.id());

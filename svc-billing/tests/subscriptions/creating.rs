@@ -1,6 +1,7 @@
+use chassis_testing::expected_faults;
 use serde_json::{Value, json};
 
-use crate::support::{World, conflict, id, path, places};
+use crate::support::{World, conflict, id, path};
 
 #[tokio::test]
 async fn a_complete_subscription_is_active_and_is_shown_in_full() {
@@ -102,7 +103,7 @@ async fn every_fault_is_reported_with_its_field() {
     faults.sort();
     assert_eq!(
         faults,
-        places(&[
+        expected_faults(&[
             ("/client_id", "unknown_reference"),
             ("/day_of_month", "out_of_range"),
             ("/day_of_week", "out_of_range"),
@@ -133,11 +134,11 @@ async fn values_that_contradict_each_other_are_refused() {
         ),
     ] {
         let answer = user.api.post("/v1/subscriptions", body).await.expect(422);
-        assert_eq!(answer.faults(), places(&[(place, "conflicting")]));
+        assert_eq!(answer.faults(), expected_faults(&[(place, "conflicting")]));
     }
     let ancient = json!({"first_generate_date": "2016-11-14"});
     let answer = user.api.post("/v1/subscriptions", ancient).await.expect(422);
-    assert_eq!(answer.faults(), places(&[("/first_generate_date", "out_of_range")]));
+    assert_eq!(answer.faults(), expected_faults(&[("/first_generate_date", "out_of_range")]));
     user.create(json!({"subscription_start": start, "subscription_end": start})).await;
 }
 
@@ -151,7 +152,7 @@ async fn a_client_can_be_named_by_the_callers_own_reference() {
     assert_eq!(created["client_id"], client);
     let unknown = json!({"client_external_id": "crm-2"});
     let answer = user.api.post("/v1/subscriptions", unknown).await.expect(422);
-    assert_eq!(answer.faults(), places(&[("/client_external_id", "unknown_reference")]));
+    assert_eq!(answer.faults(), expected_faults(&[("/client_external_id", "unknown_reference")]));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{World, path, places};
+use crate::support::{World, path};
 
 #[tokio::test]
 async fn deactivating_ends_today_by_default_and_only_once() {
@@ -25,7 +26,7 @@ async fn deactivating_ends_today_by_default_and_only_once() {
     let ended = user.act(&draft, "deactivate", json!({"subscription_end": "2026-12-31"})).await.expect(200);
     assert_eq!((ended.at("/data/status"), ended.at("/data/end_date")), (json!("ended"), json!("2026-12-31")));
     let answer = user.act(&draft, "deactivate", json!({"subscription_end": "soon"})).await.expect(422);
-    assert_eq!(answer.faults(), places(&[("/subscription_end", "not_a_date")]));
+    assert_eq!(answer.faults(), expected_faults(&[("/subscription_end", "not_a_date")]));
 }
 
 #[tokio::test]
@@ -65,7 +66,7 @@ async fn it_cannot_end_before_its_last_invoice() {
     world.settled(&user).await;
     assert_eq!(user.dates(&created).await, ["2026-11-15"]);
     let early = json!({"subscription_end": "2026-11-14"});
-    let refused = places(&[("/subscription_end", "conflicting")]);
+    let refused = expected_faults(&[("/subscription_end", "conflicting")]);
     let earlier_start = json!({"subscription_end": "2026-11-14", "subscription_start": "2026-11-01"});
     assert_eq!(user.patch(&created, earlier_start).await.expect(422).faults(), refused);
     assert_eq!(user.act(&created, "deactivate", early).await.expect(422).faults(), refused);

@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use proto::api::Event;
 use serde_json::{Value, json};
 
-use crate::support::{User, World, id, places};
+use crate::support::{User, World, id};
 
 async fn numbers(user: &User, query: &str) -> Vec<String> {
     let answer = user.api.get(&format!("/v1/subscriptions?{query}")).await.expect(200);
@@ -94,9 +95,9 @@ async fn lists_are_sorted_by_the_requested_key() {
         user.api.get("/v1/subscriptions?sort=colour&order=up&status=gone&start_from=x").await.expect(422);
     let mut faults = answer.faults();
     faults.sort();
-    assert_eq!(faults, places(&[("start_from", "not_a_date"), ("status", "not_allowed")]));
+    assert_eq!(faults, expected_faults(&[("start_from", "not_a_date"), ("status", "not_allowed")]));
     let answer = user.api.get("/v1/subscriptions?sort=colour&order=up").await.expect(422);
-    assert_eq!(answer.faults(), places(&[("sort", "not_allowed"), ("order", "not_allowed")]));
+    assert_eq!(answer.faults(), expected_faults(&[("sort", "not_allowed"), ("order", "not_allowed")]));
     assert!(answer.at("/errors/0/detail").as_str().unwrap().contains("next_generate"));
 }
 

@@ -176,11 +176,6 @@ pub(crate) fn path(subscription: &Value) -> String {
     format!("/v1/subscriptions/{}", id(subscription))
 }
 
-/// What is expected of [`Answer::faults`].
-pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
-}
-
 /// The code of a refusal for the state of things.
 pub(crate) fn conflict(answer: Answer) -> String {
     answer.expect(409).at("/code").as_str().unwrap().to_owned()

@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, id, path, phase, places};
+use crate::support::{World, id, path, phase};
 
 #[tokio::test]
 async fn only_what_is_sent_changes_and_null_empties() {
@@ -48,7 +49,10 @@ async fn what_a_deal_must_have_cannot_be_emptied() {
     let moved = user.patch(&deal, json!({"client_id": other})).await.expect(200).at("/data/client_id");
     assert_eq!(moved, json!(other));
     let faults = user.patch(&deal, json!({"client_id": "x", "source": "Nobody"})).await.expect(422).faults();
-    assert_eq!(faults, places(&[("/client_id", "unknown_reference"), ("/source", "unknown_reference")]));
+    assert_eq!(
+        faults,
+        expected_faults(&[("/client_id", "unknown_reference"), ("/source", "unknown_reference")])
+    );
 }
 
 #[tokio::test]
@@ -68,7 +72,7 @@ async fn a_new_pipeline_without_a_phase_means_its_first_phase() {
     assert_eq!(place(json!({"phase_id": phase(&board[1], 1)})).await, (there.clone(), phase(&board[1], 1)));
     assert_eq!(place(json!({"pipeline_id": there})).await, (there.clone(), phase(&board[1], 1)), "is there");
     let faults = user.patch(&deal, json!({"phase_id": phase(&board[0], 0)})).await.expect(422).faults();
-    assert_eq!(faults, places(&[("/phase_id", "conflicting")]));
+    assert_eq!(faults, expected_faults(&[("/phase_id", "conflicting")]));
     let back = json!({"pipeline_id": board[0]["id"], "phase_id": phase(&board[0], 2)});
     assert_eq!(place(back).await, (board[0]["id"].clone(), phase(&board[0], 2)));
 }
@@ -101,6 +105,6 @@ async fn every_operation_on_an_unknown_deal_answers_not_found() {
         user.act(&deal, "lose", json!({})).await.expect(404);
         user.delete(&deal).await.expect(404);
         let faults = user.patch(&deal, json!({"title": ""})).await.expect(422).faults();
-        assert_eq!(faults, places(&[("/title", "required")]), "{}: the body comes first", id(&deal));
+        assert_eq!(faults, expected_faults(&[("/title", "required")]), "{}: the body comes first", id(&deal));
     }
 }

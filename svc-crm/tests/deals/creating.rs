@@ -1,6 +1,7 @@
+use chassis_testing::expected_faults;
 use serde_json::{Value, json};
 
-use crate::support::{World, id, path, phase, places};
+use crate::support::{World, id, path, phase};
 
 #[tokio::test]
 async fn a_deal_needs_a_title_and_a_client_and_has_defaults_for_the_rest() {
@@ -67,7 +68,7 @@ async fn all_faults_are_reported_together() {
     });
     let mut faults = user.api.post("/v1/deals", body).await.expect(422).faults();
     faults.sort();
-    let expected = places(&[
+    let expected = expected_faults(&[
         ("/amount", "too_precise"),
         ("/client_id", "unknown_reference"),
         ("/expected_close_date", "not_a_date"),
@@ -80,7 +81,7 @@ async fn all_faults_are_reported_together() {
     assert_eq!(faults, expected);
     let mut faults = user.api.post("/v1/deals", json!({})).await.expect(422).faults();
     faults.sort();
-    assert_eq!(faults, places(&[("/client_id", "required"), ("/title", "required")]));
+    assert_eq!(faults, expected_faults(&[("/client_id", "required"), ("/title", "required")]));
     assert_eq!(user.total("").await, 0);
 }
 
@@ -96,7 +97,7 @@ async fn a_phase_of_another_pipeline_is_refused() {
             "title": "T", "client_id": client, "pipeline_id": pipeline, "phase_id": phase(&board[1], 0),
         });
         let faults = user.api.post("/v1/deals", body).await.expect(422).faults();
-        assert_eq!(faults, places(&[("/phase_id", "conflicting")]));
+        assert_eq!(faults, expected_faults(&[("/phase_id", "conflicting")]));
     }
 }
 
@@ -108,7 +109,11 @@ async fn a_supplier_or_a_client_of_another_account_is_not_accepted_as_client() {
         user.api.post("/v1/suppliers", json!({"company_name": "Farm"})).await.expect(201).at("/data");
     for client in [id(&supplier), other.client("Mill").await, "x".to_owned()] {
         let answer = user.api.post("/v1/deals", json!({"title": "T", "client_id": client})).await;
-        assert_eq!(answer.expect(422).faults(), places(&[("/client_id", "unknown_reference")]), "{client}");
+        assert_eq!(
+            answer.expect(422).faults(),
+            expected_faults(&[("/client_id", "unknown_reference")]),
+            "{client}"
+        );
     }
 }
 

@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, phase, places};
+use crate::support::{World, phase};
 
 #[tokio::test]
 async fn filters_narrow_the_list_and_its_total() {
@@ -47,7 +48,7 @@ async fn filters_narrow_the_list_and_its_total() {
     let refused = user.api.get("/v1/deals?status=closed&page=0&sort=x").await.expect(422).faults();
     assert!(refused.contains(&("status".to_owned(), "not_allowed".to_owned())), "{refused:?}");
     let refused = user.api.get("/v1/deals?sort=priority&order=up").await.expect(422).faults();
-    assert_eq!(refused, places(&[("sort", "not_allowed"), ("order", "not_allowed")]));
+    assert_eq!(refused, expected_faults(&[("sort", "not_allowed"), ("order", "not_allowed")]));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
+use chassis_testing::expected_faults;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::{World, phase, places};
+use crate::support::{World, phase};
 
 #[tokio::test]
 async fn a_move_changes_phase_and_status_and_the_history_keeps_both() {
@@ -59,7 +60,7 @@ async fn a_move_needs_a_phase_of_the_pipeline_or_a_status() {
         (json!({"phase_id": phase(&board[1], 0)}), ("/phase_id", "conflicting")),
     ] {
         let faults = user.act(&deal, "move", body.clone()).await.expect(422).faults();
-        assert_eq!(faults, places(&[expected]), "{body}");
+        assert_eq!(faults, expected_faults(&[expected]), "{body}");
     }
     assert_eq!(user.get(&deal).await["status"], "open", "a refused move moves nothing");
 }

@@ -1,3 +1,4 @@
+use chassis_testing::expected_faults;
 use proto::crm::{
     CreatePhaseRequest, CreatePipelineRequest, DeletePhaseRequest, DeletePipelineRequest, PipelineInput,
     ReorderPhasesRequest, ReorderPipelinesRequest, UpdatePhaseRequest, UpdatePipelineRequest,
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 use tonic::{Code, Status};
 
-use crate::support::{User, World, id, phase, places};
+use crate::support::{User, World, id, phase};
 
 fn names(things: &[Value]) -> Vec<&str> {
     things.iter().map(|thing| thing["name"].as_str().unwrap()).collect()
@@ -182,6 +183,6 @@ async fn without_an_active_pipeline_a_deal_must_name_one() {
     user.pipelines().update_pipeline(user.request(request)).await.unwrap();
     let body = json!({"title": "T", "client_id": client});
     let refused = user.api.post("/v1/deals", body).await.expect(422).faults();
-    assert_eq!(refused, places(&[("/pipeline_id", "required")]));
+    assert_eq!(refused, expected_faults(&[("/pipeline_id", "required")]));
     user.deal(json!({"title": "T", "client_id": client, "pipeline_id": board[0]["id"]})).await;
 }

@@ -193,8 +193,3 @@ pub(crate) fn path(deal: &Value) -> String {
 pub(crate) fn phase(pipeline: &Value, index: usize) -> String {
     id(&pipeline["phases"][index])
 }
-
-/// The pointers and codes that [`Answer::faults`] is compared with.
-pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
-}

@@ -1,10 +1,11 @@
 //! Updates of clients.
 
 use chassis_base::time::timestamp;
+use chassis_testing::{expected_faults, faults};
 use chrono::TimeDelta;
 use proto::relations::{ClientInput, RelationType, UpdateClientRequest};
 
-use crate::support::{World, company, faults, person, places, problem};
+use crate::support::{World, company, person, problem};
 
 #[tokio::test]
 async fn a_patch_changes_the_fields_it_names_and_no_others() {
@@ -45,18 +46,24 @@ async fn a_patch_may_not_take_away_what_the_type_needs() {
     let refused =
         async |input: ClientInput, mask: &[&str]| faults(&caller.update(&id, input, mask).await.unwrap_err());
     let empty = ClientInput::default;
-    assert_eq!(refused(empty(), &["company_name"]).await, places(&[("/client/company_name", "required")]));
+    assert_eq!(
+        refused(empty(), &["company_name"]).await,
+        expected_faults(&[("/client/company_name", "required")])
+    );
     let private = ClientInput { r#type: RelationType::Private.into(), ..empty() };
-    assert_eq!(refused(private, &["type"]).await, places(&[("/client/firstname", "required")]));
-    assert_eq!(refused(empty(), &["type"]).await, places(&[("/client/type", "not_nullable")]));
-    assert_eq!(refused(empty(), &["debtor_number"]).await, places(&[("/update_mask", "not_allowed")]));
+    assert_eq!(refused(private, &["type"]).await, expected_faults(&[("/client/firstname", "required")]));
+    assert_eq!(refused(empty(), &["type"]).await, expected_faults(&[("/client/type", "not_nullable")]));
+    assert_eq!(
+        refused(empty(), &["debtor_number"]).await,
+        expected_faults(&[("/update_mask", "not_allowed")])
+    );
     let all = ClientInput { email: "x".into(), website: "y".into(), ..empty() };
     let expected = [
         ("/client/email", "bad_email"),
         ("/client/website", "bad_url"),
         ("/client/company_name", "required"),
     ];
-    assert_eq!(refused(all, &["email", "website", "company_name"]).await, places(&expected));
+    assert_eq!(refused(all, &["email", "website", "company_name"]).await, expected_faults(&expected));
     assert_eq!(caller.get(&id).await.unwrap().company_name, "A");
 }
 
@@ -105,5 +112,5 @@ async fn faults_of_the_body_are_reported_before_an_id_that_does_not_exist() {
     let caller = world.caller();
     let bad = ClientInput { email: "x".into(), ..ClientInput::default() };
     let status = caller.update("nobody", bad, &["email"]).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/client/email", "bad_email")]));
+    assert_eq!(faults(&status), expected_faults(&[("/client/email", "bad_email")]));
 }

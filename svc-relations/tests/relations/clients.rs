@@ -3,11 +3,12 @@
 use chassis_base::time::timestamp;
 use chassis_rpc::call::REPLAY;
 use chassis_testing::moment;
+use chassis_testing::{expected_faults, faults};
 use proto::relations::{
     BatchGetClientsRequest, ClientInput, CreateClientRequest, GetClientByExternalIdRequest, RelationType,
 };
 
-use crate::support::{World, company, faults, is_not_found, person, places, problem};
+use crate::support::{World, company, is_not_found, person, problem};
 
 #[tokio::test]
 async fn a_created_client_is_stored_in_normal_form_and_found_again() {
@@ -76,7 +77,7 @@ async fn a_bad_client_is_refused_with_every_fault_and_leaves_nothing() {
         ("/client/iban", "bad_iban"),
         ("/client/payment_term", "out_of_range"),
     ];
-    assert_eq!(found, places(&expected));
+    assert_eq!(found, expected_faults(&expected));
     assert_eq!(caller.total("").await, 0);
     let next = caller.create(company("A")).await.unwrap();
     assert_eq!(next.debtor_number, "D-00001", "a refused create takes no number");
@@ -88,7 +89,7 @@ async fn a_create_without_anything_needs_a_name() {
     let caller = world.caller();
     let empty = caller.request(CreateClientRequest { client: None });
     let status = caller.clients().create_client(empty).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/client/firstname", "required")]));
+    assert_eq!(faults(&status), expected_faults(&[("/client/firstname", "required")]));
 }
 
 #[tokio::test]
@@ -145,7 +146,7 @@ async fn a_batch_keeps_the_order_asked_for_and_omits_ids_that_do_not_exist() {
     assert_eq!(found, [b.clone(), a, b]);
     let many = caller.request(BatchGetClientsRequest { ids: vec![String::new(); 501] });
     let status = caller.clients().batch_get_clients(many).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/ids", "too_many")]));
+    assert_eq!(faults(&status), expected_faults(&[("/ids", "too_many")]));
 }
 
 #[tokio::test]
@@ -160,7 +161,7 @@ async fn a_client_is_found_by_its_external_id() {
     };
     assert_eq!(find("crm-1").await.unwrap().into_inner().data.unwrap(), created);
     assert!(is_not_found(&find("crm-2").await.unwrap_err()));
-    assert_eq!(faults(&find(" ").await.unwrap_err()), places(&[("/external_id", "required")]));
+    assert_eq!(faults(&find(" ").await.unwrap_err()), expected_faults(&[("/external_id", "required")]));
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! Custom fields.
 
+use chassis_testing::{expected_faults, faults};
 use proto::relations::{
     CreateCustomFieldRequest, CustomField, CustomFieldEntity, CustomFieldInput, CustomFieldType,
     DeleteCustomFieldRequest, ListCustomFieldsRequest, UpdateCustomFieldRequest,
 };
 use tonic::Status;
 
-use crate::support::{Caller, World, faults, is_not_found, places, problem};
+use crate::support::{Caller, World, is_not_found, problem};
 
 fn input(entity: CustomFieldEntity, key: &str) -> CustomFieldInput {
     CustomFieldInput {
@@ -92,19 +93,19 @@ async fn a_bad_custom_field_is_refused_with_every_fault() {
         ("/field/label", "required"),
         ("/field/type", "required"),
     ];
-    assert_eq!(faults(&create(&caller, empty).await.unwrap_err()), places(&expected));
+    assert_eq!(faults(&create(&caller, empty).await.unwrap_err()), expected_faults(&expected));
     let select = CustomFieldInput {
         r#type: CustomFieldType::Select.into(),
         ..input(CustomFieldEntity::Client, "Bad Key")
     };
     let expected = [("/field/key", "bad_format"), ("/field/options", "required")];
-    assert_eq!(faults(&create(&caller, select).await.unwrap_err()), places(&expected));
+    assert_eq!(faults(&create(&caller, select).await.unwrap_err()), expected_faults(&expected));
     let none = caller.request(CreateCustomFieldRequest { field: None });
     let status = caller.custom_fields().create_custom_field(none).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/field", "required")]));
+    assert_eq!(faults(&status), expected_faults(&[("/field", "required")]));
     let unknown = caller.request(ListCustomFieldsRequest { entity: 99 });
     let status = caller.custom_fields().list_custom_fields(unknown).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/entity", "not_allowed")]));
+    assert_eq!(faults(&status), expected_faults(&[("/entity", "not_allowed")]));
 }
 
 #[tokio::test]
@@ -122,9 +123,9 @@ async fn label_and_options_can_be_replaced() {
     assert_eq!((changed.label.as_str(), changed.r#type()), ("New", CustomFieldType::Select));
     assert_eq!(changed.options, ["b", "c"]);
     let status = update(&caller, "size", &[]).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/options", "required")]));
+    assert_eq!(faults(&status), expected_faults(&[("/options", "required")]));
     let status = update(&caller, "text", &["a"]).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/options", "not_allowed")]));
+    assert_eq!(faults(&status), expected_faults(&[("/options", "not_allowed")]));
     assert!(is_not_found(&update(&caller, "none", &[]).await.unwrap_err()));
     assert!(is_not_found(&update(&world.mesh(), "size", &["x"]).await.unwrap_err()), "another account");
 }

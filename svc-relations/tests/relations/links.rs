@@ -1,12 +1,13 @@
 //! Links between persons and companies.
 
+use chassis_testing::{expected_faults, faults};
 use proto::relations::{
     ClientLink, ClientLinkInput, CreateSupplierRequest, LinkClientRequest, ListClientLinksRequest,
     SupplierInput,
 };
 use tonic::Status;
 
-use crate::support::{Caller, World, company, faults, is_not_found, person, places};
+use crate::support::{Caller, World, company, is_not_found, person};
 
 async fn link(caller: &Caller, id: &str, client_id: &str, function: &str) -> Result<ClientLink, Status> {
     let link =
@@ -56,16 +57,20 @@ async fn only_persons_are_linked_and_only_to_companies() {
         (bakery.as_str(), "wrong_kind"),
     ] {
         let status = link(&caller, &bakery, client_id, "").await.unwrap_err();
-        assert_eq!(faults(&status), places(&[("/link/client_id", code)]), "{client_id}");
+        assert_eq!(faults(&status), expected_faults(&[("/link/client_id", code)]), "{client_id}");
     }
     let status = link(&caller, &sanne, &sanne, "").await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/id", "wrong_kind")]));
+    assert_eq!(faults(&status), expected_faults(&[("/id", "wrong_kind")]));
     for id in ["no uuid", &"x".repeat(300), &unknown, &supplier] {
         assert!(is_not_found(&link(&caller, id, &sanne, "").await.unwrap_err()), "{id}");
         assert!(is_not_found(&links(&caller, id).await.unwrap_err()), "{id}");
     }
     let status = link(&caller, "no uuid", &sanne, &"x".repeat(256)).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/link/function", "too_long")]), "the body is checked first");
+    assert_eq!(
+        faults(&status),
+        expected_faults(&[("/link/function", "too_long")]),
+        "the body is checked first"
+    );
     assert_eq!(links(&caller, &bakery).await.unwrap(), []);
 }
 
@@ -76,5 +81,5 @@ async fn a_link_needs_a_body() {
     let (bakery, _) = create_pair(&caller).await;
     let request = caller.request(LinkClientRequest { id: bakery, link: None });
     let status = caller.clients().link_client(request).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/link/client_id", "required")]));
+    assert_eq!(faults(&status), expected_faults(&[("/link/client_id", "required")]));
 }

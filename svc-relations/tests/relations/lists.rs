@@ -1,8 +1,9 @@
 //! Lists of clients: pages, filters, search.
 
+use chassis_testing::{expected_faults, faults};
 use proto::relations::{ClientInput, ListClientsRequest};
 
-use crate::support::{Caller, World, company, faults, person, places};
+use crate::support::{Caller, World, company, person};
 
 fn page(page: i64, per_page: i64) -> ListClientsRequest {
     ListClientsRequest { page: Some(page), per_page: Some(per_page), ..ListClientsRequest::default() }
@@ -112,7 +113,7 @@ async fn a_page_below_one_and_a_search_that_is_not_text_are_refused() {
         (search(&"x".repeat(256)), "/search", "too_long"),
     ] {
         let status = caller.clients().list_clients(caller.request(request)).await.unwrap_err();
-        assert_eq!(faults(&status), places(&[(position, code)]));
+        assert_eq!(faults(&status), expected_faults(&[(position, code)]));
     }
     assert_eq!(caller.list(page(i64::MAX, i64::MAX)).await.meta.unwrap().per_page, 100);
 }

@@ -1,12 +1,13 @@
 //! Suppliers.
 
+use chassis_testing::{expected_faults, faults};
 use proto::relations::{
     CreateSupplierRequest, GetSupplierRequest, ListSuppliersRequest, Relation, RelationType, SupplierInput,
     UpdateSupplierRequest,
 };
 use tonic::Status;
 
-use crate::support::{Caller, World, company, faults, is_not_found, mask, places};
+use crate::support::{Caller, World, company, is_not_found, mask};
 
 async fn create(caller: &Caller, supplier: SupplierInput) -> Result<Relation, Status> {
     let request = caller.request(CreateSupplierRequest { supplier: Some(supplier) });
@@ -65,7 +66,7 @@ async fn a_supplier_follows_the_same_rules_as_a_client() {
         ("/supplier/email", "bad_email"),
         ("/supplier/firstname", "required"),
     ];
-    assert_eq!(found, places(&expected));
+    assert_eq!(found, expected_faults(&expected));
     let id = create(&caller, mill()).await.unwrap().id;
     let private = SupplierInput {
         r#type: RelationType::Private.into(),
@@ -84,9 +85,9 @@ async fn a_change_of_a_supplier_needs_a_field() {
     let caller = world.caller();
     let id = create(&caller, mill()).await.unwrap().id;
     let status = update(&caller, &id, SupplierInput::default(), Some(&[])).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/supplier", "no_field")]));
+    assert_eq!(faults(&status), expected_faults(&[("/supplier", "no_field")]));
     let status = update(&caller, &id, SupplierInput::default(), Some(&["iban"])).await.unwrap_err();
-    assert_eq!(faults(&status), places(&[("/update_mask", "not_allowed")]));
+    assert_eq!(faults(&status), expected_faults(&[("/update_mask", "not_allowed")]));
     assert!(is_not_found(&update(&caller, "x", mill(), Some(&["city"])).await.unwrap_err()));
 }
 

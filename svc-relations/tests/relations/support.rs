@@ -3,8 +3,6 @@
 use chassis_base::Clock;
 use chassis_service::Service;
 use chassis_testing::{Started, TestCaller, TestDatabase};
-use prost::Message;
-use proto::google::rpc;
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::custom_field_service_client::CustomFieldServiceClient;
 use proto::relations::supplier_service_client::SupplierServiceClient;
@@ -129,30 +127,12 @@ pub(crate) fn person(name: &str) -> ClientInput {
     ClientInput { lastname: name.to_owned(), ..ClientInput::default() }
 }
 
-/// The positions and codes of the faults in an answer that refuses the request.
-pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
-    assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
-    let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
-    bad.field_violations.into_iter().map(|violation| (violation.field, violation.reason)).collect()
-}
-
 /// The code of a problem and what the caller finds in `data`.
 pub(crate) fn problem(status: &Status) -> (String, Vec<(String, String)>) {
-    let info = detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo");
+    let info = chassis_testing::error_info(status);
     (info.reason, info.metadata.into_iter().collect())
 }
 
 pub(crate) fn is_not_found(status: &Status) -> bool {
     status.code() == tonic::Code::NotFound && problem(status).0 == "not_found"
-}
-
-fn detail<M: Message + Default>(status: &Status, name: &str) -> M {
-    let details = rpc::Status::decode(status.details()).unwrap().details;
-    let detail = details.iter().find(|detail| detail.type_url.ends_with(name)).unwrap();
-    M::decode(detail.value.as_slice()).unwrap()
-}
-
-/// What is expected of [`faults`].
-pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
 }

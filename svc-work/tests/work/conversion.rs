@@ -1,8 +1,9 @@
+use chassis_testing::{expected_faults, faults};
 use proto::work::{CreateProjectFromQuoteRequest, Project, ProjectStatus};
 use serde_json::{Value, json};
 use tonic::Status;
 
-use crate::support::{User, faults, id, places, problem};
+use crate::support::{User, id, problem};
 use crate::world::World;
 
 async fn convert(user: &User, quote: &str) -> Result<Project, Status> {
@@ -63,9 +64,9 @@ async fn an_unknown_quote_is_refused() {
     let theirs = id(&quote(&stranger, &stranger.client("C").await).await);
     for quote in ["nonsense", &world.clock.id().to_string(), &theirs] {
         let refused = convert(&user, quote).await.unwrap_err();
-        assert_eq!(faults(&refused), places(&[("/quote_id", "unknown_reference")]));
+        assert_eq!(faults(&refused), expected_faults(&[("/quote_id", "unknown_reference")]));
     }
-    assert_eq!(faults(&convert(&user, "").await.unwrap_err()), places(&[("/quote_id", "required")]));
+    assert_eq!(faults(&convert(&user, "").await.unwrap_err()), expected_faults(&[("/quote_id", "required")]));
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 use chassis_base::time::timestamp;
 use chassis_testing::eventually;
+use chassis_testing::{expected_faults, faults};
 use proto::api::event_listener_service_client::EventListenerServiceClient;
 use proto::api::{DeliverEventsRequest, Event};
 use serde_json::{Value, json};
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::support::{User, faults, id, path_of, places};
+use crate::support::{User, id, path_of};
 use crate::world::World;
 
 /// The data of the event of a file.
@@ -101,16 +102,16 @@ async fn malformed_events_are_refused_and_other_kinds_are_ignored() {
     let mut foreign = event(&world, &stranger, &good);
     foreign.r#type = "other.event".into();
     let refused = deliver(&world, &user, vec![foreign]).await.unwrap_err();
-    assert_eq!(faults(&refused), places(&[("/events/0/account_id", "not_allowed")]));
+    assert_eq!(faults(&refused), expected_faults(&[("/events/0/account_id", "not_allowed")]));
     for (key, pointer) in [("support/../billing/x", "/events/1/data/key"), ("//", "/events/1/data/key")] {
         let events = vec![event(&world, &user, &good), event(&world, &user, &stored(&world, key))];
         let refused = deliver(&world, &user, events).await.unwrap_err();
-        assert_eq!(faults(&refused), places(&[(pointer, "bad_format")]));
+        assert_eq!(faults(&refused), expected_faults(&[(pointer, "bad_format")]));
     }
     let mut nonsense = event(&world, &user, &good);
     nonsense.data = "{}".into();
     let refused = deliver(&world, &user, vec![nonsense.clone()]).await.unwrap_err();
-    assert_eq!(faults(&refused), places(&[("/events/0/data", "bad_format")]));
+    assert_eq!(faults(&refused), expected_faults(&[("/events/0/data", "bad_format")]));
     nonsense.r#type = "other.event".into();
     deliver(&world, &user, vec![nonsense]).await.unwrap();
     assert_eq!(user.total("/v1/files").await, 0);

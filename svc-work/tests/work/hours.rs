@@ -1,3 +1,4 @@
+use chassis_testing::{expected_faults, faults};
 use proto::work::{
     ApproveHoursRequest, DeleteHoursRequest, HourEntry, HourInput, HourStatus, LogHoursRequest,
     RejectHoursRequest, ReopenHoursRequest, SubmitHoursRequest, UpdateHoursRequest,
@@ -5,7 +6,7 @@ use proto::work::{
 use serde_json::json;
 use tonic::Status;
 
-use crate::support::{User, faults, id, places, problem};
+use crate::support::{User, id, problem};
 use crate::world::World;
 
 fn entry(date: &str, hours: &str) -> HourInput {
@@ -72,7 +73,7 @@ async fn hours_of_a_project_are_listed_and_filtered() {
     let refused = user.api.get(&format!("{path}?status=late&from=never")).await.expect(422);
     let mut faults = refused.faults();
     faults.sort();
-    assert_eq!(faults, places(&[("from", "not_a_date"), ("status", "not_allowed")]));
+    assert_eq!(faults, expected_faults(&[("from", "not_a_date"), ("status", "not_allowed")]));
     user.api.get("/v1/projects/nonsense/hours").await.expect(404);
     user.api.get(&format!("/v1/projects/{}/hours", world.clock.id())).await.expect(404);
 }
@@ -103,7 +104,10 @@ async fn hours_go_from_a_draft_to_an_approval_and_back_from_a_rejection() {
     assert_eq!(reopened[0].meta.as_ref().unwrap().reason, "");
     let unknown = world.clock.id().to_string();
     let refused = submit(&user, &[&two, &unknown, "x"]).await.unwrap_err();
-    assert_eq!(faults(&refused), places(&[("/ids/1", "unknown_reference"), ("/ids/2", "unknown_reference")]));
+    assert_eq!(
+        faults(&refused),
+        expected_faults(&[("/ids/1", "unknown_reference"), ("/ids/2", "unknown_reference")])
+    );
 }
 
 #[tokio::test]
@@ -148,10 +152,10 @@ async fn hours_need_a_time_and_a_project_of_the_account() {
         ("/entry/hours", "out_of_range"),
         ("/project_id", "unknown_reference"),
     ];
-    assert_eq!(found, places(&expected));
+    assert_eq!(found, expected_faults(&expected));
     let request = LogHoursRequest { project_id: String::new(), entry: None };
     let refused = user.hours().log_hours(user.request(request)).await.unwrap_err();
-    assert_eq!(faults(&refused), places(&[("/project_id", "required"), ("/entry", "required")]));
+    assert_eq!(faults(&refused), expected_faults(&[("/project_id", "required"), ("/entry", "required")]));
     let mine = log(&user, &id(&user.project("Mine").await), entry("", "1")).await.unwrap().id;
     assert_eq!(faults(&submit(&stranger, &[&mine]).await.unwrap_err())[0].1, "unknown_reference");
 }

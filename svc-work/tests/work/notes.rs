@@ -1,6 +1,7 @@
+use chassis_testing::expected_faults;
 use serde_json::{Value, json};
 
-use crate::support::{id, places};
+use crate::support::id;
 use crate::world::World;
 
 #[tokio::test]
@@ -24,7 +25,7 @@ async fn a_note_is_created_changed_and_deleted() {
     assert_eq!(user.get("/v1/notes").await["data"], json!([expected]));
     for body in [json!({}), json!({"body": null}), json!({"body": "  "}), json!({"client_id": client})] {
         let refused = user.api.patch(&path, body.clone()).await.expect(422);
-        assert_eq!(refused.faults(), places(&[("/body", "required")]), "{body}");
+        assert_eq!(refused.faults(), expected_faults(&[("/body", "required")]), "{body}");
     }
     user.delete(&path).await.expect(204);
     user.delete(&path).await.expect(404);
@@ -70,5 +71,5 @@ async fn a_note_has_a_maximum_length() {
     let user = world.user().await;
     user.create("notes", json!({"body": "é".repeat(65_535)})).await;
     let refused = user.api.post("/v1/notes", json!({"body": "é".repeat(65_536)})).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/body", "too_long")]));
+    assert_eq!(refused.faults(), expected_faults(&[("/body", "too_long")]));
 }

@@ -1,8 +1,9 @@
+use chassis_testing::expected_faults;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{id, places};
+use crate::support::id;
 use crate::world::World;
 
 const UNKNOWN: &str = "019a8c5e-7d1b-7c3a-9f20-4b8d2a6e1c05";
@@ -53,10 +54,10 @@ async fn all_faults_of_a_project_are_reported_together() {
         ("/start_date", "not_a_date"),
         ("/status", "not_allowed"),
     ];
-    assert_eq!(faults, places(&expected));
+    assert_eq!(faults, expected_faults(&expected));
     let body = json!({"name": "A", "start_date": "2026-02-02", "end_date": "2026-02-01"});
     let refused = user.api.post("/v1/projects", body).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/end_date", "out_of_range")]));
+    assert_eq!(refused.faults(), expected_faults(&[("/end_date", "out_of_range")]));
     assert_eq!(user.project("A").await["number"], "P-00001", "a refusal uses up no number");
 }
 
@@ -85,7 +86,7 @@ async fn a_change_leaves_alone_what_it_does_not_name() {
         (json!({"client_id": "x"}), "/client_id", "unknown_reference"),
     ] {
         let refused = user.api.patch(&path, body.clone()).await.expect(422);
-        assert_eq!(refused.faults(), places(&[(pointer, code)]), "{body}");
+        assert_eq!(refused.faults(), expected_faults(&[(pointer, code)]), "{body}");
     }
     assert_eq!(user.get(&path).await["data"], expected);
     let unknown = user.api.patch(&format!("/v1/projects/{UNKNOWN}"), json!({"client_id": UNKNOWN})).await;

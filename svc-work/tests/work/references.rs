@@ -1,6 +1,7 @@
+use chassis_testing::expected_faults;
 use serde_json::json;
 
-use crate::support::{id, places};
+use crate::support::id;
 use crate::world::World;
 
 #[tokio::test]
@@ -18,9 +19,9 @@ async fn what_belongs_to_another_account_cannot_be_referred_to() {
     faults.sort();
     let unknown = "unknown_reference";
     let expected = [("/client_id", unknown), ("/invoice_id", unknown), ("/project_id", unknown)];
-    assert_eq!(faults, places(&expected));
+    assert_eq!(faults, expected_faults(&expected));
     let refused = user.api.post("/v1/notes", json!({"body": "N", "invoice_id": quote})).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/invoice_id", unknown)]), "a quote is not an invoice");
+    assert_eq!(refused.faults(), expected_faults(&[("/invoice_id", unknown)]), "a quote is not an invoice");
     let mut task = about;
     task["title"] = json!("T");
     let faults = user.api.post("/v1/tasks", task).await.expect(422).faults();

@@ -5,8 +5,6 @@ use chassis_testing::TestCaller;
 use futures::stream;
 use gateway::testing::{Answer, Api};
 use http::Method;
-use prost::Message;
-use proto::google::rpc;
 use proto::work::file_service_client::FileServiceClient;
 use proto::work::hour_service_client::HourServiceClient;
 use proto::work::project_service_client::ProjectServiceClient;
@@ -90,25 +88,7 @@ pub(crate) fn id(thing: &Value) -> String {
     thing["id"].as_str().unwrap().to_owned()
 }
 
-/// The pointers and codes that [`Answer::faults`] is compared with.
-pub(crate) fn places(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(place, code)| ((*place).to_owned(), (*code).to_owned())).collect()
-}
-
 /// The code of a problem in a gRPC status.
 pub(crate) fn problem(status: &Status) -> String {
-    detail::<rpc::ErrorInfo>(status, "google.rpc.ErrorInfo").reason
-}
-
-/// The pointers and codes of the faults in a gRPC status.
-pub(crate) fn faults(status: &Status) -> Vec<(String, String)> {
-    assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
-    let bad = detail::<rpc::BadRequest>(status, "google.rpc.BadRequest");
-    bad.field_violations.into_iter().map(|violation| (violation.field, violation.reason)).collect()
-}
-
-fn detail<M: Message + Default>(status: &Status, name: &str) -> M {
-    let details = rpc::Status::decode(status.details()).unwrap().details;
-    let detail = details.iter().find(|detail| detail.type_url.ends_with(name)).unwrap();
-    M::decode(detail.value.as_slice()).unwrap()
+    chassis_testing::error_info(status).reason
 }

@@ -1,6 +1,7 @@
+use chassis_testing::expected_faults;
 use serde_json::json;
 
-use crate::support::{id, places};
+use crate::support::id;
 use crate::world::World;
 
 #[tokio::test]
@@ -83,12 +84,12 @@ async fn all_faults_of_a_task_are_reported_together() {
         ("/project_id", "unknown_reference"),
         ("/title", "required"),
     ];
-    assert_eq!(faults, places(&expected));
+    assert_eq!(faults, expected_faults(&expected));
     let task = id(&user.create("tasks", json!({"title": "T", "category": null})).await);
     let path = format!("/v1/tasks/{task}");
     assert_eq!(user.get(&path).await["data"]["category"], "task");
     let refused = user.api.patch(&path, json!({"title": "", "category": null})).await.expect(422);
-    assert_eq!(refused.faults(), places(&[("/category", "not_nullable"), ("/title", "required")]));
+    assert_eq!(refused.faults(), expected_faults(&[("/category", "not_nullable"), ("/title", "required")]));
     user.api.patch(&path, json!({"client_id": unknown})).await.expect(200);
 }
 

@@ -1,12 +1,13 @@
 use chassis_data::Tx;
 use chassis_testing::eventually;
+use chassis_testing::{expected_faults, faults};
 use chassis_work::files::Key;
 use chrono::TimeDelta;
 use futures::stream;
 use proto::work::{FileInput, UploadFileRequest};
 use serde_json::json;
 
-use crate::support::{faults, path_of, places, problem};
+use crate::support::{path_of, problem};
 use crate::world::World;
 
 fn first(name: &str, data: &[u8]) -> UploadFileRequest {
@@ -52,7 +53,7 @@ async fn an_upload_that_is_too_large_or_has_no_name_leaves_no_bytes() {
         (vec![first("a", b"x"), first("b", b"y")], ("/file", "repeated")),
     ] {
         let refused = user.upload_parts(parts).await.unwrap_err();
-        assert_eq!(faults(&refused), places(&[expected]));
+        assert_eq!(faults(&refused), expected_faults(&[expected]));
     }
     assert_eq!((world.stored_files(), user.total("/v1/files").await), (1, json!(1)));
 }

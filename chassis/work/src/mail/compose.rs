@@ -1,13 +1,19 @@
 //! The text of a mail, made of what was stored: the same every time, whenever it is made.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use lettre::Message;
 use lettre::message::header::{ContentTransferEncoding, ContentType, HeaderName, HeaderValue};
 use lettre::message::{Attachment, Body, MessageBuilder, MultiPart, SinglePart};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::message::one_line;
 use super::stored::{Part, Stored};
+
+/// The part of a digest that a boundary ends with.
+const DIGEST_BYTES: usize = 16;
 
 /// `date` is when it was queued. No part may still have to be made.
 pub(super) fn compose(mail: &Stored, id: Uuid, date: DateTime<Utc>) -> Result<Message, String> {
@@ -50,13 +56,15 @@ fn with_body(builder: MessageBuilder, mail: &Stored, id: Uuid) -> Result<Message
     made.map_err(|error| error.to_string())
 }
 
-/// The same for every attempt, and not in the text: attachments are encoded and cannot hold it.
+/// A boundary between parts: the same for every attempt, of at most 70 characters, and not in the texts. It ends with a
+/// digest of the texts, and no text can be written to hold its own digest. Attachments are encoded and cannot hold it.
 fn boundary(mail: &Stored, id: Uuid, kind: &str) -> String {
-    let mut boundary = format!("{}-{kind}", id.simple());
-    while mail.text.iter().chain(&mail.html).any(|text| text.contains(&boundary)) {
-        boundary.push('x');
+    let mut digest = Sha256::new();
+    for text in mail.text.iter().chain(&mail.html) {
+        digest.update(text);
     }
-    boundary
+    let digest = URL_SAFE_NO_PAD.encode(&digest.finalize()[..DIGEST_BYTES]);
+    format!("{}-{kind}-{digest}", id.simple())
 }
 
 enum Content {

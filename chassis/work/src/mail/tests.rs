@@ -201,3 +201,16 @@ fn someone_named_twice_is_one_recipient() {
     mail.cc = vec![mailbox("Ann", "ann@client.example").unwrap(), mailbox("", "bob@client.example").unwrap()];
     assert_eq!(mail.recipients(), ["ann@client.example", "bob@client.example"]);
 }
+
+#[test]
+fn no_text_makes_a_boundary_longer_than_mail_allows() {
+    let mut mail = plain("Hello");
+    let first = made(&mail);
+    let boundary = "--00000000000000000000000000000007-either";
+    mail.text = Some(format!("{boundary}{}\r\n{first}", "x".repeat(2000)));
+    mail.html = Some(format!("<p>{boundary}-x</p>"));
+    let text = made(&mail);
+    let used = text.split("boundary=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(used.len() <= 70, "{used}");
+    assert_eq!(parts(&text, "either").len(), 2);
+}
