@@ -26,5 +26,4 @@ mod readiness;
 mod reference_sample;
 mod replicas;
 mod schemas;
-mod statements;
 mod support;

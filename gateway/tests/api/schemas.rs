@@ -2,10 +2,10 @@
 //! and the script that distributes them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use sqlx::PgConnection;
 
-use crate::statements::root;
 use crate::support::database;
 
 pub(crate) const SCHEMAS: [&str; 7] =
@@ -156,7 +156,8 @@ async fn the_database_makes_no_ids_times_or_decisions_of_its_own() {
 async fn every_table_is_distributed_after_those_that_it_refers_to() {
     let database = database().await;
     let mut connection = database.connect().await;
-    let script = std::fs::read_to_string(root().join("deploy/distribute.sql")).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/distribute.sql");
+    let script = std::fs::read_to_string(path).unwrap();
     let query = script.trim_end().strip_suffix("\\gexec").expect("the statements are run, not shown");
     let statements: Vec<String> =
         sqlx::query_scalar(sqlx::AssertSqlSafe(query.to_owned())).fetch_all(&mut connection).await.unwrap();
