@@ -91,7 +91,7 @@ pub(crate) async fn record_pdf(
     error: &str,
 ) -> Result<(), Error> {
     let sql = "update billing.document set pdf_version = coalesce($3, pdf_version), pdf_error = $4 \
-               where account_id = $1 and id = $2 and ($3 is null or pdf_version is null or pdf_version <= $3)";
+               where account_id = $1 and id = $2 and ($3::bigint is null or pdf_version is null or pdf_version <= $3)";
     sqlx::query(sql).bind(account).bind(id).bind(made).bind(error).execute(connection).await?;
     Ok(())
 }
