@@ -1,4 +1,4 @@
-//! The accounts that this service was told of.
+//! The accounts that are provisioned in this service.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ struct Row {
     currency: String,
 }
 
-/// Those of the accounts that this service was told of, with their settings.
+/// Returns those of the accounts that are provisioned in this service, with their settings.
 pub(crate) async fn find(
     connection: &mut PgConnection,
     ids: &[AccountId],

@@ -1,6 +1,6 @@
-//! Nothing feeds itself: how deep in a chain of automation a transaction is. A call says so itself. What starts later, when
-//! nobody calls (a scan, a subscription's next invoice, a payment), is as deep as the making of the record that it starts
-//! with; for that the records that automation makes are remembered.
+//! Loop protection: how deep in a chain of automation a transaction is. A call carries its depth. Work that starts
+//! later without a call (a scan, a subscription's next invoice, a payment) has the depth at which the record that it
+//! starts from was created. So records that automation creates are stored with their depth.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::audit::Rows;
 use crate::outbox::Batch;
 
-/// How deep the making of each of these records was; one that is not remembered was not made by automation.
+/// The depth at which each record was created. A record that is missing was not created by automation.
 pub(crate) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
@@ -26,8 +26,8 @@ pub(crate) async fn find(
     Ok(rows.into_iter().map(|(id, depth)| (id, depth.unsigned_abs())).collect())
 }
 
-/// The depth of each event of a transaction, in their order: its own, or that of the making of the records that the event
-/// is about, if these are `considered`.
+/// The depth of each event of a transaction, in order: the transaction's `own` depth or, if records are `considered`
+/// and it is greater, the depth at which the event's entity or origin was created.
 pub(crate) async fn depths(
     connection: &mut PgConnection,
     account: AccountId,
@@ -45,8 +45,9 @@ pub(crate) async fn depths(
     Ok(depths.map(|depth| i32::try_from(depth).unwrap_or(i32::MAX)).collect())
 }
 
-/// Remembers the records that a transaction of automation makes: those that the audit log has no entry of. One that was
-/// there before keeps what it has, so that automation which looks after a record for years does not come to an end.
+/// Stores the depth of the records that a transaction of automation creates, which are those without an earlier audit
+/// entry. An existing record keeps its depth; otherwise automation that maintains a record would eventually reach the
+/// limit.
 pub(crate) async fn remember(
     connection: &mut PgConnection,
     account: AccountId,

@@ -1,4 +1,4 @@
-//! How connections are made: by the pool, and by commands, which have one of their own.
+//! Connection options of the pool, and the single connection that a command uses.
 
 use std::str::FromStr;
 
@@ -9,11 +9,11 @@ use sqlx::{ConnectOptions, Connection as _};
 use crate::pooler::explain;
 use crate::session_settings::{LIMITS, SessionSettings};
 
-/// Where the database is, and what is in between.
+/// The address of the database, and whether a pooler is in front of it.
 #[derive(Clone, Copy)]
 pub struct Address<'a> {
     pub url: &'a str,
-    /// A pooler in transaction mode: it hands on nothing that a connection asks for at its start.
+    /// A pooler in transaction mode is in front. It does not pass startup parameters on to the server.
     pub pooler: bool,
 }
 
@@ -27,24 +27,24 @@ pub(crate) fn plain_options(url: &str, schema: &str) -> Result<PgConnectOptions,
     Ok(PgConnectOptions::from_str(url)?
         .application_name(schema)
         .statement_cache_capacity(256)
-        // What a statement was slow with may be personal data; the statement's own time limit bounds it.
+        // Logs of slow statements may contain personal data; statement_timeout bounds statements anyway.
         .disable_statement_logging())
 }
 
 pub(crate) fn in_schema(options: PgConnectOptions, schema: &str) -> PgConnectOptions {
-    // `public` holds the extensions' operators.
+    // The operators of extensions are in `public`.
     options.options([("search_path", format!("{schema},public"))])
 }
 
-/// A connection for a command: without a pool, and without limits on how long it takes, whatever the role has. It is a
-/// session of its own, so a pooler must not be in between.
+/// Opens a connection for a command: outside the pool and without time limits, whatever the role has. A
+/// command needs its own session, so it cannot connect through a pooler.
 pub async fn connect(url: &str, schema: &str) -> Result<sqlx::PgConnection, Error> {
     let options = in_schema(plain_options(url, schema)?, schema).options(LIMITS.map(|(name, _)| (name, "0")));
     let mut connection = sqlx::PgConnection::connect_with(&options).await.map_err(explain)?;
     if !SessionSettings::read(&mut connection).await?.is_as_asked(schema) {
         return Err(Error::Internal(
-            "something between here and PostgreSQL drops what a connection asks for: this command needs a session of \
-             its own, so let DATABASE_URL name the database itself and not a pooler"
+            "a pooler or proxy in front of PostgreSQL drops the startup parameters of connections: this command needs \
+             its own session, so let DATABASE_URL name the database itself and not a pooler"
                 .to_owned(),
         ));
     }

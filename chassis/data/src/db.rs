@@ -1,4 +1,4 @@
-//! The database of one service: a small pool with limits on every connection.
+//! The database of one service: a small pool whose connections have time limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::probe::{Probe, Unreachable};
 use crate::session_settings::{LIMITS, Missing, SessionSettings};
 use crate::wake::Wake;
 
-/// How long a request waits for a free connection before it is told to come back.
+/// How long a request waits for a free connection before it fails with a retryable error.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The pool of a service, the clock its rows are stamped with, and who listens to its events.
+/// The pool of a service, the clock for its timestamps, and the listeners of its events.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) pool: Pool,
@@ -30,7 +30,7 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens a pool whose connections work in `schema`. Connections are made when they are first needed.
+    /// Opens a pool whose connections use `schema`. Connections are opened on demand.
     pub fn open<'a>(
         address: impl Into<Address<'a>>,
         schema: &'static str,
@@ -42,9 +42,9 @@ impl Db {
         let plain = plain_options(url, schema).map_err(
             |_| "DATABASE_URL is not usable: it must look like postgres://user:password@host:port/database",
         )?;
-        // A pooler refuses this one too, which only concerns numbers as text.
+        // A pooler refuses extra_float_digits too. It only affects numbers in text format.
         let options = if pooler { plain.extra_float_digits(None) } else { in_schema(plain, schema) };
-        // A name of its own: it is one connection more than the pool has.
+        // The probe has its own application name, because its connection is not one of the pool's.
         let probe = Probe::new(options.clone().application_name(&format!("{schema} readiness")));
         let options = if pooler { options } else { options.options(LIMITS) };
         let check_timeout = pooler.then_some(ACQUIRE_TIMEOUT);
@@ -53,7 +53,8 @@ impl Db {
         Ok(Self { pool, probe, schema, pooler, clock, listeners, wake })
     }
 
-    /// Whether sessions come out as they are needed; the error says what to do. A database that is away may come yet.
+    /// Checks that sessions have the settings they need; the error says what to do. An unreachable database passes,
+    /// because it may become available later.
     pub async fn check(&self) -> Result<(), String> {
         let read = self.read(async |connection| Ok(SessionSettings::read(connection).await?)).await;
         let session = match read {
@@ -65,8 +66,8 @@ impl Db {
         missing.map_or(Ok(()), |Missing { saw, advice }| Err(format!("{saw}. {advice}")))
     }
 
-    /// Reads: `query` gets a connection, which goes back to the pool as soon as it has succeeded; after a failure it is
-    /// inspected first. Business data is written through [`Db::write`], bookkeeping through [`Db::autocommit`].
+    /// Runs a read on a pooled connection. The connection returns to the pool when `query` succeeds; after a failure it
+    /// is inspected first. Business data is written through [`Db::write`], bookkeeping through [`Db::autocommit`].
     pub async fn read<T, E, F>(&self, query: F) -> Result<T, E>
     where
         E: From<Error>,
@@ -78,8 +79,8 @@ impl Db {
         Ok(found)
     }
 
-    /// Runs statements that each commit by themselves, of bookkeeping that belongs to no business write: leases,
-    /// wake-ups, limits, when a key was used last.
+    /// Runs statements that each commit on their own, for bookkeeping that is not part of a business write: leases,
+    /// wake-ups, limits, the time a key was last used.
     pub async fn autocommit<T, E, F>(&self, statements: F) -> Result<T, E>
     where
         E: From<Error>,
@@ -88,13 +89,13 @@ impl Db {
         self.read(statements).await
     }
 
-    /// A connection for what is more than one read, and for who has to know whether it was the connection that failed.
-    /// To be given back with [`Connection::done`].
+    /// Takes a connection for several reads, or for a caller that must tell a failed connection from a failed
+    /// statement. Return it with [`Connection::done`].
     pub async fn acquire(&self) -> Result<Connection, Error> {
         Ok(self.pool.acquire(Purpose::present()).await?)
     }
 
-    /// An account with its settings, if this service was told of it.
+    /// An account with its settings, if it is provisioned in this service.
     pub async fn account(&self, id: AccountId) -> Result<Option<Account>, Error> {
         self.read(async |connection| Ok(account::find(connection, &[id]).await?.remove(&id))).await
     }
@@ -103,22 +104,22 @@ impl Db {
         &self.clock
     }
 
-    /// Who gets the service's events.
+    /// The services that receive this service's events.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
     }
 
-    /// Whom commits are told to.
+    /// The registry of those who are notified of commits.
     pub fn wake(&self) -> &Wake {
         &self.wake
     }
 
-    /// Whether a pooler is in between.
+    /// Whether connections go through a pooler.
     pub fn is_pooled(&self) -> bool {
         self.pooler
     }
 
-    /// Whether the database answers, however busy the pool is.
+    /// Checks that the database answers, without using a connection of the pool.
     pub async fn ping(&self) -> Result<(), Unreachable> {
         self.probe.ask().await
     }

@@ -1,5 +1,5 @@
-//! Idempotency keys: the first use of a key runs, every repeat gets its answer, for 24 hours. An answer with a secret is not
-//! kept: a repeat is told which record it was about.
+//! Idempotency keys: the first request with a key runs, and for 24 hours every repeat gets the stored response. A
+//! response with a secret is not stored; a repeat then gets an error with the id of the record.
 
 use chassis_base::{AccountId, Error};
 use chassis_rpc::call::Context;
@@ -11,28 +11,28 @@ use proto::policy::SECRET_ANSWERS;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
-/// What makes two requests the same.
+/// A digest that is equal for two requests with the same content.
 pub(crate) type Fingerprint = [u8; 32];
 
-/// How long a key is remembered.
+/// How long a key is kept.
 pub const WINDOW: TimeDelta = TimeDelta::hours(24);
 
-/// How many keys one transaction forgets.
+/// How many keys one transaction deletes.
 pub const BATCH: i64 = 5000;
 
 pub(crate) enum Claim {
-    /// The first use: the operation is to run.
+    /// The first use: the operation must run.
     Ours,
-    /// A repeat: the first answer.
+    /// A repeat, with the stored response.
     Done(Vec<u8>),
     /// The key belongs to another request.
     Reused,
 }
 
-/// Stands in the place of an answer that is not kept, before the id of its record. No message begins with it.
+/// Marks a response that is not stored; the id of its record follows. No encoded message begins with this byte.
 const NOT_KEPT: u8 = 0;
 
-/// What is stored of an answer for repeats of the call. `record` is what the call has changed.
+/// Returns what is stored for repeats of the call. `record` is the id of the record that the call has changed.
 pub(crate) fn kept(rpc: &str, answer: Vec<u8>, record: Option<&str>) -> Vec<u8> {
     if !SECRET_ANSWERS.contains(&rpc) {
         return answer;
@@ -40,7 +40,7 @@ pub(crate) fn kept(rpc: &str, answer: Vec<u8>, record: Option<&str>) -> Vec<u8> 
     std::iter::once(NOT_KEPT).chain(record.unwrap_or_default().bytes()).collect()
 }
 
-/// Refuses the repeat of a call whose answer was not kept.
+/// Refuses the repeat of a call whose response was not stored.
 fn refuse_secret(stored: &[u8]) -> Result<(), Error> {
     let Some((&NOT_KEPT, record)) = stored.split_first() else { return Ok(()) };
     let detail = "The first answer to this Idempotency-Key had a secret, which is shown once. What it made exists; make \
@@ -49,7 +49,7 @@ fn refuse_secret(stored: &[u8]) -> Result<(), Error> {
     Err(if record.is_empty() { problem } else { problem.with("id", String::from_utf8_lossy(record)) })
 }
 
-/// Inserts the key. A twin that is still running makes this wait until it has committed or failed.
+/// Inserts the key. If another transaction has inserted it and is still open, this waits until that one has ended.
 pub(crate) async fn claim(
     connection: &mut PgConnection,
     context: &Context,
@@ -58,6 +58,8 @@ pub(crate) async fn claim(
 ) -> Result<Claim, Error> {
     let account = context.account_id();
     let key = context.idempotency_key.as_deref().unwrap_or_default();
+    // Concurrent requests meet at the unique key: the second insert waits, and finds the row if the first commits. A
+    // rollback or a crash releases the key. An expired row is taken over in the same statement.
     let claimed = sqlx::query(
         "insert into idempotency (account_id, route, key, fingerprint, created_at) values ($1, $2, $3, $4, $5)
          on conflict (account_id, route, key) do update
@@ -90,7 +92,7 @@ pub(crate) async fn claim(
     if let Some(response) = &response {
         refuse_secret(response)?;
     }
-    response.map(Claim::Done).ok_or_else(|| Error::Internal("an idempotency key without a response".into()))
+    response.map(Claim::Done).ok_or_else(|| Error::Internal("idempotency key has no stored response".into()))
 }
 
 fn still_running(error: sqlx::Error) -> Error {
@@ -103,7 +105,7 @@ fn still_running(error: sqlx::Error) -> Error {
     error
 }
 
-/// Forgets keys of an account whose window has passed, at most [`BATCH`]; returns how many.
+/// Deletes at most [`BATCH`] expired keys of an account and returns how many.
 pub async fn purge(
     connection: &mut PgConnection,
     account: AccountId,
@@ -121,7 +123,7 @@ pub async fn purge(
     Ok(purged.rows_affected())
 }
 
-/// What makes two requests the same: the content, and what of it could not be read. The rpc is part of the key.
+/// Hashes the request and the faults of fields that could not be decoded. The rpc is not hashed: it is part of the key.
 pub(crate) fn fingerprint(input: &impl Message, carried: &Faults) -> Fingerprint {
     let mut hash = Sha256::new();
     hash.update(input.encode_to_vec());

@@ -1,6 +1,6 @@
-//! The database of a service: connections, lists and totals, counters, idempotency keys, events on their way out, the
-//! audit log, and the write transaction that ties them together. Knows calls by their context only; knows no background
-//! work beyond how to wake it and how to prove a lease, and no service.
+//! The database of a service: connections, lists and totals, counters, idempotency keys, the outbox of events, the
+//! audit log, and the write transaction that ties them together. It depends on calls only through their context.
+//! It can wake background work and check a lease, but contains no background work and nothing of a particular service.
 
 mod account;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! Calls that come with a link instead of a key: whose they are.
+//! Calls that carry a link instead of a key: finds the account that they belong to.
 
 use chassis_base::{AccountId, Error};
 use chassis_rpc::link::unknown_link;
@@ -9,9 +9,9 @@ use proto::Check;
 use crate::db::Db;
 
 impl Db {
-    /// Opens a call of a public rpc: `token` picks the link out of the request. The call then belongs to the link's
-    /// account; whether that account has a record with this secret is for the service to find out, and
-    /// [`unknown_link`] its answer when not.
+    /// Opens a call of a public rpc; `token` returns the link in the request. The call then belongs to the link's
+    /// account. The service must check that the account has a record with the link's secret; if not, it
+    /// returns [`unknown_link`].
     pub async fn follow<R: Check + Message>(
         &self,
         call: Call<R>,
@@ -21,7 +21,7 @@ impl Db {
         Ok((self.admit(call, link.account).await?, link))
     }
 
-    /// The call of a public rpc for the account that its link names.
+    /// Assigns a call of a public rpc to the account that its link names.
     pub async fn admit<R: Check>(&self, call: Call<R>, account: AccountId) -> Result<Call<R>, Error> {
         let account = self.account(account).await?.ok_or_else(unknown_link)?;
         call.for_account(account)

@@ -1,7 +1,7 @@
 //! The list builder: filters, order and page of one table's rows, with an exact total, in one statement.
 //!
-//! Column and table names come from the code, values are always bound. The order ends with the id, so that a page of a
-//! still list never repeats or skips a row.
+//! Column and table names come from the code, values are always bound. The order ends with the id, so that the pages of
+//! an unchanged list never repeat or skip a row.
 
 use std::fmt::Write;
 
@@ -17,19 +17,19 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Ro
 use crate::long_pages::PageBytes;
 use crate::totals;
 
-/// From this offset on, a page of the default order starts at the day that the counters point to.
+/// From this offset on, a page in the default order starts at a day that is found with the counters.
 const DEEP: i64 = 2_000;
 
 /// How the total of a list is found.
 pub enum Total<'a> {
-    /// From the counters of this list, as long as nothing narrows it: [`List::equals`] and [`List::is_null`] must select
-    /// exactly what they count.
+    /// From the counters of this list, as long as no filter narrows it. [`List::equals`] and [`List::is_null`] must
+    /// select exactly the rows that the counters count.
     Counted(&'a str),
     /// By counting the matching rows.
     Matching,
 }
 
-/// A list of one account's rows of one table. Whatever narrows it makes its total one of matching rows.
+/// A list of one account's rows in one table. A filter that narrows it changes the total to [`Total::Matching`].
 pub struct List<'a> {
     account: AccountId,
     table: &'static str,
@@ -46,18 +46,18 @@ struct Order {
     descending: bool,
 }
 
-/// The default: newest first.
+/// The default order: newest first.
 const NEWEST: Order = Order { column: "created_at", descending: true };
 
 impl<'a> List<'a> {
-    /// `columns` are what `FromRow` of the row type reads; one of them is `id`.
+    /// `columns` are the columns that `FromRow` of the row type reads; `id` must be among them.
     pub fn new(account: AccountId, table: &'static str, columns: &'static str, total: Total<'a>) -> Self {
         let mut values = Values::default();
         let conditions = format!("account_id = {}", values.bind(account));
         Self { account, table, columns, conditions, values, order: NEWEST, total }
     }
 
-    /// Rows whose `column` has this value: part of what the list is. Does not narrow it.
+    /// Selects rows whose `column` has this value, as part of the list's definition. Does not narrow the list.
     pub fn equals<'q>(
         &mut self,
         column: &'static str,
@@ -66,7 +66,7 @@ impl<'a> List<'a> {
         self.compare(column, "=", value)
     }
 
-    /// Narrows the list to rows whose `column` has this value, where one is given.
+    /// Narrows the list to rows whose `column` has this value, if a value is given.
     pub fn only<'q, V>(&mut self, column: &'static str, value: Option<V>) -> &mut Self
     where
         V: Encode<'q, Postgres> + Type<Postgres>,
@@ -86,7 +86,7 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Rows whose `column` has no value: part of what the list is. Does not narrow it.
+    /// Selects rows whose `column` is null, as part of the list's definition. Does not narrow the list.
     pub fn is_null(&mut self, column: &'static str) -> &mut Self {
         // Writing to a String cannot fail.
         let _ = write!(self.conditions, " and {column} is null");
@@ -98,7 +98,7 @@ impl<'a> List<'a> {
         self.narrow().compare(column, "like", substring_pattern(term))
     }
 
-    /// Narrows the list to rows whose `column` contains a search term; an empty one asks for nothing. The column holds
+    /// Narrows the list to rows whose `column` contains a search term; an empty term has no effect. The column holds
     /// lower-case text and has a trigram index.
     pub fn search(&mut self, column: &'static str, term: &str) -> &mut Self {
         if term.is_empty() {
@@ -108,12 +108,12 @@ impl<'a> List<'a> {
         if has_trigram(term) {
             return self.narrow().compare(column, "like", pattern);
         }
-        // The index would be read whole for a shorter term, which takes longer than reading the account's rows. An
-        // expression that is not indexed keeps the planner from trying.
+        // For a shorter term Postgres would scan the whole index, which takes longer than reading the account's rows.
+        // An expression that is not indexed keeps the planner from using it.
         self.narrow().compare(column, "|| '' like", pattern)
     }
 
-    /// Narrows the list to rows from `from` to `to`, both included where given.
+    /// Narrows the list to rows from `from` to `to`, inclusive, as far as they are given.
     pub fn between<'q, V>(&mut self, column: &'static str, from: Option<V>, to: Option<V>) -> &mut Self
     where
         V: Encode<'q, Postgres> + Type<Postgres>,
@@ -126,7 +126,7 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Narrows the list to rows that meet a condition of the program's own, which binds its values.
+    /// Narrows the list by an SQL condition; `condition` binds its values and returns its text.
     pub fn matching(&mut self, condition: impl FnOnce(&mut Values) -> String) -> &mut Self {
         let condition = condition(&mut self.values);
         // Writing to a String cannot fail.
@@ -151,8 +151,8 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Orders by one of the `allowed` fields, each with its column; another name, or an `order` that is neither `asc` nor
-    /// `desc`, is a fault.
+    /// Orders by one of the `allowed` fields, each given with its column. Any other name, and an `order` other than
+    /// `asc` and `desc`, is a fault.
     pub fn sort(
         &mut self,
         allowed: &[(&'static str, &'static str)],
@@ -178,8 +178,8 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Fetches a page, cut where its entries become too long for one answer. One round trip; a second one, before it, for
-    /// pages deep in a counted list.
+    /// Fetches a page, and cuts it where its entries become too long for one response. Takes one round trip; a page
+    /// deep in a counted list takes a second one, to find where it starts.
     pub async fn fetch<R>(
         mut self,
         connection: &mut PgConnection,
@@ -226,8 +226,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The total and the rows in one: a left join keeps the total when the page is empty. The columns come first, so that
-    /// a row type can read them by their place.
+    /// Builds the statement for the total and the rows. The left join keeps the total when the page is empty. The
+    /// columns come first, so that a row type can read them by index.
     fn statement(self, limit: i64, offset: i64) -> (String, PgArguments) {
         let by_index = self.counted_newest().is_some();
         let Self {
@@ -251,8 +251,8 @@ impl<'a> List<'a> {
             }
             Total::Matching => format!("select count(*) as total from {table} where {conditions}"),
         };
-        // Rows that are skipped are found by the index alone where it has all of the order; reading them would cost more
-        // than the page itself.
+        // If the index covers the order, an index-only scan skips the rows before the page. Fetching them from the
+        // table would cost more than the page itself.
         let start = if offset > 0 && by_index {
             let offset = values.bind(offset);
             format!(
@@ -262,8 +262,8 @@ impl<'a> List<'a> {
         } else {
             String::new()
         };
-        // Written out and not bound: with a limit it does not know Postgres plans every call anew, which costs more than
-        // the page. There are at most 100 sizes, and offsets, of which there are many, stay bound.
+        // The limit is a literal and not bound: with a limit that it does not know, Postgres plans every call anew,
+        // which costs more than the page. There are at most 100 limits. Offsets have many values, so they stay bound.
         let offset =
             if offset > 0 && !by_index { format!(" offset {}", values.bind(offset)) } else { String::new() };
         let sql = format!(
@@ -275,41 +275,41 @@ impl<'a> List<'a> {
     }
 }
 
-/// The values of a statement, each known by its placeholder.
+/// The bound values of a statement.
 #[derive(Default)]
 pub struct Values {
     arguments: PgArguments,
 }
 
 impl Values {
-    /// The placeholder of a value.
+    /// Binds a value and returns its placeholder.
     pub fn bind<'q>(&mut self, value: impl Encode<'q, Postgres> + Type<Postgres>) -> String {
-        // A value that cannot be encoded leaves its placeholder without a value; the statement then fails as a whole.
+        // A value that cannot be encoded is not added; the statement then fails, because a placeholder has no value.
         let _ = self.arguments.add(value);
         format!("${}", self.arguments.len())
     }
 }
 
-/// Midnight at which a day of the counters, which are kept in UTC, is over.
+/// The end of a day of the counters, which count by days in UTC.
 fn end_of(day: NaiveDate) -> DateTime<Utc> {
     (day + chrono::Days::new(1)).and_time(chrono::NaiveTime::MIN).and_utc()
 }
 
-/// A `like` pattern for a substring, with its wildcards made harmless.
+/// A `like` pattern that matches a substring literally; wildcards in the term are escaped.
 fn substring_pattern(term: &str) -> String {
     let mut pattern = String::with_capacity(term.len() + 2);
     pattern.push('%');
-    for letter in term.to_lowercase().chars() {
-        if matches!(letter, '%' | '_' | '\\') {
+    for character in term.to_lowercase().chars() {
+        if matches!(character, '%' | '_' | '\\') {
             pattern.push('\\');
         }
-        pattern.push(letter);
+        pattern.push(character);
     }
     pattern.push('%');
     pattern
 }
 
-/// Whether a search term has three letters or digits in a row, which is what an index of trigrams can look up.
+/// Whether a search term has three letters or digits in a row, which a trigram index needs for a lookup.
 fn has_trigram(term: &str) -> bool {
     term.split(|c: char| !c.is_alphanumeric()).any(|run| run.chars().nth(2).is_some())
 }

@@ -1,5 +1,5 @@
-//! Long pages of lists, and lists without pages that are as long. One is memory until it is sent, several times over: only so many are on their way at once, and
-//! one account has half of them at max.
+//! A limit on long responses: pages of lists, and lists without pages. A long response is in memory several times until
+//! it is sent, so a process serves a fixed number of them at a time, and one account at most half of that number.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,12 +11,12 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// From so many bytes on a page is long.
+/// A page with more bytes than this is long.
 const LONG: usize = 256 << 10;
-/// In one process.
+/// The most long pages that one process serves at a time.
 const MAX_AT_ONCE: usize = 8;
 
-/// A permit among them.
+/// The right to serve one long page.
 struct Permit {
     _of_all: OwnedSemaphorePermit,
     _of_account: Share,
@@ -39,7 +39,7 @@ impl Permits {
     }
 }
 
-/// Counts the bytes of a page while its rows are read. When it becomes long, it gets one of the permits until it is sent.
+/// Counts the bytes of a page while its rows are read. A page that becomes long takes a permit until it is sent.
 pub struct PageBytes {
     account: AccountId,
     bytes: usize,
@@ -50,10 +50,10 @@ impl PageBytes {
         Self { account, bytes: 0 }
     }
 
-    /// Adds a row; tells how many bytes the page has with it.
+    /// Adds a row and returns the bytes of the page so far.
     ///
     /// # Errors
-    /// When it becomes long and there is no permit for it.
+    /// When the page becomes long and there is no permit for it.
     pub fn add(&mut self, row: &PgRow) -> Result<usize, Error> {
         let before = self.bytes;
         self.bytes += size(row);
@@ -64,14 +64,14 @@ impl PageBytes {
     }
 }
 
-/// What a row has in bytes.
+/// The size of a row's values in bytes.
 fn size(row: &PgRow) -> usize {
     let columns = (0..row.len()).filter_map(|index| row.try_get_raw(index).ok());
     columns.map(|value| value.as_bytes().map_or(0, <[u8]>::len)).sum()
 }
 
-/// A permit for the page of the present call. Whoever finds none is asked to come back; waiting here would keep a
-/// connection to the database from others.
+/// Takes a permit for the page of the current call. If none is free, the call fails with a retryable error; waiting
+/// here would occupy a database connection.
 fn enter(account: AccountId) -> Result<(), Error> {
     static PERMITS: LazyLock<Permits> = LazyLock::new(|| Permits::new(MAX_AT_ONCE));
     let permit = PERMITS.enter(account).ok_or_else(|| {

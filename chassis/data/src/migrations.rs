@@ -1,8 +1,8 @@
-//! Bringing a schema up to date, while programs of this release, the one before and the one after work with it.
+//! Brings a schema up to date while programs of this release, the previous one and the next one use it.
 //!
-//! Migrations only add. So what a newer release has applied is left alone here, and after a rollback everything works as
+//! Migrations only add. So migrations of a newer release are left in place, and after a rollback everything works as
 //! before. An index on a table with rows in it is built concurrently, in a migration without a transaction
-//! (`-- no-transaction`); a build that was interrupted leaves an index that nobody uses, which is built anew.
+//! (`-- no-transaction`); an interrupted build leaves an invalid index, which is rebuilt.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,21 +13,22 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::connect::connect;
 
-/// What every service has.
+/// The migrations of the tables that every service has.
 pub static CHASSIS: Migrator = sqlx::migrate!("./migrations");
 
-/// Where sqlx keeps what was applied.
+/// The table in which sqlx records applied migrations.
 const APPLIED: &str = "_sqlx_migrations";
-/// How long a change of a table waits for those who use it. Whoever comes after it waits behind it, so not for long.
+/// How long a migration waits for the lock on a table. It is short, because later statements on the table queue behind
+/// this lock request.
 const LOCK_TIMEOUT: &str = "2s";
-/// How often it is tried, because the table was in use each time, and the time between two attempts, in which the others
-/// go on.
+/// How often a migration is attempted while its table is in use.
 const MAX_ATTEMPTS: u32 = 30;
+/// The time between two attempts, in which the statements that queued behind the lock request run.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a process that waits for its turn looks.
+/// How often a waiting process tries to take the migration lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Creates the schema if it is missing and brings it up to date: first what every service has, then `own`.
+/// Creates the schema if it is missing and applies the migrations of every service and `own`, in order of version.
 pub async fn migrate(url: &str, schema: &'static str, own: &Migrator) -> Result<(), Error> {
     let mut connection = connect(url, schema).await?;
     create_schema(&mut connection, schema).await?;
@@ -36,13 +37,13 @@ pub async fn migrate(url: &str, schema: &'static str, own: &Migrator) -> Result<
     let mut all: Vec<Migration> = CHASSIS.iter().chain(own.iter()).cloned().collect();
     all.sort();
     apply_all(&mut connection, schema, &all).await?;
-    // Ends the turn, too.
+    // The end of the session releases the advisory lock.
     connection.close().await?;
     Ok(())
 }
 
 async fn create_schema(connection: &mut PgConnection, schema: &str) -> Result<(), Error> {
-    // Asked first, because a role that owns just its schema may not even say `create schema if not exists`.
+    // A role that owns only its schema may not run `create schema if not exists`, even when the schema exists.
     let exists: bool = sqlx::query_scalar("select exists (select from pg_namespace where nspname = $1)")
         .bind(schema)
         .fetch_one(&mut *connection)
@@ -53,20 +54,20 @@ async fn create_schema(connection: &mut PgConnection, schema: &str) -> Result<()
     Ok(())
 }
 
-/// One migrates at a time. Not by a statement that waits, as sqlx has it: the one whose turn it is would wait for that
-/// statement in turn when it builds an index concurrently.
+/// Takes the advisory lock that lets one process migrate at a time. It polls and does not wait in a statement, as sqlx
+/// does: a concurrent index build in the process that holds the lock would wait for that statement to end.
 async fn take_turn(connection: &mut PgConnection) -> Result<(), Error> {
-    let asking = "select pg_try_advisory_lock(hashtextextended('migrate', 0))";
-    while !sqlx::query_scalar::<_, bool>(asking).fetch_one(&mut *connection).await? {
+    let try_lock = "select pg_try_advisory_lock(hashtextextended('migrate', 0))";
+    while !sqlx::query_scalar::<_, bool>(try_lock).fetch_one(&mut *connection).await? {
         tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
-/// Builds the indexes anew whose building was interrupted. Readers ignore such an index, writers keep it up, and
-/// `create index … if not exists` takes it for the one that is wanted.
+/// Rebuilds indexes whose build was interrupted. Queries ignore such an index, writers still maintain it, and
+/// `create index … if not exists` skips the build because the name exists.
 async fn finish_indexes(connection: &mut PgConnection, schema: &str) -> Result<(), Error> {
-    // What building anew leaves behind when it is interrupted itself has a name of its own, and is of no use.
+    // An interrupted `reindex concurrently` leaves an index with the suffix _ccnew or _ccold, which can be dropped.
     let broken: Vec<(String, bool)> = sqlx::query_as(
         "select format('%I.%I', n.nspname, c.relname), c.relname ~ '_cc(new|old)[0-9]*$'
          from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
@@ -75,10 +76,10 @@ async fn finish_indexes(connection: &mut PgConnection, schema: &str) -> Result<(
     .bind(schema)
     .fetch_all(&mut *connection)
     .await?;
-    for (index, left_behind) in broken {
-        tracing::warn!(index, "the building of an index was interrupted; it is built anew");
-        let doing = if left_behind { "drop index concurrently" } else { "reindex index concurrently" };
-        run(connection, format!("{doing} {index}")).await?;
+    for (index, is_leftover) in broken {
+        tracing::warn!(index, "an index build was interrupted; repairing the index");
+        let command = if is_leftover { "drop index concurrently" } else { "reindex index concurrently" };
+        run(connection, format!("{command} {index}")).await?;
     }
     Ok(())
 }
@@ -108,7 +109,7 @@ async fn apply_all(connection: &mut PgConnection, schema: &str, all: &[Migration
 }
 
 async fn apply(connection: &mut PgConnection, migration: &Migration) -> Result<(), Error> {
-    // Without a transaction an index is built, which waits for others and lets none wait.
+    // A migration without a transaction builds an index concurrently: it waits for others and blocks nobody.
     let lock_timeout = if migration.no_tx { "0" } else { LOCK_TIMEOUT };
     run(connection, format!("set lock_timeout = '{lock_timeout}'")).await?;
     let mut attempt = 1;
@@ -122,12 +123,12 @@ async fn apply(connection: &mut PgConnection, migration: &Migration) -> Result<(
         }
         if attempt == MAX_ATTEMPTS {
             return Err(Error::Internal(format!(
-                "migration {} found its table in use {MAX_ATTEMPTS} times: see in pg_stat_activity whose transaction is so \
-                 long, end it, and migrate again",
+                "migration {} found its table in use {MAX_ATTEMPTS} times: find the long transaction in pg_stat_activity, \
+                 end it, and migrate again",
                 migration.version
             )));
         }
-        tracing::warn!(version = migration.version, attempt, "the table is in use; tried again in a moment");
+        tracing::warn!(version = migration.version, attempt, "migration deferred: its table is in use");
         attempt += 1;
         tokio::time::sleep(RETRY_INTERVAL).await;
     }

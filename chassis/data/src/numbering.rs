@@ -1,10 +1,10 @@
-//! Numbers without gaps and without duplicates, from a counter row that stays locked until the transaction ends. Take one
-//! as late as possible: the next transaction of the account that needs the same counter waits from then on.
+//! Numbers without gaps and without duplicates, from a counter row that stays locked until the transaction ends. Take a
+//! number as late as possible: other transactions that need the same counter wait from then on.
 
 use chassis_base::{AccountId, Error};
 use sqlx::PgConnection;
 
-/// Takes the next number of a counter, 1 at first.
+/// Takes the next number of a counter, which starts at 1.
 pub async fn next(connection: &mut PgConnection, account: AccountId, counter: &str) -> Result<i64, Error> {
     let value = sqlx::query_scalar(
         "insert into counter (account_id, name, value) values ($1, $2, 1)

@@ -1,4 +1,4 @@
-//! What begins a write transaction, and so who is behind it in the audit log.
+//! What starts a write transaction, which decides the actor and the method in the audit log.
 
 use chassis_rpc::Context;
 use proto::Faults;
@@ -6,16 +6,16 @@ use proto::Faults;
 use crate::idempotency::Fingerprint;
 use crate::lease::Lease;
 
-/// What begins a transaction.
+/// What starts a write transaction.
 #[derive(Clone, Copy)]
 pub(crate) enum Origin<'a> {
-    /// A mutating rpc. It has a fingerprint if it has an idempotency key.
+    /// A mutating rpc. The fingerprint is present if the call has an idempotency key.
     Call { context: &'a Context, faults: &'a Faults, fingerprint: Option<&'a Fingerprint> },
-    /// The second transaction of a call, for what is only known after the first has committed.
+    /// The second transaction of a call, for results that exist only after the first has committed.
     Amendment { context: &'a Context },
-    /// Background work under its lease.
+    /// Background work under a lease.
     Work { lease: &'a Lease },
-    /// The service itself, which found something out on the way.
+    /// The service itself, which records something that it found.
     Service,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Who did it, as the audit log says it.
+    /// The actor in the audit log.
     pub(crate) fn actor(self) -> &'a str {
         match self {
             Self::Call { context, .. } | Self::Amendment { context } => &context.identity.actor,
@@ -41,7 +41,7 @@ impl<'a> Origin<'a> {
         self.call().map_or("", |context| &context.request_id)
     }
 
-    /// What was called, as the audit log says it.
+    /// The method in the audit log.
     pub(crate) fn method(self) -> String {
         match self {
             Self::Call { context, .. } | Self::Amendment { context } => context.rpc.to_owned(),

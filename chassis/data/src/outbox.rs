@@ -1,24 +1,24 @@
-//! Events on their way out: written in the transaction that they tell of, delivered later by the relay.
+//! The outbox: events are written in the transaction that they report, and delivered later by the relay.
 
 use uuid::Uuid;
 
-/// What services tell only each other: a listener of everything does not hear of it, one that names it does.
+/// Events between services. A listener without a list of types does not receive them; it must name them.
 pub const INTERNAL_EVENTS: [&str; 3] = ["deal.deleted", "invoice.deleted", "quote.deleted"];
 
-/// A service that wants to hear of events.
+/// A service that receives events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// The peer's name.
     pub name: String,
-    /// Where its gRPC is.
+    /// The address of its gRPC server.
     pub url: String,
-    /// The events it wants; empty for all but the internal ones.
+    /// The types of events that it receives; empty means all except the internal ones.
     pub types: Vec<String>,
 }
 
 impl Listener {
     pub fn wants(&self, kind: &str) -> bool {
-        let names = || self.types.iter().any(|wanted| wanted == kind);
+        let names = || self.types.iter().any(|listed| listed == kind);
         if self.types.is_empty() { !INTERNAL_EVENTS.contains(&kind) } else { names() }
     }
 }
@@ -26,7 +26,7 @@ impl Listener {
 impl std::str::FromStr for Listener {
     type Err = String;
 
-    /// `name=url`, or `name=url;type;type` for a listener that wants only some.
+    /// Parses `name=url`, or `name=url;type;type` for a listener of some types only.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(';');
         let (name, url) = parts
@@ -38,7 +38,7 @@ impl std::str::FromStr for Listener {
     }
 }
 
-/// Something that happened to an entity.
+/// A change of an entity, as listeners receive it.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// For example `customer.created`.
@@ -47,14 +47,14 @@ pub struct Event {
     pub entity_id: Uuid,
     /// The entity's version after the change: events of one entity are delivered in this order.
     pub version: i64,
-    /// JSON text of an object.
+    /// A JSON object as text.
     pub data: String,
 }
 
-/// How many events one change of an entity can have.
+/// The most events of one version; a sequence is `version * EVENTS_PER_VERSION + ordinal`.
 const EVENTS_PER_VERSION: i64 = 1000;
 
-/// The rows of the events of one transaction, a column at a time, as the insert takes them.
+/// The outbox rows of one transaction as a vector for each column, as the insert takes them.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub listeners: Vec<String>,
@@ -64,7 +64,7 @@ pub(crate) struct Batch {
     pub ids: Vec<Uuid>,
     pub kinds: Vec<String>,
     pub data: Vec<String>,
-    /// The records that led to them; no column, see [`caused`](crate::caused).
+    /// The records that led to the events. This is not a column; see [`caused`](crate::caused).
     pub origins: Vec<Uuid>,
 }
 

@@ -1,6 +1,6 @@
-//! What a pooler between here and PostgreSQL refuses.
+//! Errors of a pooler in front of PostgreSQL.
 
-/// Says what to do when it is a pooler that refuses what a connection asks for; leaves other errors as they are.
+/// Adds advice to the error of a pooler that refuses startup parameters; returns other errors unchanged.
 pub(crate) fn explain(error: sqlx::Error) -> sqlx::Error {
     let sqlx::Error::Database(refusal) = &error else { return error };
     if refusal.code().as_deref() != Some("08P01")
@@ -9,7 +9,7 @@ pub(crate) fn explain(error: sqlx::Error) -> sqlx::Error {
         return error;
     }
     let text = format!(
-        "a pooler refuses what this program asks for when it connects ({}): set DATABASE_POOLER=true, and run \
+        "a pooler refuses the startup parameters of this program ({}): set DATABASE_POOLER=true, and run \
          deploy/k8s/roles.sql, which gives search path and limits to the roles. migrate and purge-audit cannot use a \
          pooler: let their DATABASE_URL name the database itself",
         refusal.message()
@@ -17,7 +17,7 @@ pub(crate) fn explain(error: sqlx::Error) -> sqlx::Error {
     sqlx::Error::InvalidArgument(text)
 }
 
-/// Whether PgBouncer says that all of its connections were at work for longer than it lets anybody wait.
+/// Whether PgBouncer reports that no server connection became free within its `query_wait_timeout`.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(refusal) = error else { return false };
     refusal.code().as_deref() == Some("08P01") && refusal.message() == "query_wait_timeout"

@@ -1,9 +1,10 @@
-//! The question whether the database answers, over a connection of its own beside the pool.
+//! The readiness check of the database, over its own connection outside the pool.
 //!
-//! A process whose connections all wait, for a lock or for their turn, is busy and not broken. Its replicas are busy at
-//! the same time, and one that left for that reason would leave its requests to the others. So the answer must not
-//! depend on the pool: each process has this one connection more, kept open and made anew when it is lost. Nor must a
-//! server that takes seconds to answer count as gone: a look at it goes on when nobody waits for it any more.
+//! A process whose connections are all waiting, for a lock or for the server, is busy and not broken. Its replicas
+//! are busy at the same time, and if it became unready, they would get its requests too. So the check must not depend
+//! on the pool: each process has one additional connection, which stays open and is replaced when it is lost. A
+//! server that takes seconds to answer must not count as unreachable either, so a check continues after its callers
+//! have given up.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,20 +17,21 @@ use tokio::time::timeout;
 
 use crate::pooler::{explain, is_busy};
 
-/// How long whoever asks waits for an answer. Kubernetes' probe waits longer than this.
+/// How long a caller waits for a check. The timeout of the Kubernetes probe is longer.
 const ASK_TIMEOUT: Duration = Duration::from_secs(3);
-/// A server that has answered within this time is not gone, if it says nothing just now.
+/// A server that has answered within this time counts as reachable while a check is still running.
 const RECENT: Duration = Duration::from_secs(10);
-/// How long an answer may take, and a new connection.
+/// How long a ping may take.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long opening a new connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the database cannot be worked with.
+/// Why the database cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
     #[error("the database does not answer")]
     Silent,
-    /// With the reason, for operators.
+    /// The reason is for operators.
     #[error("the database cannot be used: {0}")]
     Refused(String),
 }
@@ -40,12 +42,12 @@ pub(crate) struct Probe(Arc<Shared>);
 
 struct Shared {
     options: PgConnectOptions,
-    wanted: Arc<Notify>,
+    requested: Arc<Notify>,
     observed: watch::Sender<Observed>,
-    looking: Mutex<Option<JoinHandle<()>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What was observed last, and when it was last good.
+/// The outcome of the last check, and the time of the last successful one.
 #[derive(Clone)]
 struct Observed {
     outcome: Result<(), Unreachable>,
@@ -53,20 +55,20 @@ struct Observed {
 }
 
 impl Probe {
-    /// The connection is made when it is first needed.
+    /// The connection is opened by the first check.
     pub(crate) fn new(options: PgConnectOptions) -> Self {
         let (observed, _) = watch::channel(Observed { outcome: Err(Unreachable::Silent), answered: None });
-        Self(Arc::new(Shared { options, wanted: Arc::default(), observed, looking: Mutex::default() }))
+        Self(Arc::new(Shared { options, requested: Arc::default(), observed, task: Mutex::default() }))
     }
 
-    /// Whether the database answers. Those who ask at the same time get the same answer.
+    /// Checks that the database answers. Concurrent callers share one check.
     pub(crate) async fn ask(&self) -> Result<(), Unreachable> {
         self.start();
         let mut observed = self.0.observed.subscribe();
-        self.0.wanted.notify_one();
-        let told = timeout(ASK_TIMEOUT, observed.changed()).await;
+        self.0.requested.notify_one();
+        let notified = timeout(ASK_TIMEOUT, observed.changed()).await;
         let Observed { outcome, answered } = observed.borrow().clone();
-        match told {
+        match notified {
             Ok(_) => outcome,
             Err(_) if answered.is_some_and(|at| at.elapsed() < RECENT) => Ok(()),
             Err(_) => Err(Unreachable::Silent),
@@ -74,14 +76,13 @@ impl Probe {
     }
 
     fn start(&self) {
-        let mut looking = self.0.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let (options, wanted, observed) = (&self.0.options, &self.0.wanted, &self.0.observed);
-        looking.get_or_insert_with(|| {
-            tokio::spawn(keep_looking(options.clone(), Arc::clone(wanted), observed.clone()))
+        let mut task = self.0.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let (options, requested, observed) = (&self.0.options, &self.0.requested, &self.0.observed);
+        task.get_or_insert_with(|| {
+            tokio::spawn(run_checks(options.clone(), Arc::clone(requested), observed.clone()))
         });
     }
 
-    /// Gives the connection up.
     pub(crate) fn close(&self) {
         self.0.stop();
     }
@@ -89,8 +90,8 @@ impl Probe {
 
 impl Shared {
     fn stop(&self) {
-        if let Some(looking) = self.looking.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            looking.abort();
+        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
         }
     }
 }
@@ -101,12 +102,12 @@ impl Drop for Shared {
     }
 }
 
-/// Looks when it is asked to, one look at a time.
-async fn keep_looking(options: PgConnectOptions, wanted: Arc<Notify>, observed: watch::Sender<Observed>) {
+/// Runs a check on request, one at a time.
+async fn run_checks(options: PgConnectOptions, requested: Arc<Notify>, observed: watch::Sender<Observed>) {
     let mut kept = None;
     loop {
-        wanted.notified().await;
-        let outcome = look(&options, &mut kept, &observed).await;
+        requested.notified().await;
+        let outcome = check(&options, &mut kept, &observed).await;
         observed.send_modify(|observed| {
             if outcome.is_ok() {
                 observed.answered = Some(Instant::now());
@@ -116,12 +117,12 @@ async fn keep_looking(options: PgConnectOptions, wanted: Arc<Notify>, observed: 
     }
 }
 
-async fn look(
+async fn check(
     options: &PgConnectOptions,
     kept: &mut Option<PgConnection>,
     observed: &watch::Sender<Observed>,
 ) -> Result<(), Unreachable> {
-    // Taken out, so that one whose answer was not waited for is never used again.
+    // The connection is taken out, so that after a timeout it is never reused with an answer still outstanding.
     if let Some(mut connection) = kept.take()
         && matches!(timeout(PING_TIMEOUT, ping(&mut connection)).await, Ok(Ok(())))
     {
@@ -131,8 +132,8 @@ async fn look(
     let refused = |error: sqlx::Error| Unreachable::Refused(explain(error).to_string());
     let connecting = timeout(CONNECT_TIMEOUT, PgConnection::connect_with(options)).await;
     let mut connection = connecting.map_err(|_| Unreachable::Silent)?.map_err(refused)?;
-    // It let us in, that is enough: a pooler in front does so while all of its own connections are at work. So it is for
-    // those who wait no longer for the rest.
+    // A successful log-in is enough: a pooler accepts clients while all of its server connections are busy. It is
+    // stored without a notification, for callers whose wait ends before the ping is answered.
     observed.send_if_modified(|observed| {
         observed.answered = Some(Instant::now());
         false
@@ -146,7 +147,7 @@ async fn look(
     Ok(())
 }
 
-/// In the simple protocol, which leaves nothing behind in the session.
+/// Uses the simple protocol, which leaves no prepared statement in the session.
 async fn ping(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::raw_sql("select 1").execute(connection).await.map(|_| ())
 }

@@ -1,5 +1,5 @@
-//! References that other services have to records of this one: what exists, and what there is. Each service declares which
-//! of its records others may refer to, and the same answer serves them all.
+//! References of other services to records of this one: which of them exist, and which records there are. Each service
+//! declares the kinds of records that others may refer to; the rpcs here are the same for all services.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ use crate::db::Db;
 #[derive(Clone, Copy, Debug)]
 pub struct Referable {
     pub kind: &'static str,
-    /// With its schema; has the columns `account_id`, `id` and `created_at`.
+    /// The table with its schema. It must have the columns `account_id`, `id` and `created_at`.
     pub table: &'static str,
-    /// What of the table is of this kind, as SQL; `true` for all of it.
+    /// An SQL condition that selects the rows of this kind; `true` for all rows.
     pub condition: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub fn server(kinds: &'static [Referable], db: Db) -> ReferenceServiceServer<Ans
     ReferenceServiceServer::new(Answers { kinds, db })
 }
 
-/// What a service answers others.
+/// The reference service of one service.
 pub struct Answers {
     kinds: &'static [Referable],
     db: Db,
@@ -83,7 +83,7 @@ impl ReferenceService for Answers {
             call.faults.add(&At::ROOT.name("after"), Fault::BadFormat, detail);
         }
         let (context, _) = call.valid()?;
-        // Without a kind there is a fault.
+        // An unknown kind has been added as a fault, so `valid` has already returned it.
         let Some(Referable { table, condition, .. }) = known else {
             return Ok(Response::new(ListReferencesResponse::default()));
         };
@@ -118,7 +118,7 @@ impl Answers {
     }
 }
 
-/// Those of the records that exist: one statement for each kind.
+/// Returns those of the records that exist, with one statement for each kind.
 async fn find(
     connection: &mut PgConnection,
     account: AccountId,

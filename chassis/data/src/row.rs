@@ -1,10 +1,10 @@
-//! Reads a row column by column, in the order of the statement. A list page has hundreds of values; finding each by its
-//! name and asking for its type costs more than reading it.
+//! Reads a row column by column, in the order of the statement. A page of a list has hundreds of values; looking each
+//! up by name and checking its type costs more than decoding it.
 
 use sqlx::postgres::PgRow;
 use sqlx::{Decode, Postgres, Row};
 
-/// The next column to be read. The types are those of the statement's columns, which tests read at least once.
+/// A cursor over the columns of a row. Types are not checked at run time; tests read every statement at least once.
 pub struct Columns<'r> {
     row: &'r PgRow,
     next: usize,

@@ -1,13 +1,13 @@
-//! What a session must have, and how it is noticed when somebody in between keeps it back.
+//! The settings that a session must have, and the check that a pooler has not dropped them.
 //!
-//! A program asks for its search path and its limits when it connects. A pooler in transaction mode cannot hand that on,
-//! as its connections are used by one client after the other: PgBouncer refuses such a client, or drops what it asked for
-//! (`ignore_startup_parameters`). So with a pooler the program asks for nothing and its role has the settings.
+//! A program sends its search path and its limits as startup parameters. A pooler in transaction mode cannot pass
+//! them on, because its clients share server connections: PgBouncer refuses such a client, or drops the parameters
+//! (`ignore_startup_parameters`). So with a pooler the program sends none, and the settings belong to its role.
 
 use sqlx::PgConnection;
 
-/// Limits on every connection: nothing waits or runs for ever, nor on for somebody who has hung up. Behind a pooler the
-/// role has them (`deploy/k8s/roles.sql`).
+/// Limits on every connection: no statement waits or runs for ever, or continues after its client has disconnected.
+/// Behind a pooler they are settings of the role (`deploy/k8s/roles.sql`).
 pub const LIMITS: [(&str, &str); 4] = [
     ("statement_timeout", "10s"),
     ("lock_timeout", "5s"),
@@ -16,21 +16,21 @@ pub const LIMITS: [(&str, &str); 4] = [
 ];
 
 const ROLE_ADVICE: &str = "Behind a pooler, search path and limits are settings of the role: run deploy/k8s/roles.sql, then \
-                           let the pooler connect anew (RECONNECT in PgBouncer's console).";
-const DROPPED_ADVICE: &str = "Something between here and PostgreSQL drops what a connection asks for, as a pooler does: set \
+                           let the pooler reconnect (RECONNECT in PgBouncer's console).";
+const DROPPED_ADVICE: &str = "A pooler or proxy in front of PostgreSQL drops the startup parameters of connections: set \
                        DATABASE_POOLER=true, and run deploy/k8s/roles.sql, which gives search path and limits to the roles.";
 
-/// What a session has.
+/// The settings of a session.
 #[derive(sqlx::FromRow)]
 pub struct SessionSettings {
     search_path: String,
     /// In the order of [`LIMITS`].
     limits: Vec<String>,
-    /// Whether statements have the names that were given to them here.
+    /// Whether prepared statements have the names that sqlx gave them, and not names of a pooler.
     own_names: bool,
 }
 
-/// What a session has not, and what to do.
+/// What is wrong with a session, and what to do about it.
 pub struct Missing {
     pub saw: String,
     pub advice: &'static str,
@@ -50,7 +50,7 @@ impl SessionSettings {
         .await
     }
 
-    /// What programs that serve need. They may have other limits than they ask for, but not none.
+    /// Checks what a running service needs. Its limits may differ from [`LIMITS`], but each must be set.
     pub fn missing(&self, schema: &str, pooler: bool) -> Option<Missing> {
         let advice = if pooler { ROLE_ADVICE } else { DROPPED_ADVICE };
         if !self.begins_with(schema) {
@@ -67,13 +67,13 @@ impl SessionSettings {
         (!unlimited.is_empty()).then(|| Missing { saw: saw(), advice })
     }
 
-    /// Whether a command has what it asked for, which is no limits.
+    /// Whether a command has the settings that it requested: its schema and no limits.
     pub fn is_as_asked(&self, schema: &str) -> bool {
         self.begins_with(schema) && self.limits.iter().all(|value| value == "0")
     }
 
-    /// Whether statements that are prepared are found by whoever has the same connection of the pooler next. One that
-    /// takes care of that gives them names of its own.
+    /// Whether a pooler keeps the prepared statements of its clients apart. It then gives them its own names, so that
+    /// the next client of the same server connection does not find them.
     pub fn keeps_statements_apart(&self) -> bool {
         !self.own_names
     }

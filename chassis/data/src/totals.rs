@@ -1,7 +1,8 @@
-//! How many entries a list has, without counting them: counters kept in the transactions that add and remove entries.
+//! The number of entries of a list, without counting rows: each transaction that adds or removes entries updates
+//! counters.
 //!
-//! A counter has several slots, so that concurrent writers rarely wait for one another, and a bucket for each day of
-//! creation besides the sum of all days, so that a deep page can start near its place.
+//! A counter has several slots, so that concurrent writers rarely wait for the same row. It has a bucket for each day
+//! of creation besides the sum of all days, so that a deep page can start near its first row.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use sqlx::PgConnection;
 
 const SLOTS: i16 = 8;
 
-/// The bucket of the sum over all days. A real date, because arithmetic on infinite ones is an error.
+/// The bucket of the sum over all days. It is a finite date, because Postgres cannot calculate with infinite ones.
 pub(crate) const ALL_DAYS: NaiveDate = NaiveDate::from_yo_opt(1, 1).expect("a valid date");
 
 /// The changes of one transaction.
@@ -33,7 +34,7 @@ impl Totals {
         self.changes.is_empty()
     }
 
-    /// The rows to add up, all in one randomly chosen slot.
+    /// The rows to add, all in one randomly chosen slot.
     pub(crate) fn rows(&self) -> Columns {
         let slot = rand::random_range(0..SLOTS);
         let mut columns = Columns::default();

@@ -1,4 +1,4 @@
-//! Wakes background work after a commit: that of this process directly, that of others by way of the database.
+//! Wakes background work after a commit: in this process directly, in other processes through a table.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use uuid::Uuid;
 
 use crate::db::Db;
 
-/// How long a post is kept. A process that does not read for so long has lost its leases, and sweeps when it gets new
-/// ones.
+/// How long a post is kept. A process that does not read for longer has lost its leases, and sweeps when it acquires
+/// new ones.
 const RETENTION: TimeDelta = TimeDelta::minutes(1);
-/// How long a post may take: longer than any statement, so only a database that is gone without a word takes longer.
+/// How long a post may take. It is longer than any statement may run, so only an unresponsive database exceeds it.
 const POST_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Db {
-    /// Has the workers of all processes look at an account whose rows may have changed. One that is not told, as when
-    /// the process ends just now, is found by the next sweep.
+    /// Makes the workers of all processes check an account whose rows may have changed. If the notification is lost,
+    /// for example because the process ends, the next sweep finds the work.
     pub async fn wake_workers(&self, account: AccountId) {
         if account.uuid().is_nil() || self.wake.tell(account) {
             return;
         }
-        // A command, or a service without background work of its own.
+        // This is a command, or a service without background work: only other processes have workers.
         let accounts = [account.uuid()];
         if let Err(error) = Box::pin(post_wake_up(self, Uuid::new_v4(), 1, &accounts)).await {
-            tracing::warn!(%account, error = chain(&error), "other processes were not told of new work");
+            tracing::warn!(%account, error = chain(&error), "posting a wake-up for other processes failed");
         }
     }
 }
 
-/// Tells the workers of other processes of accounts. `number` counts the posts of `process`, so that a reader notices one
-/// that is missing.
+/// Posts accounts to the workers of other processes. `number` counts the posts of `process`, so that a reader detects a
+/// missing one.
 pub async fn post_wake_up(db: &Db, process: Uuid, number: i64, accounts: &[Uuid]) -> Result<(), Error> {
     let posting = insert(db, process, number, accounts);
     let posted = tokio::time::timeout(POST_TIMEOUT, posting).await;
@@ -39,7 +39,7 @@ pub async fn post_wake_up(db: &Db, process: Uuid, number: i64, accounts: &[Uuid]
 }
 
 async fn insert(db: &Db, process: Uuid, number: i64, accounts: &[Uuid]) -> Result<(), Error> {
-    // Real time, whatever the service's clock says: posts are forgotten by how long they have been there.
+    // System time and not the service's clock, which tests hold still: posts are deleted by their real age.
     let now = Clock::system().now();
     db.autocommit(async |connection| {
         sqlx::query(

@@ -1,16 +1,17 @@
-//! Nothing is forgotten: a debug build, and so every test, refuses a transaction that changed a record and left no entry.
-//! Postgres counts what a transaction does to each table; tables that hold no records say so in their comment.
+//! Completeness of the audit log: a debug build, and so every test, refuses a transaction that changes a record
+//! without an entry. Postgres counts the rows that a transaction writes to each table; the comment of a table that
+//! does not hold records says so.
 
 use std::collections::HashMap;
 
 use chassis_base::Error;
 use sqlx::PgConnection;
 
-/// How many rows the session has written to each table of records. Before and after, because the counts of earlier
-/// transactions may not have been handed in yet.
+/// How many rows the session has written to each table of records. Counts are taken before and after the operation,
+/// because they may still include those of earlier transactions that the session has not reported yet.
 pub(crate) struct Counts(HashMap<String, i64>);
 
-/// What has been counted so far; nothing in a release build, which does not ask.
+/// Reads the present counts. A release build skips the query and returns `None`.
 pub(crate) async fn counts(connection: &mut PgConnection) -> Result<Option<Counts>, Error> {
     if !cfg!(debug_assertions) {
         return Ok(None);
@@ -27,7 +28,7 @@ pub(crate) async fn counts(connection: &mut PgConnection) -> Result<Option<Count
     Ok(Some(Counts(rows.into_iter().collect())))
 }
 
-/// Refuses a change of records without an entry.
+/// Fails if a table of records has more writes than `before`. To be called when the transaction has no entry.
 pub(crate) async fn refuse_unaudited(
     connection: &mut PgConnection,
     before: Option<&Counts>,

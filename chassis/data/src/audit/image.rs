@@ -1,4 +1,4 @@
-//! A record as the log keeps it: a message on the wire, without its secrets.
+//! A record as the audit log stores it: an encoded message without its secret fields.
 
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost::{Message, Name};
@@ -23,7 +23,7 @@ impl Image {
     }
 }
 
-/// The records in an rpc's answer: their kind, their ids, and themselves.
+/// The records in an rpc's response, each as its kind, its id and its image.
 pub(super) fn of_answer(rpc: &str, response: &impl Message) -> Vec<(&'static str, String, Image)> {
     let Ok(index) = ANSWERS.binary_search_by(|answer| answer.path.cmp(rpc)) else { return Vec::new() };
     let answer = &ANSWERS[index];
@@ -44,13 +44,13 @@ fn without(bytes: &[u8], secret: &[u32]) -> Vec<u8> {
 
 struct Field<'a> {
     number: u32,
-    /// With its key.
+    /// The encoded field, including its key.
     whole: &'a [u8],
-    /// Of a text, a message or bytes; empty for a number.
+    /// The value of a string, a message or bytes; empty for a number.
     content: &'a [u8],
 }
 
-/// The fields of a message in their order, up to what cannot be read: our own encoder has no such thing.
+/// The fields of a message in wire order, up to malformed bytes, which our encoder does not produce.
 fn fields(bytes: &[u8]) -> impl Iterator<Item = Field<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! A kept record as JSON text, through the descriptor.
+//! A stored record as JSON text, converted with the descriptor of its message.
 
 use std::sync::OnceLock;
 
@@ -10,13 +10,13 @@ use prost_types::Timestamp;
 use proto::api::Format;
 use serde_json::{Map, Value as Json, json};
 
-/// The contract, read when somebody first asks for the log: services do without it otherwise.
+/// The descriptors of the contract. They are decoded on first use, because only reading the log needs them.
 fn contract() -> Option<&'static DescriptorPool> {
     static POOL: OnceLock<Option<DescriptorPool>> = OnceLock::new();
     POOL.get_or_init(|| DescriptorPool::decode(proto::REFLECTION).ok()).as_ref()
 }
 
-/// Empty for no record. One of a type that the contract no longer has is shown as its type alone.
+/// Returns an empty text if there is no record. For a message that the contract no longer has, only its type is shown.
 pub(super) fn text(message: &str, bytes: Option<&[u8]>) -> String {
     let Some(bytes) = bytes else { return String::new() };
     let kind = contract().and_then(|contract| contract.get_message_by_name(message));

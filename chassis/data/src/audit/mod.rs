@@ -1,11 +1,12 @@
-//! The audit log: who changed what, when and on whose request, with the record before and after. Written in the
-//! transaction of the change by the statement that finishes it anyway, read over gRPC ([`read`]), forgotten after a
-//! while by a command ([`mod@purge`]). Knows records only as messages of the contract.
+//! The audit log: who changed what, when and in which request, with the record before and after. Entries are written in
+//! the transaction of the change, by the statement that finishes it, read over gRPC ([`read`]) and deleted after the
+//! retention time by a command ([`mod@purge`]). This module handles records only as messages of the contract.
 //!
-//! Each entry keeps the record as it is after the change; what it was before is what the entry before it kept. So an
-//! operation only says what it has written, with [`Tx::changed`](crate::Tx::changed) and
-//! [`Tx::removed`](crate::Tx::removed). Where it says nothing, the records in the rpc's answer are taken for what it has
-//! written; one that is as it was before is not shown. That nothing is forgotten is checked in debug builds ([`check`]).
+//! An entry stores the record as it is after the change; the state before is the image of the record's previous
+//! entry. So an operation only reports what it writes, with [`Tx::changed`](crate::Tx::changed) and
+//! [`Tx::removed`](crate::Tx::removed). If it reports nothing, the records in the rpc's response count as written. An
+//! entry whose image equals the previous one is not listed. Debug builds check that no change lacks an entry
+//! ([`check`]).
 
 pub(crate) mod check;
 mod image;
@@ -27,17 +28,17 @@ pub use read::server;
 struct Change {
     entity_type: String,
     entity_id: String,
-    /// `None` when the record is gone.
+    /// `None` when the record was removed.
     after: Option<Image>,
 }
 
-/// The changes of one transaction; one for each record.
+/// The changes of one transaction, at most one for each record.
 #[derive(Default)]
 pub(crate) struct Trail {
     changes: Vec<Change>,
-    /// Whose records they are, when not the caller's.
+    /// The owner of the records, if that is not the caller's account.
     account: Option<AccountId>,
-    /// Why there is nothing to keep.
+    /// The reason why the transaction needs no entry.
     pub nothing: Option<&'static str>,
 }
 
@@ -62,7 +63,7 @@ impl Trail {
         }
     }
 
-    /// Takes the records in an rpc's answer for what it has written, if the operation said nothing.
+    /// Adds the records in an rpc's response as changes, if the operation has reported none.
     pub(crate) fn answered(&mut self, rpc: &str, response: &impl Message) {
         if self.changes.is_empty() && self.nothing.is_none() {
             for (entity_type, id, image) in image::of_answer(rpc, response) {
@@ -76,13 +77,13 @@ impl Trail {
         self.changes.first().map(|change| change.entity_id.as_str())
     }
 
-    /// The kind and the id of the record that was changed, if it is one.
+    /// The kind and the id of the changed record, if exactly one was changed.
     pub(crate) fn only(&self) -> Option<RecordRef> {
         let [Change { entity_type, entity_id, .. }] = self.changes.as_slice() else { return None };
         Some(RecordRef { kind: entity_type.clone(), id: entity_id.clone() })
     }
 
-    /// The entries, a column at a time, as the insert takes them.
+    /// The entries as a vector for each column, as the insert takes them.
     pub(crate) fn rows(self, clock: &Clock) -> Rows {
         let mut rows = Rows { account: self.account, ..Rows::default() };
         for Change { entity_type, entity_id, after } in self.changes {
@@ -97,7 +98,7 @@ impl Trail {
     }
 }
 
-/// The kind and the id of the record that an rpc answers with, if it is one.
+/// The kind and the id of the record in an rpc's response, if there is exactly one.
 pub(crate) fn record(rpc: &str, response: &impl Message) -> Option<RecordRef> {
     let mut records = image::of_answer(rpc, response).into_iter();
     let (entity_type, id, _) = records.next()?;

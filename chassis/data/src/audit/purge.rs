@@ -1,5 +1,5 @@
-//! Forgetting old entries. The role that serves can add entries and read them, nothing else; so this is a command, run
-//! now and then with the rights of the schema's owner.
+//! Deletes old entries. The role of the running service can only insert and read entries, so this is a command that is
+//! run from time to time with the rights of the schema's owner.
 
 use chassis_base::{AccountId, Error};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use crate::connect::connect;
 
-/// How many entries one transaction forgets.
+/// How many entries one transaction deletes.
 const BATCH: i64 = 1000;
 
-/// Forgets what is older than so many days at `now`, account by account; says how much that was. With 0 days everything
-/// is kept.
+/// Deletes the entries that are older than `days` at `now`, account by account, and returns how many. With 0 days
+/// everything is kept.
 pub async fn purge(url: &str, schema: &str, days: u16, now: DateTime<Utc>) -> Result<u64, Error> {
     let mut purged = 0;
     if days == 0 {
@@ -29,14 +29,14 @@ pub async fn purge(url: &str, schema: &str, days: u16, now: DateTime<Utc>) -> Re
     Ok(purged)
 }
 
-/// The first account with entries after this one; found in the key, however many entries there are.
+/// The next account that has entries, found by the primary key, so that the cost does not grow with the entries.
 async fn next_account(connection: &mut PgConnection, after: AccountId) -> Result<Option<AccountId>, Error> {
     let sql = "select account_id from audit where account_id > $1 order by account_id limit 1";
     Ok(sqlx::query_scalar(sql).bind(after).fetch_optional(connection).await?)
 }
 
-/// By the time in the id, which the key is ordered by. The newest entry of each record stays, for it is what the next
-/// change will have changed; unless the record is gone.
+/// Selects by the time in the id, because the primary key is in that order. The newest of a record's old entries stays,
+/// because it is the state before the record's next change, unless that entry is the removal of the record.
 async fn purge_account(
     connection: &mut PgConnection,
     account: AccountId,
@@ -66,7 +66,7 @@ async fn purge_account(
     }
 }
 
-/// The least id that an entry of this moment can have.
+/// The smallest id that an entry of this millisecond can have.
 pub(super) fn first_id(time: DateTime<Utc>) -> Uuid {
     let millis = u64::try_from(time.timestamp_millis()).unwrap_or_default();
     Uuid::from_u128(u128::from(millis) << 80)

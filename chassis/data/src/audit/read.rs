@@ -1,4 +1,4 @@
-//! Reading the log over gRPC.
+//! Reads the audit log over gRPC.
 
 use chassis_base::time::{from_timestamp, timestamp};
 use chassis_base::{AccountId, Error, id};
@@ -19,7 +19,7 @@ use crate::db::Db;
 
 const DEFAULT_SIZE: i64 = 50;
 
-/// The log of the service with this database.
+/// Serves the audit log of this database.
 pub fn server(db: Db) -> AuditServiceServer<Audit> {
     AuditServiceServer::new(Audit { db })
 }
@@ -57,7 +57,7 @@ impl AuditService for Audit {
         }
         let (context, wanted) = call.valid()?;
         let size = if wanted.page_size == 0 { DEFAULT_SIZE } else { wanted.page_size.into() };
-        // One more than asked for tells whether there is another page.
+        // One entry more than requested shows whether there is another page.
         let mut found = self
             .db
             .read(async |connection| list(connection, context.account_id(), &wanted, size + 1).await)
@@ -80,9 +80,9 @@ async fn list(
     let bound = |time: Option<&Timestamp>| time.and_then(from_timestamp).map(first_id);
     let token = id::parse(&wanted.page_token);
     let before = token.into_iter().chain(bound(wanted.to.as_ref())).min().unwrap_or(Uuid::max());
-    // In a statement of its own, so that the index of one record's entries is used.
+    // The filter by record is a separate statement, so that the planner uses the index on the record.
     let one = if wanted.entity_id.is_empty() { "$5 = ''" } else { "entry.entity_id = $5" };
-    // What was written again as it was is no change.
+    // An entry whose image equals the previous one is not a change, so it is left out.
     let sql = format!(
         "select entry.id, at, actor, request_id, method, entity_type, entity_id, entry.message, entry.image,
             before.message as message_before, before.image as image_before

@@ -1,6 +1,6 @@
-//! Sessions that nobody needs just now. Those that came back last are used first, so that in quiet times the others grow
-//! old; and whoever is not needed for long is closed, also when nothing happens any more. For that a task sleeps for as
-//! long as there is somebody idle, and no longer.
+//! Idle sessions of the pool. The session that was returned last is used first, so that under low load the rest stays
+//! idle and reaches the timeout. A task closes expired sessions, so they are closed without any traffic too. The task
+//! exists only while there are idle sessions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -18,19 +18,19 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The first is the one that nobody has needed for longest.
+    /// In order of their last use; the first has been idle for longest.
     sessions: Vec<Session>,
-    /// What closes them; there is one whenever there are sessions.
+    /// The task that closes expired sessions; present whenever there are sessions.
     closing: Option<AbortHandle>,
 }
 
 impl Idle {
-    /// `timeout` is how long a session is kept.
+    /// `timeout` is how long an idle session is kept.
     pub(super) fn new(timeout: Duration) -> Self {
         Self(Arc::new(Shared { timeout, state: Mutex::default() }))
     }
 
-    /// The one that was used last.
+    /// Takes the session that was used last.
     pub(super) fn take(&self) -> Option<Session> {
         self.0.lock().sessions.pop()
     }
@@ -42,11 +42,11 @@ impl Idle {
     pub(super) fn put(&self, session: Session) {
         let mut state = self.0.lock();
         state.sessions.push(session);
-        // When the process ends there is no runtime any more, and nobody has to close anything.
+        // At the end of the process there is no runtime any more, and sessions need not be closed.
         if state.closing.is_none()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let closing = runtime.spawn(keep_closing(Arc::downgrade(&self.0), self.0.timeout));
+            let closing = runtime.spawn(close_expired(Arc::downgrade(&self.0), self.0.timeout));
             state.closing = Some(closing.abort_handle());
         }
     }
@@ -57,11 +57,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those whose time is over, and when to look again; `None` when nobody is left, and nobody will look again.
-    fn over(&self) -> (Vec<Session>, Option<Instant>) {
+    /// Removes the expired sessions and returns them with the time of the next expiry. Without sessions that is `None`,
+    /// and the task ends; `closing` is cleared under the same lock, so that the next `put` starts a new task.
+    fn take_expired(&self) -> (Vec<Session>, Option<Instant>) {
         let mut state = self.lock();
-        let over = state.sessions.partition_point(|session| session.used().elapsed() >= self.timeout);
-        let ended = state.sessions.drain(..over).collect();
+        let expired = state.sessions.partition_point(|session| session.used().elapsed() >= self.timeout);
+        let ended = state.sessions.drain(..expired).collect();
         let next = state.sessions.first().map(|session| session.used() + self.timeout);
         if next.is_none() {
             state.closing = None;
@@ -78,12 +79,12 @@ impl Drop for Shared {
     }
 }
 
-/// Does not keep the pool alive.
-async fn keep_closing(idle: Weak<Shared>, timeout: Duration) {
+/// Closes expired sessions. The reference is weak, so that the task does not keep the pool alive.
+async fn close_expired(idle: Weak<Shared>, timeout: Duration) {
     let mut next = Instant::now() + timeout;
     loop {
         tokio::time::sleep_until(next.into()).await;
-        let Some((ended, later)) = idle.upgrade().map(|idle| idle.over()) else { return };
+        let Some((ended, later)) = idle.upgrade().map(|idle| idle.take_expired()) else { return };
         close_all(ended).await;
         let Some(later) = later else { return };
         next = later;
@@ -122,7 +123,7 @@ mod tests {
             assert!(idle.0.lock().closing.is_some());
             eventually("the server has none of them", async || sessions(&database).await == 0).await;
             assert!(idle.take().is_none());
-            eventually("nothing looks after them", async || idle.0.lock().closing.is_none()).await;
+            eventually("the task has ended", async || idle.0.lock().closing.is_none()).await;
         }
     }
 

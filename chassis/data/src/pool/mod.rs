@@ -1,14 +1,14 @@
-//! Connections that are handed from request to request.
+//! A connection pool.
 //!
-//! One comes back only when it is known to be outside a transaction: a read says that it is
-//! [`done`](Connection::done), a transaction has been committed or rolled back in full. A read that is given up is looked at
-//! first, beside the requests; a transaction that is given up half-way, as at a deadline, is closed, because nobody
-//! knows what its session still does. After the first connection that is lost, all idle ones are dropped: the server
-//! has gone, and they with it.
+//! A connection is reused only when it is certainly outside a transaction: a read has reported that it is
+//! [`done`](Connection::done), or a transaction has been committed or rolled back completely. After a cancelled or
+//! failed read the connection is inspected in a background task. A transaction that is cancelled half-way, for
+//! example at a deadline, is closed with its connection, because the state of its session is unknown. When a
+//! connection is lost, all idle connections are dropped, because the server is probably gone.
 //!
-//! Not sqlx's own pool: that one asks the server each time a connection comes back, and does not notice a `begin` that
-//! was given up before it was answered. [`permits`] says who gets a connection, [`session`] what one is, [`idle`] how long
-//! one is kept that nobody needs.
+//! sqlx's own pool is not used: it queries the server each time a connection is returned, and does not notice a `begin`
+//! that was cancelled before its answer. [`permits`] decides who gets a connection, [`session`] is a single connection,
+//! and [`idle`] keeps unused connections for a while.
 
 mod idle;
 mod permits;
@@ -28,9 +28,9 @@ pub(crate) use permits::Purpose;
 use permits::{Permit, Permits};
 use session::{CHECK_TIMEOUT, Found, IDLE_TIMEOUT, Session, close_all, is_lost, may_pass};
 
-/// How many connections are made at once: a server that has just come back is not buried in log-ins.
+/// How many connections are opened at a time, so that a server that has just restarted is not flooded with log-ins.
 const MAX_CONNECTING: usize = 4;
-/// Between two attempts to connect; half to all of it, by chance.
+/// The longest pause between two attempts to connect. The actual pause is random, at least half of this.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Clone)]
@@ -41,25 +41,25 @@ struct Shared {
     permits: Permits,
     connecting: Semaphore,
     timeout: Duration,
-    /// How long a session may take to prove itself.
+    /// How long a check of a session may take.
     check_timeout: Duration,
-    /// How many connections are being looked at because they came back without being done.
+    /// How many connections are being inspected because they were returned without being done.
     inspections: AtomicUsize,
     idle: Idle,
 }
 
-/// Whether a transaction is committed.
+/// Why a commit failed, and so whether the transaction may be committed.
 #[derive(Debug)]
 pub(crate) enum CommitError {
-    /// It is not.
+    /// The server refused it: the transaction is not committed.
     Refused(sqlx::Error),
-    /// The connection was lost before the answer came.
+    /// The connection was lost before the answer: the transaction may be committed.
     Unknown(sqlx::Error),
 }
 
 impl Pool {
-    /// `timeout` is how long to wait for a connection. `check_timeout` is how long a session may take to answer, if there is
-    /// somebody in between who lets it wait for its turn.
+    /// `timeout` is how long to wait for a connection. `check_timeout` replaces the default for the check of a session
+    /// where a pooler may let the check wait for a server connection.
     pub(crate) fn new(
         options: PgConnectOptions,
         size: u32,
@@ -73,13 +73,13 @@ impl Pool {
         Self(Arc::new(Shared { options, permits, connecting, timeout, check_timeout, inspections, idle }))
     }
 
-    /// A connection for reading.
+    /// Takes a connection for reading.
     pub(crate) async fn acquire(&self, purpose: Purpose) -> Result<Connection, sqlx::Error> {
         let borrowed = measured(self.borrow(purpose)).await?;
         Ok(Connection(Some(borrowed)))
     }
 
-    /// A transaction. Of a connection that turns out to be lost nothing was done yet, so another one is taken.
+    /// Begins a transaction. If the connection turns out to be lost, another one is taken: nothing has been done yet.
     pub(crate) async fn begin(&self, purpose: Purpose) -> Result<Transaction, sqlx::Error> {
         measured(async {
             let until = Instant::now() + self.0.timeout;
@@ -112,17 +112,17 @@ impl Pool {
     async fn session(&self, until: Instant) -> Result<Session, sqlx::Error> {
         loop {
             let Some(mut session) = self.0.idle.take() else { return self.connect(until).await };
-            // A connection that is being inspected may be the first of many that are lost.
+            // While a connection is being inspected, the server may be gone; then no idle session is trusted.
             let trusted = session.is_trusted() && self.0.inspections.load(Ordering::Relaxed) == 0;
             if trusted || session.check(self.0.check_timeout).await == Found::Clean {
                 return Ok(session);
             }
-            // An idle session has no reason not to answer.
+            // An idle session that fails its check means that the server or the network has failed.
             self.drop_idle();
         }
     }
 
-    /// Tries for as long as there is somebody who waits.
+    /// Opens a connection. Retries errors that may be temporary, until the caller's time is up.
     async fn connect(&self, until: Instant) -> Result<Session, sqlx::Error> {
         loop {
             let turn = tokio::time::timeout_at(until.into(), self.0.connecting.acquire());
@@ -134,14 +134,14 @@ impl Pool {
             drop(turn);
             let pause = RETRY_INTERVAL.mul_f64(rand::random_range(0.5..1.0));
             if !may_pass(&error) || Instant::now() + pause >= until {
-                tracing::warn!(%error, "no connection to the database");
+                tracing::warn!(%error, "connecting to the database failed");
                 return Err(error);
             }
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// Drops every idle session: a connection of theirs was lost.
+    /// Drops every idle session after one connection was lost.
     fn drop_idle(&self) {
         drop(self.0.idle.take_all());
     }
@@ -152,7 +152,7 @@ impl Pool {
     }
 }
 
-/// Measured, because it is where a database that cannot keep up shows first.
+/// Records how long a caller waits for a connection, which is the first sign of an overloaded database.
 async fn measured<T>(taking: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     let started = Instant::now();
     let taken = taking.await;
@@ -161,20 +161,20 @@ async fn measured<T>(taking: impl Future<Output = Result<T, sqlx::Error>>) -> Re
     taken
 }
 
-/// A connection and the right to use it. Dropped, the connection is closed.
+/// A connection with the permit for it. Dropping it closes the connection.
 struct Borrowed {
     session: Session,
     pool: Pool,
-    // Given up last, so that the next in line finds the connection.
+    // Released last: the session must be idle or closed before the next caller gets the permit.
     permit: Permit,
 }
 
 impl Borrowed {
-    /// For the next, who may have it at once.
+    /// Returns the connection to the pool without another check.
     fn give_back(self) {
         let Self { session, pool, permit } = self;
         if session.is_old() || pool.0.permits.is_closed() {
-            beside(session.close());
+            spawn_detached(session.close());
         } else {
             pool.0.idle.put(session);
         }
@@ -190,18 +190,18 @@ impl Borrowed {
     }
 }
 
-/// Runs what no request waits for; not at all when the process ends.
-fn beside<T>(work: impl Future<Output = T> + Send + 'static) {
+/// Runs work in the background that no request waits for. At the end of the process it is dropped.
+fn spawn_detached<T>(work: impl Future<Output = T> + Send + 'static) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(async { drop(work.await) });
     }
 }
 
-/// A connection for reading. Unless it is done, it is looked at before anyone else gets it.
+/// A connection for reading. If it is dropped without [`done`](Self::done), it is inspected before it is reused.
 pub struct Connection(Option<Borrowed>);
 
 impl Connection {
-    /// Every statement has been answered without an error: the next request may have the connection at once.
+    /// Returns the connection for immediate reuse. Every statement must have been answered without an error.
     pub fn done(mut self) {
         if let Some(mut borrowed) = self.0.take() {
             borrowed.session.proven();
@@ -214,7 +214,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(mut borrowed) = self.0.take() {
             let inspection = Inspection::new(&borrowed.pool);
-            beside(async move {
+            spawn_detached(async move {
                 let found = borrowed.session.check(borrowed.pool.0.check_timeout).await;
                 borrowed.return_checked(&found);
                 drop(inspection);
@@ -223,7 +223,7 @@ impl Drop for Connection {
     }
 }
 
-/// A connection is being looked at.
+/// Counts a connection as being inspected until it is dropped.
 struct Inspection(Pool);
 
 impl Inspection {
@@ -245,7 +245,7 @@ impl Deref for Connection {
     fn deref(&self) -> &PgConnection {
         match &self.0 {
             Some(borrowed) => &borrowed.session.connection,
-            None => unreachable!("a connection is only given up when it is dropped"),
+            None => unreachable!("a connection is taken out only when it is dropped"),
         }
     }
 }
@@ -254,17 +254,18 @@ impl DerefMut for Connection {
     fn deref_mut(&mut self) -> &mut PgConnection {
         match &mut self.0 {
             Some(borrowed) => &mut borrowed.session.connection,
-            None => unreachable!("a connection is only given up when it is dropped"),
+            None => unreachable!("a connection is taken out only when it is dropped"),
         }
     }
 }
 
-/// An open transaction. Dropped before its end, its connection is closed, and with it the transaction.
+/// An open transaction. Dropping it closes its connection, and the server rolls it back.
 pub(crate) struct Transaction(Option<Borrowed>);
 
 impl Transaction {
     pub(crate) async fn commit(mut self) -> Result<(), CommitError> {
         let Some(borrowed) = &mut self.0 else { return Ok(()) };
+        // If the caller is cancelled here, the connection is still in `self`: it is closed and not reused.
         let committed = sqlx::raw_sql("COMMIT").execute(&mut borrowed.session.connection).await;
         let Some(mut borrowed) = self.0.take() else { return Ok(()) };
         match committed {
@@ -274,6 +275,7 @@ impl Transaction {
                 Ok(())
             }
             Err(error @ sqlx::Error::Database(_)) if !is_lost(&error) => {
+                // Dropped as a read connection, it is inspected and then reused.
                 drop(Connection(Some(borrowed)));
                 Err(CommitError::Refused(error))
             }
@@ -284,10 +286,10 @@ impl Transaction {
         }
     }
 
-    /// Undoes it all, beside the request: its statements have been answered.
+    /// Rolls back in the background. All statements must have been answered.
     pub(crate) fn roll_back(mut self) {
         if let Some(mut borrowed) = self.0.take() {
-            beside(async move {
+            spawn_detached(async move {
                 let found = borrowed.session.roll_back().await;
                 borrowed.return_checked(&found);
             });
@@ -301,7 +303,7 @@ impl Deref for Transaction {
     fn deref(&self) -> &PgConnection {
         match &self.0 {
             Some(borrowed) => &borrowed.session.connection,
-            None => unreachable!("a transaction is only given up at its end"),
+            None => unreachable!("a transaction is taken out only at its end"),
         }
     }
 }
@@ -310,7 +312,7 @@ impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut PgConnection {
         match &mut self.0 {
             Some(borrowed) => &mut borrowed.session.connection,
-            None => unreachable!("a transaction is only given up at its end"),
+            None => unreachable!("a transaction is taken out only at its end"),
         }
     }
 }

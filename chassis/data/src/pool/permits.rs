@@ -1,6 +1,7 @@
-//! Who may have a connection. A pool has a fixed number of permits, one for each connection, and nobody takes them all:
-//! an account whose writes wait for a lock, and background work, leave room for the others, and writes leave room for
-//! reads. Those who wait get theirs in turn, first whoever holds the least; a queue that is full refuses at once.
+//! Permits to use a connection. A pool has one permit for each connection, and no single user can take them all: an
+//! account whose writes wait for a lock leaves permits for other accounts, background work leaves permits for
+//! requests, and writes leave permits for reads. Waiting callers are served in order, those whose account holds the
+//! fewest permits first. A full queue refuses new callers immediately.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,21 +10,22 @@ use chassis_base::AccountId;
 use chassis_rpc::scope;
 use tokio::sync::oneshot;
 
-/// How many may wait, for each permit: all together, and of one account.
+/// How many callers may wait for each permit of the pool.
 const MAX_WAITING: usize = 64;
+/// The same for the callers of one account.
 const MAX_WAITING_PER_ACCOUNT: usize = 32;
 
 /// What a connection is taken for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Purpose {
-    /// Nobody's where the process asks for itself.
+    /// `None` for work of the process itself.
     pub account: Option<AccountId>,
     pub background: bool,
     pub writes: bool,
 }
 
 impl Purpose {
-    /// A read for whatever the present task does.
+    /// A read on behalf of the current task.
     pub(crate) fn present() -> Self {
         scope::origin().map_or_else(Self::default, |origin| Self {
             account: Some(origin.account),
@@ -41,7 +43,7 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// The most permits that are held at once.
+/// The most permits that may be held at the same time.
 struct Limits {
     all: usize,
     writing: usize,
@@ -61,7 +63,7 @@ struct State {
     closed: bool,
 }
 
-/// What one account has; forgotten when it has nothing.
+/// The permits and waiting callers of one account; removed when there are none.
 #[derive(Clone, Copy, Default)]
 struct Share {
     held: usize,
@@ -81,31 +83,31 @@ pub(super) struct Permit {
     purpose: Purpose,
 }
 
-/// Why there is no permit.
+/// Why a permit was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Too many wait already.
+    /// The queue is full.
     Full,
     Closed,
 }
 
 impl Permits {
     pub(super) fn new(size: usize) -> Self {
-        // Of a small pool too one is left, unless it is the only one.
+        // Even a small pool keeps one permit free, unless it has only one.
         let (half, most) = (size.div_ceil(2), (size * 3).div_ceil(4).min(size.saturating_sub(1)).max(1));
         let limits =
             Limits { all: size, writing: most, background: half, account: most, account_writing: half };
         Self(Arc::new(Shared { limits, state: Mutex::default() }))
     }
 
-    /// Waits for a permit. Whoever stops waiting leaves the queue.
+    /// Waits for a permit. A caller that is cancelled leaves the queue.
     pub(super) async fn take(&self, purpose: Purpose) -> Result<Permit, Refused> {
         let mut waiting = {
             let mut state = self.lock();
             if state.closed {
                 return Err(Refused::Closed);
             }
-            // Whoever may have a permit has got it when it became free, so nobody is passed over here.
+            // A freed permit goes to a waiting caller if any may have it, so nobody in the queue is passed over here.
             if state.allows(&self.0.limits, purpose) {
                 state.count(purpose);
                 return Ok(self.permit(purpose));
@@ -118,6 +120,7 @@ impl Permits {
             let (turn, granted) = oneshot::channel();
             Waiting { permits: self.clone(), ticket: state.queue(purpose, turn), granted }
         };
+        // On cancellation here, `Waiting` leaves the queue, and a permit that was already sent returns itself.
         (&mut waiting.granted).await.map_err(|_| Refused::Closed)
     }
 
@@ -125,7 +128,7 @@ impl Permits {
         self.lock().closed
     }
 
-    /// Sends everyone away who waits or comes.
+    /// Refuses all waiting and future callers.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -142,14 +145,14 @@ impl Permits {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives what is free to those who wait.
+    /// Hands free permits to waiting callers.
     fn grant(&self) {
         loop {
             let mut state = self.lock();
             let Some(waiter) = state.next(&self.0.limits) else { return };
             state.count(waiter.purpose);
             drop(state);
-            // To one who has just left it comes back at once: a permit gives itself back wherever it is dropped.
+            // If the caller has just left, the permit is dropped here and returns itself; that takes the lock again.
             let _ = waiter.turn.send(self.permit(waiter.purpose));
         }
     }
@@ -208,7 +211,7 @@ impl State {
         ticket
     }
 
-    /// Takes the one out of the queue whose turn it is: of those who may, the first of whoever holds the least.
+    /// Removes the next caller from the queue: of those allowed, the first whose account holds the fewest permits.
     fn next(&mut self, limits: &Limits) -> Option<Waiter> {
         if self.held >= limits.all || self.waiting.is_empty() {
             return None;
@@ -234,7 +237,7 @@ impl Drop for Permit {
     }
 }
 
-/// One who waits.
+/// A place in the queue, which is given up on drop.
 struct Waiting {
     permits: Permits,
     ticket: u64,
@@ -244,7 +247,7 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut state = self.permits.lock();
-        // In the order of the tickets.
+        // The queue is sorted by ticket.
         if let Ok(index) = state.waiting.binary_search_by_key(&self.ticket, |waiter| waiter.ticket) {
             state.remove(index);
         }

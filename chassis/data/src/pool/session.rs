@@ -1,4 +1,4 @@
-//! One connection to the server, how it is made, and the proof that it can be handed on.
+//! One connection to the server: how it is opened, and how it is checked before it is reused.
 
 use std::time::{Duration, Instant};
 
@@ -8,33 +8,32 @@ use sqlx::{Connection as _, PgConnection};
 
 use crate::pooler::explain;
 
-/// How long a connection that was proven clean is handed on without another proof.
+/// How long after a successful check a connection is reused without another one.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
-/// How long a proof may take. A server that answers at all answers this at once.
+/// How long a check may take. A server that works answers it immediately.
 pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long one attempt to connect may take, a server that accepts and then says nothing included.
+/// How long one attempt to connect may take, including to a server that accepts and then stays silent.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Sessions collect memory in the server; also they spread over servers that have come since.
+/// Sessions are replaced at this age: they accumulate memory in the server, and new ones spread over new servers.
 const MAX_AGE: Duration = Duration::from_mins(30);
-/// Others can use what nobody here has needed for so long: a server has connections for all processes together.
+/// How long an idle session is kept. All processes share the connections of the server.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(super) struct Session {
     pub connection: PgConnection,
     made: Instant,
-    /// When it was last known to answer, outside a transaction.
+    /// When the session last answered outside a transaction.
     proven: Instant,
 }
 
-/// What a look at a session has found.
+/// The result of a check of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// It answers, and is outside a transaction.
+    /// The session answers and is outside a transaction.
     Clean,
-    /// It answers, or might, but cannot be handed on.
+    /// The session may still answer, but cannot be reused.
     Unclean,
-    /// The connection is gone.
     Lost,
 }
 
@@ -46,7 +45,7 @@ impl Session {
         Ok(Self { connection, made: Instant::now(), proven: Instant::now() })
     }
 
-    /// The last statement was answered, outside a transaction.
+    /// Notes that the session has just answered outside a transaction.
     pub(super) fn proven(&mut self) {
         self.proven = Instant::now();
     }
@@ -55,7 +54,6 @@ impl Session {
         self.proven.elapsed() < TRUSTED_FOR
     }
 
-    /// When it was last of use.
     pub(super) fn used(&self) -> Instant {
         self.proven
     }
@@ -64,12 +62,13 @@ impl Session {
         self.made.elapsed() >= MAX_AGE
     }
 
-    /// Reads what is left of the last statement's answer, and asks whether the session is outside a transaction. As a
-    /// statement of the simple protocol is the beginning of its own transaction, its time is that of the transaction.
-    /// Behind a pooler too: there a transaction that is open has its own session, and else any session answers.
+    /// Reads the rest of the last statement's answer and checks that the session is outside a transaction. Outside
+    /// one, a statement of the simple protocol begins its own transaction, so its time equals that of the
+    /// transaction. This also works behind a pooler: an open transaction keeps its server session, and otherwise any
+    /// session may answer.
     pub(super) async fn check(&mut self, check_timeout: Duration) -> Found {
-        let asking = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut self.connection);
-        let outside = match tokio::time::timeout(check_timeout, asking).await {
+        let query = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut self.connection);
+        let outside = match tokio::time::timeout(check_timeout, query).await {
             Ok(Ok(row)) => sqlx::Row::try_get::<bool, _>(&row, 0).unwrap_or(false),
             Ok(Err(error)) if is_lost(&error) => return Found::Lost,
             Ok(Err(_)) | Err(_) => false,
@@ -81,10 +80,9 @@ impl Session {
         Found::Clean
     }
 
-    /// Ends the transaction that the session is in.
     pub(super) async fn roll_back(&mut self) -> Found {
-        let ending = sqlx::raw_sql("ROLLBACK").execute(&mut self.connection);
-        match tokio::time::timeout(CHECK_TIMEOUT, ending).await {
+        let rollback = sqlx::raw_sql("ROLLBACK").execute(&mut self.connection);
+        match tokio::time::timeout(CHECK_TIMEOUT, rollback).await {
             Ok(Ok(_)) => {
                 self.proven();
                 Found::Clean
@@ -94,13 +92,13 @@ impl Session {
         }
     }
 
-    /// Tells the server; one that is just dropped leaves it to find out.
+    /// Closes the session properly; after a mere drop the server has to notice by itself.
     pub(super) async fn close(self) {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.connection.close()).await;
     }
 }
 
-/// Whether the connection, and not just a statement, has failed.
+/// Whether the connection has failed, and not just a statement.
 pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(of_server) => {
@@ -114,7 +112,7 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether connecting may succeed in a moment: the server is away, starting, stopping or full.
+/// Whether connecting may succeed in a moment: the server is unreachable, starting, stopping or full.
 pub(super) fn may_pass(error: &sqlx::Error) -> bool {
     let full = matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some("53300"));
     full || is_lost(error) || matches!(error, sqlx::Error::PoolTimedOut)

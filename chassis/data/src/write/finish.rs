@@ -1,4 +1,4 @@
-//! The end of a write transaction: everything that goes with the operation, the commit, and the wake-up.
+//! The end of a write transaction: events, totals, audit log and response, then the commit and the wake-up.
 
 use chassis_base::Error;
 use chassis_base::error::RecordRef;
@@ -9,18 +9,18 @@ use crate::audit::check;
 use crate::caused;
 use crate::pool::CommitError;
 
-/// What is kept of an operation besides its rows.
+/// What is stored about an operation besides its rows.
 #[derive(Default)]
 pub(super) struct Kept {
-    /// The answer that repeats of the call get.
+    /// The response that repeats of the call get.
     pub response: Option<Vec<u8>>,
-    /// The record that it was about.
+    /// The record that the operation changed.
     pub record: Option<RecordRef>,
 }
 
 impl Tx<'_> {
-    /// Commits what the operation has done together with what goes with it, or undoes it all: when the operation has
-    /// failed, and when the request has faults. Whoever gives up before this has closed the connection.
+    /// Commits the operation together with its events, totals, audit entries and response. Rolls back if the
+    /// operation has failed or the request has faults. Cancellation before this closes the connection.
     pub(super) async fn end<T>(mut self, outcome: Result<T, Error>, kept: Kept) -> Result<T, Error> {
         let finished = async {
             let outcome = outcome?;
@@ -38,9 +38,9 @@ impl Tx<'_> {
     }
 
     async fn commit(self, record: Option<RecordRef>) -> Result<(), Error> {
-        // What the service records for itself is no effect of the call that gave rise to it.
+        // What the service records for itself is not an effect of the call during which it happens.
         let effect = self.caller().map(|_| scope::effect()).unwrap_or_default();
-        // Told before the commit is sent: from then on nobody knows without its answer.
+        // Set before COMMIT is sent: if the call is cancelled before the answer, the outcome is unknown.
         effect.commits(record.clone());
         let committed = match self.connection.commit().await {
             Ok(()) => {
@@ -52,11 +52,11 @@ impl Tx<'_> {
                 return Err(error.into());
             }
             Err(CommitError::Unknown(error)) => {
-                tracing::warn!(%error, "it is not known whether a transaction was committed");
+                tracing::warn!(%error, "connection lost during COMMIT; the transaction may be committed");
                 Err(Error::InDoubt(record))
             }
         };
-        // Also when the commit is in doubt: it may have left work behind.
+        // A commit in doubt may have created work too. A crash before this line is covered by the workers' sweep.
         for account in std::iter::once(self.account.id).chain(self.filed_under) {
             self.database.wake_workers(account).await;
         }
@@ -64,7 +64,7 @@ impl Tx<'_> {
     }
 }
 
-/// Writes everything that goes with the operation in one statement.
+/// Writes events, totals, audit entries and response in one statement.
 async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
     let unaudited = tx.trail.nothing.is_some();
     let audit = std::mem::take(&mut tx.trail).rows(tx.clock);
@@ -76,12 +76,14 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<(), Error> {
         return Ok(());
     }
     let account = tx.account();
-    // Whoever calls with a key acts by himself. Behind a link there may be a program that was told of the record.
+    // A call with a key carries its own depth. A call by link may come from a program that reacts to an event about the
+    // record, so there the depth of the record counts too.
     let by_key = tx.caller().is_some_and(|caller| !caller.identity.is_public());
     let depths = caused::depths(&mut tx.connection, account, &tx.events, tx.depth, !by_key).await?;
     let owner = audit.account.unwrap_or(account);
     caused::remember(&mut tx.connection, owner, &audit, tx.depth).await?;
     let (lists, buckets, slots, entries) = tx.totals.rows();
+    // Totals are sorted, so that all transactions lock counter rows in the same order and do not deadlock.
     sqlx::query(
         "with events as (
             insert into outbox

@@ -1,5 +1,5 @@
-//! What a transaction runs. A trait instead of closures around the functions of callers: the futures of such closures
-//! are not recognised as `Send`.
+//! The operation that a transaction runs. It is a trait, because the compiler does not recognise the futures of
+//! closures around the callers' functions as `Send`.
 
 use std::ops::AsyncFn;
 
@@ -7,7 +7,7 @@ use chassis_base::Error;
 
 use super::tx::Tx;
 
-/// A function with all that it gets besides the transaction.
+/// A function with its arguments, except the transaction.
 pub(super) trait Operation {
     type Answer;
 
@@ -20,7 +20,7 @@ pub(super) struct Of<'a, I, F> {
     pub function: &'a F,
 }
 
-/// A function of a request and of what was prepared for it.
+/// A function of a request and of values that were prepared for it.
 pub(super) struct OfBoth<'a, I, P, F> {
     pub input: &'a I,
     pub prepared: &'a P,

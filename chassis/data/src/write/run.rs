@@ -1,4 +1,4 @@
-//! Runs operations in write transactions: one loop for all of them, whatever begins them.
+//! Runs operations in write transactions, with one retry loop for all origins.
 
 use std::ops::AsyncFn;
 
@@ -22,18 +22,18 @@ use crate::outbox::Batch;
 use crate::pool::Purpose;
 use crate::totals::Totals;
 
-/// How often a transaction that lost a race (serialisation failure, deadlock) is run.
+/// How often a transaction is run in total when it loses races (serialisation failure, deadlock).
 const MAX_ATTEMPTS: u32 = 4;
 
-/// How a transaction ended well.
+/// The result of a successful transaction.
 enum Done<T> {
-    /// The operation has run.
+    /// The operation has run now.
     Now(T),
-    /// A call with the same idempotency key has run before; this was its answer.
+    /// A call with the same idempotency key has run before; this is its stored response.
     Before(Vec<u8>),
 }
 
-/// What the beginning of a transaction has found.
+/// Whether the operation has to run.
 enum Begun {
     Fresh,
     Repeated(Vec<u8>),
@@ -54,7 +54,7 @@ impl Db {
         self.call(&context, &faults, fingerprint.as_ref(), &operation).await
     }
 
-    /// The same for an operation that needs more than its request: what was looked up before it began.
+    /// Like [`write`](Self::write), for an operation that also needs values that were looked up before.
     pub async fn write_with<R, P, T, E, F>(
         &self,
         call: Call<R>,
@@ -98,8 +98,8 @@ impl Db {
         }
     }
 
-    /// A second transaction of a call that [`write`](Self::write) has run: for what can only be known after the first
-    /// has committed. `answer` takes the place of the answer that repeats of the call get. `operation` is as for `write`.
+    /// Runs a second transaction of a call after [`write`](Self::write), for results that exist only after the first
+    /// has committed. `answer` replaces the response that repeats of the call get. `operation` is as for `write`.
     pub async fn amend<R, T, E, F>(
         &self,
         context: &Context,
@@ -118,8 +118,8 @@ impl Db {
         self.run(context.account(), Origin::Amendment { context }, &operation, kept).await?.now()
     }
 
-    /// Runs a write that nobody asked for and no lease stands behind: records what was found out while something else
-    /// was done. `operation` is as for [`write`](Self::write).
+    /// Runs a write without a call or a lease, for what the service finds while it does something else. `operation` is
+    /// as for [`write`](Self::write).
     pub async fn record<R, T, E, F>(&self, account: &Account, input: &R, operation: F) -> Result<T, Error>
     where
         E: Into<Error>,
@@ -129,8 +129,8 @@ impl Db {
         self.run(account, Origin::Service, &operation, nothing).await?.now()
     }
 
-    /// Runs a write of background work for the account that the lease covers, if the lease is still held: otherwise
-    /// [`Error::LeaseLost`], and nothing is written. `operation` is as for [`write`](Self::write).
+    /// Runs a write of background work for an account that the lease covers. If the lease is no longer held, this
+    /// returns [`Error::LeaseLost`] and writes nothing. `operation` is as for [`write`](Self::write).
     pub async fn fenced<R, T, E, F>(
         &self,
         lease: &Lease,
@@ -146,7 +146,7 @@ impl Db {
         self.run(account, Origin::Work { lease }, &operation, nothing).await?.now()
     }
 
-    /// The one loop: runs the transaction until it has ended in another way than by a lost race.
+    /// Runs the transaction, and repeats it from the beginning while it loses races.
     async fn run<O: Operation>(
         &self,
         account: &Account,
@@ -158,7 +158,7 @@ impl Db {
         loop {
             match self.attempt(account, origin, operation, &kept).await {
                 Err(error) if error.is_repeatable() && attempt < MAX_ATTEMPTS => {
-                    tracing::debug!(attempt, "transaction lost a race, running it again");
+                    tracing::debug!(attempt, "transaction lost a race, repeating it");
                     attempt += 1;
                 }
                 outcome => return outcome,
@@ -191,7 +191,7 @@ impl Db {
         let is_public = origin.call().is_some_and(|caller| caller.identity.is_public());
         if is_public && account.id.uuid().is_nil() {
             return Err(Error::Internal(
-                "a write for nobody: the link of a public call was not followed".into(),
+                "a public call wrote before its link was resolved to an account".into(),
             ));
         }
         let in_background = scope::origin().is_some_and(|origin| origin.background);
@@ -223,8 +223,8 @@ impl Db {
 }
 
 impl Tx<'_> {
-    /// The first statement: claims the idempotency key of a call, or holds the lease of background work, so that no
-    /// second transaction does the same.
+    /// Runs the first statement: claims the idempotency key of a call, or locks the lease of background work, so that
+    /// no other transaction does the same work.
     async fn enter(&mut self) -> Result<Begun, Error> {
         match self.origin {
             Origin::Call { context, fingerprint: Some(fingerprint), .. } => {
@@ -248,23 +248,23 @@ impl Tx<'_> {
 }
 
 impl<T> Done<T> {
-    /// For what has no idempotency key to repeat.
+    /// The answer of a transaction without an idempotency key, which cannot be a repeat.
     fn now(self) -> Result<T, Error> {
         match self {
             Self::Now(answer) => Ok(answer),
-            Self::Before(_) => Err(Error::Internal("a transaction without a key was repeated".into())),
+            Self::Before(_) => Err(Error::Internal("a write without a key was replayed".into())),
         }
     }
 }
 
-/// For what nobody waits for: there is no answer to keep.
+/// For writes without a caller: there is no response to store.
 fn nothing<T>(_: &mut Tx<'_>, _: &T) -> Kept {
     Kept::default()
 }
 
 fn replay<T: Message + Default>(stored: &[u8]) -> Result<Response<T>, Error> {
     let message =
-        T::decode(stored).map_err(|error| Error::Internal(format!("a stored response: {error}")))?;
+        T::decode(stored).map_err(|error| Error::Internal(format!("bad stored response: {error}")))?;
     let mut response = Response::new(message);
     response.metadata_mut().insert(REPLAY, tonic::metadata::MetadataValue::from_static("true"));
     Ok(response)

@@ -1,4 +1,4 @@
-//! An open write transaction, as an operation sees it.
+//! An open write transaction, as operations use it.
 
 use std::fmt::Display;
 
@@ -25,7 +25,7 @@ pub struct Tx<'a> {
     pub(super) origin: Origin<'a>,
     pub(super) database: &'a Db,
     pub(super) clock: &'a Clock,
-    /// What is wrong with the request; a transaction with faults is never committed.
+    /// The faults of the request; a transaction with faults is never committed.
     pub faults: Faults,
     pub(super) now: chrono::DateTime<chrono::Utc>,
     pub(super) events: Batch,
@@ -41,12 +41,12 @@ pub struct Tx<'a> {
 }
 
 impl<'a> Tx<'a> {
-    /// For the queries of `store`.
+    /// The connection, for the queries of `store`.
     pub fn db(&mut self) -> &mut PgConnection {
         &mut self.connection
     }
 
-    /// The call that the transaction serves; none in background work.
+    /// The call that the transaction serves; `None` in background work.
     pub fn caller(&self) -> Option<&'a Context> {
         self.origin.call()
     }
@@ -60,7 +60,7 @@ impl<'a> Tx<'a> {
         self.account
     }
 
-    /// The time of this transaction: the same for every row and event that it makes.
+    /// The time of this transaction, which is the same for all of its rows and events.
     pub fn now(&self) -> chrono::DateTime<chrono::Utc> {
         self.now
     }
@@ -70,12 +70,12 @@ impl<'a> Tx<'a> {
         self.now.with_timezone(&self.account.timezone).date_naive()
     }
 
-    /// A new id of this moment.
+    /// A new id, which contains the current time.
     pub fn id(&self) -> Uuid {
         self.clock.id()
     }
 
-    /// Ends the operation if the request has a fault. To be called when all faults have been collected.
+    /// Fails if the request has faults. Call this when all of them have been collected.
     pub fn valid(&mut self) -> Result<(), Error> {
         if self.faults.is_empty() { Ok(()) } else { Err(std::mem::take(&mut self.faults).into()) }
     }
@@ -85,29 +85,30 @@ impl<'a> Tx<'a> {
         self.emit_from(event, event.entity_id);
     }
 
-    /// The same for an event that another record than its entity led to, such as an invoice to one about its client.
+    /// Like [`emit`](Self::emit), for an event that another record (`origin`) caused, for example an invoice an event
+    /// about its client.
     pub fn emit_from(&mut self, event: &Event, origin: Uuid) {
         self.events.add(self.clock.id(), self.event_count, event, origin, self.listeners);
         self.event_count += 1;
     }
 
-    /// Counts an entry into (`1`) or out of (`-1`) a list, under the day it was created on.
+    /// Adds an entry to the total of a list (`1`) or removes it (`-1`), on the day of its creation.
     pub fn count(&mut self, list: &str, created: chrono::DateTime<chrono::Utc>, by: i64) {
         self.totals.add(list, created.date_naive(), by);
     }
 
-    /// Keeps in the audit log that this record was made or changed. `message` is the record as it is now; say it last, or
-    /// again, when it changes more than once. An rpc that says nothing has written what it answers with.
+    /// Writes to the audit log that this record was created or changed. `message` is the record after the change; if it
+    /// changes again, call this again. If an rpc reports no change, the records in its response count as changed.
     pub fn changed<M: Message + Name>(&mut self, entity_type: &str, id: impl Display, message: &M) {
         self.trail.changed(entity_type, &id, message);
     }
 
-    /// Keeps in the audit log that this record was removed.
+    /// Writes to the audit log that this record was removed.
     pub fn removed(&mut self, entity_type: &str, id: impl Display) {
         self.trail.removed(entity_type, &id);
     }
 
-    /// Says that what this transaction writes is no change of a record, and why. What is kept all the same is kept.
+    /// Declares why this transaction needs no audit entry. Changes that it reports are still written.
     pub fn unaudited(&mut self, why: &'static str) {
         self.trail.nothing = Some(why);
     }
@@ -118,24 +119,23 @@ impl<'a> Tx<'a> {
         self.filed_under = Some(account);
     }
 
-    /// The next version of an entity that the service tells of and keeps no version of, such as a record of another
-    /// service.
+    /// The next version of an entity whose version the service does not store, for example a record of another service.
     pub async fn next_version(&mut self, entity_type: &str, entity_id: Uuid) -> Result<i64, Error> {
         let counter = format!("event/{entity_type}/{entity_id}");
         numbering::next(&mut self.connection, self.account.id, &counter).await
     }
 
-    /// How many events in a row led to this transaction; see [`Identity::depth`](chassis_rpc::token::Identity).
+    /// How many events in a chain led to this transaction; see [`Identity::depth`](chassis_rpc::token::Identity).
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Says that what this transaction does was caused that deep in a chain of automation, or deeper.
+    /// Sets the depth of this transaction in a chain of automation to at least `depth`.
     pub fn caused_at(&mut self, depth: u32) {
         self.depth = self.depth.max(depth);
     }
 
-    /// Says that what this transaction does goes on with a record: it is as deep as the making of that.
+    /// Sets the depth of this transaction to at least the depth at which this record was created.
     pub async fn continues(&mut self, id: impl Display) -> Result<(), Error> {
         let id = id.to_string();
         let known = caused::find(&mut self.connection, self.account.id, std::slice::from_ref(&id)).await?;

@@ -1,4 +1,4 @@
-//! The audit log on real Postgres: kept with the change, read in pages, forgotten in time, and never left out.
+//! The audit log on real Postgres: entries are written with the change, read in pages, purged, and never left out.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -87,7 +87,7 @@ async fn an_entry_is_kept_with_its_change_or_not_at_all() {
     assert!(all(&service, &account, &clock).await.is_empty());
 }
 
-/// Changes a record and tells nobody, except why.
+/// Changes a record without an audit entry, and declares a reason if `why` is not empty.
 async fn insert(tx: &mut Tx<'_>, why: &&'static str) -> Result<(), Error> {
     let account = tx.account();
     sqlx::query("insert into mail_key values ($1, 'a.example', 's', 'p', now())")

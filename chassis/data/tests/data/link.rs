@@ -1,4 +1,4 @@
-//! Calls of people without a key: which account they reach, and what they cannot.
+//! Public calls without a key: the account that they reach, and what they are refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its fact is false")]
 
@@ -16,7 +16,7 @@ use proto::api::{Problem, ProvisionAccountRequest, ProvisionAccountResponse};
 use tonic::{Code, Request};
 use uuid::Uuid;
 
-/// A call without a key whose request has this text where the link belongs.
+/// A call without a key whose request has `text` in place of the link.
 fn public_call(db: &Db, text: &str) -> Call<ProvisionAccountRequest> {
     let tokens = Tokens::new(chassis_testing::secret());
     let now = db.clock().now();

@@ -1,4 +1,4 @@
-//! The list builder on real Postgres: pages, totals and filters agree with the plain list, however deep.
+//! The list builder on real Postgres: pages, totals and filters agree with a plain query, at any offset.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
@@ -20,7 +20,7 @@ struct Thing {
     id: Uuid,
 }
 
-/// Entries of several days, many in the same millisecond, and as many of another account.
+/// Inserts entries of several days, many in the same millisecond, and as many of another account.
 async fn filled() -> (TestDatabase, Db, AccountId) {
     let (database, clock) = (database().await, chassis_testing::clock());
     let mut connection = database.connect().await;
@@ -128,7 +128,7 @@ async fn filters_and_orders_hold_and_a_wrong_order_is_named() {
     );
 }
 
-/// The total of a counted list after what a test does to it.
+/// The total of a counted list after `narrow`.
 async fn total(db: &Db, account: AccountId, narrow: impl FnOnce(&mut List<'_>)) -> i64 {
     let mut list = List::new(account, "bare.thing", "id", Total::Counted("thing"));
     narrow(&mut list);

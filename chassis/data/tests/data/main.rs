@@ -1,4 +1,4 @@
-//! The database of a service, on a real Postgres.
+//! Tests of the database layer on real Postgres.
 
 mod audit;
 mod link;

@@ -1,4 +1,4 @@
-//! Migrations of programs of several releases, one after the other and beside each other.
+//! Migrations by programs of several releases, one after another and concurrently.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -17,7 +17,7 @@ const INDEX: (i64, &str) = (
     "-- no-transaction\ncreate unique index concurrently if not exists thing_name on bare.thing (account_id, name)",
 );
 
-/// The migrations that a release knows.
+/// The migrations of a release.
 fn release(migrations: &[(i64, &'static str)]) -> Migrator {
     let known = migrations.iter().map(|(version, sql)| {
         let without = sql.starts_with("-- no-transaction");
@@ -34,7 +34,7 @@ async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), sql
     sqlx::raw_sql(sql).execute(connection).await.map(|_| ())
 }
 
-/// The indexes of the schema that begin so, and whether they are used.
+/// The indexes of the schema whose name begins with `beginning`, and whether they are valid.
 async fn indexes(connection: &mut PgConnection, beginning: &str) -> Vec<(String, bool)> {
     sqlx::query_as(
         "select c.relname::text, i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
@@ -73,7 +73,7 @@ async fn an_index_whose_building_was_interrupted_is_built_anew() {
     let database = database().await;
     bring(&database, &release(&[TABLE])).await.unwrap();
     let mut connection = database.connect().await;
-    // As a build that ends half-way leaves it, though it is noted nowhere.
+    // The state after an interrupted build, of which sqlx has no record.
     run(&mut connection, "create index thing_name on bare.thing (account_id, name)").await.unwrap();
     run(&mut connection, "create index thing_name_ccnew on bare.thing (account_id, name)").await.unwrap();
     run(
@@ -128,7 +128,7 @@ async fn a_table_that_is_in_use_can_be_used_by_others_while_its_migration_waits(
         sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut observer).await.unwrap() == 1
     })
     .await;
-    // Behind the migration at first; only a test that has failed already waits this long.
+    // The reader first queues behind the migration. It waits this long only if the test fails.
     run(&mut reader, "set lock_timeout = '3min'").await.unwrap();
     run(&mut reader, "select from bare.thing").await.unwrap();
     run(&mut holder, "commit").await.unwrap();

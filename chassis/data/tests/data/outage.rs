@@ -1,4 +1,4 @@
-//! A database server that stands still, or crashes, and comes back: so do all who use it, at once.
+//! A database server that stops responding or crashes, and returns: its clients recover immediately.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
@@ -33,7 +33,7 @@ async fn take_number(tx: &mut Tx<'_>, (): &()) -> Result<i64, Error> {
     chassis_data::numbering::next(tx.db(), account, "shared").await
 }
 
-/// Reads and writes with a deadline, as requests have one, until it is over.
+/// Reads and writes with a deadline, like requests, until `over` is set.
 struct Load {
     over: AtomicBool,
     given_up: AtomicUsize,
@@ -82,7 +82,7 @@ async fn nobody_gets_a_session_that_was_given_up_while_the_database_stood_still(
     load.over.store(true, Ordering::Relaxed);
     for task in tasks {
         let failed = task.await.unwrap();
-        // No connection within the time for it is what an outage looks like; a statement that fails is not.
+        // During an outage it is right that no connection is available in time; a failing statement is not.
         assert!(failed.iter().all(Error::is_database_unreachable), "{failed:?}");
     }
     let mut observer = PgConnection::connect(server.url()).await.unwrap();
@@ -96,7 +96,7 @@ async fn nobody_gets_a_session_that_was_given_up_while_the_database_stood_still(
     .await;
 }
 
-/// Makes as many connections as the pool has.
+/// Opens as many connections as the pool may have.
 async fn fill(db: &Db) {
     let connections = futures::future::join_all((0..4).map(|_| db.acquire())).await;
     for connection in connections {
@@ -131,7 +131,7 @@ async fn whoever_waits_while_the_server_starts_is_served_when_it_is_there() {
     fill(&db).await;
     server.crash().await;
     let waiting = tokio::spawn(async move {
-        // A request that comes back until it is served.
+        // A client that retries until it is served.
         while let Err(error) = read(&db).await {
             assert!(error.is_database_unreachable(), "{error:?}");
         }

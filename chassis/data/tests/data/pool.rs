@@ -1,4 +1,4 @@
-//! The pool of connections on real Postgres: bounded, fair, and rid of what is broken.
+//! The connection pool on real Postgres: it is bounded and fair, and drops broken connections.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
@@ -63,7 +63,7 @@ async fn a_read_that_was_given_up_does_not_disturb_the_next() {
         let mut connection = db.acquire().await.unwrap();
         let slow = sqlx::query("select generate_series(1, 1000), 1 / (select 0 from pg_sleep(0.05))")
             .fetch_all(&mut *connection);
-        // Polled once, so that the statement is on its way, and then dropped. It ends with an error of its own.
+        // Polled once, so that the statement is sent, and then dropped. The statement itself ends with an error.
         assert!(futures::poll!(std::pin::pin!(slow)).is_pending());
         drop(connection);
         backend(&db).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_write_on_a_connection_that_was_lost_a_moment_ago_succeeds() {
     }
 }
 
-/// An address of the database at which the first two connections end as soon as they are made.
+/// An address of the database that closes the first two connections immediately.
 async fn moody(database: &TestDatabase) -> String {
     let options: PgConnectOptions = database.url().parse().unwrap();
     let real = format!("{}:{}", options.get_host(), options.get_port());
@@ -124,7 +124,7 @@ async fn whoever_waits_is_connected_when_the_server_takes_connections_again() {
     backend(&db).await.unwrap();
 }
 
-/// Polls a future so many times, as its waker says, and gives it up then.
+/// Polls a future at most `polls` times, when its waker asks for it, and then drops it.
 async fn given_up_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let (mut future, mut left) = (Box::pin(future), polls);
     std::future::poll_fn(move |context| {
@@ -141,7 +141,7 @@ async fn given_up_after<F: Future>(polls: usize, future: F) -> Option<F::Output>
     .await
 }
 
-/// Every connection that the pool hands out is outside a transaction.
+/// Asserts that every connection of the pool is outside a transaction.
 async fn assert_clean(db: &Db) {
     let mut connections = Vec::new();
     for _ in 0..4 {
@@ -192,7 +192,7 @@ async fn whoever_is_given_up_at_any_point_leaves_no_transaction_behind() {
         if written && read {
             break;
         }
-        // So that also the first statement of a session in use is given up, and not just its log-in.
+        // Opens the sessions first, so that statements are cancelled too and not only log-ins.
         assert_clean(&db).await;
         written = written || given_up_after(polls, take_number(&db, &account)).await.is_some();
         assert_clean(&db).await;

@@ -1,5 +1,5 @@
-//! PgBouncer in transaction mode between a service and its database: what it needs, and what is said when it has not got
-//! that.
+//! PgBouncer in transaction mode in front of the database: the settings that it needs, and the errors when they are
+//! missing.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where its fact is false")]
 
@@ -17,7 +17,7 @@ fn open(url: &str, pooler: bool) -> Db {
 }
 
 async fn number(db: &Db) -> Result<i64, Error> {
-    // Not of any schema in particular.
+    // The table has no schema here, so the search path of the role must be right.
     let query = sqlx::query_scalar("select coalesce(max(value), 0) from counter");
     db.read(async |connection| Ok(query.fetch_one(connection).await?)).await
 }
@@ -58,7 +58,7 @@ async fn a_program_that_does_not_know_of_the_pooler_is_told_of_the_setting() {
         told.contains("unsupported startup parameter") && told.contains("DATABASE_POOLER=true"),
         "{told}"
     );
-    // It is of no use to wait for it to pass.
+    // The error is permanent, so it is not retried.
     assert!(matches!(number(&db).await, Err(Error::Database(sqlx::Error::InvalidArgument(_)))));
     let probed = db.ping().await.unwrap_err().to_string();
     assert!(probed.contains("DATABASE_POOLER=true"), "{probed}");
@@ -95,7 +95,7 @@ async fn commands_that_need_a_session_of_their_own_refuse_a_pooler() {
     let dropping = TestPooler::start(2, false);
     let urls = [
         refusing.url(database.url(), "bare").await,
-        // Not even when the role has the search path by itself.
+        // Refused even if the role has the search path.
         dropping.url(database.url(), "bare").await,
         dropping.plain_url(database.url()),
     ];
@@ -113,7 +113,7 @@ async fn commands_that_need_a_session_of_their_own_refuse_a_pooler() {
 async fn a_command_has_no_limits_whatever_its_role_has() {
     let database = database().await;
     let pooler = TestPooler::start(2, true);
-    // The role, at the database itself.
+    // The same role, connected to the database directly.
     let limited: PgConnectOptions = pooler.url(database.url(), "bare").await.parse().unwrap();
     let server: PgConnectOptions = database.url().parse().unwrap();
     let limited = limited.host(server.get_host()).port(server.get_port());
@@ -123,8 +123,8 @@ async fn a_command_has_no_limits_whatever_its_role_has() {
     migrate(limited.to_url_lossy().as_str(), "bare", &NO_MIGRATIONS).await.unwrap();
 }
 
-/// Behind a pooler a session is another one with every transaction; the proof that one can be handed on must not be
-/// fooled by that.
+/// Behind a pooler every transaction may run in another session; the check of a connection must find an open
+/// transaction all the same.
 #[tokio::test]
 async fn a_transaction_that_was_left_open_is_handed_to_nobody() {
     let database = database().await;
@@ -134,7 +134,7 @@ async fn a_transaction_that_was_left_open_is_handed_to_nobody() {
         let mut connection = db.acquire().await.unwrap();
         sqlx::raw_sql("begin").execute(&mut *connection).await.unwrap();
         drop(connection);
-        // Looked at, and closed; so is its transaction.
+        // The pool inspects the connection and closes it, which ends the transaction.
         eventually("no transaction is open", async || open_transactions(&database).await == 0).await;
         let mut connection = db.acquire().await.unwrap();
         let asking = sqlx::raw_sql("select now() = statement_timestamp()").fetch_one(&mut *connection);
@@ -149,8 +149,8 @@ async fn open_transactions(database: &TestDatabase) -> i64 {
     sqlx::query_scalar(sql).fetch_one(&mut database.connect().await).await.unwrap()
 }
 
-/// Whoever waits longer than the pooler lets him is told to come back, and nothing else is lost. A process that left its
-/// callers for that reason would leave them to replicas that are as busy.
+/// A request that exceeds the wait limit of the pooler gets a retryable error, and the process stays ready: if it
+/// became unready, its requests would go to replicas that are just as busy.
 #[tokio::test]
 async fn a_pooler_whose_connections_are_all_at_work_is_a_busy_database_and_not_a_broken_one() {
     let database = database().await;

@@ -1,4 +1,5 @@
-//! References between services, over real gRPC: what does not exist is named in a fault, and an unreachable service fails the call.
+//! References between services over real gRPC: a fault names each record that does not exist, and an unreachable
+//! service fails the call.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -15,7 +16,7 @@ use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 use uuid::Uuid;
 
-/// A service with books, some of which are lent, in the schema of the bare one.
+/// A service with books, some of them lent, in the schema of the bare service.
 struct Library;
 
 #[tonic::async_trait]

@@ -1,4 +1,4 @@
-//! The write transaction on real Postgres: exactly once, all or nothing.
+//! The write transaction on real Postgres: it takes effect exactly once, completely or not at all.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -18,7 +18,7 @@ use tonic::service::RoutesBuilder;
 
 static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 
-/// A service that numbers its provisionings, tells of them and counts them.
+/// A service that numbers its provisionings, emits an event for each and counts them.
 struct Bare;
 
 #[tonic::async_trait]
@@ -169,7 +169,7 @@ async fn a_transaction_that_loses_a_race_is_run_again() {
         let account = tx.account();
         chassis_data::numbering::next(tx.db(), account, "provisioned").await?;
         if counted.fetch_add(1, Ordering::SeqCst) < 2 {
-            // What Postgres says to the loser.
+            // The error of Postgres for a serialisation failure.
             sqlx::raw_sql("do $$ begin raise exception 'race' using errcode = '40001'; end $$")
                 .execute(tx.db())
                 .await?;

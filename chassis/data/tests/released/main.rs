@@ -1,5 +1,5 @@
-//! The migrations of all programs: those of the last release are as they were, and those since then only add, so that
-//! programs of both releases work with the schema at the same time.
+//! The migrations of all programs: those of the last release are unchanged, and later ones only add, so that programs
+//! of both releases can use the schema at the same time.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rules::Migration;
 use sha2::{Digest, Sha256};
 
-/// Set to anything, the list of released migrations is written anew. Part of making a release.
+/// If this variable is set, the list of released migrations is rewritten. This is a step of making a release.
 const UPDATE: &str = "UPDATE_RELEASED";
 const LIST: &str = "chassis/data/tests/released/migrations.txt";
 
@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 8] = [
     "svc-work",
 ];
 
-/// What a migration may do all the same: its file, the word, and why no program of the release before misses it.
+/// Exceptions: the file, a word of the statement, and why no program of the previous release needs what it takes away.
 const ALLOWED: &[(&str, &str, &str)] = &[];
 
 fn root() -> PathBuf {
@@ -60,7 +60,7 @@ fn released() -> BTreeMap<String, String> {
     if std::env::var_os(UPDATE).is_some() {
         let all = PROGRAMS.into_iter().flat_map(migrations);
         let lines: Vec<String> = all.map(|it| format!("{}  {}", digest(&it.sql), it.name)).collect();
-        // In one step, since another test may be reading it.
+        // Renamed into place, because another test may be reading the list.
         let new = path.with_extension(std::process::id().to_string());
         std::fs::write(&new, lines.join("\n") + "\n").unwrap();
         std::fs::rename(new, &path).unwrap();

@@ -1,5 +1,5 @@
-//! What a migration must not do while programs of the release before work with its tables: take away what they use, ask
-//! for what they do not write, or hold their requests up.
+//! What a migration must not do while programs of the previous release use its tables: remove what they use, require
+//! values that they do not write, or block their requests.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -24,7 +24,7 @@ impl fmt::Display for Fault {
 /// The first line of a migration that runs outside a transaction.
 const NO_TRANSACTION: &str = "-- no-transaction";
 
-/// Words that take something away.
+/// Words of statements that remove something, with the reason against each.
 const TAKING: &[(&str, &str)] = &[
     ("drop", "the release before still uses it; remove it in the release after the one that stops to"),
     ("rename", "the release before knows the old name; add the new one beside it"),
@@ -32,7 +32,7 @@ const TAKING: &[(&str, &str)] = &[
     ("revoke", "the release before still uses the right"),
 ];
 
-/// What is wrong with a migration, after these of the same program.
+/// The faults of a migration, given the earlier migrations of the same program.
 pub(crate) fn faults(migration: &Migration, before: &[Migration]) -> Vec<Fault> {
     let own = statements(&migration.sql);
     let earlier: Vec<String> = before.iter().flat_map(|it| statements(&it.sql)).collect();
@@ -120,7 +120,7 @@ fn constraint(statement: &str, made: &HashSet<&str>, own: &[String]) -> Option<&
     )
 }
 
-/// The word after these.
+/// The word that follows `before` and an optional `if exists` or `if not exists`.
 fn after<'a>(statement: &'a str, before: &str) -> Option<&'a str> {
     let (_, rest) = statement.split_once(&format!("{before} "))?;
     let rest = rest.strip_prefix("if not exists ").unwrap_or(rest);
@@ -132,7 +132,7 @@ fn words(statement: &str) -> impl Iterator<Item = &str> {
     statement.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Statements in lower case with one blank between words, without comments. A text in `$$` is part of its statement.
+/// The statements in lower case with one space between words, without comments. Text in `$$` belongs to its statement.
 fn statements(sql: &str) -> Vec<String> {
     let lines = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
     let plain = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").to_lowercase();
@@ -159,7 +159,7 @@ mod tests {
         Migration { name: String::new(), sql: sql.to_owned() }
     }
 
-    /// What is said about it, after the others.
+    /// The reasons against `sql` after the migrations in `before`.
     fn said(before: &[&str], sql: &str) -> Vec<&'static str> {
         let before: Vec<Migration> = before.iter().map(|sql| of(sql)).collect();
         faults(&of(sql), &before).into_iter().map(|fault| fault.why).collect()
