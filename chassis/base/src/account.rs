@@ -1,5 +1,5 @@
-//! The account a call or a piece of work belongs to. Queries take an [`AccountId`], and one can only be had from a
-//! verified context token, a link or a leased account: a query without an account cannot be written by accident.
+//! The account that a call or background work belongs to. Queries take an [`AccountId`], which comes only from a
+//! verified context token, a link or a lease, so that nobody writes a query without an account by accident.
 
 use chrono_tz::Tz;
 use uuid::Uuid;
@@ -9,11 +9,11 @@ use uuid::Uuid;
 #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 pub struct AccountId(Uuid);
 
-/// How many parts the background work is divided into.
+/// How many partitions the background work is divided into.
 pub const PARTITIONS: u16 = 64;
 
 impl AccountId {
-    /// For the places that establish an account: token verification, provisioning, leased work. Not for handlers.
+    /// For code that establishes an account: token verification, provisioning, leased work. Not for handlers.
     pub fn trust(id: Uuid) -> Self {
         Self(id)
     }
@@ -22,7 +22,7 @@ impl AccountId {
         self.0
     }
 
-    /// Which part of the background work the account belongs to. The last bytes of a UUIDv7 are random.
+    /// The account's partition of the background work. The last bytes of a UUIDv7 are random, so the spread is even.
     pub fn partition(self) -> u16 {
         let bytes = self.0.as_bytes();
         u16::from_be_bytes([bytes[14], bytes[15]]) % PARTITIONS
@@ -39,23 +39,23 @@ impl std::fmt::Display for AccountId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     pub id: AccountId,
-    /// For "today".
+    /// Decides which day is today.
     pub timezone: Tz,
-    /// ISO 3166 alpha-2, the default of new records.
+    /// ISO 3166 alpha-2; the default country of new records.
     pub country: String,
     /// ISO 4217.
     pub currency: String,
 }
 
 impl Account {
-    /// An account that this service was not told of: the settings that a new account has.
+    /// An account that is not provisioned in this service, with the settings of a new account.
     pub fn unknown(id: AccountId) -> Self {
         let (country, currency) = ("NL".to_owned(), "EUR".to_owned());
         Self { id, timezone: chrono_tz::Europe::Amsterdam, country, currency }
     }
 
-    /// With the settings as they are stored. An unreadable time zone becomes the default: accounts are read many at a
-    /// time, and one must not stop the others.
+    /// An account with its stored settings. An unreadable time zone becomes the default, because accounts are read in
+    /// batches and a single bad row must not fail the batch.
     pub fn stored(id: AccountId, country: String, timezone: &str, currency: String) -> Self {
         let timezone = timezone.parse().unwrap_or(Self::unknown(id).timezone);
         Self { id, timezone, country, currency }

@@ -1,4 +1,4 @@
-//! Time and ids. Nothing else in the product asks the machine for the time, so a test can hold it still.
+//! Time and ids. Nothing else in the product reads the system time, so a test can stop the clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, SubsecRound, TimeDelta, Utc};
 use chrono_tz::Tz;
 use uuid::{ContextV7, Timestamp, Uuid};
 
-/// A source of time and of ids that agree with it. Cheap to clone; clones share the source.
+/// A source of the time and of ids that contain it. Clones are cheap and share the source.
 #[derive(Clone)]
 pub struct Clock {
     held: Option<Arc<Mutex<DateTime<Utc>>>>,
@@ -18,12 +18,12 @@ impl Clock {
         Self { held: None, ids: Arc::new(Mutex::new(ContextV7::new())) }
     }
 
-    /// A clock that stands at `time` until it is moved.
+    /// A clock that stays at `time` until it is advanced.
     pub fn held_at(time: DateTime<Utc>) -> Self {
         Self { held: Some(Arc::new(Mutex::new(time))), ..Self::system() }
     }
 
-    /// Moves a held clock; without effect on the system's.
+    /// Advances a held clock. Has no effect on the system clock.
     pub fn advance(&self, by: TimeDelta) {
         if let Some(held) = &self.held {
             let mut time = held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,8 +31,8 @@ impl Clock {
         }
     }
 
-    /// Now, in the precision that the API shows and the database stores: milliseconds.
-    #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time")]
+    /// The current time in milliseconds, the precision of the API and the database.
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system time")]
     pub fn now(&self) -> DateTime<Utc> {
         match &self.held {
             Some(held) => *held.lock().unwrap_or_else(PoisonError::into_inner),
@@ -41,12 +41,12 @@ impl Clock {
         .trunc_subsecs(3)
     }
 
-    /// The calendar day in a time zone.
+    /// The current calendar day in a time zone.
     pub fn today(&self, zone: Tz) -> NaiveDate {
         self.now().with_timezone(&zone).date_naive()
     }
 
-    /// A new UUIDv7 of this moment; ids of one process grow.
+    /// A new UUIDv7 of the current time. The ids of one clock ascend.
     pub fn id(&self) -> Uuid {
         let now = self.now();
         let seconds = u64::try_from(now.timestamp()).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Where the process runs.
+//! The environment that a process runs in.
 
-/// Where the process runs.
+/// The environment that a process runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Environment {
-    /// One machine, no real business: what helps a developer is on.
+    /// One machine without real data: aids for developers are on.
     Development,
-    /// Nothing is on that would be a danger to a business: no reflection, no payment sandbox by itself, no requests to
-    /// private networks, no mail into files.
+    /// Everything that endangers a real business is off: no reflection, no payment sandbox unless it is configured, no
+    /// requests to private networks, no mail into files.
     Production,
 }

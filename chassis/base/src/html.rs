@@ -1,10 +1,10 @@
-//! Text that stands in HTML and cannot become markup.
+//! Escapes text for HTML.
 
-/// For text between tags and for values of attributes.
+/// Escapes text for use between tags and in attribute values.
 pub fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '&' => html.push_str("&amp;"),
             '<' => html.push_str("&lt;"),
             '>' => html.push_str("&gt;"),

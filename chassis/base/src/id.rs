@@ -1,18 +1,18 @@
-//! Ids as callers write them.
+//! Parses ids that callers send.
 
 use proto::Faults;
 use proto::api::CarriedFaults;
 use uuid::Uuid;
 
-/// The length of a UUID in its usual form with hyphens.
+/// The length of a UUID in the hyphenated form.
 const LENGTH: usize = 36;
 
-/// `None` for what is no UUID, and so the id of nothing.
+/// Returns `None` if the text is not a hyphenated UUID; then no record has this id.
 pub fn parse(text: &str) -> Option<Uuid> {
     if text.len() == LENGTH { Uuid::try_parse(text).ok() } else { None }
 }
 
-/// Forgets what the general checks say about the form of an id in a path: an odd one is unknown, not a fault.
+/// Removes faults about the format of the id in a path: a malformed id means not found and is not a validation fault.
 pub fn ignore_malformed(faults: &mut Faults) {
     if faults.entries().iter().any(|entry| entry.pointer == "/id") {
         let mut entries = std::mem::take(faults).into_entries();

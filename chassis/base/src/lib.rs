@@ -1,6 +1,6 @@
-//! What everything else stands on: errors, accounts, time and ids, paging, field masks, formats of values. No I/O and no
-//! async runtime: what is here only computes. Knows neither the database nor gRPC; what has to be written beside a type
-//! of this crate for their sake is behind the features `sqlx` and `grpc`.
+//! The types that all other crates use: errors, accounts, time and ids, paging, field masks, formats of values. This
+//! crate only computes; it does no I/O and uses no async runtime. It does not depend on the database or gRPC, except
+//! for trait implementations that must be here, which are behind the features `sqlx` and `grpc`.
 
 pub mod account;
 pub mod clock;

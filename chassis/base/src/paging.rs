@@ -1,13 +1,13 @@
-//! Pages of a list: which one is asked for, and what its `meta` says.
+//! Pages of a list: the requested page and its `meta`.
 
 use proto::api::{PageCut, PageMeta};
 
 const DEFAULT_SIZE: i64 = 25;
 const MAX_SIZE: i64 = 100;
-/// What the entries of a page may have together, as they are stored. As JSON it can be six times as much.
+/// The most bytes of a page's entries as they are stored. As JSON they can be six times as long.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
-/// A page that was asked for. Numbers below 1 never get here: the contract's checks refuse them.
+/// A requested page. Numbers below 1 do not occur here, because the checks of the contract refuse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     number: i64,
@@ -19,7 +19,7 @@ impl Page {
         Self { number: page.unwrap_or(1).max(1), size: per_page.unwrap_or(DEFAULT_SIZE).clamp(1, MAX_SIZE) }
     }
 
-    /// The one page of a list that has no pages, bounded all the same.
+    /// The only page of a list without pages, with at most `most` entries.
     pub fn whole(most: i64) -> Self {
         Self { number: 1, size: most.max(1) }
     }
@@ -42,8 +42,8 @@ impl Page {
         }
     }
 
-    /// Where a page ends of whose entries only the first `fit` fit: so that whoever reads on in steps of that size comes
-    /// by every entry once.
+    /// Where a page is cut if only its first `fit` entries fit. The new size divides the old one, so that a caller who
+    /// continues with it gets every entry exactly once.
     pub fn cut(self, fit: i64) -> PageCut {
         let divides = |size: &i64| self.size % size == 0;
         let per_page = (1..=fit.clamp(1, MAX_SIZE)).rev().find(divides).unwrap_or(1);

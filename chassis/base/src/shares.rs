@@ -1,4 +1,4 @@
-//! How much of something each account has: nobody takes all of it.
+//! Limits how much of a resource each account holds, so that no account takes all of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,13 +7,13 @@ use crate::account::AccountId;
 
 type Counts = Arc<Mutex<HashMap<AccountId, usize>>>;
 
-/// What each account has, up to so many.
+/// Counts the shares of each account, up to a maximum for each.
 pub struct Shares {
     max: usize,
     counts: Counts,
 }
 
-/// One of them; given back when it is dropped.
+/// One share of an account, which is returned on drop.
 pub struct Share {
     account: AccountId,
     counts: Counts,
@@ -24,7 +24,7 @@ impl Shares {
         Self { max, counts: Arc::default() }
     }
 
-    /// One more, unless the account has as many as it may.
+    /// Takes a share, unless the account has reached its maximum.
     pub fn enter(&self, account: AccountId) -> Option<Share> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(account).or_default();

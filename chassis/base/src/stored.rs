@@ -1,9 +1,9 @@
-//! Enums that are stored as text: an unknown text is an error that names table, column and value, never a default.
+//! Enums that are stored as text. An unknown text is an error that names table, column and value, never a default.
 
 use crate::error::Error;
 
-/// What is stored cannot be read by this version: a newer one wrote it, or somebody by hand. Becomes an error of the
-/// service, and where a row is read one of the database, as nothing else may fail there.
+/// This version cannot read a stored value, because a newer version or a manual change wrote it. It converts into
+/// [`Error`] and, for `FromRow`, which allows no other error, into `sqlx::Error`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Undecodable(String);
@@ -14,9 +14,9 @@ impl Undecodable {
     }
 }
 
-/// What `text` of `column` (`table.column`) stands for. `from_name` knows the column's values.
+/// Decodes the `text` of `column` (`table.column`) with `from_name`.
 ///
-/// To guess where a text is unknown would show, and with the next change store, what nobody meant.
+/// An unknown text does not get a default: that would show a wrong value, and the next change would store it.
 pub fn decode<T>(
     column: &'static str,
     text: &str,

@@ -1,4 +1,4 @@
-//! Times and dates between Rust, the messages and the calendar of an account.
+//! Converts times and dates between Rust, the messages and the calendar of an account.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
@@ -11,12 +11,12 @@ pub fn timestamp(time: DateTime<Utc>) -> Timestamp {
     }
 }
 
-/// `None` when it is no time that exists.
+/// Returns `None` if the timestamp is out of range.
 pub fn from_timestamp(timestamp: &Timestamp) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(timestamp.seconds, u32::try_from(timestamp.nanos).ok()?)
 }
 
-/// A time, or the first moment of a day in a time zone, as a filter writes it.
+/// Parses the lower bound of a filter: a time, or a day, which stands for its first moment in the time zone.
 pub fn first_moment(text: &str, zone: Tz) -> Option<DateTime<Utc>> {
     match text.parse::<NaiveDate>() {
         Ok(day) => Some(midnight(day, zone)),
@@ -24,7 +24,7 @@ pub fn first_moment(text: &str, zone: Tz) -> Option<DateTime<Utc>> {
     }
 }
 
-/// A time, or the last moment of a day. Times are kept in milliseconds.
+/// Parses the upper bound of a filter: a time, or a day, which stands for its last millisecond in the time zone.
 pub fn last_moment(text: &str, zone: Tz) -> Option<DateTime<Utc>> {
     match text.parse::<NaiveDate>() {
         Ok(day) => Some(midnight(day.checked_add_days(Days::new(1))?, zone) - TimeDelta::milliseconds(1)),
@@ -36,8 +36,8 @@ fn time(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
 }
 
-/// The first moment of a day in a time zone. Where the clock is put forward at midnight the day begins later; a day that
-/// a zone has left out, as one has when it moved across the date line, begins with the next one.
+/// The first moment of a day in a time zone. If the clock is put forward at midnight, the day begins later. A day
+/// that a zone has skipped, for example when it moved across the date line, begins when the next day does.
 pub fn midnight(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
     let local = day.and_time(NaiveTime::MIN);
     let at =

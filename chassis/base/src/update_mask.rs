@@ -1,14 +1,14 @@
-//! Which fields of a record a request is about.
+//! The fields that a request changes.
 
 use proto::api::Fault;
 use proto::{At, Faults};
 
-/// The fields that a request speaks of.
+/// The fields that a request changes.
 #[derive(Clone, Copy, Debug)]
 pub enum UpdateMask<'a> {
-    /// Every one: a create, or an update that replaces the whole record.
+    /// All fields: a create, or an update that replaces the whole record.
     All,
-    /// Those of a field mask.
+    /// The fields of a field mask.
     Only(&'a [String]),
 }
 
@@ -20,14 +20,14 @@ impl UpdateMask<'_> {
         }
     }
 
-    /// Gives `to` the value of the field `name` if the request speaks of it.
+    /// Copies the field `name` into `to` if the mask contains it.
     pub fn put<T: Clone>(&self, name: &str, from: &T, to: &mut T) {
         if self.has(name) {
             to.clone_from(from);
         }
     }
 
-    /// Adds a fault for each name that no field has. `what` is what has the fields, for example `client`.
+    /// Adds a fault for each path that is not a field. `what` names the record in the fault, for example `client`.
     pub fn check(&self, is_field: impl Fn(&str) -> bool, what: &str, faults: &mut Faults) {
         let Self::Only(paths) = self else { return };
         for path in paths.iter().filter(|path| !is_field(path)) {

@@ -1,25 +1,25 @@
-//! What the database's errors mean: whether to try again, come back later, or blame the statement.
+//! Classifies database errors: repeat the transaction, retry later, or a faulty statement.
 
 use super::{Error, node};
 
 impl Error {
-    /// Whether the same transaction may succeed when it is run again: serialisation failure, deadlock, or what the
-    /// operation itself takes for one.
+    /// Whether the same transaction may succeed when it is run again: a serialisation failure, a deadlock, or a race
+    /// that the operation itself has detected.
     pub fn is_repeatable(&self) -> bool {
         matches!(self, Self::Raced) || matches!(self.sql_state().as_deref(), Some("40001" | "40P01"))
     }
 
-    /// Whether a lock was waited for in vain.
+    /// Whether waiting for a lock timed out.
     pub fn is_lock_timeout(&self) -> bool {
         matches!(self.sql_state().as_deref(), Some("55P03"))
     }
 
-    /// Whether a statement took longer than it may.
+    /// Whether a statement exceeded its time limit.
     pub fn is_statement_timeout(&self) -> bool {
         matches!(self.sql_state().as_deref(), Some("57014"))
     }
 
-    /// Whether the database could not be reached or had no room: nobody's fault, and over in a moment.
+    /// Whether the database was unreachable or full, which is temporary and not the fault of the request.
     pub fn is_database_unreachable(&self) -> bool {
         match self {
             Self::Database(error) => is_unreachable(error),
@@ -28,7 +28,7 @@ impl Error {
         }
     }
 
-    /// Whether one node of a distributed database is away, and the others answer.
+    /// Whether one node of a distributed database is unreachable while the server itself answers.
     pub fn is_node_unreachable(&self) -> bool {
         matches!(self, Self::Database(error) if node::is_unreachable(error))
     }
@@ -41,18 +41,18 @@ impl Error {
     }
 }
 
-/// The name of the database constraint that refused a statement, for mapping it to a domain error.
+/// The name of the violated database constraint, which services map to a domain error.
 pub fn violated_constraint(error: &sqlx::Error) -> Option<&str> {
     node::violated_constraint(error.as_database_error()?)
 }
 
-/// Whether it is the database that is away or full, and not the statement that is at fault.
+/// Whether the database is unreachable or full, as opposed to a faulty statement.
 pub(super) fn is_unreachable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
             true
         }
-        // A server that is starting, stopping or full; a pooler that has lost one, or waited in vain for one.
+        // The server is starting, stopping or full; or a pooler has lost its server, or got no connection in time.
         _ => {
             node::is_unreachable(error)
                 || matches!(
@@ -63,8 +63,8 @@ pub(super) fn is_unreachable(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether to repeat the request in a moment: a lock or a statement timed out, a transaction lost its race again and
-/// again, or the database is away.
+/// Whether repeating the request in a moment may succeed: a lock or a statement timed out, a transaction lost every
+/// attempt to a race, or the database is unreachable.
 #[cfg(feature = "grpc")]
 pub(super) fn is_temporary(error: &sqlx::Error) -> bool {
     let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);

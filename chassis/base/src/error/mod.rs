@@ -1,9 +1,9 @@
-//! The one error type of the mesh. A service keeps an enum of its own and converts it into this one; causes are logged
+//! The error type that all services share. A service has its own enum and converts it into this one; causes are logged
 //! once and never sent.
 //!
-//! [`Error`] becomes a gRPC status in [`status`] and takes in what the database says in [`database`]. Both are here, behind
-//! the features `grpc` and `sqlx`, because a conversion can only be written beside one of its types; without the features
-//! this crate knows neither library.
+//! [`status`] converts [`Error`] into a gRPC status, and [`database`] classifies errors of the database. Both are here,
+//! behind the features `grpc` and `sqlx`, because a conversion must be in the crate of one of its types. Without the
+//! features this crate depends on neither library.
 
 #[cfg(feature = "sqlx")]
 pub mod database;
@@ -24,29 +24,29 @@ pub struct RecordRef {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request itself is at fault; every fault is in it.
+    /// The request is not valid. Contains all of its faults.
     #[error("the request is not valid")]
     Invalid(Faults),
-    /// A problem of the contract, with what the caller should know.
+    /// A problem of the contract, with details for the caller.
     #[error("{detail}")]
     Problem { problem: Problem, detail: String, metadata: Vec<(&'static str, String)> },
     #[cfg(feature = "sqlx")]
     #[error("the database failed")]
     Database(#[from] sqlx::Error),
-    /// Another service answered with an error; passed on as it is.
+    /// Another service returned an error, which is passed on unchanged.
     #[cfg(feature = "grpc")]
     #[error("a call to another service failed")]
     Peer(#[source] Box<tonic::Status>),
-    /// Background work whose partition now belongs to another process; that one does the work.
+    /// The partition of this background work now belongs to another process, which does the work.
     #[error("the lease on this work has passed to another process")]
     LeaseLost,
-    /// Someone else was faster; the transaction is run again.
+    /// A concurrent transaction was faster; this one is run again.
     #[error("another transaction was faster")]
     Raced,
-    /// The connection was lost while a transaction was committed: it may have happened, to this record.
+    /// The connection was lost during a commit, which may have succeeded. Names the record that it changes.
     #[error("it is not known whether the transaction was committed")]
     InDoubt(Option<RecordRef>),
-    /// Everything that should not happen.
+    /// A defect.
     #[error("{0}")]
     Internal(String),
 }
@@ -60,7 +60,7 @@ impl Error {
         Self::problem(Problem::NotFound, format!("There is no such {what} in this account."))
     }
 
-    /// Adds a value that the caller finds in `data` of the error body.
+    /// Adds a value to `data` of the error body.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         if let Self::Problem { metadata, .. } = &mut self {
@@ -76,7 +76,7 @@ impl From<Faults> for Error {
     }
 }
 
-/// An error with everything that caused it, for the operator.
+/// The text of an error with all of its sources, for operators.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,23 +1,23 @@
-//! What a distributed database says otherwise than one server does.
+//! Errors of a distributed database that differ from those of a single server.
 
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-/// Whether what the server could not do is to reach another node: a statement has failed then, and the session goes on.
-/// When it is its own session that ends, a server says `fatal`.
+/// Whether the server could not reach another node. Then only the statement has failed and the session continues. If
+/// the session itself ends, the severity is `fatal` and not `error`.
 pub fn is_unreachable(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
-    let trouble = error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P"));
+    let disconnected = error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P"));
     let of_postgres = error.try_downcast_ref::<PgDatabaseError>();
-    trouble && of_postgres.is_some_and(|error| error.severity() == PgSeverity::Error)
+    disconnected && of_postgres.is_some_and(|error| error.severity() == PgSeverity::Error)
 }
 
-/// The constraint that refused a statement, as it was named. What another node refused comes without that field, so the
-/// message tells; and the name ends with the number of the shard there.
+/// The declared name of the violated constraint. An error of another node lacks the constraint field, so the name is
+/// read from the message; there it ends with the number of the shard.
 pub fn violated_constraint(error: &dyn DatabaseError) -> Option<&str> {
     let is_violation = error.code().is_some_and(|code| code.starts_with("23"));
-    let told = || last_quoted(error.message()).filter(|_| is_violation);
-    error.constraint().or_else(told).map(without_shard)
+    let in_message = || last_quoted(error.message()).filter(|_| is_violation);
+    error.constraint().or_else(in_message).map(without_shard)
 }
 
 fn last_quoted(message: &str) -> Option<&str> {
@@ -25,7 +25,7 @@ fn last_quoted(message: &str) -> Option<&str> {
     before.rsplit_once('"').map(|(_, quoted)| quoted)
 }
 
-/// Numbers of shards have six digits at least.
+/// Removes the number of the shard, which has at least six digits.
 fn without_shard(constraint: &str) -> &str {
     match constraint.rsplit_once('_') {
         Some((name, shard)) if shard.len() >= 6 && shard.bytes().all(|byte| byte.is_ascii_digit()) => name,

@@ -1,4 +1,4 @@
-//! Errors as gRPC statuses and back. Details travel as `google.rpc` messages.
+//! Converts errors into gRPC statuses and reads them. Details are `google.rpc` messages.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::{Error, RecordRef};
 
 /// The domain of `ErrorInfo`.
 const DOMAIN: &str = "admin.api";
-/// The entry of `ErrorInfo` that says that the request may have been carried out although the answer is an error, and
-/// those that name the record it was about.
+/// The entry of `ErrorInfo` that says that the request may have been carried out although the response is an error. The
+/// next two name the record that it changes.
 pub const MAY_HAVE_HAPPENED: &str = "may_have_happened";
 const RECORD_KIND: &str = "record_kind";
 const RECORD_ID: &str = "record_id";
-/// Characters of a stored explanation.
+/// The most characters of a stored explanation.
 const MAX_EXPLANATION: usize = 1000;
 
 impl From<Error> for Status {
@@ -54,7 +54,7 @@ fn of_database(error: &sqlx::Error) -> Status {
     }
 }
 
-/// Says in `data` of the error body that the request may have been carried out, and on which record.
+/// Adds to a status that the request may have been carried out, and on which record.
 pub fn in_doubt(status: &Status, record: Option<RecordRef>) -> Status {
     let mut whole = rpc::Status::decode(status.details()).unwrap_or_default();
     let is_info = |detail: &&mut prost_types::Any| detail.type_url.ends_with("/google.rpc.ErrorInfo");
@@ -68,7 +68,7 @@ pub fn in_doubt(status: &Status, record: Option<RecordRef>) -> Status {
     with_details(status.code(), status.message(), whole.details)
 }
 
-/// Whether a service says that the request may have been carried out although it answers with an error.
+/// Whether an error status says that the request may have been carried out.
 pub fn may_have_happened(status: &Status) -> bool {
     let details = rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
     let infos = details.iter().filter(|detail| detail.type_url.ends_with("/google.rpc.ErrorInfo"));
@@ -123,7 +123,7 @@ fn invalid(faults: &Faults) -> Status {
     with_details(Code::InvalidArgument, &detail, details)
 }
 
-/// What a status says, its faults included, as text that can be stored: of bounded length, without NUL.
+/// A status with its faults as text that can be stored: of bounded length and without NUL.
 pub fn explain(status: &Status) -> String {
     let mut text = format!("{:?}: {}", status.code(), status.message());
     let details = rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
@@ -136,7 +136,7 @@ pub fn explain(status: &Status) -> String {
     text.chars().filter(|character| *character != '\0').take(MAX_EXPLANATION).collect()
 }
 
-/// The problem that a status tells of, if it is one of the contract's.
+/// The problem of the contract that a status carries, if any.
 pub fn problem_of(status: &Status) -> Option<Problem> {
     let details = rpc::Status::decode(status.details()).ok()?.details;
     let info = details.iter().find(|detail| detail.type_url.ends_with("/google.rpc.ErrorInfo"))?;
@@ -203,9 +203,9 @@ mod tests {
         assert_eq!(status.code(), Code::Unavailable);
         let details = rpc::Status::decode(status.details()).unwrap().details;
         let info = rpc::ErrorInfo::decode(details[0].value.as_slice()).unwrap();
-        let said = |name: &str| info.metadata.get(name).map(String::as_str);
-        assert_eq!(said(MAY_HAVE_HAPPENED), Some("true"));
-        assert_eq!((said(RECORD_KIND), said(RECORD_ID)), (Some("invoice"), Some("7")));
+        let value = |name: &str| info.metadata.get(name).map(String::as_str);
+        assert_eq!(value(MAY_HAVE_HAPPENED), Some("true"));
+        assert_eq!((value(RECORD_KIND), value(RECORD_ID)), (Some("invoice"), Some("7")));
         assert!(details[1].type_url.ends_with("RetryInfo"), "{details:?}");
     }
 

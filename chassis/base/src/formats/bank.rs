@@ -10,12 +10,12 @@ const LENGTHS: &str = "\
     PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 \
     YE30";
 
-/// An IBAN without spaces in upper case, if its length and its check digits are right.
+/// An IBAN in upper case without spaces, if its length and check digits are correct.
 pub fn normalise_iban(text: &str) -> Option<String> {
     let iban = compact(text);
     let right = iban.bytes().all(|byte| byte.is_ascii_alphanumeric())
         && iban.get(..2).and_then(length_in) == Some(iban.len())
-        // 00, 01 and 99 never come out of the calculation, yet 97 apart they would pass the test.
+        // The calculation yields 02 to 98. 00, 01 and 99 are equal to 97, 98 and 02 modulo 97, so they would pass it.
         && iban.get(2..4).and_then(|digits| digits.parse().ok()).is_some_and(|digits: u8| (2..=98).contains(&digits))
         && remainder(&iban) == 1;
     right.then_some(iban)
@@ -26,7 +26,7 @@ fn length_in(country: &str) -> Option<usize> {
     entry.get(2..)?.parse().ok()
 }
 
-/// The number that the letters and digits make, with the first four at the end, modulo 97.
+/// The remainder modulo 97 of the number that the characters form, with the first four moved to the end.
 fn remainder(iban: &str) -> u32 {
     let (head, tail) = iban.split_at(4);
     tail.chars().chain(head.chars()).filter_map(|c| c.to_digit(36)).fold(0, |sum, value| {
@@ -35,12 +35,12 @@ fn remainder(iban: &str) -> u32 {
     })
 }
 
-/// A BIC without spaces in upper case: institution, country, place, and perhaps a branch.
+/// A BIC in upper case without spaces: institution, country, location and optionally a branch.
 pub fn normalise_bic(text: &str) -> Option<String> {
     let bic = compact(text);
     let right = matches!(bic.len(), 8 | 11)
         && bic.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        // Kosovo has banks, but no assigned country code.
+        // Kosovo has banks but no officially assigned country code.
         && bic.get(4..6).is_some_and(|code| code == "XK" || country::is_code(code));
     right.then_some(bic)
 }
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// A Dutch or French IBAN with its check digits computed.
+    /// Generates Dutch and French IBANs with computed check digits.
     fn iban() -> impl Strategy<Value = String> {
         let account =
             prop_oneof!["[A-Z]{4}[0-9]{10}".prop_map(|a| ("NL", a)), "[0-9A-Z]{23}".prop_map(|a| ("FR", a))];

@@ -1,8 +1,8 @@
-//! ISO 3166 alpha-2.
+//! Country codes of ISO 3166 alpha-2.
 
 use super::compact;
 
-/// Every officially assigned code, in order.
+/// All officially assigned codes, in order.
 const CODES: &str = "\
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ \
     CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO \

@@ -1,19 +1,19 @@
-//! E-mail addresses: the form that mail servers really take, without quoted local parts, comments or bare hosts.
+//! E-mail addresses in the form that mail servers accept in practice: no quoted local parts, comments or bare hosts.
 
 const MAX: usize = 254;
 const MAX_LOCAL: usize = 64;
 const MAX_LABEL: usize = 63;
 
-/// One address, without the white space around it.
+/// One address without surrounding white space.
 pub fn normalise(text: &str) -> Option<String> {
     let address = text.trim();
     is_address(address).then(|| address.to_owned())
 }
 
-/// Several addresses, comma-separated; empty places between commas do not count, but one address must be there.
+/// Comma-separated addresses. Empty entries are ignored, but there must be at least one address.
 pub fn normalise_several(text: &str) -> Option<String> {
-    let places = text.split(',').map(str::trim).filter(|place| !place.is_empty());
-    let addresses = places.map(normalise).collect::<Option<Vec<_>>>()?;
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let addresses = entries.map(normalise).collect::<Option<Vec<_>>>()?;
     (!addresses.is_empty()).then(|| addresses.join(","))
 }
 
@@ -32,7 +32,7 @@ fn is_domain(domain: &str) -> bool {
     domain.split('.').all(is_label) && !top.chars().all(|c| c.is_ascii_digit())
 }
 
-/// A part of a host name. Letters of other scripts are fine: such domains exist.
+/// A label of a host name. Letters of all scripts are allowed, because such domains exist.
 pub(super) fn is_label(label: &str) -> bool {
     !label.is_empty()
         && label.len() <= MAX_LABEL

@@ -1,4 +1,4 @@
-//! The form that the text of a field must have, the fault when it has not, and what to tell the caller.
+//! The format that the text of a field must have, with its fault and the advice for the caller.
 
 use proto::api::Fault;
 use proto::{At, Faults};
@@ -8,7 +8,7 @@ use super::{bank, country, email, vat, website};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Email,
-    /// Several addresses, comma-separated.
+    /// Comma-separated addresses.
     Emails,
     VatNumber,
     Website,
@@ -18,7 +18,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Puts a text that is not empty into its normal form, or adds a fault. `country` is the country of who it is about.
+    /// Normalises a text that is not empty, or adds a fault. `country` is the country of the record's subject.
     pub fn check(self, value: &mut String, country: &str, at: &At<'_>, faults: &mut Faults) {
         if value.is_empty() {
             return;
@@ -52,7 +52,7 @@ impl Form {
         }
     }
 
-    /// What to do, after the field's name.
+    /// The advice to the caller, which follows the name of the field.
     fn advice(self) -> &'static str {
         match self {
             Self::Email => "must be an e-mail address, for example sanne@korenbloem.example",

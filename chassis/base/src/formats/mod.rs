@@ -1,5 +1,5 @@
-//! Validators of single values: each takes a text, and gives it back in its normal form or not at all. Pure; knows
-//! neither fields nor faults; [`Form`] ties a format to the fault that names it.
+//! Validators of single values: each takes a text and returns its normal form, or `None`. They are pure and independent
+//! of fields and faults; [`Form`] connects a format with its fault.
 
 pub mod bank;
 pub mod country;
@@ -10,7 +10,7 @@ pub mod website;
 
 pub use form::Form;
 
-/// Without white space, in upper case: the normal form of most codes.
+/// Removes white space and converts to upper case, which is the normal form of most codes.
 fn compact(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_ascii_uppercase()).collect()
 }

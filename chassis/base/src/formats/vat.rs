@@ -1,9 +1,9 @@
-//! VAT numbers: the format of each EU country, as VIES takes it. Numbers of other countries are only tidied.
+//! VAT numbers in the format that VIES accepts for each EU country. Numbers of other countries are only cleaned up.
 
 use super::compact;
 
-/// Country, prefix and formats. In a format `9` is a digit, `@` a letter, `#` either, `?` also `+` or `*`; the rest
-/// stands for itself.
+/// Country, prefix and formats. In a format, `9` is a digit, `@` a letter, `#` either of these, `?` either of these or
+/// `+` or `*`; any other character matches itself.
 const FORMATS: [(&str, &str, &[&str]); 28] = [
     ("AT", "AT", &["U99999999"]),
     ("BE", "BE", &["0999999999", "1999999999"]),
@@ -32,14 +32,14 @@ const FORMATS: [(&str, &str, &[&str]); 28] = [
     ("SE", "SE", &["999999999999"]),
     ("SI", "SI", &["99999999"]),
     ("SK", "SK", &["9999999999"]),
-    // Northern Ireland: traded goods fall under EU rules, the country is not in the EU.
+    // Northern Ireland is not in the EU, but EU rules apply to its trade in goods.
     ("XI", "XI", &["999999999", "999999999999", "GD999", "HA999"]),
 ];
 
 /// The number with its prefix, without spaces, dots and hyphens, in upper case.
 ///
-/// `country` is the country of who has the number. In the EU a number may come without its prefix, and must have the
-/// format of its prefix's country; outside, any number passes.
+/// `country` is the country of the holder. In the EU the number must have the format of its prefix's country, and the
+/// prefix may be omitted. Outside the EU any text passes.
 pub fn normalise(text: &str, country: &str) -> Option<String> {
     let spaced = compact(text);
     let number: String = spaced.chars().filter(|c| !matches!(c, '.' | '-')).collect();
@@ -54,7 +54,7 @@ pub fn normalise(text: &str, country: &str) -> Option<String> {
 
 fn with_prefix(number: &str) -> Option<String> {
     let (prefix, rest) = number.split_at_checked(2)?;
-    // Greece writes EL, and others keep writing GR.
+    // The prefix of Greece is EL, but GR is also in use.
     let (_, prefix, formats) =
         FORMATS.iter().find(|(country, own, _)| *own == prefix || *country == prefix)?;
     fits_any(formats, rest).then(|| format!("{prefix}{rest}"))

@@ -1,8 +1,8 @@
-//! Addresses of web sites: http or https, a host, and nothing that breaks a link.
+//! Addresses of web sites: http or https, a host, and no character that breaks a link.
 
 use super::email::is_label;
 
-/// The address without the white space around it, with its scheme in lower case.
+/// The address without surrounding white space and with its scheme in lower case.
 pub fn normalise(text: &str) -> Option<String> {
     let text = text.trim();
     let (scheme, rest) = text.split_once("://")?;
@@ -13,7 +13,7 @@ pub fn normalise(text: &str) -> Option<String> {
     allowed.then(|| format!("{scheme}://{rest}"))
 }
 
-/// A host, perhaps with a port. A user name in a link is a trick, not an address.
+/// A host with an optional port. User names are refused, because they disguise the host of a link.
 fn is_authority(authority: &str) -> bool {
     let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, port)) => return host.parse::<std::net::Ipv6Addr>().is_ok() && is_port(port),
