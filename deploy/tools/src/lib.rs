@@ -3,3 +3,6 @@
 pub mod http;
 pub mod mesh;
 pub mod receiver;
+
+/// Errors are for people who read the terminal.
+pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;

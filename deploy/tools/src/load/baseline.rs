@@ -3,18 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use deploy_tools::http::Connection;
+use deploy_tools::Result;
+use regex::Regex;
 
+use crate::clients::Client;
 use crate::database::Database;
-use crate::operations::Resource;
-use crate::pgbench::{Plan, ScriptFile};
+use crate::operations::{DEAL, TASK, TICKET};
+use crate::pgbench::Plan;
 use crate::record::{Recorder, Recording, Sent};
-use crate::replay::{self, Types};
-use crate::requests::{Load, Requests, Target};
+use crate::replay::{Scripts, Types};
+use crate::report::in_file;
+use crate::requests::{Load, Target};
 use crate::statement_log::Statement;
 
-/// Services that listen to events, and what makes a listener of each that nobody serves.
-const LISTENERS: [&str; 6] = ["relations", "billing", "crm", "support", "work", "automation"];
+/// A list of services that listen to an event, as a parameter.
+const LISTENERS: &str = r"^\{(?:(?:relations|billing|crm|support|work|automation)[,}])+$";
+/// Before the name of a listener: nobody serves it.
 const NOBODY: &str = "bench-";
 /// Records that are changed while a change is recorded: few, so that it shows what grows with each change of one.
 const CHANGED_RECORDS: usize = 4;
@@ -33,63 +37,58 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    fn database(&self) -> &Database {
+    pub(crate) fn database(&self) -> &Database {
         &self.recorder.database
     }
 
     /// Records the requests of a load and writes the scripts for pgbench, whose names begin with `name`.
-    pub(crate) async fn plan(
-        &self,
-        name: &str,
-        resource: Resource,
-        target: &Target,
-        load: &Load,
-    ) -> Result<Plan, String> {
-        let service = resource.service();
+    pub(crate) async fn plan(&self, name: &str, service: &str, target: &Target, load: &Load) -> Result<Plan> {
         let mut few = target.clone();
-        for resource in [Resource::Deal, Resource::Task, Resource::Ticket] {
-            few.ids_mut(resource).truncate(CHANGED_RECORDS);
+        for resource in [DEAL, TASK, TICKET] {
+            few.ids.entry(resource.to_owned()).or_default().truncate(CHANGED_RECORDS);
         }
-        let mut connection = Connection::open(&target.authority).await.map_err(|fault| fault.to_string())?;
-        let mut requests = Requests::new(&few, load.clone(), &format!("record-{name}"));
+        let mut client = Client::open(&few, load).await?;
+        let mut number = 0;
         let send = async || {
-            let answer = connection.send(requests.next()).await.map_err(|fault| fault.to_string())?;
-            if answer.status != load.success() {
-                return Err(format!("{load} was answered with {}: {}", answer.status, answer.text()));
-            }
-            let idempotency_key = requests.idempotency_key.clone();
-            Ok(Sent { path: requests.path.clone(), idempotency_key })
+            client.send(number).await?;
+            number += 1;
+            let (path, idempotency_key) =
+                (client.requests.path.clone(), client.requests.idempotency_key.clone());
+            Ok(Sent { path, idempotency_key })
         };
         let mut recording = self.recorder.record(service, send).await?;
-        for call in &mut recording.calls {
-            replay::silence_events(&mut call.statements, &LISTENERS, NOBODY);
+        let listeners = Regex::new(LISTENERS)?;
+        for statement in recording.calls.iter_mut().flat_map(|call| &mut call.statements) {
+            silence_events(statement, &listeners);
         }
-        self.write(name, service, recording, &target.pools()).await
+        let existing: Vec<&[String]> = target.ids.values().map(Vec::as_slice).collect();
+        self.write(name, service, recording, &existing).await
     }
 
     /// Writes the scripts of a recording. `existing` has the ids of records by kind.
     async fn write(
         &self,
         name: &str,
-        service: &'static str,
+        service: &str,
         recording: Recording,
         existing: &[&[String]],
-    ) -> Result<Plan, String> {
+    ) -> Result<Plan> {
         let types = self.types(service, &recording).await?;
-        let (scripts, variables) = replay::scripts(&recording.calls, &types, existing)?;
+        let Scripts { scripts, values } = Scripts::new(&recording.calls, &types, existing)?;
         let statements = recording.calls.last().map_or(0, |call| call.statements.len());
         eprintln!("  {name}: recorded {statements} statements, {} kinds of calls", scripts.len());
         let mut files = Vec::new();
         for (number, script) in scripts.iter().enumerate() {
             let path = self.work.join(format!("{name}-{number}.sql"));
-            std::fs::write(&path, &script.text).map_err(|fault| format!("{}: {fault}", path.display()))?;
-            files.push(ScriptFile { path, weight: script.weight });
+            std::fs::write(&path, &script.text).map_err(in_file(&path))?;
+            files.push(format!("{}@{}", path.display(), script.weight));
         }
-        Ok(Plan { service, role: recording.role, files, variables })
+        let (database, service) = (self.database().clone(), service.to_owned());
+        Ok(Plan { database, service, role: recording.role, files, values })
     }
 
     /// The types of parameters, as the server infers them: the log does not have those that the service declares.
-    async fn types(&self, service: &str, recording: &Recording) -> Result<Types, String> {
+    async fn types(&self, service: &str, recording: &Recording) -> Result<Types> {
         let mut types = Types::new();
         for statement in recording.calls.iter().flat_map(|call| &call.statements) {
             if !statement.parameters.is_empty() && !types.contains_key(&statement.text) {
@@ -99,7 +98,8 @@ impl Baseline {
         Ok(types)
     }
 
-    async fn types_of(&self, service: &str, statement: &Statement) -> Result<Vec<String>, String> {
+    async fn types_of(&self, service: &str, statement: &Statement) -> Result<Vec<String>> {
+        let unclear = Regex::new(r"could not determine data type of parameter \$(\d+)")?;
         let mut declared = vec!["unknown"; statement.parameters.len()];
         // The parameter that is being tried, and the types that are left for it.
         let mut tried = None;
@@ -110,56 +110,55 @@ impl Baseline {
                 declared.join(", "),
                 statement.text
             );
-            let fault = match self.database().value(service, &sql).await {
+            let fault = match self.database().run(service, &sql).await {
                 Ok(types) => return Ok(types.split('|').map(str::to_owned).collect()),
                 Err(fault) => fault,
             };
             // `$1 is null or x = $1` says nothing of the type at the first place, so the server gives up.
-            let unclear = undetermined(&fault).filter(|number| declared.get(*number) == Some(&"unknown"));
-            tried = unclear.map(|number| (number, CANDIDATES.iter())).or(tried);
-            let Some((number, kind)) =
-                tried.as_mut().and_then(|(number, kinds)| Some((*number, kinds.next()?)))
-            else {
-                return Err(fault);
-            };
+            let number = unclear
+                .captures(&fault.to_string())
+                .and_then(|found| found[1].parse::<usize>().ok()?.checked_sub(1));
+            let number = number.filter(|number| declared.get(*number) == Some(&"unknown"));
+            tried = number.map(|number| (number, CANDIDATES.iter())).or(tried);
+            let next = tried.as_mut().and_then(|(number, kinds)| Some((*number, kinds.next()?)));
+            let Some((number, kind)) = next else { return Err(fault) };
             declared[number] = kind;
         }
     }
 
-    pub(crate) async fn server_version(&self) -> Result<String, String> {
-        self.database().value("public", "show server_version").await
-    }
-
     /// Waits until the events of what was created have been delivered, so that this is not part of the next round. Gives
-    /// up after a while; returns how many are left.
-    pub(crate) async fn drain_events(&self, resource: Resource, account: &str) -> Result<u64, String> {
+    /// up after a while.
+    pub(crate) async fn drain_events(&self, service: &str, account: &str) -> Result<()> {
         let waiting = format!(
             "select count(*) from outbox where account_id = '{account}' and listener not like '{NOBODY}%'"
         );
         let mut left = 0;
         for _ in 0..EVENT_CHECKS {
-            let count = self.database().value(resource.service(), &waiting).await?;
-            left = count.parse().map_err(|_| format!("psql gave {count} in place of a number"))?;
+            left = self.database().number(service, &waiting).await?;
             if left == 0 {
-                break;
+                return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
-        Ok(left)
+        eprintln!("  {left} events are still on their way; delivering them slows the next round down");
+        Ok(())
     }
 
     /// Removes the events that pgbench wrote: nobody will come for them.
-    pub(crate) async fn clean(&self, resource: Resource, account: &str) -> Result<(), String> {
+    pub(crate) async fn remove_events(&self, service: &str, account: &str) -> Result<()> {
         let sql = format!("delete from outbox where account_id = '{account}' and listener like '{NOBODY}%'");
-        self.database().run(resource.service(), &sql).await
+        self.database().run(service, &sql).await.map(drop)
     }
 }
 
-/// The index of the parameter whose type the server cannot infer.
-fn undetermined(fault: &str) -> Option<usize> {
-    let (_, rest) = fault.split_once("could not determine data type of parameter $")?;
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse::<usize>().ok()?.checked_sub(1)
+/// Sends events to nobody: delivering them would take time from what is measured. Each listener keeps a name of its own,
+/// since two listeners of one event are two rows with different keys.
+fn silence_events(statement: &mut Statement, listeners: &Regex) {
+    if statement.text.contains("insert into outbox") {
+        for value in statement.parameters.iter_mut().flatten().filter(|value| listeners.is_match(value)) {
+            *value = value.replace('{', &format!("{{{NOBODY}")).replace(',', &format!(",{NOBODY}"));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -174,33 +173,40 @@ mod tests {
     use crate::pgbench;
     use crate::process::Watched;
 
+    #[test]
+    fn listeners_of_events_become_strangers() {
+        let parameters =
+            [Some("{work,crm}"), Some("{file,file}"), None].map(|value| value.map(str::to_owned));
+        let mut statement =
+            Statement { text: "insert into outbox".to_owned(), parameters: parameters.into() };
+        silence_events(&mut statement, &Regex::new(LISTENERS).unwrap());
+        let values: Vec<_> = statement.parameters.iter().map(Option::as_deref).collect();
+        assert_eq!(values, [Some("{bench-work,bench-crm}"), Some("{file,file}"), None]);
+    }
+
     /// A server of its own: recording changes the settings of the whole server.
     struct Server(PathBuf);
 
     impl Server {
-        fn run(&self, command: &[&str]) -> String {
+        fn run(command: &[&str]) -> String {
             let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../postgres");
-            let output = Command::new(script).args(command).arg(&self.0).output().unwrap();
+            let output = Command::new(script).args(command).output().unwrap();
             assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
 
         fn start() -> (Self, Baseline) {
-            let server = Self(std::env::temp_dir().join(format!("load-{}", Uuid::new_v4().simple())));
-            let url = server.run(&["start", "--fast"]);
-            let programs =
-                Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../postgres")).arg("bin").output();
-            let programs = String::from_utf8(programs.unwrap().stdout).unwrap();
-            let database = Database::new(programs.trim().as_ref(), &url).unwrap();
-            let log = server.0.join("run/postgres.log");
-            let work = server.0.clone();
-            (server, Baseline { recorder: Recorder { database, log }, work })
+            let work = std::env::temp_dir().join(format!("load-{}", Uuid::new_v4().simple()));
+            let url = Self::run(&["start", "--fast", work.to_str().unwrap()]);
+            let database = Database::new(Self::run(&["bin"]).as_ref(), &url).unwrap();
+            let recorder = Recorder { database, log: work.join("run/postgres.log") };
+            (Self(work.clone()), Baseline { recorder, work })
         }
     }
 
     impl Drop for Server {
         fn drop(&mut self) {
-            self.run(&["wipe"]);
+            Self::run(&["wipe", self.0.to_str().unwrap()]);
             // The scripts.
             let _ = std::fs::remove_dir_all(&self.0);
         }
@@ -222,8 +228,8 @@ mod tests {
         let (server, baseline) = Server::start();
         let database = baseline.database();
         database.run("public", SCHEMA).await.unwrap();
-        let items = database.value("shop", "select string_agg(id::text, ',') from item").await.unwrap();
-        let items: Vec<String> = items.split(',').map(str::to_owned).collect();
+        let items = database.run("shop", "select id from item").await.unwrap();
+        let items: Vec<String> = items.lines().map(str::to_owned).collect();
         let script = server.0.join("sale.sql");
         std::fs::write(&script, SALE).unwrap();
         let mut versions = HashMap::<&String, u32>::new();
@@ -244,33 +250,25 @@ mod tests {
             Ok(Sent { path: item.clone(), idempotency_key: key })
         };
         let recording = baseline.recorder.record("shop", send).await.unwrap();
-        let texts: Vec<_> = recording.calls[0].statements.iter().map(|each| each.text.trim()).collect();
-        assert!(
-            texts[0] == "begin" && texts[1].starts_with("insert") && texts[2].starts_with("update"),
-            "{texts:?}"
-        );
-        assert_eq!((texts.len(), recording.role.as_str()), (4, "postgres"));
+        let words: Vec<_> = recording.calls[0].texts().iter().map(|text| &text.trim()[..5]).collect();
+        assert_eq!((words, recording.role.as_str()), (vec!["begin", "inser", "updat", "commi"], "postgres"));
         let count = "select count(*) || '|' || count(distinct item_id) from sale";
-        let (sales, of) = (recording.calls.len() + 3, database.value("shop", count).await.unwrap());
-        assert_eq!(of, format!("{sales}|4"));
+        let sales = recording.calls.len() + 3;
+        assert_eq!(database.run("shop", count).await.unwrap(), format!("{sales}|4"));
 
         let plan = baseline.write("sale", "shop", recording, &[&items]).await.unwrap();
         let second = Duration::from_secs(1);
         let span = Span { connections: 3, warm_up: second, measured: second };
         // A key, id or version that is there twice would end it: the table has each of them once.
-        let outcome = pgbench::run(database, &plan, span, &Watched::default()).await.unwrap();
-        assert!(outcome.transactions > 0.0, "{outcome:?}");
-        let of = database.value("shop", count).await.unwrap();
+        let outcome = pgbench::run(&plan, span, &Watched::default()).await.unwrap();
+        assert!(outcome.requests > 0.0, "{outcome:?}");
+        let of = database.run("shop", count).await.unwrap();
         let (all, items_sold) = of.split_once('|').unwrap();
         assert!(all.parse::<usize>().unwrap() > sales && items_sold.parse::<usize>().unwrap() > 4, "{of}");
         let text = "update item set version = 2 where $1 is null or version <= $1".to_owned();
         let unclear = Statement { text, parameters: vec![None] };
         assert_eq!(baseline.types_of("shop", &unclear).await.unwrap(), ["bigint"], "the log has no types");
-        let settings = "select setting from pg_settings where name = 'log_statement'";
-        assert_eq!(
-            database.value("public", settings).await.unwrap(),
-            "none",
-            "the server logs no more than before"
-        );
+        let settings = database.run("public", "show log_statement").await.unwrap();
+        assert_eq!(settings, "none", "the server logs no more than before");
     }
 }

@@ -2,25 +2,26 @@
 //! of them, a flow that waits for that sends a request to this program. First at a pace that leaves time, then as fast as
 //! possible.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::time::Duration;
 
 use chassis_base::Clock;
-use deploy_tools::http::{Connection, Request, authority};
+use deploy_tools::Result;
+use deploy_tools::http::authority;
 use deploy_tools::mesh::{Mesh, service_error};
 use deploy_tools::receiver::{Received, Receiver};
-use futures::future::{join, join_all};
 use proto::automation::ApplyFlowRequest;
 use proto::automation::flow_service_client::FlowServiceClient;
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::time::{Instant, interval, timeout};
 
+use crate::clients::{self, Answered, Schedule};
 use crate::database::Database;
-use crate::latency::Latencies;
+use crate::measure::Latencies;
 use crate::options::Events;
-use crate::report::{Circumstances, Figures, aligned, publish};
+use crate::report::{Column, Figures, Row, Table, column};
+use crate::requests::{Load, Target};
 
 /// The flow that is measured; switched off again at the end.
 const FLOW: &str = "
@@ -29,20 +30,21 @@ trigger: {event: customer.created}
 steps:
   - {id: tell, http: {url: RECEIVER, body: {name: '{{ data.company_name }}'}}}
 ";
-/// From the event to its being stored by automation with its run, and from there to the beginning of the run.
-const STAGES: [&str; 4] = ["stored_p50_ms", "stored_p99_ms", "begun_p50_ms", "begun_p99_ms"];
 /// So long without a request is too long: something does not work.
 const EFFECT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How fast clients are made.
-#[derive(Clone, Copy)]
-enum Pace {
-    /// So many a second.
-    Steady(u32),
-    Fastest,
-}
+const COLUMNS: [Column; 8] = [
+    column("made/s", "made_per_second", 0),
+    column("effects/s", "effects_per_second", 0),
+    column("stored p50 ms", "stored_p50_ms", 1),
+    column("p99 ms", "stored_p99_ms", 1),
+    column("begun p50 ms", "begun_p50_ms", 1),
+    column("p99 ms", "begun_p99_ms", 1),
+    column("effect p50 ms", "effect_p50_ms", 1),
+    column("p99 ms", "effect_p99_ms", 1),
+];
 
-pub(crate) async fn run(options: &Events) -> Result<(), String> {
+pub(crate) async fn run(options: &Events) -> Result<()> {
     let (sender, requests) = mpsc::unbounded_channel();
     let receiver =
         Receiver::start(sender).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;
@@ -51,208 +53,120 @@ pub(crate) async fn run(options: &Events) -> Result<(), String> {
     apply_flow(options, &mesh, &flow, true).await?;
     let mut bench = Bench {
         options,
-        authority: authority(&options.setup.base_url)?,
+        target: Target::new(authority(&options.setup.base_url)?, &options.key),
         database: options.setup.database()?,
         clock: Clock::system(),
         requests,
     };
-    let mut results = Vec::new();
-    let steady = options.rate * options.seconds;
-    for (pace, count) in [(Pace::Steady(options.rate), steady), (Pace::Fastest, options.burst)] {
-        results.push(bench.measure(pace, usize::try_from(count).unwrap_or(usize::MAX)).await?);
-    }
-    apply_flow(options, &mesh, &flow, false).await?;
-    let circumstances = Circumstances::new(&options.setup);
-    let tables = format!("{}: one account, one flow.\n\n{}", circumstances.summary(), table(&results));
-    let report = json!({
-        "facts": circumstances.facts, "machine": circumstances.machine, "connections": options.connections,
-        "results": results,
-    });
-    publish(&options.setup, "events", &report, &tables)
-}
-
-/// One kind of load.
-#[derive(Debug, Serialize)]
-struct Measured {
-    load: String,
-    runs: usize,
-    #[serde(flatten)]
-    figures: Figures,
-}
-
-fn table(results: &[Measured]) -> String {
-    let head = [
-        "load",
-        "runs",
-        "made/s",
-        "effects/s",
-        "stored p50 ms",
-        "p99 ms",
-        "begun p50 ms",
-        "p99 ms",
-        "effect p50 ms",
-        "p99 ms",
+    let (rate, steady) = (options.rate, options.rate * options.seconds);
+    let rows = vec![
+        bench.measure(&format!("{rate} a second"), steady, Some(rate)).await?,
+        bench.measure(&format!("{} connections", options.connections), options.burst, None).await?,
     ];
-    let rates = ["made_per_second", "effects_per_second"];
-    let rows = results.iter().map(|found| {
-        let mut row = vec![found.load.clone(), found.runs.to_string()];
-        row.extend(rates.map(|name| found.figures.cell(name, 0)));
-        row.extend(STAGES.into_iter().chain(["p50_ms", "p99_ms"]).map(|name| found.figures.cell(name, 1)));
-        row
-    });
-    aligned(&head, &rows.collect::<Vec<_>>())
+    apply_flow(options, &mesh, &flow, false).await?;
+    let table = Table { labels: &["load", "runs"], columns: &COLUMNS, rows };
+    options.setup.publish("events", "one account, one flow".to_owned(), vec![table])
 }
 
 /// Stores the flow and switches it on or off.
-async fn apply_flow(options: &Events, mesh: &Mesh, flow: &str, active: bool) -> Result<(), String> {
+async fn apply_flow(options: &Events, mesh: &Mesh, flow: &str, active: bool) -> Result<()> {
     let channel = mesh.connect("automation", &format!("http://{}", options.automation)).await?;
     let request = ApplyFlowRequest { definition: flow.to_owned(), active: Some(active) };
     let applied = FlowServiceClient::new(channel).apply_flow(mesh.request(request)?).await;
-    applied.map(drop).map_err(service_error("automation"))
+    Ok(applied.map(drop).map_err(service_error("automation"))?)
 }
 
 struct Bench<'a> {
     options: &'a Events,
-    authority: &'a str,
+    target: Target,
     database: Option<Database>,
     clock: Clock,
     requests: UnboundedReceiver<Received>,
 }
 
-/// What the connections of one measurement share.
-struct Progress {
-    /// Makes names and keys those of this measurement.
-    series: String,
-    begin: Instant,
-    next: Cell<usize>,
-    /// When each client was acknowledged.
-    answered: RefCell<Vec<Option<Instant>>>,
-}
-
 impl Bench<'_> {
-    async fn measure(&mut self, pace: Pace, count: usize) -> Result<Measured, String> {
+    /// Makes so many clients, at a rate or as fast as possible, and waits for the effect of each.
+    async fn measure(&mut self, name: &str, count: u32, rate: Option<u32>) -> Result<Row> {
         let since = self.clock.now();
-        let progress = Progress {
-            series: format!("bench-{}", self.clock.id().simple()),
-            begin: Instant::now(),
-            next: Cell::new(0),
-            answered: RefCell::new(vec![None; count]),
+        // Tells apart the clients of this measurement.
+        let series = format!("bench-{}", self.clock.id().simple());
+        let body = json!({"company_name": format!("{series}-<number>")}).to_string();
+        let load = Load { body, success: 201, ..Load::get("/v1/clients") };
+        let answers = RefCell::new(vec![None; usize::try_from(count).unwrap_or(0)]);
+        let record = |answered: Answered| {
+            answers.borrow_mut()[usize::try_from(answered.number).unwrap_or(0)] = Some(answered.at);
         };
-        let connections =
-            (0..self.options.connections).map(|_| make(self.options, self.authority, pace, &progress));
-        let name = match pace {
-            Pace::Steady(rate) => format!("{rate} a second"),
-            Pace::Fastest => format!("{} connections", self.options.connections),
-        };
-        let effects = wait_for_effects(&mut self.requests, &progress, &name);
-        let (made, effects) = join(join_all(connections), effects).await;
-        made.into_iter().collect::<Result<Vec<()>, String>>()?;
-        let effects = effects?;
-        let answered = progress.answered.take();
-        let mut lag = Latencies::new()?;
-        for effect in &effects {
+        let schedule = Schedule::Each { numbers: 0..u64::from(count), rate };
+        let begin = Instant::now();
+        let made = clients::run(&self.target, &load, self.options.connections, &schedule, record);
+        let effects = wait_for_effects(&mut self.requests, &series, &answers, name);
+        let ((), effects) = futures::try_join!(made, effects)?;
+        let answers = answers.take();
+        let lag = Latencies::new()?;
+        for (effect, answer) in effects.iter().zip(&answers) {
             // The effect may be there before the answer.
-            let answer = answered.get(effect.number).copied().flatten().unwrap_or(effect.at);
-            lag.record(effect.at.saturating_duration_since(answer));
+            lag.record(
+                answer.and_then(|answer| effect.as_ref()?.checked_duration_since(answer)).unwrap_or_default(),
+            );
         }
-        let seconds = |end: Option<Instant>| end.map(|end| (end - progress.begin).as_secs_f64());
-        let rate = |end| seconds(end).filter(|seconds| *seconds > 0.0).map(|seconds| as_f64(count) / seconds);
+        let rate = |moments: &[Option<Instant>]| {
+            let end = moments.iter().flatten().max()?;
+            Some(f64::from(count) / (*end - begin).as_secs_f64())
+        };
         let mut figures = self.stages(since).await?;
-        figures.put("made_per_second", rate(answered.iter().copied().flatten().max()));
-        figures.put("effects_per_second", rate(effects.iter().map(|effect| effect.at).max()));
-        figures.put("p50_ms", lag.percentile(50.0));
-        figures.put("p99_ms", lag.percentile(99.0));
-        Ok(Measured { load: name, runs: count, figures })
+        figures.put("made_per_second", rate(&answers));
+        figures.put("effects_per_second", rate(&effects));
+        figures.put("effect_p50_ms", lag.quantile_ms(0.5));
+        figures.put("effect_p99_ms", lag.quantile_ms(0.99));
+        Ok(Row::new(vec![name.to_owned(), count.to_string()], vec![figures]))
     }
 
-    /// Where the time went, as automation's own tables have it.
-    async fn stages(&self, since: chrono::DateTime<chrono::Utc>) -> Result<Figures, String> {
+    /// Where the time went, as automation's own tables have it: from the event to its being stored with its run, and from
+    /// there to the beginning of the run.
+    async fn stages(&self, since: chrono::DateTime<chrono::Utc>) -> Result<Figures> {
         let mut figures = Figures::default();
         let Some(database) = &self.database else { return Ok(figures) };
         let (account, since) = (self.options.account, since.to_rfc3339());
-        let spans = |of: &str, table: &str, begin: &str| {
-            format!(
-                "select percentile_cont(array[0.5, 0.99]) within group
-                    (order by (extract(epoch from {of} - {begin}) * 1000)::float8) as p
-                 from automation.{table} where account_id = '{account}' and {begin} >= '{since}'"
-            )
-        };
-        let sql = format!(
-            "select stored.p[1], stored.p[2], begun.p[1], begun.p[2] from ({}) stored, ({}) begun",
-            spans("received_at", "event", "occurred_at"),
-            spans("started_at", "run", "created_at")
-        );
-        let values = database.value("automation", &sql).await?;
-        for (name, value) in STAGES.iter().zip(values.split('|')) {
-            let value = value.parse().map_err(|_| format!("automation has no times of this: {values}"))?;
-            figures.put(*name, Some(value));
+        let stages =
+            [("stored", "received_at", "event", "occurred_at"), ("begun", "started_at", "run", "created_at")];
+        for (stage, end, table, begin) in stages {
+            let sql = format!(
+                "select p[1], p[2] from (select percentile_cont(array[0.5, 0.99]) within group
+                    (order by (extract(epoch from {end} - {begin}) * 1000)::float8) as p
+                 from automation.{table} where account_id = '{account}' and {begin} >= '{since}') times"
+            );
+            let times = database.run("automation", &sql).await?;
+            let (p50, p99) = times.split_once('|').unwrap_or_default();
+            figures.put(format!("{stage}_p50_ms"), p50.parse().ok());
+            figures.put(format!("{stage}_p99_ms"), p99.parse().ok());
         }
         Ok(figures)
     }
 }
 
-/// One connection: makes the next client that nobody has made yet, until there is none.
-async fn make(options: &Events, authority: &str, pace: Pace, progress: &Progress) -> Result<(), String> {
-    let unreachable = |fault: std::io::Error| format!("{authority}: {fault}");
-    let mut connection = Connection::open(authority).await.map_err(unreachable)?;
-    let mut message = Vec::new();
-    loop {
-        let number = progress.next.replace(progress.next.get() + 1);
-        if number >= progress.answered.borrow().len() {
-            return Ok(());
-        }
-        if let Pace::Steady(rate) = pace {
-            let due = Duration::from_secs(1) / rate * u32::try_from(number).unwrap_or(u32::MAX);
-            sleep_until(progress.begin + due).await;
-        }
-        let name = format!("{}-{number}", progress.series);
-        let body = json!({"company_name": name}).to_string();
-        let request = Request {
-            method: "POST",
-            target: "/v1/clients",
-            key: Some(&options.key),
-            idempotency_key: Some(&name),
-            body: Some(&body),
-        };
-        message.clear();
-        request.render(authority, &mut message);
-        let answer = connection.send(&message).await.map_err(unreachable)?;
-        if answer.status != 201 {
-            return Err(format!("POST /v1/clients was answered with {}: {}", answer.status, answer.text()));
-        }
-        progress.answered.borrow_mut()[number] = Some(Instant::now());
-    }
-}
-
-/// The request that the flow sent about a client.
-struct Effect {
-    number: usize,
-    at: Instant,
-}
-
 /// Waits for the effect of each client, and says every second how far it is. What was sent twice counts once.
 async fn wait_for_effects(
     requests: &mut UnboundedReceiver<Received>,
-    progress: &Progress,
+    series: &str,
+    answers: &RefCell<Vec<Option<Instant>>>,
     name: &str,
-) -> Result<Vec<Effect>, String> {
-    let count = progress.answered.borrow().len();
-    let mut has_effect = vec![false; count];
-    let mut effects = Vec::with_capacity(count);
+) -> Result<Vec<Option<Instant>>> {
+    let count = answers.borrow().len();
+    let (mut effects, mut left) = (vec![None; count], count);
     let mut second = interval(Duration::from_secs(1));
-    while effects.len() < count {
+    while left > 0 {
         tokio::select! {
             _ = second.tick() => {
-                let made = progress.answered.borrow().iter().flatten().count();
-                eprintln!("  {name}: {made} of {count} made, {} effects", effects.len());
+                let made = answers.borrow().iter().flatten().count();
+                eprintln!("  {name}: {made} of {count} made, {} effects", count - left);
             }
             request = timeout(EFFECT_TIMEOUT, requests.recv()) => {
-                let missing = || format!("{} of {count} effects did not come in time", count - effects.len());
+                let missing = || format!("{left} of {count} effects did not come in time");
                 let request = request.ok().flatten().ok_or_else(missing)?;
-                let number = number_of(&request.body, &progress.series);
-                if let Some(number) = number.filter(|number| has_effect.get(*number) == Some(&false)) {
-                    has_effect[number] = true;
-                    effects.push(Effect { number, at: request.at });
+                let number = number_of(&request.body, series);
+                if let Some(effect @ None) = number.and_then(|number| effects.get_mut(number)) {
+                    *effect = Some(request.at);
+                    left -= 1;
                 }
             }
         }
@@ -264,11 +178,6 @@ async fn wait_for_effects(
 fn number_of(body: &[u8], series: &str) -> Option<usize> {
     let body: Value = serde_json::from_slice(body).ok()?;
     body["name"].as_str()?.strip_prefix(series)?.strip_prefix('-')?.parse().ok()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "at most some millions")]
-fn as_f64(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

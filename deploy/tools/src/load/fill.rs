@@ -1,153 +1,149 @@
-//! The data that is measured on: the account is filled up to the number of entries that is asked for, over REST, except
-//! for invoices, which the database makes; their ids are read back. Also a first look at each operation, so that a wrong
-//! answer shows before anything is measured.
+//! The data that is measured on: the account is filled up to the number of records that is asked for, over REST, except
+//! for invoices, which the database makes itself, since a million of them over REST would take hours.
 
-use std::cell::Cell;
+use std::time::Instant;
 
-use deploy_tools::http::Connection;
-use futures::future::try_join_all;
+use deploy_tools::Result;
 use serde_json::Value;
 
+use crate::clients::{self, Answered, Client, Schedule};
 use crate::database::Database;
-use crate::invoices::{self, NewInvoices};
-use crate::operations::{Operation, Resource};
-use crate::requests::{Load, Requests, Target};
+use crate::operations::{CLIENT, Catalogue, NOT_SEARCHED, Operation, SEARCHED};
+use crate::requests::{Load, Target};
 
-const CONNECTIONS: u64 = 16;
+const CONNECTIONS: u32 = 16;
 /// How often a line of progress is printed.
 const PROGRESS: u64 = 2_000;
 const PAGE: u64 = 100;
-/// Invoices are spread over so many clients.
-const CLIENTS_IN_USE: usize = 1_000;
+/// One in so many clients has the word that the search looks for.
+const SEARCHED_EVERY: u64 = 1_500;
+/// How many of the invoices have it, however many there are.
+pub(crate) const SEARCHED_INVOICES: u64 = 7;
+/// Invoices of one transaction.
+const CHUNK: u64 = 20_000;
+/// Over how many days they are spread.
+const DAYS: u32 = 1_000;
+const INVOICES: &str = include_str!("invoices.sql");
 
-/// Brings the account to so many entries over REST; the target gets to know as many of the newest.
-pub(crate) async fn over_rest(target: &mut Target, resource: Resource, count: u64) -> Result<(), String> {
-    let present = Reader::open(target).await?.total(resource).await?;
-    if present < count {
-        eprintln!("Filling the account with {} entries of {}", count - present, resource.path());
-        let next = Cell::new(present);
-        try_join_all((0..CONNECTIONS).map(|_| create_some(target, resource, &next, count))).await?;
+/// Brings the account to so many records over REST; the target gets to know as many of the newest.
+pub(crate) async fn over_rest(
+    target: &mut Target,
+    catalogue: &Catalogue,
+    resource: &str,
+    count: u64,
+) -> Result<()> {
+    let load = catalogue.resource(resource).create();
+    if resource == CLIENT {
+        let searched = Load { body: load.body.replace(NOT_SEARCHED, SEARCHED), ..load.clone() };
+        create(target, &searched, count.div_ceil(SEARCHED_EVERY)).await?;
     }
-    read_back(target, resource, count).await
+    create(target, &load, count).await?;
+    read_ids(target, resource, &load.path, count).await
 }
 
-/// The same for invoices, by SQL.
+async fn create(target: &Target, load: &Load, count: u64) -> Result<()> {
+    let present = total(target, &load.path).await?;
+    if present >= count {
+        return Ok(());
+    }
+    eprintln!("Filling the account with {} entries of {}", count - present, load.path);
+    let schedule = Schedule::Each { numbers: present..count, rate: None };
+    let report = |answered: Answered| {
+        if answered.number > 0 && answered.number.is_multiple_of(PROGRESS) {
+            eprintln!("  {} of {count}", answered.number);
+        }
+    };
+    clients::run(target, load, CONNECTIONS, &schedule, report).await
+}
+
+/// The same for invoices, by SQL. `clients` has the ids that they are spread over. The tables are left as after hours of
+/// running.
 pub(crate) async fn invoices(
-    target: &mut Target,
+    target: &Target,
     count: u64,
     database: &Database,
     account: &str,
-) -> Result<(), String> {
-    let present = Reader::open(target).await?.total(Resource::Invoice).await?;
-    if present < count {
-        let clients = target.ids(Resource::Client);
-        let clients = &clients[..clients.len().min(CLIENTS_IN_USE)];
-        invoices::fill(database, &NewInvoices { account, clients, count: count - present }).await?;
+    clients: &[String],
+) -> Result<()> {
+    let new = count.saturating_sub(total(target, "/v1/invoices").await?);
+    if new == 0 {
+        return Ok(());
     }
-    read_back(target, Resource::Invoice, count).await
+    eprintln!("Filling an account with {new} invoices of 3 rows");
+    let used = format!(
+        "select coalesce(max(value), 0) from counter where account_id = '{account}' and name like 'invoice/%'"
+    );
+    let used = database.number("billing", &used).await?;
+    let clients = format!("{{{}}}", clients.join(","));
+    let searched_every = (new / SEARCHED_INVOICES).max(1);
+    let begin = Instant::now();
+    for done in (0..new).step_by(usize::try_from(CHUNK).unwrap_or(usize::MAX)) {
+        let last = (done + CHUNK).min(new);
+        let script = format!(
+            "\\set account {account}\n\\set clients {clients}\n\\set count {new}\n\\set from {}\n\\set to {last}\n\
+             \\set used {used}\n\\set days {DAYS}\n\\set searched {SEARCHED}\n\
+             \\set searched_every {searched_every}\n{INVOICES}",
+            done + 1
+        );
+        database.run("billing", &script).await?;
+        eprintln!("  {last} of {new} invoices after {} s", begin.elapsed().as_secs());
+    }
+    eprintln!("  vacuum analyze");
+    let tables =
+        ["document", "document_row", "total"].map(|table| format!("vacuum analyze billing.{table};"));
+    let settings = "set statement_timeout = 0; set maintenance_work_mem = '512MB';";
+    database.run("billing", &format!("{settings} {}", tables.join(" "))).await.map(drop)
 }
 
-/// One connection: makes the next entry that nobody has made yet, until there is none.
-async fn create_some(target: &Target, resource: Resource, next: &Cell<u64>, end: u64) -> Result<(), String> {
-    let mut connection = Connection::open(&target.authority).await.map_err(|fault| fault.to_string())?;
-    let mut requests = Requests::new(target, Load::Fill(resource), "fill");
-    loop {
-        requests.number = next.replace(next.get() + 1);
-        let done = requests.number + 1;
-        if done > end {
-            return Ok(());
-        }
-        let answer = connection.send(requests.next()).await.map_err(|fault| fault.to_string())?;
-        if answer.status != 201 {
-            return Err(format!("a create was answered with {}: {}", answer.status, answer.text()));
-        }
-        if done.is_multiple_of(PROGRESS) {
-            eprintln!("  {done} of {end}");
-        }
-    }
+async fn total(target: &Target, path: &str) -> Result<u64> {
+    let path = format!("{path}?per_page=1");
+    let answer = clients::get(target, &path).await?;
+    answer["meta"]["total"].as_u64().ok_or_else(|| format!("{path} has no meta.total").into())
 }
 
-async fn read_back(target: &mut Target, resource: Resource, count: u64) -> Result<(), String> {
-    // A new connection: the gateway closes one that is silent for as long as the filling may take.
-    let mut reader = Reader::open(target).await?;
-    let ids = reader.ids(resource, count).await?;
-    let phases = if resource == Resource::Deal { Some(reader.phases().await?) } else { None };
-    *target.ids_mut(resource) = ids;
-    target.phases = phases.unwrap_or_else(|| std::mem::take(&mut target.phases));
+/// Ids of the newest records; an error when there are fewer.
+pub(crate) async fn read_ids(target: &mut Target, resource: &str, path: &str, count: u64) -> Result<()> {
+    let mut ids = Vec::new();
+    for page in 1..=count.div_ceil(PAGE) {
+        ids.extend(ids_of(
+            &clients::get(target, &format!("{path}?per_page={PAGE}&page={page}")).await?["data"],
+        ));
+    }
+    if (ids.len() as u64) < count {
+        return Err(
+            format!("{path} should have {count} entries after filling, but shows {}", ids.len()).into()
+        );
+    }
+    target.ids.insert(resource.to_owned(), ids);
     Ok(())
 }
 
-/// Sends each operation once and says what came back.
-pub(crate) async fn first_look(target: &Target, operations: &[Operation]) -> Result<(), String> {
-    let mut reader = Reader::open(target).await?;
+/// Of the phases of the account's first pipeline, which deals are moved to.
+pub(crate) async fn read_phases(target: &mut Target) -> Result<()> {
+    let pipelines = clients::get(target, "/v1/pipelines").await?;
+    target.ids.insert("phase".to_owned(), ids_of(&pipelines["data"][0]["phases"]));
+    Ok(())
+}
+
+fn ids_of(rows: &Value) -> Vec<String> {
+    let rows = rows.as_array().into_iter().flatten();
+    rows.filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
+}
+
+/// Sends each operation once and says what came back, so that a wrong answer shows before anything is measured.
+pub(crate) async fn first_look(
+    target: &Target,
+    catalogue: &Catalogue,
+    operations: &[&Operation],
+) -> Result<()> {
     for operation in operations {
-        let series = format!("look-{operation}");
-        let mut requests = Requests::new(target, Load::Operation(*operation), &series);
-        let answer = reader.connection.send(requests.next()).await.map_err(|fault| fault.to_string())?;
-        let (name, status, size) = (operation.name, answer.status, answer.body.len());
-        if status != operation.success() {
-            return Err(format!("{name} was answered with {status}: {}", answer.text()));
-        }
-        let body: Value = serde_json::from_slice(answer.body)
-            .map_err(|fault| format!("the answer to {name} is not JSON: {fault}"))?;
-        let rows = body["data"].as_array().map_or(1, Vec::len);
-        eprintln!("  {name}: {status}, {rows} rows, {size} bytes");
+        let load = operation.load(catalogue.resource(&operation.resource));
+        let answer = Client::open(target, &load).await?.send_for_json().await?;
+        let rows = answer["data"].as_array().map_or(1, Vec::len);
+        eprintln!("  {}: {rows} rows", operation.name);
         if rows == 0 {
-            return Err(format!("{name} found nothing, so there is nothing to measure"));
+            return Err(format!("{} found nothing, so there is nothing to measure", operation.name).into());
         }
     }
     Ok(())
-}
-
-/// One connection for answers that are read as JSON.
-pub(crate) struct Reader<'a> {
-    connection: Connection,
-    target: &'a Target,
-}
-
-impl<'a> Reader<'a> {
-    pub(crate) async fn open(target: &'a Target) -> Result<Self, String> {
-        let connection = Connection::open(&target.authority)
-            .await
-            .map_err(|fault| format!("cannot reach {}: {fault}", target.authority))?;
-        Ok(Self { connection, target })
-    }
-
-    pub(crate) async fn get(&mut self, path: &str) -> Result<Value, String> {
-        let mut message = Vec::new();
-        self.target.request("GET", path).render(&self.target.authority, &mut message);
-        let answer = self.connection.send(&message).await.map_err(|fault| format!("{path}: {fault}"))?;
-        if answer.status != 200 {
-            return Err(format!("{path} was answered with {}: {}", answer.status, answer.text()));
-        }
-        serde_json::from_slice(answer.body).map_err(|fault| format!("{path}: not JSON: {fault}"))
-    }
-
-    pub(crate) async fn total(&mut self, resource: Resource) -> Result<u64, String> {
-        let path = format!("{}?per_page=1", resource.path());
-        let answer = self.get(&path).await?;
-        answer["meta"]["total"].as_u64().ok_or_else(|| format!("{path} has no meta.total"))
-    }
-
-    /// Ids of the newest entries; an error when there are fewer.
-    async fn ids(&mut self, resource: Resource, count: u64) -> Result<Vec<String>, String> {
-        let path = resource.path();
-        let mut ids = Vec::new();
-        for page in 1..=count.div_ceil(PAGE) {
-            let answer = self.get(&format!("{path}?per_page={PAGE}&page={page}")).await?;
-            let rows = answer["data"].as_array().ok_or_else(|| format!("{path} has no data"))?;
-            ids.extend(rows.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned));
-        }
-        if (ids.len() as u64) < count {
-            return Err(format!("{path} should have {count} entries after filling, but shows {}", ids.len()));
-        }
-        Ok(ids)
-    }
-
-    /// Ids of the phases of the account's first pipeline.
-    async fn phases(&mut self) -> Result<Vec<String>, String> {
-        let pipelines = self.get("/v1/pipelines").await?;
-        let phases = pipelines["data"][0]["phases"].as_array().ok_or("the account has no pipeline")?;
-        Ok(phases.iter().filter_map(|phase| phase["id"].as_str()).map(str::to_owned).collect())
-    }
 }

@@ -5,21 +5,18 @@
 //! It shares the machine with what it measures: one thread, and little work for each request.
 
 mod baseline;
-mod bodies;
+mod bench;
+mod clients;
 mod compare;
-mod compare_report;
 mod database;
 mod events;
 mod fill;
 mod growth;
-mod growth_report;
-mod invoices;
-mod latency;
+mod marks;
 mod measure;
 mod operations;
 mod options;
 mod pgbench;
-mod pieces;
 mod process;
 mod record;
 mod replay;

@@ -1,15 +1,15 @@
-//! The closed loop: each connection sends its next request when the answer to the last one is complete. First a warm-up
-//! that counts for nothing, then the measured time.
+//! One round over REST: a warm-up that counts for nothing, then the measured time.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
-use deploy_tools::http::Connection;
-use futures::future::{join_all, try_join_all};
-use tokio::time::{Instant, sleep_until, timeout};
+use deploy_tools::Result;
+use hdrhistogram::Histogram;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::latency::Latencies;
+use crate::clients::{self, Answered, Schedule};
 use crate::process::{Cpu, Watched, spent};
-use crate::requests::{Load, Requests, Target};
+use crate::requests::{Load, Target};
 
 /// How long answers may take to come in after the end.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -22,131 +22,95 @@ pub(crate) struct Span {
     pub measured: Duration,
 }
 
-/// What one round gave.
+/// What a round gave, over REST or by pgbench.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub elapsed: Duration,
-    pub latencies: Latencies,
+    /// Or transactions.
+    pub requests: f64,
+    pub per_second: f64,
+    /// Milliseconds of CPU time in all, by process.
     pub cpu: Cpu,
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
 }
 
-impl Outcome {
-    #[expect(clippy::cast_precision_loss, reason = "no round has 2^52 requests")]
-    pub(crate) fn requests(&self) -> f64 {
-        self.latencies.count() as f64
+/// Latencies of many requests, to a tenth of a percent.
+#[derive(Debug)]
+pub(crate) struct Latencies(RefCell<Histogram<u64>>);
+
+impl Latencies {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self(RefCell::new(Histogram::new(3)?)))
     }
 
-    pub(crate) fn per_second(&self) -> f64 {
-        self.requests() / self.elapsed.as_secs_f64()
+    pub(crate) fn record(&self, latency: Duration) {
+        // It grows as it needs to, so nothing is out of its range.
+        let _ = self.0.borrow_mut().record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// The milliseconds that this part of the requests did not exceed; `None` without requests.
+    pub(crate) fn quantile_ms(&self, quantile: f64) -> Option<f64> {
+        let histogram = self.0.borrow();
+        let nanoseconds = (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile))?;
+        Some(Duration::from_nanos(nanoseconds).as_secs_f64() * 1000.0)
+    }
+
+    fn count(&self) -> f64 {
+        // A round of ten minutes has no 2^32 requests.
+        f64::from(u32::try_from(self.0.borrow().len()).unwrap_or(u32::MAX))
     }
 }
 
-/// Runs one round. An answer that is not the operation's success ends it and is shown.
-pub(crate) async fn run(
-    target: &Target,
-    load: &Load,
-    span: Span,
-    watched: &Watched,
-) -> Result<Outcome, String> {
-    let unreachable = |fault| format!("cannot reach {}: {fault}", target.authority);
-    let opened = join_all((0..span.connections).map(|_| Connection::open(&target.authority))).await;
-    let connections = opened.into_iter().collect::<Result<Vec<_>, _>>().map_err(unreachable)?;
+/// Runs one round. An answer that is not the load's success ends it and is shown.
+pub(crate) async fn run(target: &Target, load: &Load, span: Span, watched: &Watched) -> Result<Outcome> {
     let begin = Instant::now() + span.warm_up;
     let end = begin + span.measured;
-    let workers = connections.into_iter().enumerate().map(async |(number, connection)| {
-        let requests = Requests::new(target, load.clone(), &format!("{}-{number}", unique_round()));
-        work(requests, load, connection, begin, end).await
-    });
+    let latencies = Latencies::new()?;
+    // Only what began and ended within the measured time counts.
+    let record = |answered: Answered| {
+        if answered.sent >= begin && answered.at <= end {
+            latencies.record(answered.at - answered.sent);
+        }
+    };
     let clock = async {
         sleep_until(begin).await;
         let before = watched.cpu();
         sleep_until(end).await;
         Ok(spent(&before, &watched.cpu()))
     };
-    let all = async { futures::try_join!(try_join_all(workers), clock) };
-    let limit = span.warm_up + span.measured + ANSWER_TIMEOUT;
-    let done = timeout(limit, all).await.map_err(|_| format!("{load}: an answer did not come"))?;
-    let (workers, cpu) = done?;
-    let mut latencies = Latencies::new()?;
-    for worker in &workers {
-        latencies.add(worker)?;
-    }
-    Ok(Outcome { elapsed: span.measured, latencies, cpu })
-}
-
-async fn work(
-    mut requests: Requests<'_>,
-    load: &Load,
-    mut connection: Connection,
-    begin: Instant,
-    end: Instant,
-) -> Result<Latencies, String> {
-    let mut latencies = Latencies::new()?;
-    loop {
-        let sent = Instant::now();
-        if sent >= end {
-            return Ok(latencies);
-        }
-        let answer = connection.send(requests.next()).await.map_err(|fault| format!("{load}: {fault}"))?;
-        if answer.status != load.success() {
-            let expected = load.success();
-            let text = answer.text();
-            return Err(format!("{load} was answered with {} in place of {expected}: {text}", answer.status));
-        }
-        // Only what began and ended within the measured time counts.
-        let now = Instant::now();
-        if sent >= begin && now <= end {
-            latencies.record(now - sent);
-        }
-    }
-}
-
-/// Tells apart the idempotency keys of rounds.
-fn unique_round() -> u32 {
-    static ROUND: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    ROUND.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    let schedule = Schedule::Until(end);
+    let all =
+        async { futures::try_join!(clients::run(target, load, span.connections, &schedule, record), clock) };
+    let done = timeout_at(end + ANSWER_TIMEOUT, all).await;
+    let ((), cpu) = done.map_err(|_| format!("{}: an answer did not come", load.name))??;
+    let requests = latencies.count();
+    let (p50_ms, p99_ms) = (latencies.quantile_ms(0.5), latencies.quantile_ms(0.99));
+    Ok(Outcome { requests, per_second: requests / span.measured.as_secs_f64(), cpu, p50_ms, p99_ms })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-
-    /// A round against a server that answers every request with the given message.
-    async fn round(answer: &'static str, operation: &str) -> Result<Outcome, String> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                tokio::spawn(async move {
-                    let mut request = [0; 4096];
-                    while stream.read(&mut request).await.unwrap_or(0) > 0 {
-                        if stream.write_all(answer.as_bytes()).await.is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-        });
-        let (warm_up, measured) = (Duration::from_millis(20), Duration::from_millis(100));
-        let load = Load::Operation(operation.parse().unwrap());
-        let span = Span { connections: 4, warm_up, measured };
-        run(&Target::new(&address, "ba_x"), &load, span, &Watched::default()).await
-    }
+    use deploy_tools::http::authority;
+    use deploy_tools::receiver::Receiver;
 
     #[tokio::test]
     async fn a_round_counts_what_was_answered() {
-        let outcome = round("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}", "get").await.unwrap();
-        assert!(outcome.requests() > 0.0 && outcome.per_second() > 0.0);
+        let receiver = Receiver::start(tokio::sync::mpsc::unbounded_channel().0).await.unwrap();
+        let target = Target::new(authority(&receiver.url()).unwrap(), "ba_x");
+        let (warm_up, measured) = (Duration::from_millis(20), Duration::from_millis(100));
+        let span = Span { connections: 4, warm_up, measured };
+        let outcome = run(&target, &Load::get("/"), span, &Watched::default()).await.unwrap();
+        assert!(outcome.requests > 0.0 && outcome.per_second > 0.0 && outcome.p50_ms.is_some());
     }
 
-    #[tokio::test]
-    async fn an_unexpected_status_ends_the_round_and_shows_the_body() {
-        let limited = "HTTP/1.1 429 Too Many\r\ncontent-length: 9\r\n\r\nslow down";
-        let fault = round(limited, "list25").await.unwrap_err();
-        assert!(fault.contains("429") && fault.contains("slow down"), "{fault}");
-        let wrong = round("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}", "create").await;
-        assert!(wrong.is_err(), "a success of another kind is unexpected too");
+    #[test]
+    fn one_slow_request_in_fifty_shows_in_the_99th_percentile_only() {
+        let latencies = Latencies::new().unwrap();
+        assert_eq!(latencies.quantile_ms(0.5), None);
+        latencies.record(Duration::from_millis(80));
+        (0..49).for_each(|_| latencies.record(Duration::from_millis(1)));
+        assert!((latencies.quantile_ms(0.5).unwrap() - 1.0).abs() < 0.01);
+        assert!((latencies.quantile_ms(0.99).unwrap() - 80.0).abs() < 0.1);
     }
 }

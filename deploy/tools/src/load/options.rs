@@ -1,17 +1,20 @@
 //! The command line.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser};
+use clap::{Args, Parser, value_parser};
+use deploy_tools::Result;
 use uuid::Uuid;
 
 use crate::baseline::Baseline;
 use crate::database::Database;
 use crate::measure::Span;
-use crate::operations::{Operation, Resource};
-use crate::process::Process;
+use crate::operations::Operation;
+use crate::process::{Process, Watched};
 use crate::record::Recorder;
+use crate::report::{Facts, Report, Table, in_file};
 
 /// Measure the API.
 ///
@@ -45,64 +48,68 @@ pub(crate) struct Setup {
     /// Folder for the recorded scripts
     #[arg(long, value_name = "DIR", default_value = ".local/bench")]
     work: PathBuf,
-    /// A process to watch (repeatable)
+    /// A process to watch (repeatable); of the database cluster `postgres` and its first process
     #[arg(long = "process", value_name = "NAME=PID", value_parser = process)]
-    pub processes: Vec<Process>,
-    /// The first process of the database cluster
-    #[arg(long, value_name = "PID")]
-    pub postmaster: Option<u32>,
+    processes: Vec<Process>,
     /// Something to be put into the report (repeatable)
     #[arg(long = "fact", value_name = "NAME=VALUE", value_parser = fact)]
-    pub facts: Vec<Fact>,
+    facts: Vec<(String, String)>,
     /// File for the report as JSON
     #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Document whose `<!-- bench -->`, `<!-- growth -->` or `<!-- events -->` part gets the tables
     #[arg(long, value_name = "FILE")]
-    pub readme: Option<PathBuf>,
+    update_docs: Option<PathBuf>,
 }
 
 impl Setup {
+    pub(crate) fn watched(&self) -> Watched {
+        Watched(self.processes.clone())
+    }
+
     /// The database, when it and the programs for it are known.
-    pub(crate) fn database(&self) -> Result<Option<Database>, String> {
+    pub(crate) fn database(&self) -> Result<Option<Database>> {
         let known = self.pg_programs.as_ref().zip(self.superuser_url.as_ref());
         known.map(|(programs, url)| Database::new(programs, url)).transpose()
     }
 
     /// What records, when the server's log is known too.
-    pub(crate) fn baseline(&self) -> Result<Option<Baseline>, String> {
+    pub(crate) fn baseline(&self) -> Result<Option<Baseline>> {
         let Some((database, log)) = self.database()?.zip(self.server_log.clone()) else { return Ok(None) };
-        let work = self.work.clone();
-        std::fs::create_dir_all(&work).map_err(|fault| format!("{}: {fault}", work.display()))?;
-        Ok(Some(Baseline { recorder: Recorder { database, log }, work }))
+        std::fs::create_dir_all(&self.work).map_err(in_file(&self.work))?;
+        Ok(Some(Baseline { recorder: Recorder { database, log }, work: self.work.clone() }))
     }
-}
 
-/// Something that the caller knows about the run.
-#[derive(Clone, Debug)]
-pub(crate) struct Fact {
-    pub name: String,
-    pub value: String,
+    pub(crate) fn publish(&self, part: &'static str, settings: String, tables: Vec<Table>) -> Result<()> {
+        let report = Report { part, settings, facts: Facts::new(self.facts.clone()), tables };
+        report.publish(self.out.as_deref(), self.update_docs.as_deref())
+    }
 }
 
 /// How long and how often each side is measured.
 #[derive(Args, Debug)]
 pub(crate) struct Rounds {
     /// Rounds, whose medians are reported
-    #[arg(long = "rounds", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long = "rounds", default_value_t = 3, value_parser = value_parser!(u32).range(1..=100))]
     pub count: u32,
     /// Measured seconds of each round and side
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub seconds: u64,
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u64).range(1..=600))]
+    seconds: u64,
     /// Seconds before them that do not count
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub warm_up: u64,
+    #[arg(long, default_value_t = 2, value_parser = value_parser!(u64).range(1..=60))]
+    warm_up: u64,
 }
 
 impl Rounds {
     pub(crate) fn span(&self, connections: u32) -> Span {
-        let (warm_up, measured) = (Duration::from_secs(self.warm_up), Duration::from_secs(self.seconds));
+        let [warm_up, measured] = [self.warm_up, self.seconds].map(Duration::from_secs);
         Span { connections, warm_up, measured }
+    }
+}
+
+impl fmt::Display for Rounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "medians of {} rounds of {} s", self.count, self.seconds)
     }
 }
 
@@ -115,44 +122,25 @@ pub(crate) struct Compare {
     pub key: String,
     /// What to measure
     #[arg(long, value_delimiter = ',', value_name = "OPERATIONS")]
-    only: Vec<Operation>,
+    only: Vec<String>,
     /// Numbers of connections; final invoices are made with 4 at most
-    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..=512))]
+    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = value_parser!(u32).range(1..=512))]
     pub connections: Vec<u32>,
     #[command(flatten)]
     pub rounds: Rounds,
-    /// Clients that the account is filled up to
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub clients: u64,
-    /// Invoices that the account is filled up to
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
-    pub invoices: u64,
-    /// Deals that the account is filled up to
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
-    pub deals: u64,
-    /// Tasks that the account is filled up to
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
-    pub tasks: u64,
-    /// Tickets that the account is filled up to
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
-    pub tickets: u64,
+    /// Clients, invoices, deals, tasks and tickets that the account is filled up to, of each
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(100..=10_000_000))]
+    pub records: u64,
 }
 
 impl Compare {
-    pub(crate) fn operations(&self) -> Vec<Operation> {
-        // In the order of measuring, whatever the order on the command line.
-        Operation::ALL.into_iter().filter(|each| self.only.is_empty() || self.only.contains(each)).collect()
-    }
-
-    /// How many of them the account is filled up to.
-    pub(crate) fn count(&self, resource: Resource) -> u64 {
-        match resource {
-            Resource::Client => self.clients,
-            Resource::Invoice => self.invoices,
-            Resource::Deal => self.deals,
-            Resource::Task => self.tasks,
-            Resource::Ticket => self.tickets,
+    /// In the order of measuring, whatever the order on the command line.
+    pub(crate) fn choose<'a>(&self, all: &'a [Operation]) -> Result<Vec<&'a Operation>> {
+        if let Some(unknown) = self.only.iter().find(|name| all.iter().all(|each| each.name != **name)) {
+            let names: Vec<_> = all.iter().map(|each| each.name.as_str()).collect();
+            return Err(format!("--only {unknown} must be one of: {}", names.join(", ")).into());
         }
+        Ok(all.iter().filter(|each| self.only.is_empty() || self.only.contains(&each.name)).collect())
     }
 }
 
@@ -173,10 +161,10 @@ pub(crate) struct Growth {
     #[arg(long, value_name = "ID")]
     pub large_account: String,
     /// Invoices of the small account
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(5_000..=10_000_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(5_000..=10_000_000))]
     pub small: u64,
     /// Invoices of the large account
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(5_000..=100_000_000))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(5_000..=100_000_000))]
     pub large: u64,
     /// How many times as much as in the small account a list may take in the large one
     #[arg(long, default_value_t = 1.5)]
@@ -184,7 +172,7 @@ pub(crate) struct Growth {
     #[command(flatten)]
     pub rounds: Rounds,
     /// Connections
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512))]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=512))]
     pub connections: u32,
 }
 
@@ -205,27 +193,27 @@ pub(crate) struct Events {
     #[arg(long, env = "CONTEXT_SECRET", hide_env_values = true, default_value = "")]
     pub context_secret: String,
     /// Clients made a second while nothing is in a hurry
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 20, value_parser = value_parser!(u32).range(1..=10_000))]
     pub rate: u32,
     /// Seconds of it
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    #[arg(long, default_value_t = 30, value_parser = value_parser!(u32).range(1..=3_600))]
     pub seconds: u32,
     /// Clients made as fast as possible
-    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 5_000, value_parser = value_parser!(u32).range(1..=10_000))]
     pub burst: u32,
     /// Connections
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=512))]
+    #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..=512))]
     pub connections: u32,
 }
 
-fn fact(text: &str) -> Result<Fact, String> {
+fn fact(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
     let (name, value) = parts.ok_or_else(|| format!("`{text}` must have the form NAME=VALUE"))?;
-    Ok(Fact { name: name.to_owned(), value: value.to_owned() })
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn process(text: &str) -> Result<Process, String> {
-    let Fact { name, value } = fact(text)?;
+    let (name, value) = fact(text)?;
     let pid = value.parse().map_err(|_| format!("`{value}` is not a process number"))?;
     Ok(Process { name, pid })
 }
@@ -233,6 +221,7 @@ fn process(text: &str) -> Result<Process, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operations::Catalogue;
 
     fn parse(arguments: &str) -> Result<Compare, clap::Error> {
         let command = format!("load compare --key ba_x {arguments}");
@@ -244,21 +233,15 @@ mod tests {
 
     #[test]
     fn a_choice_is_measured_in_the_fixed_order() {
-        assert_eq!(parse("").unwrap().operations(), Operation::ALL);
-        let options = parse("--only create,list25,get --connections 4").unwrap();
-        let names: Vec<_> = options.operations().iter().map(|operation| operation.name).collect();
+        let all = Catalogue::read().unwrap().operations;
+        let choose = |arguments: &str| parse(arguments).unwrap().choose(&all);
+        assert_eq!(choose("").unwrap().len(), all.len());
+        let chosen = choose("--only create,list25,get").unwrap();
+        let names: Vec<_> = chosen.iter().map(|operation| operation.name.as_str()).collect();
         assert_eq!(names, ["get", "list25", "create"]);
-        for wrong in ["--only delete", "--connections 0", "--rounds 0"] {
+        assert!(choose("--only delete").unwrap_err().to_string().contains("invoice-open"));
+        for wrong in ["--connections 0", "--rounds 0", "--process x", "--process =1"] {
             assert!(parse(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn processes_are_named_numbers() {
-        let options = parse("--process gateway=12 --process crm=7").unwrap();
-        assert_eq!(options.setup.processes[1], Process { name: "crm".to_owned(), pid: 7 });
-        for wrong in ["gateway", "gateway=twelve", "=12"] {
-            assert!(parse(&format!("--process {wrong}")).is_err(), "{wrong}");
         }
     }
 }

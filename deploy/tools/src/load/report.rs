@@ -1,68 +1,13 @@
-//! What all reports share: the circumstances, medians, tables, and where results go: to the terminal, to a file as JSON,
-//! and into a document between its markers.
+//! The report of a run: tables of rows with columns. They go to the terminal, to a file as JSON, and into a document
+//! between its markers.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
 
+use deploy_tools::Result;
 use serde::Serialize;
-
-use crate::options::Setup;
-
-/// What is known about a run.
-#[derive(Debug, Default)]
-pub(crate) struct Circumstances {
-    /// What the caller knows: commit, versions, time.
-    pub facts: BTreeMap<String, String>,
-    pub machine: BTreeMap<String, String>,
-}
-
-impl Circumstances {
-    pub(crate) fn new(setup: &Setup) -> Self {
-        let facts = setup.facts.iter().map(|fact| (fact.name.clone(), fact.value.clone()));
-        Self { facts: facts.collect(), machine: machine() }
-    }
-
-    /// When, what and on which machine.
-    pub(crate) fn summary(&self) -> String {
-        let [date, commit, cores, cpu] = ["date", "commit", "cores", "cpu"].map(|name| self.get(name));
-        format!("{date}, commit {commit}, {cores} cores, {cpu}")
-    }
-
-    pub(crate) fn get(&self, name: &str) -> &str {
-        self.facts.get(name).or_else(|| self.machine.get(name)).map_or("unknown", String::as_str)
-    }
-}
-
-/// `part` names the markers in the document: `<!-- part -->` … `<!-- /part -->`.
-pub(crate) fn publish(
-    setup: &Setup,
-    part: &str,
-    report: &impl Serialize,
-    tables: &str,
-) -> Result<(), String> {
-    println!("\n{tables}");
-    if let Some(file) = &setup.out {
-        let json = serde_json::to_string_pretty(report).map_err(|fault| fault.to_string())?;
-        std::fs::write(file, json + "\n").map_err(|fault| format!("{}: {fault}", file.display()))?;
-        eprintln!("The report is in {}", file.display());
-    }
-    if let Some(file) = &setup.readme {
-        let shown = |fault: &dyn std::fmt::Display| format!("{}: {fault}", file.display());
-        let document = std::fs::read_to_string(file).map_err(|fault| shown(&fault))?;
-        let document = replace(&document, part, tables).map_err(|fault| shown(&fault))?;
-        std::fs::write(file, document).map_err(|fault| shown(&fault))?;
-        eprintln!("The tables are in {}", file.display());
-    }
-    Ok(())
-}
-
-fn replace(document: &str, part: &str, tables: &str) -> Result<String, String> {
-    let (begin, end) = (format!("<!-- {part} -->"), format!("<!-- /{part} -->"));
-    let missing = || format!("the document has no {begin} … {end}");
-    let (before, rest) = document.split_once(&begin).ok_or_else(missing)?;
-    let (_, after) = rest.split_once(&end).ok_or_else(missing)?;
-    Ok(format!("{before}{begin}\n\n{}\n\n{end}{after}", tables.trim()))
-}
 
 /// Named figures of a round, or their medians.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -78,85 +23,165 @@ impl Figures {
         self.0.get(name).copied()
     }
 
-    /// For a table.
+    /// A figure as text, or a dash when it is not known.
     pub(crate) fn cell(&self, name: &str, decimals: usize) -> String {
-        cell(self.get(name), decimals)
+        self.get(name).map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
     }
 
     /// The median of each figure for itself. A ratio's is that of the rounds' ratios: both sides of one ratio ran next to
     /// each other.
     pub(crate) fn median(rounds: &[Self]) -> Self {
-        let mut names: Vec<&String> = rounds.iter().flat_map(|round| round.0.keys()).collect();
-        names.dedup();
-        let median = |name: &&String| {
-            let mut values: Vec<f64> = rounds.iter().filter_map(|round| round.get(name)).collect();
+        let mut values = BTreeMap::<&String, Vec<f64>>::new();
+        for (name, value) in rounds.iter().flat_map(|round| &round.0) {
+            values.entry(name).or_default().push(*value);
+        }
+        let median = |(name, mut values): (&String, Vec<f64>)| {
             values.sort_by(f64::total_cmp);
-            let middle = values.len() / 2;
-            if values.len() % 2 == 1 {
-                values[middle]
-            } else {
-                f64::midpoint(values[middle - 1], values[middle])
-            }
+            let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+            (name.clone(), f64::midpoint(low, high))
         };
-        Self(names.iter().map(|name| ((*name).clone(), median(name))).collect())
+        Self(values.into_iter().map(median).collect())
     }
 }
 
-/// The machine, as far as it tells.
-fn machine() -> BTreeMap<String, String> {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let field = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
-    let cores = std::thread::available_parallelism().map(|cores| cores.to_string()).ok();
-    let known = [
-        ("cores", cores),
-        ("cpu", field(&read("/proc/cpuinfo"), "model name")),
-        ("memory", field(&read("/proc/meminfo"), "MemTotal")),
-        ("kernel", Some(read("/proc/sys/kernel/osrelease").trim().to_owned())),
-        ("system", Some(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH))),
-    ];
-    known
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value.filter(|value| !value.is_empty())?)))
-        .collect()
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    /// What was measured.
+    pub labels: Vec<String>,
+    pub median: Figures,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<&'static str>,
 }
 
-/// A figure, or a dash when it is not known.
-pub(crate) fn cell(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
+impl Row {
+    pub(crate) fn new(labels: Vec<String>, rounds: Vec<Figures>) -> Self {
+        Self { labels, median: Figures::median(&rounds), rounds, verdict: None }
+    }
 }
 
-/// The first column to the left, figures to the right.
-pub(crate) fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
-    let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
-    let mut widths: Vec<usize> = head.iter().map(|name| name.chars().count()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+/// A column of figures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub title: &'static str,
+    pub figure: &'static str,
+    pub decimals: usize,
+}
+
+pub(crate) const fn column(title: &'static str, figure: &'static str, decimals: usize) -> Column {
+    Column { title, figure, decimals }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Table {
+    /// Titles of the labels.
+    pub labels: &'static [&'static str],
+    #[serde(skip)]
+    pub columns: &'static [Column],
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// The first column to the left, the others to the right.
+    fn text(&self) -> String {
+        let has_verdict = self.rows.iter().any(|row| row.verdict.is_some());
+        let titles = self.labels.iter().copied().chain(self.columns.iter().map(|column| column.title));
+        let head = titles.chain(has_verdict.then_some("verdict")).map(str::to_owned).collect();
+        let row = |row: &Row| {
+            let figures = self.columns.iter().map(|column| row.median.cell(column.figure, column.decimals));
+            let verdict = has_verdict.then(|| row.verdict.unwrap_or("–").to_owned());
+            row.labels.iter().cloned().chain(figures).chain(verdict).collect()
+        };
+        let mut lines: Vec<Vec<String>> = vec![head];
+        lines.extend(self.rows.iter().map(row));
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
+        let rule = |(column, width): (usize, &usize)| {
+            if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+        };
+        lines.insert(1, widths.iter().enumerate().map(rule).collect());
+        let cell = |(column, (cell, width)): (usize, (&String, &usize))| {
+            if column == 0 { format!("| {cell:<width$} ") } else { format!("| {cell:>width$} ") }
+        };
+        let line =
+            |line: &Vec<String>| line.iter().zip(&widths).enumerate().map(cell).collect::<String>() + "|\n";
+        lines.iter().map(line).collect()
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Names the markers in a document: `<!-- part -->` … `<!-- /part -->`.
+    #[serde(skip)]
+    pub part: &'static str,
+    /// How it was measured.
+    pub settings: String,
+    pub facts: Facts,
+    pub tables: Vec<Table>,
+}
+
+impl Report {
+    pub(crate) fn publish(&self, json_file: Option<&Path>, document: Option<&Path>) -> Result<()> {
+        let tables: Vec<String> = self.tables.iter().map(Table::text).collect();
+        let text = format!("{}: {}.\n\n{}", self.facts.summary(), self.settings, tables.join("\n"));
+        println!("\n{text}");
+        if let Some(file) = json_file {
+            let json = serde_json::to_string_pretty(self)?;
+            fs::write(file, json + "\n").map_err(in_file(file))?;
+            eprintln!("The report is in {}", file.display());
         }
-    }
-    let mut text = String::new();
-    let mut line = |cells: &[String]| {
-        for (column, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
-            let _ = if column == 0 {
-                write!(text, "| {cell:<width$} ")
-            } else {
-                write!(text, "| {cell:>width$} ")
-            };
+        if let Some(file) = document {
+            let old = fs::read_to_string(file).map_err(in_file(file))?;
+            fs::write(file, replace(&old, self.part, &text).map_err(in_file(file))?)
+                .map_err(in_file(file))?;
+            eprintln!("The tables are in {}", file.display());
         }
-        text.push_str("|\n");
-    };
-    line(&head);
-    let rule = |(column, width): (usize, &usize)| {
-        if column == 0 { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
-    };
-    line(&widths.iter().enumerate().map(rule).collect::<Vec<_>>());
-    for row in rows {
-        line(row);
+        Ok(())
     }
-    text
+}
+
+/// An error with the name of its file.
+pub(crate) fn in_file<E: Display>(file: &Path) -> impl Fn(E) -> String {
+    move |fault| format!("{}: {fault}", file.display())
+}
+
+fn replace(document: &str, part: &str, text: &str) -> Result<String> {
+    let (begin, end) = (format!("<!-- {part} -->"), format!("<!-- /{part} -->"));
+    let missing = || format!("the document has no {begin} … {end}");
+    let (before, rest) = document.split_once(&begin).ok_or_else(missing)?;
+    let (_, after) = rest.split_once(&end).ok_or_else(missing)?;
+    Ok(format!("{before}{begin}\n\n{}\n\n{end}{after}", text.trim()))
+}
+
+/// What is known about a run: commit, versions and date from the caller, and the machine as far as it tells.
+#[derive(Debug, Serialize)]
+pub(crate) struct Facts(pub BTreeMap<String, String>);
+
+impl Facts {
+    pub(crate) fn new(told: impl IntoIterator<Item = (String, String)>) -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let machine = [
+            ("cores", std::thread::available_parallelism().map(|cores| cores.to_string()).ok()),
+            ("cpu", field(&read("/proc/cpuinfo"), "model name")),
+            ("memory", field(&read("/proc/meminfo"), "MemTotal")),
+            ("kernel", Some(read("/proc/sys/kernel/osrelease").trim().to_owned())),
+            ("system", Some(format!("{} {}", std::env::consts::OS, std::env::consts::ARCH))),
+        ];
+        let machine = machine.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Self(machine.chain(told).collect())
+    }
+
+    /// When, what and on which machine.
+    fn summary(&self) -> String {
+        let get = |name: &str| self.0.get(name).map_or("unknown", String::as_str);
+        let [date, commit, cores, cpu] = ["date", "commit", "cores", "cpu"].map(get);
+        format!("{date}, commit {commit}, {cores} cores, {cpu}")
+    }
 }
 
 #[cfg(test)]
@@ -167,32 +192,36 @@ mod tests {
     fn only_what_is_between_the_markers_is_replaced() {
         let document = "# A\n<!-- bench -->\nold\n<!-- /bench -->\n<!-- growth -->\n<!-- /growth -->\nend\n";
         let once = replace(document, "bench", "| new |\n").unwrap();
-        assert_eq!(
-            once,
-            "# A\n<!-- bench -->\n\n| new |\n\n<!-- /bench -->\n<!-- growth -->\n<!-- /growth -->\nend\n"
-        );
+        let expected =
+            "# A\n<!-- bench -->\n\n| new |\n\n<!-- /bench -->\n<!-- growth -->\n<!-- /growth -->\nend\n";
+        assert_eq!(once, expected);
         assert_eq!(replace(&once, "bench", "| new |\n").unwrap(), once);
         assert!(replace("# A\n<!-- bench -->\n", "bench", "x").is_err());
     }
 
-    #[test]
-    fn each_figure_has_its_own_median_of_the_rounds_that_have_it() {
-        let round = |rate: f64, ratio: Option<f64>| {
-            let mut figures = Figures::default();
-            figures.put("rate", Some(rate));
-            figures.put("ratio", ratio);
-            figures
-        };
-        let median = Figures::median(&[round(900.0, Some(0.2)), round(100.0, None), round(500.0, Some(0.4))]);
-        assert_eq!(median.get("rate"), Some(500.0));
-        assert_eq!((median.cell("ratio", 2), median.cell("unknown", 2)), ("0.30".to_owned(), "–".to_owned()));
+    fn round(rate: f64, ratio: Option<f64>) -> Figures {
+        let mut figures = Figures::default();
+        figures.put("rate", Some(rate));
+        figures.put("ratio", ratio);
+        figures
     }
 
     #[test]
-    fn every_line_of_a_table_has_the_same_width() {
-        let table =
-            aligned(&["operation", "x"], &[vec!["a".into(), "–".into()], vec!["b".into(), "1234".into()]]);
-        let widths: Vec<usize> = table.lines().map(|line| line.chars().count()).collect();
-        assert!(widths.iter().all(|width| *width == widths[0]), "{table}");
+    fn each_figure_has_its_own_median_of_the_rounds_that_have_it() {
+        let median = Figures::median(&[round(900.0, Some(0.2)), round(100.0, None), round(500.0, Some(0.4))]);
+        assert_eq!((median.cell("rate", 0), median.cell("ratio", 2)), ("500".to_owned(), "0.30".to_owned()));
+    }
+
+    #[test]
+    fn a_table_shows_figures_and_says_what_is_unknown() {
+        const COLUMNS: [Column; 2] = [column("req/s", "rate", 0), column("ratio", "ratio", 2)];
+        let rows = vec![
+            Row::new(vec!["get".to_owned()], vec![round(8123.4, Some(0.256))]),
+            Row { verdict: Some("OK"), ..Row::new(vec!["list".to_owned()], vec![round(7.0, None)]) },
+        ];
+        let text = Table { labels: &["name"], columns: &COLUMNS, rows }.text();
+        let expected = "| name | req/s | ratio | verdict |\n| ---- | ----: | ----: | ------: |\n\
+                        | get  |  8123 |  0.26 |       – |\n| list |     7 |     – |      OK |\n";
+        assert_eq!(text, expected);
     }
 }

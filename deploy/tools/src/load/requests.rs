@@ -1,229 +1,132 @@
-//! The requests over REST of each operation, rendered with as little work as possible.
+//! What clients send: a load is a request with placeholders, which are filled in anew for every request.
 
-use std::collections::hash_map::RandomState;
-use std::fmt::{self, Write};
-use std::hash::{BuildHasher, Hasher};
-use std::ops::RangeInclusive;
+use std::collections::BTreeMap;
 
+use deploy_tools::Result;
 use deploy_tools::http::Request;
-
-use crate::bodies;
-use crate::operations::{Action, Operation, Resource, SEARCHED};
+use regex::{Captures, Regex};
 
 /// How many deals a connection moves in turn.
 const DEALS_OF_A_CONNECTION: usize = 50;
 
-/// Where requests go, and what they ask for.
+/// Where requests go, and the records that they may name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Target {
     pub authority: String,
     pub key: String,
-    /// Ids of what the account has, in the order of [`Resource::ALL`]; not empty for what is asked for.
-    ids: [Vec<String>; 5],
-    /// Ids of the phases that deals are moved to.
-    pub phases: Vec<String>,
-    /// Makes the idempotency keys of this run its own.
-    run: u64,
+    /// Ids of the account's records, by the name of their resource; also those of the phases that deals move to.
+    pub ids: BTreeMap<String, Vec<String>>,
 }
 
 impl Target {
     pub(crate) fn new(authority: &str, key: &str) -> Self {
-        let (authority, key) = (authority.to_owned(), key.to_owned());
-        Self { authority, key, run: random_seed(), ..Self::default() }
+        Self { authority: authority.to_owned(), key: key.to_owned(), ids: BTreeMap::new() }
     }
 
-    pub(crate) fn request<'a>(&'a self, method: &'a str, target: &'a str) -> Request<'a> {
-        Request { method, target, key: Some(&self.key), ..Request::default() }
-    }
-
-    pub(crate) fn ids(&self, resource: Resource) -> &[String] {
-        &self.ids[resource as usize]
-    }
-
-    pub(crate) fn ids_mut(&mut self, resource: Resource) -> &mut Vec<String> {
-        &mut self.ids[resource as usize]
-    }
-
-    /// The ids of everything, by kind.
-    pub(crate) fn pools(&self) -> Vec<&[String]> {
-        self.ids.iter().chain([&self.phases]).map(Vec::as_slice).collect()
+    pub(crate) fn ids(&self, resource: &str) -> &[String] {
+        self.ids.get(resource).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What one connection sends.
+/// A request with placeholders in path and body:
+///
+/// - `<number>`, the number of the request;
+/// - `<10..99>`, any of these numbers, and `<a|b>`, any of these words;
+/// - `<client>`, the id of any client, and so for all that [`Target`] has ids of, except that
+/// - `<deal>` and `<phase>` take the connection's own deals one phase further at each turn, so that every move changes
+///   something and connections do not wait for one another.
 #[derive(Clone, Debug)]
-pub(crate) enum Load {
-    Operation(Operation),
-    /// One to fill the account with.
-    Fill(Resource),
-    /// The same request each time.
-    Path(String),
-    /// A page of a list, a random one of these.
-    Pages {
-        path: &'static str,
-        pages: RangeInclusive<u64>,
-    },
+pub(crate) struct Load {
+    /// For messages.
+    pub name: String,
+    pub path: String,
+    /// JSON; without it the request is a GET.
+    pub body: String,
+    /// The status of a success.
+    pub success: u16,
 }
 
 impl Load {
-    pub(crate) fn success(&self) -> u16 {
-        match self {
-            Self::Operation(operation) => operation.success(),
-            Self::Fill(_) => 201,
-            Self::Path(_) | Self::Pages { .. } => 200,
-        }
+    pub(crate) fn get(path: &str) -> Self {
+        Self { name: path.to_owned(), path: path.to_owned(), body: String::new(), success: 200 }
     }
 }
 
-impl fmt::Display for Load {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Operation(operation) => f.write_str(operation.name),
-            Self::Fill(resource) => write!(f, "a new entry of {}", resource.path()),
-            Self::Path(path) => f.write_str(path),
-            Self::Pages { path, pages } => write!(f, "{path}, pages {} to {}", pages.start(), pages.end()),
-        }
-    }
-}
-
-/// The requests of one connection, one after another, rendered into buffers that are used again.
+/// The requests of one connection.
+#[derive(Debug)]
 pub(crate) struct Requests<'a> {
     target: &'a Target,
-    load: Load,
-    series: String,
-    /// Of the next request.
-    pub number: u64,
-    random: Random,
+    load: &'a Load,
+    placeholder: Regex,
+    /// Makes the idempotency keys those of this connection.
+    series: u64,
+    sent: usize,
     message: Vec<u8>,
-    body: String,
     /// Of the last request.
     pub path: String,
     pub idempotency_key: String,
 }
 
 impl<'a> Requests<'a> {
-    /// `series` tells apart the connections of a run.
-    pub(crate) fn new(target: &'a Target, load: Load, series: &str) -> Self {
-        Self {
+    pub(crate) fn new(target: &'a Target, load: &'a Load) -> Result<Self> {
+        let placeholder = Regex::new("<([^>]+)>")?;
+        let (message, path, idempotency_key) = (Vec::new(), String::new(), String::new());
+        Ok(Self {
             target,
             load,
-            series: format!("{:016x}-{series}", target.run),
-            number: 0,
-            random: Random(random_seed() | 1),
-            message: Vec::with_capacity(2048),
-            body: String::new(),
-            path: String::new(),
-            idempotency_key: String::new(),
-        }
+            placeholder,
+            series: rand::random(),
+            sent: 0,
+            message,
+            path,
+            idempotency_key,
+        })
     }
 
-    pub(crate) fn next(&mut self) -> &[u8] {
-        let number = self.number;
-        self.number += 1;
-        self.body.clear();
-        self.path.clear();
-        self.idempotency_key.clear();
-        // Writing to a String cannot fail.
-        let _ = match self.load.clone() {
-            Load::Operation(operation) => self.write_operation(operation, number),
-            Load::Fill(resource) => self.write_new(resource, number),
-            Load::Path(path) => self.path.write_str(&path),
-            Load::Pages { path, pages } => {
-                let count = usize::try_from(pages.end() - pages.start() + 1).unwrap_or(1);
-                write!(self.path, "{path}?page={}", pages.start() + self.random.below(count) as u64)
-            }
-        };
-        let (method, body) = if self.body.is_empty() { ("GET", None) } else { ("POST", Some(&*self.body)) };
-        if body.is_some() {
-            let _ = write!(self.idempotency_key, "{}-{number}", self.series);
-        }
-        let idempotency_key = body.map(|_| &*self.idempotency_key);
-        let request = Request { idempotency_key, body, ..self.target.request(method, &self.path) };
+    /// The next request, as it is sent.
+    pub(crate) fn next(&mut self, number: u64) -> &[u8] {
+        self.path = self.fill_in(&self.load.path, number);
+        let body = self.fill_in(&self.load.body, number);
+        let (method, body) = if body.is_empty() { ("GET", None) } else { ("POST", Some(body.as_str())) };
+        self.idempotency_key = body.map(|_| format!("{:016x}-{number}", self.series)).unwrap_or_default();
+        let idempotency_key = body.map(|_| self.idempotency_key.as_str());
+        let request =
+            Request { method, target: &self.path, key: Some(&self.target.key), idempotency_key, body };
         self.message.clear();
         request.render(&self.target.authority, &mut self.message);
+        self.sent += 1;
         &self.message
     }
 
-    fn write_operation(&mut self, operation: Operation, number: u64) -> fmt::Result {
-        let path = operation.resource.path();
-        match operation.action {
-            Action::List(25) | Action::Counted => self.path.write_str(path),
-            Action::List(size) => write!(self.path, "{path}?per_page={size}"),
-            Action::Open => write!(self.path, "{path}?payment_status=open"),
-            Action::Search => write!(self.path, "{path}?search={SEARCHED}"),
-            Action::Get => {
-                let id = self.any(operation.resource);
-                write!(self.path, "{path}/{id}")
-            }
-            Action::Create if operation.resource == Resource::Client => {
-                self.path.push_str(path);
-                bodies::client(&mut self.body, number, "Handel")
-            }
-            Action::Create => self.write_invoice(number, "draft"),
-            Action::CreateFinal => self.write_invoice(number, "final"),
-            Action::Move => self.write_move(number),
-            // About every second request changes something.
-            Action::Complete => {
-                let id = self.any(Resource::Task);
-                let action = if self.random.below(2) == 0 { "reopen" } else { "complete" };
-                self.body.push_str("{}");
-                write!(self.path, "{path}/{id}/{action}")
-            }
-            Action::Message => {
-                let id = self.any(Resource::Ticket);
-                bodies::reply(&mut self.body)?;
-                write!(self.path, "{path}/{id}/messages")
-            }
+    fn fill_in(&self, template: &str, number: u64) -> String {
+        let value = |found: &Captures<'_>| self.value(&found[1], number);
+        self.placeholder.replace_all(template, value).into_owned()
+    }
+
+    fn value(&self, word: &str, number: u64) -> String {
+        let range = word.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..=to.parse().ok()?));
+        if let Some(range) = range {
+            return rand::random_range::<u64, _>(range).to_string();
+        }
+        let words: Vec<&str> = word.split('|').collect();
+        match words.as_slice() {
+            ["number"] => number.to_string(),
+            [resource] => self.id(resource).to_owned(),
+            words => words[rand::random_range(0..words.len())].to_owned(),
         }
     }
 
-    fn write_new(&mut self, resource: Resource, number: u64) -> fmt::Result {
-        self.path.push_str(resource.path());
-        let person = self.any(Resource::Client);
-        bodies::filled_in(&mut self.body, resource, number, person)
-    }
-
-    fn write_invoice(&mut self, number: u64, mode: &str) -> fmt::Result {
-        self.path.push_str(Resource::Invoice.path());
-        let person = self.any(Resource::Client);
-        bodies::invoice(&mut self.body, number, person, mode)
-    }
-
-    /// Each connection goes round a few deals of its own, and takes all of them one phase further each time: so every
-    /// move changes something, and connections do not wait for one another.
-    fn write_move(&mut self, number: u64) -> fmt::Result {
-        let deals = self.target.ids(Resource::Deal);
-        let lap_length = DEALS_OF_A_CONNECTION.min(deals.len()).max(1);
-        let number = usize::try_from(number).unwrap_or(0);
-        let first =
-            self.series.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        let deal = &deals[first.wrapping_add(number % lap_length) % deals.len()];
-        let phase = &self.target.phases[(number / lap_length + 1) % self.target.phases.len()];
-        write!(self.body, "{{\"phase_id\":\"{phase}\"}}")?;
-        write!(self.path, "{}/{deal}/move", Resource::Deal.path())
-    }
-
-    /// The id of a random one.
-    fn any(&mut self, resource: Resource) -> &'a str {
+    /// Nothing when the account has none, which the service refuses.
+    fn id(&self, resource: &str) -> &str {
         let ids = self.target.ids(resource);
-        ids.get(self.random.below(ids.len())).map_or("", String::as_str)
-    }
-}
-
-/// A different number in every process, from the seed that the standard library gives its hash maps.
-fn random_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-/// Xorshift: good enough to pick a row, and a few instructions.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % (limit.max(1) as u64)).unwrap_or(0)
+        let turn = DEALS_OF_A_CONNECTION.min(self.target.ids("deal").len()).max(1);
+        let first = usize::try_from(self.series >> 32).unwrap_or(0);
+        let number = match resource {
+            "deal" => first + self.sent % turn,
+            "phase" => self.sent / turn + 1,
+            _ => rand::random_range(0..ids.len().max(1)),
+        };
+        ids.get(number % ids.len().max(1)).map_or("", String::as_str)
     }
 }
 
@@ -231,68 +134,42 @@ impl Random {
 mod tests {
     use std::collections::{HashMap, HashSet};
 
-    use serde_json::Value;
-
     use super::*;
 
     fn target() -> Target {
-        let mut target = Target::new("h:1", "ba_x");
-        for resource in Resource::ALL {
-            *target.ids_mut(resource) = (0..100).map(|number| format!("id{number}")).collect();
-        }
-        target.phases = ["p0", "p1", "p2"].map(str::to_owned).into();
-        target
+        let ids =
+            |name: &str, count| (name.to_owned(), (0..count).map(|number| format!("id{number}")).collect());
+        let ids = BTreeMap::from([ids("client", 100), ids("deal", 100), ids("phase", 3)]);
+        Target { ids, ..Target::new("h:1", "ba_x") }
     }
 
-    fn load(name: &str) -> Load {
-        Load::Operation(name.parse().unwrap())
+    fn paths(path: &str) -> HashSet<String> {
+        let (target, load) = (target(), Load::get(path));
+        let mut requests = Requests::new(&target, &load).unwrap();
+        let next = |number| {
+            requests.next(number);
+            requests.path.clone()
+        };
+        (0..3000).map(next).collect()
     }
 
     #[test]
-    fn every_request_with_a_body_has_its_own_key_and_json() {
-        let target = target();
-        let operations = Operation::ALL.into_iter().filter(|operation| operation.writes());
-        let loads = operations.map(Load::Operation).chain(Resource::ALL.map(Load::Fill));
-        for load in loads {
-            let mut requests = Requests::new(&target, load.clone(), "0");
-            let mut keys = HashSet::new();
-            for _ in 0..50 {
-                let message = String::from_utf8(requests.next().to_vec()).unwrap();
-                let body = message.split_once("\r\n\r\n").unwrap().1;
-                assert!(serde_json::from_str::<Value>(body).unwrap().is_object(), "{load}: {body}");
-                assert!(keys.insert(requests.idempotency_key.clone()), "{load}");
-            }
-        }
+    fn placeholders_are_drawn_from_all_and_nowhere_else() {
+        assert_eq!(paths("/v1/clients/<client>").len(), 100);
+        assert_eq!(paths("/<open|close>"), HashSet::from(["/open".to_owned(), "/close".to_owned()]));
+        assert_eq!(paths("/?page=<18..22>"), (18..=22).map(|page| format!("/?page={page}")).collect());
+        assert_eq!(paths("/<number>/x").len(), 3000);
     }
 
     #[test]
     fn a_deal_is_moved_to_another_phase_each_time() {
-        let target = target();
-        let mut requests = Requests::new(&target, load("deal-move"), "0");
+        let (target, load) = (target(), Load { body: "<phase>".to_owned(), ..Load::get("/<deal>") });
+        let mut requests = Requests::new(&target, &load).unwrap();
         let mut phases = HashMap::new();
-        for _ in 0..500 {
-            requests.next();
-            let phase = requests.body.clone();
+        for number in 0..500 {
+            let phase = String::from_utf8_lossy(requests.next(number)).lines().last().map(str::to_owned);
             assert_ne!(phases.insert(requests.path.clone(), phase.clone()), Some(phase));
         }
-        assert_eq!(phases.len(), 50);
-    }
-
-    #[test]
-    fn ids_and_pages_are_drawn_from_all_and_nowhere_else() {
-        let target = target();
-        let paths = |load: Load| {
-            let mut requests = Requests::new(&target, load, "0");
-            (0..3000)
-                .map(|_| {
-                    requests.next();
-                    requests.path.clone()
-                })
-                .collect::<HashSet<String>>()
-        };
-        assert_eq!(paths(load("get")).len(), 100);
-        assert_eq!(paths(load("task-complete")).len(), 200, "half of them open a task again");
-        let pages = paths(Load::Pages { path: "/v1/invoices", pages: 180..=220 });
-        assert_eq!(pages, (180..=220).map(|page| format!("/v1/invoices?page={page}")).collect());
+        assert_eq!(phases.len(), DEALS_OF_A_CONNECTION);
     }
 }

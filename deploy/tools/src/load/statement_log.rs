@@ -1,7 +1,7 @@
 //! The log of a PostgreSQL server that logs every statement: what its lines look like, and the statements in them.
 
-/// In front of every line while statements are recorded: process, role and application.
-pub(crate) const PREFIX: &str = "load:";
+use deploy_tools::Result;
+use regex::Regex;
 
 /// What makes a server log statements, with the process, role and application of each.
 pub(crate) const ON: &str =
@@ -23,71 +23,42 @@ pub(crate) struct Entry {
     pub statement: Statement,
 }
 
-/// The statements in a piece of a log. A line that goes on begins with a tab; parameters are a line of their own.
-pub(crate) fn entries(log: &str) -> impl Iterator<Item = Entry> {
-    let log = log.replace("\n\t", "\u{0}");
-    let mut found: Vec<Entry> = Vec::new();
-    for line in log.lines().filter_map(|line| line.strip_prefix(PREFIX)) {
-        let line = line.replace('\u{0}', "\n");
-        let mut fields = line.splitn(4, '|');
-        let (Some(process), Some(role), Some(application), Some(message)) =
-            (fields.next(), fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        if let Some(text) = message.strip_prefix("LOG:  ").and_then(statement_text) {
-            found.push(Entry {
-                process: process.to_owned(),
-                role: role.to_owned(),
-                application: application.to_owned(),
-                statement: Statement { text: text.to_owned(), parameters: Vec::new() },
-            });
-        } else if let Some(list) = message.strip_prefix("DETAIL:  ").and_then(parameter_list)
-            && let Some(entry) = found.iter_mut().rfind(|entry| entry.process == process)
-        {
-            entry.statement.parameters = parameters(list);
-        }
+/// Reads a log.
+pub(crate) struct Reader {
+    line: Regex,
+    parameter: Regex,
+}
+
+impl Reader {
+    pub(crate) fn new() -> Result<Self> {
+        // Parameters are a line of their own, with a capital from PostgreSQL 16 on.
+        let line = Regex::new(
+            &(r"(?s)^load:(?<process>\d+)\|(?<role>[^|]*)\|(?<application>[^|]*)\|".to_owned()
+                + r"(?:LOG:  (?:statement|execute [^:]*): (?<text>.*?);*"
+                + r"|DETAIL:  [Pp]arameters: (?<parameters>.*))$"),
+        )?;
+        Ok(Self { line, parameter: Regex::new(r"(?s)\$\d+ = (?:NULL|'((?:[^']|'')*)')")? })
     }
-    found.into_iter()
-}
 
-/// The statement of `statement: …` and of `execute NAME: …`.
-fn statement_text(message: &str) -> Option<&str> {
-    let text = message.strip_prefix("statement: ");
-    let text =
-        text.or_else(|| message.strip_prefix("execute ").and_then(|rest| Some(rest.split_once(": ")?.1)));
-    text.map(|text| text.trim_end_matches(';'))
-}
-
-fn parameter_list(detail: &str) -> Option<&str> {
-    // A capital from PostgreSQL 16 on.
-    detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "))
-}
-
-/// The values of `$1 = 'it''s', $2 = NULL`.
-fn parameters(list: &str) -> Vec<Option<String>> {
-    let mut values = Vec::new();
-    let mut rest = list;
-    while let Some((_, after)) = rest.split_once(" = ") {
-        let Some(quoted) = after.strip_prefix('\'') else {
-            values.push(None);
-            rest = after;
-            continue;
-        };
-        let mut value = String::new();
-        let mut letters = quoted.char_indices().peekable();
-        rest = "";
-        while let Some((at, letter)) = letters.next() {
-            if letter != '\'' || letters.next_if(|(_, next)| *next == '\'').is_some() {
-                value.push(letter);
-            } else {
-                rest = &quoted[at + 1..];
-                break;
+    /// The statements in a piece of a log. A line that goes on begins with a tab.
+    pub(crate) fn entries(&self, log: &str) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for line in log.replace("\n\t", "\0").lines() {
+            let line = line.replace('\0', "\n");
+            let Some(found) = self.line.captures(&line) else { continue };
+            let field = |name| found.name(name).map_or("", |field| field.as_str()).to_owned();
+            if found.name("text").is_some() {
+                let statement = Statement { text: field("text"), parameters: Vec::new() };
+                let (role, application) = (field("role"), field("application"));
+                entries.push(Entry { process: field("process"), role, application, statement });
+            } else if let Some(entry) = entries.iter_mut().rfind(|entry| entry.process == found["process"]) {
+                let parameters = self.parameter.captures_iter(&found["parameters"]);
+                let value = |found: regex::Captures<'_>| Some(found.get(1)?.as_str().replace("''", "'"));
+                entry.statement.parameters = parameters.map(value).collect();
             }
         }
-        values.push(Some(value));
+        entries
     }
-    values
 }
 
 #[cfg(test)]
@@ -96,11 +67,12 @@ mod tests {
 
     #[test]
     fn a_statement_is_read_with_its_lines_and_parameters() {
-        let line = |process: u32, message: &str| format!("{PREFIX}{process}|svc_crm|crm|{message}\n");
+        let line = |process: u32, message: &str| format!("load:{process}|svc_crm|crm|{message}\n");
         let log = line(7, "LOG:  execute sqlx_s_1: select $1,\n\t$2, $3")
-            + &line(8, "LOG:  statement: BEGIN")
+            + &line(8, "LOG:  statement: BEGIN;")
             + &line(7, "DETAIL:  parameters: $1 = 'it''s, $2 = ''x''', $2 = NULL, $3 = 'a\n\tb'");
-        let found: Vec<Statement> = entries(&log).map(|entry| entry.statement).collect();
+        let entries = Reader::new().unwrap().entries(&log);
+        let found: Vec<Statement> = entries.into_iter().map(|entry| entry.statement).collect();
         let values = [Some("it's, $2 = 'x'".to_owned()), None, Some("a\nb".to_owned())];
         assert_eq!(found[0], Statement { text: "select $1,\n$2, $3".to_owned(), parameters: values.into() });
         assert_eq!(found[1].text, "BEGIN");
