@@ -27,8 +27,8 @@ use svc_automation::Automation;
 use svc_relations::Relations;
 use tempfile::TempDir;
 use tokio::sync::Notify;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 use uuid::Uuid;
 
 pub(crate) struct World {

@@ -22,14 +22,14 @@ const OF_A_SCAN: [(&str, &[&str]); 2] = [
 
 /// A call of one of those functions, or such a field.
 #[derive(Debug)]
-pub struct Call {
+pub(crate) struct Call {
     pub line: usize,
     pub statements: Texts,
     /// The types of the parameters; empty where Postgres finds them by what they are compared with.
     pub parameters: &'static [&'static str],
 }
 
-pub fn calls(source: &Source, definitions: &Definitions) -> Vec<Call> {
+pub(crate) fn calls(source: &Source, definitions: &Definitions) -> Vec<Call> {
     let resolver = Resolver::new(&source.path, definitions);
     let mut reader = Reader { resolver, imported: BTreeSet::new(), calls: Vec::new() };
     reader.visit_file(&source.file);

@@ -13,7 +13,7 @@ fn read(text: &str) -> Vec<Call> {
             () => { "open > 0" };
             (total) => { concat!("sum(open) filter (where ", owed!(), ")") };
         }
-        pub const COUNT: &str = "select count(*) from t";
+        pub(crate) const COUNT: &str = "select count(*) from t";
     "#;
     let sources = [
         Source::parse("svc-a/src/t/store/read.rs", text),

@@ -11,7 +11,7 @@ use crate::sources::Source;
 
 /// Those of all sources.
 #[derive(Default)]
-pub struct Definitions {
+pub(crate) struct Definitions {
     constants: Vec<Definition<Expr>>,
     macros: Vec<Definition<TokenStream>>,
 }
@@ -23,7 +23,7 @@ struct Definition<T> {
 }
 
 impl Definitions {
-    pub fn of(sources: &[Source]) -> Self {
+    pub(crate) fn of(sources: &[Source]) -> Self {
         let mut all = Self::default();
         for Source { path, file } in sources {
             Collector { path, all: &mut all }.visit_file(file);
@@ -32,12 +32,12 @@ impl Definitions {
     }
 
     /// The constant that this name stands for in a file.
-    pub fn constant(&self, path: &str, name: &str) -> Option<&Expr> {
+    pub(crate) fn constant(&self, path: &str, name: &str) -> Option<&Expr> {
         find(&self.constants, path, name)
     }
 
     /// The expression that a call of a macro in a file becomes.
-    pub fn expand(&self, path: &str, call: &syn::Macro) -> Option<Expr> {
+    pub(crate) fn expand(&self, path: &str, call: &syn::Macro) -> Option<Expr> {
         let name = call.path.segments.last()?.ident.to_string();
         let rules = find(&self.macros, path, &name)?;
         syn::parse2(expand(rules, &call.tokens)?).ok()

@@ -6,7 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 
 /// The folders of the programs, each with the schema that its statements run in.
-pub const PROGRAMS: [(&str, &str); 7] = [
+pub(crate) const PROGRAMS: [(&str, &str); 7] = [
     ("gateway", "gateway"),
     ("svc-relations", "relations"),
     ("svc-automation", "automation"),
@@ -19,21 +19,21 @@ pub const PROGRAMS: [(&str, &str); 7] = [
 const SHARED: &str = "chassis";
 
 /// A Rust file.
-pub struct Source {
+pub(crate) struct Source {
     /// Its path in the checkout.
     pub path: String,
     pub file: syn::File,
 }
 
 impl Source {
-    pub fn parse(path: &str, text: &str) -> Self {
+    pub(crate) fn parse(path: &str, text: &str) -> Self {
         let mut file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
         file.items.retain(|item| !matches!(item, syn::Item::Mod(module) if is_test(module)));
         Self { path: path.to_owned(), file }
     }
 
     /// Every text in quotation marks, those among the arguments and in the rules of macros too.
-    pub fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         let mut literals = Literals::default();
         literals.visit_file(&self.file);
         literals.found
@@ -88,18 +88,18 @@ impl Visit<'_> for Literals {
 }
 
 /// The checkout.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
 /// All Rust files of the product.
-pub fn sources() -> Vec<Source> {
+pub(crate) fn sources() -> Vec<Source> {
     let files = files("rs");
     files.iter().map(|path| Source::parse(path, &read(path))).collect()
 }
 
 /// The path and the text of each migration.
-pub fn migrations() -> Vec<(String, String)> {
+pub(crate) fn migrations() -> Vec<(String, String)> {
     let files = files("sql");
     files.into_iter().map(|path| (path.clone(), read(&path))).collect()
 }

@@ -11,10 +11,10 @@ use crate::definitions::Definitions;
 const DYNAMIC: &str = "AssertSqlSafe";
 
 /// Several where the expression chooses between them.
-pub type Texts = Result<Vec<String>, NotStatic>;
+pub(crate) type Texts = Result<Vec<String>, NotStatic>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotStatic {
+pub(crate) enum NotStatic {
     /// It is marked as made while the program runs.
     Dynamic,
     /// It is not marked, but cannot be followed to a text.
@@ -22,7 +22,7 @@ pub enum NotStatic {
 }
 
 /// Follows the expressions of one file.
-pub struct Resolver<'a> {
+pub(crate) struct Resolver<'a> {
     path: &'a str,
     definitions: &'a Definitions,
     /// The local variables that are in sight, innermost last.
@@ -30,27 +30,27 @@ pub struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub fn new(path: &'a str, definitions: &'a Definitions) -> Self {
+    pub(crate) fn new(path: &'a str, definitions: &'a Definitions) -> Self {
         Self { path, definitions, scopes: vec![HashMap::new()] }
     }
 
     /// Begins a part of the file whose variables nothing outside sees.
-    pub fn open_scope(&mut self) {
+    pub(crate) fn open_scope(&mut self) {
         self.scopes.push(HashMap::new());
     }
 
-    pub fn close_scope(&mut self) {
+    pub(crate) fn close_scope(&mut self) {
         self.scopes.pop();
     }
 
     /// A new variable, which hides one of the same name.
-    pub fn declare(&mut self, name: &syn::Ident, texts: Texts) {
+    pub(crate) fn declare(&mut self, name: &syn::Ident, texts: Texts) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.to_string(), texts);
         }
     }
 
-    pub fn resolve(&self, expression: &Expr) -> Texts {
+    pub(crate) fn resolve(&self, expression: &Expr) -> Texts {
         match expression {
             Expr::Lit(literal) => text_of(&literal.lit).map(|text| vec![text]),
             Expr::Macro(call) => self.resolve_macro(&call.mac),
@@ -104,7 +104,7 @@ impl<'a> Resolver<'a> {
 }
 
 /// The arguments of a macro that takes expressions.
-pub fn arguments(call: &syn::Macro) -> Option<Punctuated<Expr, Token![,]>> {
+pub(crate) fn arguments(call: &syn::Macro) -> Option<Punctuated<Expr, Token![,]>> {
     call.parse_body_with(Punctuated::parse_terminated).ok()
 }
 
