@@ -1,12 +1,12 @@
-//! The beat of a loop.
+//! The timer of a loop.
 
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Ticks at once and then so often. A loop that was held up does not hurry after the ticks that it missed.
+/// Ticks immediately and then at every `interval`. Missed ticks are not made up for in a burst.
 pub(crate) fn every(interval: Duration) -> Interval {
-    let mut beat = tokio::time::interval(interval);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beat
+    let mut ticker = tokio::time::interval(interval);
+    ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticker
 }

@@ -1,9 +1,9 @@
-//! How long to wait after a failure.
+//! The wait after a failure.
 
 use chrono::TimeDelta;
 
-/// Doubles with every failure up to `most`, less a random part of up to half, so that those who failed together do not
-/// come back together.
+/// Doubles with every failure up to `most`, minus a random part of up to half, so that what failed at the same time is
+/// not retried at the same time.
 pub fn backoff(failures: u32, first: TimeDelta, most: TimeDelta) -> TimeDelta {
     let doublings = failures.saturating_sub(1).min(20);
     let first = first.num_milliseconds().max(1);

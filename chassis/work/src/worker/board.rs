@@ -1,5 +1,5 @@
-//! What the workers of a process show each other: which partitions each holds, what it looks for, and where to tell it
-//! of accounts.
+//! The state that the loops of a process share about each worker: which partitions it holds, which work it looks for,
+//! and the channel that reports due accounts to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,16 +19,16 @@ const _: () = assert!(PARTITIONS <= 64, "a bit for each partition");
 /// When one worker is next due for an account.
 pub(super) struct Found {
     pub account: Arc<Account>,
-    /// When the database was asked.
+    /// When the query started.
     pub asked: Instant,
     pub at: Option<DateTime<Utc>>,
 }
 
-/// One worker's.
+/// The shared state of one worker.
 pub(super) struct Board {
     pub name: Arc<str>,
     pub due: Due,
-    /// Whether it is told of every commit, or finds its work by sweeps alone.
+    /// Whether every commit wakes the worker; otherwise only sweeps find its work.
     pub is_prompt: bool,
     pub sweep_interval: Duration,
     held: AtomicU64,
@@ -48,7 +48,7 @@ impl Board {
         (Self { name, due, is_prompt, sweep_interval, held, needs_sweep, found }, receiver)
     }
 
-    /// Says which partitions the worker holds now.
+    /// Sets the partitions that the worker holds now.
     pub(super) fn hold(&self, partitions: impl Iterator<Item = u16>) {
         self.held.store(partitions.fold(0, |held, partition| held | 1 << partition), Ordering::Relaxed);
     }
@@ -61,12 +61,12 @@ impl Board {
         self.held.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the worker holds the first partition, as that of one replica does.
+    /// Whether the worker holds the first partition, which only one replica does at a time.
     pub(super) fn is_first(&self) -> bool {
         self.held.load(Ordering::Relaxed) & 1 != 0
     }
 
-    /// Asks for a look at all accounts: what there is in partitions that are new to this worker was told to others.
+    /// Requests a sweep. Wake-ups for newly leased partitions went to their previous owner.
     pub(super) fn ask_for_sweep(&self) {
         self.needs_sweep.store(true, Ordering::Relaxed);
     }
@@ -76,25 +76,25 @@ impl Board {
     }
 
     pub(super) fn tell(&self, found: Found) {
-        // A worker that has ended needs to know nothing more.
+        // Sending fails only when the worker has stopped.
         let _ = self.found.send(found);
     }
 }
 
-/// All workers of a process, by their numbers, and what they were told.
+/// All workers of a process, indexed by number, and their wake-ups.
 pub(super) struct Boards {
     pub inbox: Arc<Inbox>,
     pub all: Vec<Arc<Board>>,
 }
 
 impl Boards {
-    /// The workers of this process that have the account.
+    /// The workers of this process that hold the account's partition.
     pub(super) fn holders(&self, account: AccountId) -> Which {
         let holders = self.all.iter().enumerate().filter(|(_, board)| board.holds(account));
         holders.fold(0, |which, (number, _)| which | 1 << number)
     }
 
-    /// Whether no other process has work for the account that it had to be told of.
+    /// Whether this process holds the account for all prompt workers, so that no other process needs the wake-up.
     pub(super) fn has_all_of(&self, account: AccountId) -> bool {
         self.all.iter().filter(|board| board.is_prompt).all(|board| board.holds(account))
     }

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::due::Due;
 use super::job::{Job, Next};
 
-/// How many accounts a worker works on at once, unless it says otherwise. Small: they share the pool with the requests.
+/// How many accounts a worker processes in parallel by default. Small, because jobs share the pool with requests.
 const CONCURRENCY: usize = 4;
 
 pub(super) type Run = Arc<dyn Fn(Job) -> BoxFuture<'static, Result<Next, Error>> + Send + Sync>;
@@ -21,13 +21,13 @@ pub struct Worker {
     pub(super) due: Due,
     pub(super) run: Run,
     pub(super) concurrency: usize,
-    /// How often it looks for work, if it is in no hurry: not after every commit.
+    /// How often to look for work that is not urgent. `None`: after every commit.
     pub(super) interval: Option<Duration>,
 }
 
 impl Worker {
     /// `name` is unique in the service. `run` does a bounded amount of one account's work. When it fails or panics, the
-    /// account is left alone for a while that grows with every failure; other accounts do not notice.
+    /// account is paused for a time that grows with every failure; other accounts are not affected.
     pub fn new<F, R>(name: impl Into<Arc<str>>, due: Due, run: F) -> Self
     where
         F: Fn(Job) -> R + Send + Sync + 'static,
@@ -37,14 +37,14 @@ impl Worker {
         Self { name: name.into(), due, run, concurrency: CONCURRENCY, interval: None }
     }
 
-    /// How many accounts to work on at once.
+    /// How many accounts to process in parallel.
     #[must_use]
     pub fn concurrency(mut self, accounts: usize) -> Self {
         self.concurrency = accounts.max(1);
         self
     }
 
-    /// For work that is in no hurry: looks for it only so often, and not after every commit.
+    /// Looks for work only at this interval and not after every commit, for work that is not urgent.
     #[must_use]
     pub fn every(mut self, interval: Duration) -> Self {
         self.interval = Some(interval);

@@ -1,4 +1,4 @@
-//! The loop of one worker: keep the leases, wait for the moment at which an account is due, run its job.
+//! The loop of one worker: renews the leases, waits until an account is due and runs its job.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -29,14 +29,14 @@ use super::timing::Timing;
 use super::wake::{ALL, Inbox};
 use crate::interval::every;
 
-/// How often the work that is due is counted, and how far.
+/// How often due work is counted for the metrics, and up to which number.
 const COUNT_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_COUNTED: i64 = 10_000;
-/// An account whose jobs fail is left alone for so long at most. Real time, as for polls.
+/// The longest pause of an account whose jobs fail. Real time, as for polls.
 const MAX_BACKOFF: TimeDelta = TimeDelta::seconds(30);
-/// The most when it was the database that was away: that is not the account's doing, and work goes on soon after it is
-/// back.
-const MAX_AWAY_BACKOFF: TimeDelta = TimeDelta::seconds(2);
+/// The longest pause when the whole database was unreachable. The account is not the cause, and work should continue
+/// soon after the database is back.
+const MAX_OUTAGE_BACKOFF: TimeDelta = TimeDelta::seconds(2);
 
 enum Outcome {
     Ended(Next),
@@ -44,7 +44,7 @@ enum Outcome {
     Panicked,
 }
 
-/// The worker's assignment among those of the process.
+/// What connects the worker to the other loops of the process.
 pub(super) struct Assignment {
     pub number: usize,
     pub board: Arc<Board>,
@@ -58,18 +58,18 @@ pub(super) struct Driver {
     assignment: Assignment,
     leases: Leases,
     poll: Duration,
-    /// How far ahead accounts are waited for; what comes later is left to the sweeps.
+    /// How far ahead accounts are scheduled; sweeps find what is due later.
     horizon: TimeDelta,
     schedule: Schedule,
-    /// Accounts whose turn it is, in the order in which it became their turn.
+    /// Accounts that are ready, in the order in which they became ready.
     queue: VecDeque<Arc<Account>>,
     slots: Slots,
-    /// The slot of the next job, while one is waited for.
+    /// The pending acquisition of a slot for the next job.
     next: Option<BoxFuture<'static, Slot>>,
-    /// Accounts in the queue or at work.
+    /// Accounts that are in the queue or have a running job.
     taken: HashMap<AccountId, Arc<Account>>,
     jobs: JoinSet<(AccountId, Outcome)>,
-    /// When the last jobs ended, of accounts that were not asked about since.
+    /// When an account's last job ended, for accounts that have not been examined since.
     ended: HashMap<AccountId, Instant>,
     count_at: Instant,
 }
@@ -97,24 +97,24 @@ impl Driver {
     }
 
     pub(super) async fn drive(mut self, mut stop: Stop) {
-        let mut beat = every(self.poll);
+        let mut ticker = every(self.poll);
         loop {
-            // Kept from one turn of the loop to the next: dropping it would lose our position among those who wait for
-            // a slot. While no account is due, no slot is waited for.
+            // The acquisition is kept across iterations, because dropping it would lose the place in the semaphore's
+            // queue. While no account is ready, no slot is requested.
             let slots = (!self.queue.is_empty()).then(|| self.slots.clone());
             self.next = slots.map(|slots| self.next.take().unwrap_or_else(|| Box::pin(slots.free())));
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
-                slot = free(&mut self.next) => {
+                slot = wait_for_slot(&mut self.next) => {
                     self.next = None;
                     self.begin(slot);
                 }
                 Some(ended) = self.jobs.join_next() => self.ended(ended),
                 Some(found) = self.assignment.found.recv() => self.schedule_account(found),
-                _ = beat.tick() => {
+                _ = ticker.tick() => {
                     self.keep_leases().await;
                     self.count().await;
-                    self.line_up();
+                    self.enqueue_ready();
                 }
             }
         }
@@ -122,13 +122,13 @@ impl Driver {
         Box::pin(self.end(grace)).await;
     }
 
-    /// Schedules an account for the time that it is due.
+    /// Schedules an account for the time at which it is due.
     fn schedule_account(&mut self, Found { account, asked, at }: Found) {
-        // One that is in the queue or at work is asked about again when its job has ended.
+        // An account that is queued or running is examined again when its job has ended.
         if self.taken.contains_key(&account.id) || !self.leases.covers(account.id) {
             return;
         }
-        // What was seen before its last job ended may be what that job has done.
+        // The result of a query from before the last job ended may show work that this job has done.
         if self.ended.get(&account.id).is_some_and(|ended| asked < *ended) {
             return;
         }
@@ -137,14 +137,14 @@ impl Driver {
         match at.filter(|at| *at <= horizon) {
             Some(at) => {
                 self.schedule.put(account, at);
-                self.line_up();
+                self.enqueue_ready();
             }
             None => self.schedule.remove(account.id),
         }
     }
 
-    /// Puts those whose moment has come into the queue.
-    fn line_up(&mut self) {
+    /// Moves the accounts that are ready into the queue.
+    fn enqueue_ready(&mut self) {
         for account in self.schedule.take_ready((self.db.clock().now(), Instant::now())) {
             self.taken.insert(account.id, Arc::clone(&account));
             self.queue.push_back(account);
@@ -163,7 +163,7 @@ impl Driver {
         let span = tracing::info_span!("job", worker = &*self.worker.name, account = %account.id);
         let (id, slot) = (account.id, Arc::new(slot));
         let job = Job { db: self.db.clone(), account, lease, slot: Arc::clone(&slot) };
-        // Inside the guard from its first statement on: also making the future may panic.
+        // `run` is called inside the guard, because creating the future may panic, too.
         let run = Arc::clone(&self.worker.run);
         let guarded = AssertUnwindSafe(async move { run(job).await }).catch_unwind();
         let outcome = async move {
@@ -179,7 +179,7 @@ impl Driver {
     }
 
     fn ended(&mut self, ended: Result<(AccountId, Outcome), tokio::task::JoinError>) {
-        // Panics are caught inside the job, and nobody cancels one while the loop runs.
+        // Never an error: panics are caught inside the job, and jobs are only aborted after the loop.
         let Ok((id, outcome)) = ended else { return };
         let Some(account) = self.taken.remove(&id) else { return };
         let (worker, now) = (&*self.worker.name, (self.db.clock().now(), Instant::now()));
@@ -190,19 +190,19 @@ impl Driver {
                     Next::WhenDue | Next::Now => self.schedule.resume(id),
                 }
                 self.ended.insert(id, now.1);
-                // Whether there is more to do, also of what was written for this account while its job ran.
+                // The account is examined again: wake-ups that arrived while the job ran were ignored.
                 let which = if self.assignment.board.is_prompt { ALL } else { 1 << self.assignment.number };
                 self.assignment.inbox.wake(id, which);
                 "ended"
             }
             Outcome::Failed(Error::LeaseLost) => {
-                tracing::info!(worker, account = %id, "another process has taken this account over");
+                tracing::info!(worker, account = %id, "another process has taken over this account");
                 "lost"
             }
             Outcome::Failed(error) => {
                 tracing::warn!(worker, account = %id, error = chain(&error), "background work failed");
-                let away = error.is_database_unreachable() && !error.is_node_unreachable();
-                let most = if away { MAX_AWAY_BACKOFF } else { MAX_BACKOFF };
+                let is_outage = error.is_database_unreachable() && !error.is_node_unreachable();
+                let most = if is_outage { MAX_OUTAGE_BACKOFF } else { MAX_BACKOFF };
                 self.schedule.pause_failing(account, most, now);
                 "failed"
             }
@@ -227,7 +227,7 @@ impl Driver {
             if let Err(error) = in_time(renewed).await {
                 tracing::warn!(worker = &*worker, error = chain(&error), "leases could not be renewed");
             }
-            self.show_leases(&before);
+            self.publish_leases(&before);
             self.slots.end_jobs(self.leases.are_excessive());
         }
         let age = self.leases.renewed_at().map_or(TimeDelta::zero(), |renewed| now - renewed);
@@ -235,12 +235,12 @@ impl Driver {
         metrics::gauge!("worker_leases", "worker" => worker.to_string()).set(as_f64(self.leases.count()));
     }
 
-    /// Tells the other parts which partitions are held. Of what was woken in new ones before, nobody here has heard, and
-    /// the same is true of what a replica that has vanished did not tell any more.
-    fn show_leases(&mut self, before: &BTreeMap<u16, i64>) {
+    /// Publishes the held partitions. A sweep follows when some are new, because earlier wake-ups in them did not reach
+    /// this process, and when a replica is gone, because its last wake-ups may not have been posted.
+    fn publish_leases(&mut self, before: &BTreeMap<u16, i64>) {
         let board = &self.assignment.board;
         board.hold(self.leases.held().keys().copied());
-        // One that was lost and taken again meanwhile has another fence.
+        // A partition that was lost and leased again in between has another fence.
         let is_new = |(partition, fence): (&u16, &i64)| before.get(partition) != Some(fence);
         if self.leases.held().iter().any(is_new) || self.leases.lost_replica() {
             board.ask_for_sweep();
@@ -250,7 +250,7 @@ impl Driver {
         self.ended.retain(|account, _| leases.covers(*account));
     }
 
-    /// Tells operators how much is due. One replica counts, the others say 0; what is in no hurry is not counted.
+    /// Measures how much work is due. One replica counts and the rest report 0; only prompt workers are counted.
     async fn count(&mut self) {
         if !self.assignment.board.is_prompt || Instant::now() < self.count_at {
             return;
@@ -286,18 +286,19 @@ impl Driver {
         if tokio::time::timeout(grace, drained).await.is_err() {
             tracing::warn!(worker = &*self.worker.name, "stopped with jobs still in progress");
         }
+        // No job may run after the release: another process starts on these accounts immediately.
         self.jobs.shutdown().await;
         let now = self.db.clock().now();
         let leases = &mut self.leases;
         let released = self.db.autocommit(async |connection| leases.release(connection, now).await);
         if let Err(error) = in_time(released).await {
-            tracing::warn!(worker = &*self.worker.name, error = chain(&error), "leases were not given back");
+            tracing::warn!(worker = &*self.worker.name, error = chain(&error), "leases were not released");
         }
     }
 }
 
-/// The slot that is waited for; for ever when none is.
-async fn free(next: &mut Option<BoxFuture<'static, Slot>>) -> Slot {
+/// Completes when the pending slot is free; never when no slot is requested.
+async fn wait_for_slot(next: &mut Option<BoxFuture<'static, Slot>>) -> Slot {
     match next {
         Some(next) => next.await,
         None => std::future::pending().await,

@@ -1,8 +1,9 @@
-//! Where the work of a worker is, and when it is due: the SQL that asks for it, of one account or of all.
+//! Where the rows of a worker are and when they are due: the SQL that finds them, for one account or for all.
 //!
-//! Of one account it is asked after everything that may have changed it, and stays on the node that has the account's
-//! rows. Of all it is asked rarely: at a cost that follows the number of accounts and not of rows, from one account to
-//! the next by the key that starts with `account_id`, or where that is refused, on all nodes at once.
+//! The query for one account runs after every change to it and stays on the node that has the account's rows. The query
+//! for all accounts runs rarely. It walks from one account to the next by the key that starts with `account_id`, so
+//! that its cost depends on the number of accounts and not of rows. A distributed database does not support this walk;
+//! there, all nodes scan their due rows in parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +14,14 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Whether the process' database is one that does not walk, because its rows are on several nodes.
+/// Whether the database rejected the walk, because its rows are on several nodes.
 static REFUSES_TO_WALK: AtomicBool = AtomicBool::new(false);
-/// What it says then: feature not supported.
+/// SQLSTATE `feature_not_supported`.
 const UNSUPPORTED: &str = "0A000";
-/// Before all work: for what is due as soon as it is there.
+/// A time before all others, for rows that are due as soon as they exist.
 pub const IMMEDIATELY: &str = "'2000-01-01'::timestamptz";
 
-/// Where a worker's work is and when it is due. All texts are SQL of the program itself, never input.
+/// Where a worker's rows are and when they are due. All texts are SQL of the program, never input.
 #[derive(Clone, Debug)]
 pub struct Due {
     from: &'static str,
@@ -31,19 +32,19 @@ pub struct Due {
 }
 
 impl Due {
-    /// `from` names the worker's own table as `work`; a key or index of it starts with `account_id`. `live` is a condition
-    /// that an index serves: rows that may come due at all. `at` is when a row is due.
+    /// `from` gives the worker's table the alias `work`; a key or index of it starts with `account_id`. `live` selects
+    /// the rows that can become due and is served by an index. `at` is the time at which a row is due.
     pub fn new(from: &'static str, live: &'static str, at: &'static str) -> Self {
         Self { from, live, at, later: "0", argument: String::new() }
     }
 
-    /// So much later, as an interval: what is kept for a while.
+    /// Delays the due time by an interval, for rows that are kept for a while.
     #[must_use]
     pub fn later(self, later: &'static str) -> Self {
         Self { later, ..self }
     }
 
-    /// A text for `$argument` in the condition, when one table serves several workers.
+    /// The value of `$argument` in `live`, for a table that several workers share.
     #[must_use]
     pub fn argument(self, argument: impl Into<String>) -> Self {
         Self { argument: argument.into(), ..self }
@@ -53,7 +54,7 @@ impl Due {
         self.live.replace("$argument", &format!("${argument}"))
     }
 
-    /// With the time as `$2`.
+    /// The condition with the current time as `$2`.
     fn is_due(&self) -> String {
         let Self { at, later, .. } = self;
         format!("{at} <= $2::timestamptz - interval '{later}'")
@@ -77,7 +78,7 @@ impl Due {
         )
     }
 
-    /// The same at the cost of looking at every row that is due: every node does it for its own.
+    /// The same result at the cost of reading every due row, which each node does for its own rows.
     fn plain_sql(&self) -> String {
         let (from, live, due) = (self.from, self.live(3), self.is_due());
         format!(
@@ -116,7 +117,7 @@ impl Due {
         query.bind(&self.argument).bind(limit).fetch_all(connection).await
     }
 
-    /// How many rows are due at `now`, of all accounts; `most` when there are more.
+    /// How many rows of all accounts are due at `now`, counted up to `most`.
     pub(super) async fn count(
         &self,
         connection: &mut PgConnection,
@@ -133,7 +134,7 @@ impl Due {
     }
 }
 
-/// Whether the rows of the database are on several nodes, as far as this process has found out.
+/// Whether the rows of the database are on several nodes, as far as this process has found out by a rejected walk.
 pub(super) fn is_distributed() -> bool {
     REFUSES_TO_WALK.load(Ordering::Relaxed)
 }
@@ -145,25 +146,25 @@ fn is_unsupported(error: &sqlx::Error) -> bool {
         .is_some_and(|code| code == UNSUPPORTED)
 }
 
-/// When some workers are next due for one account, asked in one statement on one node.
+/// A query for when some workers are next due for one account: one statement on one node.
 pub(super) struct Question {
     sql: String,
     arguments: Vec<String>,
     workers: Vec<usize>,
 }
 
-/// The account with its settings, and for each worker that was asked for when it is due, if ever.
+/// The account with its settings, and when each requested worker is due, if at all.
 pub(super) struct Answer {
     pub account: Arc<Account>,
-    /// Before it was read.
+    /// Taken before the query.
     pub asked: Instant,
     pub due: Vec<(usize, Option<DateTime<Utc>>)>,
 }
 
 impl Question {
-    /// The workers come with the numbers by which the answer names them.
+    /// Each worker comes with the number that identifies it in the answer.
     pub(super) fn new<'a>(workers: impl IntoIterator<Item = (usize, &'a Due)>) -> Self {
-        // An account that this service was not told of has no row there, and may have work all the same.
+        // An account may have work although this service has not received its settings and has no row for it.
         let settings =
             "select -1, null::timestamptz, country, timezone, currency from account where account_id = $1";
         let mut parts = vec![settings.to_owned()];
@@ -242,7 +243,7 @@ mod tests {
         let mut connection = database.connect().await;
         let (now, soon) =
             (chassis_testing::moment(), chassis_testing::moment() + chrono::TimeDelta::seconds(1));
-        // Of two each: one that has work, one whose work is done, one whose work comes later.
+        // Six accounts, two of each kind: work due, work done, work due later.
         for number in 0..12_u128 {
             let (status, next_at) =
                 [("queued", now), ("sent", now), ("queued", soon)][usize::try_from(number % 3).unwrap()];

@@ -1,8 +1,7 @@
-//! Looks at the accounts that were woken: one question about each tells all workers of the process when they are next
-//! due for it.
+//! Examines the accounts that were woken: one query for each returns when all workers of the process are next due.
 //!
-//! It concerns one account, so one node of a distributed database. An account whose node does not answer is asked about
-//! again later, aside: the others do not wait for it.
+//! The query concerns one account and so one node of a distributed database. An account whose node does not answer
+//! becomes a suspect and is retried separately, so that accounts on other nodes do not wait for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,16 +22,16 @@ use super::stop::{Stop, gone, in_time, told_to_stop};
 use super::wake::Which;
 use crate::interval::every;
 
-/// The least time between two looks, however often the process commits.
+/// The minimum time between two rounds, however often the process commits.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long one question may hold up the others.
+/// How long one query may delay the accounts behind it.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many that have failed are asked again at once, and when.
-const MAX_ASIDE: usize = 2;
+/// How many suspects are retried in parallel, and after which wait.
+const MAX_PARALLEL_RETRIES: usize = 2;
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
 const MAX_BACKOFF: TimeDelta = TimeDelta::seconds(30);
 
-/// The questions that there are: about all workers that are told of commits, and about each of the others.
+/// The prepared queries: one for all workers that commits wake, and one for each single worker.
 struct Questions {
     prompt: Which,
     all_prompt: Question,
@@ -54,7 +53,7 @@ impl Questions {
         }
     }
 
-    /// Those that these workers are asked about with.
+    /// The queries that cover these workers.
     fn about(&self, which: Which) -> impl Iterator<Item = &Question> {
         let prompt = (which & self.prompt != 0).then_some(&self.all_prompt);
         let others = which & !self.prompt;
@@ -63,12 +62,12 @@ impl Questions {
     }
 }
 
-/// An account about which the database could not be asked.
+/// An account whose query failed.
 #[derive(Default)]
 struct Suspect {
     which: Which,
     failures: u32,
-    /// None while it is asked about.
+    /// `None` while a retry runs.
     retry_at: Option<Instant>,
 }
 
@@ -78,20 +77,20 @@ pub(super) struct Examiner {
     poll: Duration,
     questions: Arc<Questions>,
     suspects: HashMap<AccountId, Suspect>,
-    aside: JoinSet<(AccountId, Which, Result<Vec<Answer>, Error>)>,
+    retries: JoinSet<(AccountId, Which, Result<Vec<Answer>, Error>)>,
     next_at: Instant,
 }
 
 impl Examiner {
     pub(super) fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
         let questions = Arc::new(Questions::new(&boards));
-        let (suspects, aside) = (HashMap::new(), JoinSet::new());
-        Self { db, boards, poll, questions, suspects, aside, next_at: Instant::now() }
+        let (suspects, retries) = (HashMap::new(), JoinSet::new());
+        Self { db, boards, poll, questions, suspects, retries, next_at: Instant::now() }
     }
 
     pub(super) async fn run(mut self, mut stop: Stop) {
         let boards = Arc::clone(&self.boards);
-        let mut beat = every(self.poll);
+        let mut ticker = every(self.poll);
         loop {
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
@@ -100,8 +99,8 @@ impl Examiner {
                     self.next_at = Instant::now() + MIN_POLL_INTERVAL;
                     self.examine_woken().await;
                 }
-                Some(Ok((account, which, answers))) = self.aside.join_next() => self.asked_aside(account, which, answers),
-                _ = beat.tick() => self.ask_aside(),
+                Some(Ok((account, which, answers))) = self.retries.join_next() => self.finish_retry(account, which, answers),
+                _ = ticker.tick() => self.start_retries(),
             }
         }
     }
@@ -117,10 +116,11 @@ impl Examiner {
             if which == 0 {
                 continue;
             }
-            let asking = ask(&self.db, &self.questions, &mut connection, account, which);
-            match tokio::time::timeout(QUERY_TIMEOUT, asking).await.unwrap_or_else(|_| Err(gone())) {
-                Ok(answers) => self.tell(answers),
+            let query = ask(&self.db, &self.questions, &mut connection, account, which);
+            match tokio::time::timeout(QUERY_TIMEOUT, query).await.unwrap_or_else(|_| Err(gone())) {
+                Ok(answers) => self.publish(answers),
                 Err(error) => {
+                    // A statement may have been cancelled halfway, so the pool must check the connection.
                     connection = None;
                     self.failed(account, which, &error);
                 }
@@ -131,7 +131,7 @@ impl Examiner {
         }
     }
 
-    fn tell(&self, answers: Vec<Answer>) {
+    fn publish(&self, answers: Vec<Answer>) {
         for Answer { account, asked, due } in answers {
             for (number, at) in due {
                 if let Some(board) = self.boards.all.get(number).filter(|board| board.holds(account.id)) {
@@ -148,12 +148,12 @@ impl Examiner {
         let wait = backoff(suspect.failures, INITIAL_BACKOFF, MAX_BACKOFF).to_std().unwrap_or_default();
         suspect.retry_at = Some(Instant::now() + wait);
         if suspect.failures == 1 {
-            tracing::warn!(%account, error = chain(error), "work could not be looked up");
+            tracing::warn!(%account, error = chain(error), "due work could not be found");
         }
     }
 
-    /// Begins to ask again about those whose time has come.
-    fn ask_aside(&mut self) {
+    /// Starts the retries that are due, up to the limit.
+    fn start_retries(&mut self) {
         for (account, which) in self.boards.inbox.take_suspects() {
             let suspect = self
                 .suspects
@@ -162,7 +162,7 @@ impl Examiner {
             suspect.which |= which;
         }
         let now = Instant::now();
-        let free = MAX_ASIDE.saturating_sub(self.aside.len());
+        let free = MAX_PARALLEL_RETRIES.saturating_sub(self.retries.len());
         let ready =
             self.suspects.iter_mut().filter(|(_, suspect)| suspect.retry_at.is_some_and(|at| at <= now));
         for (account, suspect) in ready.take(free) {
@@ -170,7 +170,7 @@ impl Examiner {
             let account = *account;
             let which = std::mem::take(&mut suspect.which) & self.boards.holders(account);
             let (db, questions) = (self.db.clone(), Arc::clone(&self.questions));
-            self.aside.spawn(async move {
+            self.retries.spawn(async move {
                 let mut connection = None;
                 let answers = in_time(ask(&db, &questions, &mut connection, account, which)).await;
                 if let (Some(connection), Ok(_)) = (connection, &answers) {
@@ -181,18 +181,18 @@ impl Examiner {
         }
     }
 
-    fn asked_aside(&mut self, account: AccountId, which: Which, answers: Result<Vec<Answer>, Error>) {
+    fn finish_retry(&mut self, account: AccountId, which: Which, answers: Result<Vec<Answer>, Error>) {
         match answers {
             Ok(answers) => {
-                self.tell(answers);
-                // What came meanwhile is asked about as usual.
+                self.publish(answers);
+                // Wake-ups that arrived during the retry are examined as usual.
                 if let Some(suspect) = self.suspects.remove(&account).filter(|suspect| suspect.which != 0) {
                     self.boards.inbox.wake(account, suspect.which);
                 }
             }
             Err(error) => self.failed(account, which, &error),
         }
-        self.ask_aside();
+        self.start_retries();
     }
 }
 

@@ -1,7 +1,7 @@
-//! Wake-ups between the processes of a service. Each appends the accounts of its commits to a table that stays on one
-//! node, and reads what the others have appended since: one statement at each poll, however many accounts there are.
+//! Wake-ups between the processes of a service. Each process appends the accounts of its commits to a table that stays
+//! on one node, and reads what other processes have appended: one statement per poll, whatever the number of accounts.
 //!
-//! What is in the table is a hint. It may be lost with the server or its writer; a sweep finds the work then.
+//! The rows are hints. They may be lost when the server or their writer crashes; then a sweep finds the work.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::stop::{Stop, in_time, told_to_stop};
 use super::wake::ALL;
 use crate::interval::every;
 
-/// The least time between two posts of a process.
+/// The minimum time between two posts of a process.
 const POST_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a process is remembered of which nothing was read. Of one that posts again after that all accounts are looked at.
+/// How long the position of a silent process is remembered. If that process posts again later, a sweep follows.
 const REMEMBERED: Duration = Duration::from_hours(1);
-/// More accounts than this are not listed: whoever reads that sweeps.
+/// A post with more accounts than this is empty instead, which makes its readers sweep.
 const MAX_LISTED: usize = 1000;
 
 pub(super) struct Exchange {
@@ -33,7 +33,7 @@ pub(super) struct Exchange {
     /// The number of the last post.
     posted: i64,
     post_at: Instant,
-    /// The last post read of each of the others, and when.
+    /// The number of the last post read from each other process, and when it was read.
     read: HashMap<Uuid, (i64, Instant)>,
 }
 
@@ -45,11 +45,11 @@ impl Exchange {
 
     pub(super) async fn run(mut self, mut stop: Stop) {
         let boards = Arc::clone(&self.boards);
-        let mut beat = every(self.poll);
+        let mut ticker = every(self.poll);
         loop {
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
-                _ = beat.tick() => {
+                _ = ticker.tick() => {
                     if let Err(error) = in_time(self.receive()).await {
                         tracing::warn!(error = chain(&error), "wake-ups of other processes could not be read");
                     }
@@ -60,11 +60,11 @@ impl Exchange {
                 }
             }
         }
-        // What the last requests have left behind.
+        // The commits that have not been announced yet.
         self.post().await;
     }
 
-    /// Tells the others of what they, too, may have work for.
+    /// Announces accounts for which other processes may have work.
     async fn post(&mut self) {
         self.post_at = Instant::now() + POST_INTERVAL;
         let mut accounts: Vec<Uuid> = self
@@ -83,8 +83,8 @@ impl Exchange {
         }
         self.posted += 1;
         if let Err(error) = post_wake_up(&self.db, self.process, self.posted, &accounts).await {
-            // The number is taken, so that the others notice.
-            tracing::warn!(error = chain(&error), "other processes were not told of new work");
+            // The number stays used: other processes see the gap and sweep.
+            tracing::warn!(error = chain(&error), "other processes could not be notified of new work");
         }
     }
 

@@ -1,4 +1,4 @@
-//! One account's turn.
+//! One job: a worker's turn at one account.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::slot::Slot;
 
-/// What a job says about the account's next one.
+/// When the account's next job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// When there is work due again.
+    /// When work is due again.
     WhenDue,
-    /// At once: there was more than one job should do.
+    /// Immediately: there is more work than one job should do.
     Now,
-    /// Not before this time has passed.
+    /// After this time has passed, even if work is due before.
     After(TimeDelta),
 }
 
-/// One account's turn.
+/// A worker's turn at one account.
 #[derive(Clone)]
 pub struct Job {
     pub(super) db: Db,
@@ -38,7 +38,7 @@ impl Job {
         self.account.id
     }
 
-    /// For reading. Writing goes through [`Job::write`].
+    /// For reads. Writes go through [`Job::write`], which checks the lease.
     pub fn db(&self) -> &Db {
         &self.db
     }
@@ -47,25 +47,25 @@ impl Job {
         self.db.clock().now()
     }
 
-    /// Lets another account's job run in its place: for a job that only waits for somebody outside, who may take long.
-    /// It is still the account's only job.
+    /// Lets another account's job run meanwhile. For a job that waits for a slow external system. The account still has
+    /// no other job of this worker.
     pub fn release_slot(&self) {
         self.slot.leave();
     }
 
-    /// Takes its place again, as soon as there is one.
+    /// Waits for a free slot and takes it again.
     pub async fn reacquire_slot(&self) {
         self.slot.take().await;
     }
 
-    /// Whether a job that could go on for ever has to come to its end: the process stops, or another one waits for its
-    /// share of the accounts.
+    /// Whether a long-running job must end soon, because the process stops or another process waits for its share of
+    /// the partitions.
     pub fn should_stop(&self) -> bool {
         self.slot.should_stop()
     }
 
-    /// A write transaction that fails with [`Error::LeaseLost`] once another process has taken the work over. What
-    /// `operation` needs comes as `input`: a closure that borrows would not be `Send`.
+    /// A write transaction that fails with [`Error::LeaseLost`] once another process has taken over the partition. The
+    /// data of `operation` is passed as `input`, because the future of a closure that borrows is not `Send`.
     pub async fn write<R, T, E, F>(&self, input: &R, operation: F) -> Result<T, Error>
     where
         E: Into<Error>,

@@ -1,7 +1,6 @@
-//! Leases on partitions: who works on which part, until when, and the fence that keeps a late one out.
+//! Leases on partitions: which process owns a partition, until when, and the fence against writes of a former owner.
 //!
-//! The times of leases are passed in, so that every process of a service judges by the same kind of clock and a test
-//! can move it.
+//! The current time is passed in, so that all processes of a service use the same kind of clock and a test can move it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,26 +14,26 @@ use sqlx::PgConnection;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How long one who is to get more partitions waits before it looks for them again. Real time, as for polls.
+/// How soon to renew again while partitions are to be taken or given back. Real time, as for polls.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A partition of another process.
+/// A lease of another process.
 struct Held {
     owner: Uuid,
     until: DateTime<Utc>,
 }
 
-/// What one worker of this process holds.
+/// The leases that one worker of this process holds.
 pub(super) struct Leases {
     worker: Arc<str>,
     owner: Uuid,
     length: TimeDelta,
-    /// Partition and fence.
+    /// The fence of each held partition.
     held: BTreeMap<u16, i64>,
     renewed_at: Option<DateTime<Utc>>,
     renew_at: DateTime<Utc>,
     look_again_at: Option<Instant>,
-    /// More than the fair share, because jobs were at work in them.
+    /// How many partitions exceed the fair share, because jobs are running in them.
     excess: usize,
     replicas: i64,
     lost_replica: bool,
@@ -68,27 +67,26 @@ impl Leases {
         self.held.contains_key(&account.partition())
     }
 
-    /// Whether this replica holds the first partition: one does, and does what need be done only once.
+    /// Whether this replica holds the first partition. Only one does, and it does the work that is needed only once.
     pub(super) fn are_first(&self) -> bool {
         self.held.contains_key(&0)
     }
 
-    /// The partitions and their fences.
+    /// The held partitions and their fences.
     pub(super) fn held(&self) -> &BTreeMap<u16, i64> {
         &self.held
     }
 
-    /// Whether there was one replica more before the last renewal.
+    /// Whether the last renewal found fewer live replicas than the one before.
     pub(super) fn lost_replica(&self) -> bool {
         self.lost_replica
     }
 
-    /// How many partitions are held.
     pub(super) fn count(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether another replica waits for some of them.
+    /// Whether more than the fair share is held, so that another replica waits for partitions.
     pub(super) fn are_excessive(&self) -> bool {
         self.excess > 0
     }
@@ -101,7 +99,7 @@ impl Leases {
         now >= self.renew_at || self.look_again_at.is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Shows a sign of life, then gives back what is more than a fair share, or takes what is free up to it.
+    /// Renews the held leases, then gives back what exceeds the fair share, or takes free partitions up to it.
     /// Partitions that are `busy` are not given back.
     pub(super) async fn renew(
         &mut self,
@@ -110,7 +108,7 @@ impl Leases {
         busy: &BTreeSet<u16>,
     ) -> Result<(), Error> {
         self.extend(connection, now).await?;
-        // In this order: whoever is seen to hold something is counted too, as it shows its sign of life first.
+        // In this order: an owner registers as a replica before it leases, so every owner found here is counted.
         let others = self.held_by_others(connection, now).await?;
         let replicas = self.live_replicas(connection, now).await?;
         let share = fair_share(replicas);
@@ -125,7 +123,7 @@ impl Leases {
         self.lost_replica = replicas < self.replicas;
         self.replicas = replicas;
         self.excess = self.held.len().saturating_sub(share);
-        // An owner that shows no more sign of life is replaced at the moment its lease ends.
+        // Renews when the first lease of another owner expires, to take over from a dead owner promptly.
         let expiring = others.values().map(|held| held.until).min().unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.renew_at = expiring.min(now + self.length / 3);
         let soon = self.excess > 0 || self.awaits_more(share, &others);
@@ -133,8 +131,8 @@ impl Leases {
         Ok(())
     }
 
-    /// Whether there is something to take soon: free already, or about to be given back by an owner of more than its
-    /// share. Nobody works on it meanwhile, so that is worth a look before the next sign of life is due.
+    /// Whether partitions can be taken soon: they are free, or an owner of more than its share is about to give them
+    /// back. No process works on a free partition, so this does not wait for the next regular renewal.
     fn awaits_more(&self, share: usize, others: &BTreeMap<u16, Held>) -> bool {
         let mut shares: BTreeMap<Uuid, usize> = BTreeMap::new();
         for held in others.values() {
@@ -144,7 +142,7 @@ impl Leases {
         self.held.len() < share && (!given || shares.values().any(|others| *others > share))
     }
 
-    /// Renews what is still ours, and so learns what is not.
+    /// Renews the leases that this owner still has, and drops those that were taken over.
     async fn extend(&mut self, connection: &mut PgConnection, now: DateTime<Utc>) -> Result<(), Error> {
         let until = now + self.length;
         sqlx::query(
@@ -169,7 +167,7 @@ impl Leases {
     }
 
     async fn live_replicas(&self, connection: &mut PgConnection, now: DateTime<Utc>) -> Result<i64, Error> {
-        // Forgotten only much later: a replica whose sign of life comes late is no new one.
+        // Rows are deleted long after they expire, so that a replica which renews late keeps its row.
         sqlx::query("delete from replica where worker = $1 and until < $2")
             .bind(&*self.worker)
             .bind(now - self.length * 100)
@@ -183,7 +181,7 @@ impl Leases {
         Ok(live)
     }
 
-    /// The partitions of other owners.
+    /// The partitions that other owners hold.
     async fn held_by_others(
         &self,
         connection: &mut PgConnection,
@@ -210,11 +208,11 @@ impl Leases {
     ) -> Result<(), Error> {
         let free = |partition: &u16| !self.held.contains_key(partition) && !others.contains_key(partition);
         let mut wanted: Vec<u16> = (0..PARTITIONS).filter(free).collect();
-        // Each replica starts elsewhere, so that two who look at the same time find different ones.
+        // Each replica starts at another position, so that concurrent replicas try different partitions.
         let start = usize::from(self.owner.as_bytes()[15]) % wanted.len().max(1);
         wanted.rotate_left(start);
         wanted.truncate(count);
-        // Locked in one order by everyone.
+        // All replicas lock the rows in the same order, so that they cannot deadlock.
         wanted.sort_unstable();
         let taken: Vec<(i16, i64)> = sqlx::query_as(
             "insert into lease (worker, partition, owner, until, fence)
@@ -255,7 +253,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Gives everything back: another process can go on at once.
+    /// Gives all partitions back, so that another process can take them immediately.
     pub(super) async fn release(
         &mut self,
         connection: &mut PgConnection,
@@ -276,7 +274,7 @@ fn partitions<T>(rows: impl IntoIterator<Item = (i16, T)>) -> impl Iterator<Item
     rows.into_iter().filter_map(|(partition, value)| Some((u16::try_from(partition).ok()?, value)))
 }
 
-/// Rounded up: no partition stays without an owner.
+/// Rounded up, so that no partition stays without an owner.
 fn fair_share(replicas: i64) -> usize {
     usize::from(PARTITIONS).div_ceil(usize::try_from(replicas.max(1)).unwrap_or(usize::MAX))
 }

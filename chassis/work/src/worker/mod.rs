@@ -1,12 +1,13 @@
-//! Background work: the one mechanism for everything that no caller waits for.
+//! Background work: the single mechanism for everything that no caller waits for.
 //!
-//! Accounts hash into partitions, a process leases partitions ([`lease`]) and works through the accounts in them that
-//! have work due, several at once but never one account twice at the same time ([`drive`]). A job that only waits for
-//! somebody outside leaves its [`slot`] to another account's. Knows nothing of what the work is.
+//! Accounts hash into partitions. A process leases partitions ([`lease`]) and runs a job for each of their accounts
+//! that has work due: several accounts in parallel, but never two jobs of a worker for the same account ([`drive`]). A
+//! job that only waits for an external system gives its [`slot`] to another account. This module does not depend on
+//! what the work is.
 //!
-//! Nobody looks at all accounts to find those with work. Every commit wakes its account ([`wake`]), also in other
-//! processes ([`exchange`]); of a woken account is asked when each worker is due for it ([`examine`], [`due`]); and now and
-//! then all accounts are looked at for what comes due by itself ([`sweep`]).
+//! Work is not found by polling all accounts. Every commit wakes its account ([`wake`]), also in other processes
+//! ([`exchange`]). For a woken account, one query returns when each worker is due ([`examine`], [`due`]). A periodic
+//! sweep over all accounts finds work that comes due without a commit ([`sweep`]).
 
 mod backoff;
 mod board;

@@ -1,4 +1,4 @@
-//! The accounts of one worker that wait for their moment: until they are due, and until a pause is over.
+//! The accounts of one worker that are not ready yet: they become due later, or are paused.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use tokio::time::Instant;
 
 use super::backoff;
 
-/// An account whose job failed is left alone for this long at first. Real time, as for polls.
+/// The first pause of an account whose job failed. Real time, as for polls.
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::milliseconds(500);
 
-/// The moment by the service's clock, which says what is due, and by real time, which failures wait for.
+/// The service's time, which decides what is due, and the real time, which ends pauses after failures.
 pub(super) type Now = (DateTime<Utc>, Instant);
 
-/// Why an account has to wait although it is due.
+/// Why an account is not ready although it is due.
 enum Pause {
-    /// Its job asked for it.
+    /// Its job requested the pause.
     Asked { until: DateTime<Utc> },
-    /// Its jobs fail, so many in a row.
+    /// Its jobs fail; `failures` counts them in a row.
     Failing { failures: u32, until: Instant },
 }
 
@@ -35,13 +35,13 @@ impl Pause {
 #[derive(Default)]
 pub(super) struct Schedule {
     waiting: HashMap<AccountId, (DateTime<Utc>, Arc<Account>)>,
-    /// The same, the earliest first.
+    /// The same accounts ordered by time, the earliest first.
     moments: BTreeSet<(DateTime<Utc>, AccountId)>,
     pauses: HashMap<AccountId, Pause>,
 }
 
 impl Schedule {
-    /// The account is due at this moment, and not as was said before.
+    /// Sets when the account is due; replaces an earlier time.
     pub(super) fn put(&mut self, account: Arc<Account>, at: DateTime<Utc>) {
         let id = account.id;
         self.remove(id);
@@ -55,7 +55,7 @@ impl Schedule {
         }
     }
 
-    /// Takes out those that are due and not paused, the longest due first.
+    /// Removes and returns the accounts that are due and not paused, the longest due first.
     pub(super) fn take_ready(&mut self, now: Now) -> Vec<Arc<Account>> {
         let due = self.moments.iter().take_while(|(at, _)| *at <= now.0).map(|(_, account)| *account);
         let is_paused =
@@ -71,17 +71,17 @@ impl Schedule {
         taken
     }
 
-    /// The account's last job went well.
+    /// Ends the pause of an account whose job succeeded.
     pub(super) fn resume(&mut self, account: AccountId) {
         self.pauses.remove(&account);
     }
 
-    /// Leaves the account alone until then, whatever is due.
+    /// Pauses the account until then, even if it is due.
     pub(super) fn pause_until(&mut self, account: AccountId, until: DateTime<Utc>) {
         self.pauses.insert(account, Pause::Asked { until });
     }
 
-    /// Leaves the account alone for longer with every failure in a row, at most for `most`; then it is its turn again.
+    /// Pauses the account, for longer with every failure in a row but at most for `most`, and makes it due afterwards.
     pub(super) fn pause_failing(&mut self, account: Arc<Account>, most: TimeDelta, (now, real): Now) {
         let before = match self.pauses.get(&account.id) {
             Some(Pause::Failing { failures, .. }) => *failures,
@@ -93,7 +93,7 @@ impl Schedule {
         self.put(account, now);
     }
 
-    /// Forgets accounts that are another process' affair now.
+    /// Drops accounts whose partition another process holds now.
     pub(super) fn retain(&mut self, ours: impl Fn(AccountId) -> bool) {
         self.waiting.retain(|account, _| ours(*account));
         self.moments.retain(|(_, account)| ours(*account));

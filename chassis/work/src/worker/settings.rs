@@ -1,11 +1,11 @@
-//! What a process is told of its background work.
+//! The settings of background work.
 
 use chrono::TimeDelta;
 use clap::Args;
 
 use super::timing::Timing;
 
-/// How background work is divided.
+/// How background work is divided among processes.
 #[derive(Args, Clone, Debug)]
 pub struct WorkerSettings {
     /// How long the background work of a process stays its own without a sign of life, in milliseconds; then another
@@ -15,7 +15,7 @@ pub struct WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// The times of leases and polls.
+    /// The intervals of leases, polls and sweeps.
     pub fn timing(&self) -> Timing {
         Timing { lease: TimeDelta::milliseconds(self.lease_ms.into()), ..Timing::default() }
     }

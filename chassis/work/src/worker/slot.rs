@@ -1,18 +1,18 @@
-//! The places of jobs: as many accounts are worked on at once as a worker has slots.
+//! Slots limit how many jobs of a worker run in parallel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The slots of one worker, and whether its jobs have to come to their end.
+/// The slots of one worker, and whether its jobs must end soon.
 #[derive(Clone)]
 pub(super) struct Slots {
     free: Arc<Semaphore>,
     ending: Arc<AtomicBool>,
 }
 
-/// The slot of one job, which it may leave for a while.
+/// The slot of one job. The job may release and reacquire it.
 pub(super) struct Slot {
     slots: Slots,
     held: Mutex<Option<OwnedSemaphorePermit>>,
@@ -23,14 +23,14 @@ impl Slots {
         Self { free: Arc::new(Semaphore::new(count)), ending: Arc::default() }
     }
 
-    /// Waits for a free one.
+    /// Waits for a free slot.
     pub(super) async fn free(self) -> Slot {
         let slot = Slot { slots: self, held: Mutex::default() };
         slot.take().await;
         slot
     }
 
-    /// Asks the jobs to come to their end, or lets them go on.
+    /// Asks running jobs to end soon, or withdraws that request.
     pub(super) fn end_jobs(&self, end: bool) {
         self.ending.store(end, Ordering::Relaxed);
     }
@@ -45,7 +45,7 @@ impl Slot {
         if self.is_taken() {
             return;
         }
-        // Nobody closes it.
+        // The semaphore is never closed, so acquiring cannot fail.
         let Ok(permit) = Arc::clone(&self.slots.free).acquire_owned().await else { return };
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
     }

@@ -1,27 +1,27 @@
-//! What the loops of background work have in common: when they end, and how long they wait for the database.
+//! Shared by the loops of background work: the stop signal and the database timeout.
 
 use std::time::Duration;
 
 use chassis_base::Error;
 use tokio::sync::watch;
 
-/// Says that the workers are to stop, and how long their jobs may take to end.
+/// The stop signal: `Some` with the grace period for running jobs once the workers must stop.
 pub(super) type Stop = watch::Receiver<Option<Duration>>;
 
-/// Also when nobody is left to tell.
+/// Waits for the stop signal. A dropped sender counts as one.
 pub(super) async fn told_to_stop(stop: &mut Stop) {
     let _ = stop.wait_for(Option::is_some).await;
 }
 
-/// How long the loops wait for the database: longer than any statement may take there, so only for one that is gone
-/// without a word.
+/// How long the loops wait for the database. Longer than the statement timeout, so it only ends a wait for a server
+/// that no longer answers.
 pub(super) const DATABASE_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(super) async fn in_time<T>(asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    tokio::time::timeout(DATABASE_TIMEOUT, asking).await.map_err(|_| gone())?
+pub(super) async fn in_time<T>(query: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::time::timeout(DATABASE_TIMEOUT, query).await.map_err(|_| gone())?
 }
 
-/// The database does not answer.
+/// The error for a database that does not answer in time.
 pub(super) fn gone() -> Error {
     sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()).into()
 }

@@ -1,8 +1,8 @@
-//! The look at all accounts, from time to time: it finds what comes due by itself, and what nobody was told of because
-//! its process ended just then.
+//! The periodic sweep over all accounts. It finds work that comes due without a commit, and work whose wake-up was lost
+//! because its process crashed.
 //!
-//! What is due until the sweep after the next is woken, and its worker waits for the moment itself. A clock that is put
-//! forward past what was swept asks for another sweep at once.
+//! A sweep wakes accounts whose work is due before the sweep after the next; their worker waits for the exact time.
+//! When the clock is moved past the swept time, another sweep starts immediately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use super::due;
 use super::stop::{Stop, in_time, told_to_stop};
 use crate::interval::every;
 
-/// How many accounts are looked up at once.
+/// How many accounts one query returns.
 const PAGE: i64 = 500;
-/// How long until a sweep that failed is tried again.
+/// The wait before a failed sweep is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the accounts are written down where also a broken cluster can list them.
+/// How often the accounts are copied to a table that can be read while a node is unreachable.
 const LISTING_INTERVAL: Duration = Duration::from_mins(10);
 
-/// How far one worker's sweeps have come.
+/// The progress of one worker's sweeps.
 struct Swept {
     next_at: Instant,
     until: DateTime<Utc>,
@@ -48,11 +48,11 @@ impl Sweeper {
     }
 
     pub(super) async fn run(mut self, mut stop: Stop) {
-        let mut beat = every(self.poll);
+        let mut ticker = every(self.poll);
         loop {
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
-                _ = beat.tick() => {
+                _ = ticker.tick() => {
                     for number in 0..self.swept.len() {
                         self.sweep_if_due(number).await;
                     }
@@ -69,11 +69,11 @@ impl Sweeper {
             return;
         }
         let interval = TimeDelta::from_std(board.sweep_interval).unwrap_or(TimeDelta::MAX);
-        // Before the look, so that a clock that is put forward meanwhile is noticed.
+        // Set before the query, so that a clock that moves forward during it causes another sweep.
         self.swept[number] = Swept { next_at: Instant::now() + board.sweep_interval, until: now + interval };
         let Err(error) = self.sweep(number, now + interval * 2).await else { return };
-        tracing::warn!(worker = &*board.name, error = chain(&error), "work could not be looked up");
-        // A node that says nothing, of several, is as good as away.
+        tracing::warn!(worker = &*board.name, error = chain(&error), "due work could not be found");
+        // In a distributed database, a statement timeout means that a node does not answer.
         let is_silent = due::is_distributed() && error.is_statement_timeout();
         if !error.is_node_unreachable() && !is_silent {
             self.swept[number].next_at = Instant::now() + RETRY_INTERVAL;
@@ -106,7 +106,7 @@ impl Sweeper {
         }
     }
 
-    /// With a node away no question about all accounts is answered: they are asked about one by one.
+    /// While a node is unreachable, no query over all accounts succeeds, so each account is examined separately.
     async fn suspect_all(&self, number: usize) -> Result<(), Error> {
         let board = &self.boards.all[number];
         let mut after = Uuid::nil();
@@ -136,7 +136,7 @@ impl Sweeper {
         }
     }
 
-    /// Only where the rows are on several nodes; elsewhere the accounts are away together or not at all.
+    /// Only for a database with several nodes: with a single node, all accounts are reachable or none.
     async fn list_if_due(&mut self) {
         if !due::is_distributed() || Instant::now() < self.list_at {
             return;
@@ -149,7 +149,7 @@ impl Sweeper {
             Ok::<_, Error>(())
         });
         if let Err(error) = in_time(listed).await {
-            tracing::warn!(error = chain(&error), "the list of accounts could not be kept");
+            tracing::warn!(error = chain(&error), "the list of accounts could not be updated");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! How often, and for how long.
+//! The intervals of background work.
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 
-/// The times of leases and polls.
+/// The intervals of leases, polls and sweeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// How long a lease lasts without a sign of life; renewed at a third of it. Measured by the service's clock.
+    /// How long a lease lasts unless it is renewed, which happens after a third of it. Measured by the service's clock.
     pub lease: TimeDelta,
-    /// How often to ask whether other processes have left work. Real time, whatever the service's clock says.
+    /// How often the loops poll for wake-ups of other processes, renewals and retries. Real time.
     pub poll: Duration,
-    /// How often to look at all accounts. Real time too.
+    /// How often to sweep all accounts. Also real time.
     pub sweep: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Which accounts may have work: told after every commit of this process, and of others by way of the database
-//! ([`exchange`](super::exchange)).
+//! Collects the accounts that may have work: from every commit of this process, and from those of other processes
+//! through the database ([`exchange`](super::exchange)).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,18 +8,18 @@ use chassis_base::AccountId;
 use chassis_data::wake::CommitListener;
 use tokio::sync::Notify;
 
-/// Workers of a process, a bit for each.
+/// A set of workers of this process, one bit each.
 pub(super) type Which = u64;
 pub(super) const ALL: Which = Which::MAX;
 pub(super) const MAX_WORKERS: usize = Which::BITS as usize;
 
-/// What was told and not yet looked at.
+/// Accounts that were woken and not examined yet.
 #[derive(Default)]
 pub(super) struct Inbox {
     woken: Mutex<HashMap<AccountId, Which>>,
-    /// The same for accounts that are on a node that does not answer, perhaps: not to be waited for.
+    /// Accounts whose node may be unreachable. Examined separately, so that the rest does not wait for them.
     suspect: Mutex<HashMap<AccountId, Which>>,
-    /// What other processes are to be told.
+    /// Accounts to announce to other processes.
     outgoing: Mutex<HashSet<AccountId>>,
     pub arrived: Notify,
     pub departing: Notify,

@@ -13,8 +13,8 @@ use super::timing::Timing;
 use super::wake::{Inbox, MAX_WORKERS};
 use super::{drive, examine, exchange, sweep};
 
-/// The running workers of a process. Dropped without [`Workers::stop`] they end at once and keep their leases, as if
-/// the process had been killed.
+/// The running workers of a process. When this is dropped without [`Workers::stop`], they are aborted and keep their
+/// leases until these expire, as if the process had been killed.
 pub struct Workers {
     tasks: JoinSet<()>,
     boards: Arc<Boards>,
@@ -22,7 +22,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts them as one replica.
+    /// Starts the workers as one replica.
     pub fn start(db: &Db, workers: Vec<Worker>, timing: Timing) -> Self {
         assert!(workers.len() <= MAX_WORKERS, "more than {MAX_WORKERS} kinds of background work");
         let (stop, stopped) = watch::channel(None);
@@ -48,18 +48,18 @@ impl Workers {
         Self { tasks, boards, stop }
     }
 
-    /// Whether this process is the one that does what one replica does for all; to be asked whenever it matters.
+    /// Whether this process currently does the work that only one replica does. The answer changes with the leases.
     pub fn is_first(&self) -> impl Fn() -> bool + use<> {
         let boards = Arc::clone(&self.boards);
         move || boards.all.first().is_some_and(|board| board.is_first())
     }
 
-    /// Begins no more jobs, lets the running ones end within `grace`, and gives the leases back.
+    /// Starts no more jobs, waits up to `grace` for the running ones and releases the leases.
     pub async fn stop(mut self, grace: Duration) {
         self.stop.send_replace(Some(grace));
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
-                tracing::error!(%error, "a worker did not end well");
+                tracing::error!(%error, "a worker task failed");
             }
         }
     }
