@@ -1,14 +1,14 @@
-//! Mail that nobody wrote: what a flow or the passing of time causes. It says so (RFC 3834), so that no program answers
-//! it, and how many events in a row led to it, so that a chain over mail ends as one inside the product does.
+//! Headers of automatic mail, which a flow or the passing of time causes. They mark it as automatic (RFC 3834), so that
+//! no program answers it, and carry the depth of the event chain, so that loops through mail end as well.
 
 use super::stored::{Header, Stored};
 
-/// Tells how many events in a row led to a mail. Anyone can write it, so it only ever adds to what is known otherwise.
+/// How many events in a row led to a mail. Senders can forge it, so it may only increase a depth, never lower it.
 pub const DEPTH_HEADER: &str = "X-Automation-Depth";
-/// More than this is not told or believed.
+/// Higher values are capped when written and when read.
 pub const MAX_DEPTH: u32 = 100;
 
-/// What marks a mail as automatic.
+/// The headers that mark a mail as automatic.
 pub(super) fn headers(mail: &Stored, depth: u32) -> Vec<Header> {
     let is_reply = mail.headers.iter().any(|header| header.name == "In-Reply-To");
     let header = |name: &str, value: &str| Header { name: name.to_owned(), value: value.to_owned() };
@@ -25,7 +25,7 @@ pub(super) fn headers(mail: &Stored, depth: u32) -> Vec<Header> {
     headers
 }
 
-/// What the header of a mail says; 0 for what no mail of ours says.
+/// Parses the value of the depth header; 0 if it is invalid.
 pub fn read_depth(value: &str) -> u32 {
     value.trim().parse().map_or(0, |depth: u32| depth.min(MAX_DEPTH))
 }

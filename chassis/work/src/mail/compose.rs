@@ -1,4 +1,4 @@
-//! The text of a mail, made of what was stored: the same every time, whenever it is made.
+//! Composes the message from a stored mail. The result is the same at every attempt.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,9 +15,9 @@ use super::stored::{Part, Stored};
 /// The part of a digest that a boundary ends with.
 const DIGEST_BYTES: usize = 16;
 
-/// `date` is when it was queued. No part may still have to be made.
+/// `date` is when the mail was queued. All parts must be loaded.
 pub(super) fn compose(mail: &Stored, id: Uuid, date: DateTime<Utc>) -> Result<Message, String> {
-    let from = mail.from.as_ref().ok_or("has no sender")?.mailbox()?;
+    let from = mail.from.as_ref().ok_or("the mail has no sender")?.mailbox()?;
     let mut builder = Message::builder()
         .message_id(Some(format!("<{id}@{}>", from.email.domain())))
         .from(from)
@@ -34,7 +34,7 @@ pub(super) fn compose(mail: &Stored, id: Uuid, date: DateTime<Utc>) -> Result<Me
     }
     for header in &mail.headers {
         let name = HeaderName::new_from_ascii(header.name.clone())
-            .map_err(|_| format!("the header {}", header.name))?;
+            .map_err(|_| format!("the header {} is invalid", header.name))?;
         builder = builder.raw_header(HeaderValue::new(name, one_line(&header.value)));
     }
     with_body(builder, mail, id)
@@ -57,7 +57,8 @@ fn with_body(builder: MessageBuilder, mail: &Stored, id: Uuid) -> Result<Message
 }
 
 /// A boundary between parts: the same for every attempt, of at most 70 characters, and not in the texts. It ends with a
-/// digest of the texts, and no text can be written to hold its own digest. Attachments are encoded and cannot hold it.
+/// digest of the texts, and no text can be written to contain its own digest. Attachments are encoded and cannot
+/// contain it.
 fn boundary(mail: &Stored, id: Uuid, kind: &str) -> String {
     let mut digest = Sha256::new();
     for text in mail.text.iter().chain(&mail.html) {
@@ -82,11 +83,11 @@ fn content(mail: &Stored, id: Uuid) -> Result<Content, String> {
         )),
         (Some(text), None) => Ok(Content::Single(SinglePart::plain(lines(text)))),
         (None, Some(html)) => Ok(Content::Single(SinglePart::html(lines(html)))),
-        (None, None) => Err("has neither text nor html".to_owned()),
+        (None, None) => Err("the mail has neither text nor html".to_owned()),
     }
 }
 
-/// No line end but ours: a bare one may be an end to one system and not to the next.
+/// Normalises line ends, because mail systems disagree on whether a bare CR or LF ends a line.
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "")
 }
@@ -95,9 +96,9 @@ fn attachment(part: &Part) -> SinglePart {
     let octets = "application/octet-stream";
     let content_type = ContentType::parse(&part.content_type).or_else(|_| ContentType::parse(octets));
     let content_type = content_type.unwrap_or(ContentType::TEXT_PLAIN);
-    // A path would tell where a file came from, and some readers would follow it.
+    // A path would reveal where a file came from, and some mail readers would follow it.
     let name = one_line(&part.name).replace(['/', '\\', '"'], "_");
-    // Always the same encoding: what looks like text would be sent as it is, bare line feeds included.
+    // Always Base64: content that looks like text would be sent unencoded, including bare line feeds.
     let body = Body::new_with_encoding(part.bytes.clone(), ContentTransferEncoding::Base64)
         .unwrap_or_else(Body::new);
     Attachment::new(name).body(body, content_type)

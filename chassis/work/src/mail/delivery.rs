@@ -1,4 +1,4 @@
-//! Getting queued mail out: putting it together, sending it, and noting who has it.
+//! Delivers queued mail: composes it, sends it and records the outcome for each recipient.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use super::stored::{Part, Stored};
 use super::{compose, dkim, keys};
 use crate::worker::{Due, Job, Next, Worker, backoff};
 
-/// So often delivery is tried before a mail is dead: over about two hours.
+/// The number of attempts before a mail is dead, over about two hours.
 pub const MAX_ATTEMPTS: i32 = 10;
-/// So often it is tried for all recipients at once. A refusal for the time being is mostly about the mail or the
-/// server; when it lasts, it may be about one recipient, and the others should not wait for that one.
-const MAX_CONCURRENT: i32 = 3;
+/// The number of attempts to all recipients in one SMTP transaction. A temporary refusal is mostly about the mail or
+/// the server. If it persists, it may be about one recipient, for whom the rest should not wait.
+const MAX_JOINT_ATTEMPTS: i32 = 3;
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(15);
 const MAX_BACKOFF: TimeDelta = TimeDelta::hours(1);
-/// When a mail is tried again whose delivery ended with the process.
+/// The wait before a mail is retried whose delivery was interrupted by a crash.
 const RECOVERY_DELAY: TimeDelta = TimeDelta::minutes(1);
 /// How many mails one job delivers.
 const BATCH: usize = 20;
-/// For making or fetching one attachment.
+/// For creating or fetching one attachment.
 const LOAD_TIMEOUT: Duration = Duration::from_mins(1);
-/// Characters kept of what a server says.
+/// The characters that are stored of a server's reply.
 const MAX_REASON: usize = 1000;
 
 struct Delivery {
@@ -52,7 +52,7 @@ struct Queued {
 }
 
 impl Queued {
-    /// Those whose outcome is open.
+    /// The recipients without an outcome.
     fn open(&self) -> Vec<&String> {
         let is_open = |to: &&String| !self.accepted.contains(to) && !self.refused.contains_key(*to);
         self.recipients.iter().filter(is_open).collect()
@@ -88,15 +88,15 @@ async fn run(job: &Job, delivery: &Delivery) -> Result<Next, Error> {
 /// One attempt at a delivery.
 struct Attempt {
     mail: Queued,
-    /// `None` when nobody refused it.
+    /// `None` when every recipient has an outcome.
     failure: Option<Failure>,
 }
 
 impl Delivery {
-    /// The text of a mail, signed if the account has a key for the sender's domain.
+    /// The formatted message, signed if the account has a key for the sender's domain.
     async fn message(&self, job: &Job, mail: &Queued) -> Result<Result<Vec<u8>, Failure>, Error> {
         if mail.attempts > MAX_ATTEMPTS {
-            return Ok(Err(Failure::Permanent("no attempt at delivery came to an end".to_owned())));
+            return Ok(Err(Failure::Permanent("every attempt at delivery was interrupted".to_owned())));
         }
         let message = match self.compose(job, mail).await {
             Ok(message) => message,
@@ -114,12 +114,12 @@ impl Delivery {
     }
 
     async fn compose(&self, job: &Job, mail: &Queued) -> Result<Vec<u8>, Failure> {
-        // A mail of before was finished when it was queued.
+        // Mails that an earlier version of the program queued are stored as a complete message.
         if let Some(message) = &mail.message {
             return Ok(message.clone());
         }
         let content =
-            mail.content.as_deref().ok_or_else(|| Failure::Permanent("has no content".to_owned()))?;
+            mail.content.as_deref().ok_or_else(|| Failure::Permanent("the mail is empty".to_owned()))?;
         let mut stored = Stored::decode(content).map_err(|error| Failure::Permanent(error.to_string()))?;
         for part in &mut stored.parts {
             if let Some(reference) = part.later.take() {
@@ -142,11 +142,11 @@ impl Delivery {
         }
     }
 
-    /// Sends it to everyone who has no outcome yet, in one transaction of SMTP if possible. When it is refused for good, the refusal may
-    /// be about one of them: then to each alone.
+    /// Sends the message to all recipients without an outcome, in one SMTP transaction if possible. A permanent refusal
+    /// may be about one recipient only, so the message is then sent to each recipient separately.
     async fn deliver(&self, job: &Job, mail: &mut Queued, message: &[u8]) -> Result<Option<Failure>, Error> {
         let open: Vec<String> = mail.open().into_iter().cloned().collect();
-        if mail.attempts <= MAX_CONCURRENT || open.len() == 1 {
+        if mail.attempts <= MAX_JOINT_ATTEMPTS || open.len() == 1 {
             let all: Vec<&String> = open.iter().collect();
             match self.mailer.send(mail.id, &mail.sender, &all, message).await {
                 Ok(()) => {
@@ -162,7 +162,7 @@ impl Delivery {
             match self.mailer.send(mail.id, &mail.sender, &[recipient], message).await {
                 Ok(()) => {
                     mail.accepted.push(recipient.clone());
-                    // Before the next recipient, so that this one does not get it twice should the process end on the way.
+                    // Recorded before the next recipient, so that a crash does not cause a duplicate.
                     job.write(&*mail, progress).await?;
                 }
                 Err(failure @ Failure::Unreachable(_)) => return Ok(Some(failure)),
@@ -173,7 +173,7 @@ impl Delivery {
     }
 }
 
-/// Notes a refusal for good of one recipient; gives back what is no such refusal.
+/// Records a permanent refusal of one recipient; returns any other failure.
 fn refused(mail: &mut Queued, recipient: Option<&String>, failure: Failure) -> Option<Failure> {
     match (failure, recipient) {
         (Failure::Permanent(said), Some(recipient)) => {
@@ -184,13 +184,13 @@ fn refused(mail: &mut Queued, recipient: Option<&String>, failure: Failure) -> O
     }
 }
 
-/// What a server says may be long.
+/// Makes a server's reply fit the column: no NUL, limited length.
 fn storable(text: &str) -> String {
     text.chars().filter(|character| *character != '\0').take(MAX_REASON).collect()
 }
 
-/// Takes the next mail that is due. The attempt counts from here on, so that a mail that ends the process is not tried
-/// for ever.
+/// Claims the next mail that is due. The attempt is counted and committed first, so that a mail that crashes the
+/// process is not retried forever.
 async fn claim(tx: &mut Tx<'_>, (): &()) -> Result<Option<Queued>, Error> {
     let (account, now) = (tx.account(), tx.now());
     let mail = sqlx::query_as(
@@ -208,7 +208,7 @@ async fn claim(tx: &mut Tx<'_>, (): &()) -> Result<Option<Queued>, Error> {
     Ok(mail)
 }
 
-/// Who has it so far.
+/// Records the outcomes so far.
 async fn progress(tx: &mut Tx<'_>, mail: &Queued) -> Result<(), Error> {
     let account = tx.account();
     sqlx::query("update mail set accepted = $3, refused = $4 where account_id = $1 and id = $2")

@@ -1,7 +1,8 @@
 //! Signatures on mail (DKIM, RFC 6376 and 8463): relaxed/relaxed, RSA or Ed25519 with SHA-256.
 //!
-//! Works on the finished text, so that what is signed is what is sent. Not lettre's own signer: it does not cover the
-//! MIME headers, and its recursion over the characters of all headers would end the process on a long list of recipients.
+//! Signs the formatted message, so that exactly what is signed is sent. Lettre's own signer is not used: it does not
+//! cover the MIME headers, and it recurses over the characters of all headers, which overflows the stack on a long list
+//! of recipients.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +13,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
-/// Those of them that a mail has are signed.
+/// The headers that are signed, if the mail has them.
 const SIGNED: [&str; 12] = [
     "from",
     "reply-to",
@@ -27,7 +28,7 @@ const SIGNED: [&str; 12] = [
     "content-type",
     "content-transfer-encoding",
 ];
-/// Characters of a signature on one line.
+/// The characters of a signature per line.
 const LINE: usize = 72;
 
 /// A private key.
@@ -37,7 +38,7 @@ pub(super) enum Signer {
 }
 
 impl Signer {
-    /// The error says what a key should look like.
+    /// Parses a PEM key. The error describes the accepted forms.
     pub(super) fn new(pem: &str) -> Result<Self, &'static str> {
         let ed25519 = |der: &[u8]| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map(Self::Ed25519);
         match PrivateKeyDer::from_pem_slice(pem.trim().as_bytes()) {
@@ -53,7 +54,7 @@ impl Signer {
         .map_err(|_| "must be an RSA key of 2048 to 4096 bits or an Ed25519 key")
     }
 
-    /// What the TXT record of the key says.
+    /// The value of the key's TXT record.
     pub(super) fn record(&self) -> String {
         match self {
             Self::Rsa(key) => {
@@ -83,7 +84,7 @@ impl Signer {
     }
 }
 
-/// Says of an RSA key what it is, in DER: algorithm, then the key as a string of bits.
+/// An RSA key as `SubjectPublicKeyInfo` in DER: the algorithm, then the key as a bit string.
 fn public_key_info(key: &[u8]) -> Vec<u8> {
     const RSA: [u8; 15] = [0x30, 13, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
     let bits = tagged(0x03, &[&[0], key].concat());
@@ -102,21 +103,21 @@ fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
     der
 }
 
-/// A key, and where receivers find its public part.
+/// A key, and the domain and selector under which receivers find its public part.
 pub(super) struct SigningKey<'a> {
     pub domain: &'a str,
     pub selector: &'a str,
     pub signer: &'a Signer,
 }
 
-/// The message with its signature in front.
+/// Returns the message with its signature as the first header.
 pub(super) fn sign(message: &[u8], key: &SigningKey<'_>, time: DateTime<Utc>) -> Result<Vec<u8>, String> {
     let SigningKey { domain, selector, signer } = key;
     let end = message.windows(4).position(|window| window == b"\r\n\r\n").ok_or("the mail has no body")?;
     let (head, body) = (&message[..end], &message[end + 4..]);
     let head = std::str::from_utf8(head).map_err(|_| "the mail has headers that are not text")?;
     let headers = unfolded(head);
-    // Of several headers with a name only the last would count.
+    // Of several headers with the same name, verifiers use the last.
     let find = |name: &str| headers.iter().rev().find(|(found, _)| found == name);
     let covered: Vec<&(String, String)> = SIGNED.iter().filter_map(|name| find(name)).collect();
     let names: Vec<&str> = covered.iter().map(|(name, _)| name.as_str()).collect();
@@ -139,20 +140,20 @@ pub(super) fn sign(message: &[u8], key: &SigningKey<'_>, time: DateTime<Utc>) ->
     Ok([header.as_bytes(), message].concat())
 }
 
-/// Names in lower case, values in their relaxed form.
+/// The headers, unfolded, with names in lower case and values in relaxed form.
 fn unfolded(head: &str) -> Vec<(String, String)> {
     let head = head.replace("\r\n ", " ").replace("\r\n\t", " ");
     let lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
     lines.map(|(name, value)| (name.trim().to_ascii_lowercase(), relaxed(value))).collect()
 }
 
-/// One blank for any run of them, none at the ends.
+/// Relaxed form of a header value: runs of blanks become one, none at the ends.
 fn relaxed(value: &str) -> String {
     let words = value.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// One blank for any run of them, none at the end of a line, no empty lines at the end.
+/// Relaxed form of the body: runs of blanks become one, none at the end of a line, no empty lines at the end.
 fn relaxed_body(body: &[u8]) -> Vec<u8> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let mut out = Vec::with_capacity(body.len());

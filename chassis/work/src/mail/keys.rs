@@ -1,5 +1,5 @@
-//! The keys that mail is signed with: one for each domain that an account sends from. Kept by every service, for its
-//! own mail, and put there by other processes of the mesh.
+//! The keys that sign mail: one for each domain that an account sends from. Every service stores the keys for its own
+//! mail; other services of the mesh put them there.
 
 use chassis_base::time::timestamp;
 use chassis_base::{AccountId, Error};
@@ -18,14 +18,14 @@ use tonic::{Request, Response, Status};
 
 use super::dkim::Signer;
 
-/// How many are listed.
+/// How many keys are listed.
 const MAX_LISTED: i64 = 1000;
 
 #[derive(sqlx::FromRow)]
 pub(super) struct Key {
     pub domain: String,
     pub selector: String,
-    /// The private key.
+    /// The private key in PEM form.
     pub pem: String,
     pub created_at: DateTime<Utc>,
 }
@@ -44,7 +44,7 @@ impl Key {
     }
 }
 
-/// The account's key for a domain, in whatever case it is written.
+/// The account's key for a domain; the case of `domain` does not matter.
 pub(super) async fn find(
     connection: &mut PgConnection,
     account: AccountId,
@@ -152,7 +152,7 @@ async fn delete(tx: &mut Tx<'_>, input: &DeleteMailKeyRequest) -> Result<DeleteM
     Ok(DeleteMailKeyResponse {})
 }
 
-/// Forgets the key of a domain in this service, as the rpc does.
+/// Deletes the key of a domain in this service, as the rpc does.
 pub async fn delete_key(tx: &mut Tx<'_>, domain: &str) -> Result<(), Error> {
     let (account, domain) = (tx.account(), domain.to_ascii_lowercase());
     let deleted = sqlx::query("delete from mail_key where account_id = $1 and domain = $2")
@@ -166,7 +166,7 @@ pub async fn delete_key(tx: &mut Tx<'_>, domain: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is empty has been found missing before.
+/// Empty fields are skipped, because they have a fault already.
 fn check(key: &Key, faults: &mut Faults) {
     let names = |text: &str| text.split('.').all(is_label);
     let is_domain = key.domain.contains('.') && key.domain.len() <= 253 && names(&key.domain);

@@ -1,4 +1,4 @@
-//! Where mail goes, over SMTP or in development into files while there is no server, and whom it comes from.
+//! Sends mail over SMTP, or in development to files when no server is set, and decides the sender.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,28 +16,28 @@ use super::message::{mailbox, one_line};
 use super::settings::MailSettings;
 use crate::private;
 
-/// For each step of the conversation with the server.
+/// For each command to the server.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 const NO_SERVER: &str = "SMTP_URL is not set, so mail waits until it is";
 
-/// Where mail goes.
+/// Sends mail.
 #[derive(Clone)]
 pub struct Mailer {
-    way: Way,
-    /// For those who cannot send in their own name.
+    transport: Transport,
+    /// The sender of mail whose own domain cannot be signed.
     from: Address,
 }
 
 #[derive(Clone)]
-enum Way {
+enum Transport {
     Server(AsyncSmtpTransport<Tokio1Executor>),
     Files(PathBuf),
-    /// There is no server, and files are for development only: mail waits.
-    Nowhere,
+    /// No server is set in production, so mail stays in the queue.
+    Unset,
 }
 
-/// Whom a mail comes from, for [`Mail`](super::Mail).
+/// The sender fields of a [`Mail`](super::Mail).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sender {
     pub from: Mailbox,
@@ -51,21 +51,21 @@ impl Mailer {
             .parse()
             .map_err(|error| format!("MAIL_FROM must be an address such as no-reply@example.com: {error}"))?;
         if settings.smtp_url.is_empty() {
-            let way = match environment {
-                Environment::Development => Way::Files(settings.mail_dir.clone()),
-                Environment::Production => Way::Nowhere,
+            let transport = match environment {
+                Environment::Development => Transport::Files(settings.mail_dir.clone()),
+                Environment::Production => Transport::Unset,
             };
-            return Ok(Self { way, from });
+            return Ok(Self { transport, from });
         }
-        // The address may hold a password, so the cause says enough.
+        // The URL may contain a password, so the message does not repeat it.
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&settings.smtp_url)
             .map_err(|error| format!("SMTP_URL is not usable: {error}"))?;
-        Ok(Self { way: Way::Server(builder.timeout(Some(TIMEOUT)).build()), from })
+        Ok(Self { transport: Transport::Server(builder.timeout(Some(TIMEOUT)).build()), from })
     }
 
-    /// The wanted address itself when mail from its domain can be signed, because the account has put a key for it.
-    /// Otherwise the mail comes from the address of the installation, under the same name, and answers go to the
-    /// wanted one: mail in the name of a domain that does not vouch for it would be taken for a forgery.
+    /// Uses the wanted address as sender if the account has a key that signs mail of its domain. Otherwise the sender
+    /// is the address of the installation with the same name, and replies go to the wanted address. Unsigned mail from
+    /// the wanted domain would be treated as forged.
     pub async fn sender(
         &self,
         connection: &mut PgConnection,
@@ -83,17 +83,18 @@ impl Mailer {
         Ok(Sender { from: Mailbox::new(name, self.from.clone()), reply_to: wanted })
     }
 
-    /// Whether mail can leave: greets the server, or writes to the folder. Says where it goes, or what went wrong.
+    /// Checks whether mail can be sent: connects to the server, or writes to the folder. Returns a description for
+    /// operators.
     pub async fn probe(&self) -> Result<String, String> {
-        match &self.way {
-            Way::Server(server) => match server.test_connection().await {
+        match &self.transport {
+            Transport::Server(server) => match server.test_connection().await {
                 Ok(true) => Ok("the server greets back".to_owned()),
                 Ok(false) => Err("the server does not take commands".to_owned()),
                 Err(error) => Err(chain(&error)),
             },
-            Way::Nowhere => Err(NO_SERVER.to_owned()),
-            Way::Files(folder) => {
-                // Services share the folder.
+            Transport::Unset => Err(NO_SERVER.to_owned()),
+            Transport::Files(folder) => {
+                // A random id, because services share the folder.
                 let id = Uuid::new_v4();
                 let written = to_file(folder, id, b"").await;
                 let removed = tokio::fs::remove_file(folder.join(format!("{id}.eml"))).await;
@@ -112,13 +113,13 @@ impl Mailer {
         recipients: &[&String],
         message: &[u8],
     ) -> Result<(), Failure> {
-        match &self.way {
-            Way::Server(server) => {
+        match &self.transport {
+            Transport::Server(server) => {
                 let envelope = envelope(sender, recipients).map_err(Failure::Permanent)?;
                 server.send_raw(&envelope, message).await.map(|_| ()).map_err(|error| failure(&error))
             }
-            Way::Nowhere => Err(Failure::Unreachable(NO_SERVER.to_owned())),
-            Way::Files(folder) => {
+            Transport::Unset => Err(Failure::Unreachable(NO_SERVER.to_owned())),
+            Transport::Files(folder) => {
                 to_file(folder, id, message).await.map_err(|error| Failure::Unreachable(error.to_string()))
             }
         }
@@ -127,17 +128,17 @@ impl Mailer {
 
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server does not want it now, or a part of the mail cannot be had now.
+    /// A temporary refusal, or a part of the mail that cannot be loaded now.
     Passing(String),
-    /// There is no talking to the server at all.
+    /// No communication with the server is possible.
     Unreachable(String),
-    /// Trying again would not help.
+    /// A retry cannot succeed.
     Permanent(String),
 }
 
 fn failure(error: &lettre::transport::smtp::Error) -> Failure {
     let text = chain(error);
-    // A client's error is about what this server cannot do, such as addresses with other than ASCII letters.
+    // A client error means that the server lacks a feature, such as addresses with non-ASCII characters.
     if error.is_permanent() || error.is_client() {
         Failure::Permanent(text)
     } else if error.is_transient() {
@@ -153,7 +154,8 @@ fn envelope(sender: &str, recipients: &[&String]) -> Result<Envelope, String> {
     Envelope::new(Some(address(sender)?), to).map_err(|error| error.to_string())
 }
 
-/// Under its id, so that a repeat replaces it; whole, so that nobody reads half of it; and for nobody else to read.
+/// Writes a private file. It is named by the id, so that a retry replaces it, and written atomically, so that no reader
+/// sees a part of it.
 async fn to_file(folder: &Path, id: Uuid, message: &[u8]) -> std::io::Result<()> {
     let (folder, message) = (folder.to_owned(), message.to_owned());
     let written = tokio::task::spawn_blocking(move || {

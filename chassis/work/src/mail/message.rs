@@ -1,4 +1,4 @@
-//! A mail as a service puts it together.
+//! A mail as a service creates it.
 
 use chassis_base::{Account, Error};
 use lettre::Address;
@@ -14,21 +14,22 @@ pub struct Mail {
     pub cc: Vec<Mailbox>,
     pub reply_to: Option<Mailbox>,
     pub subject: String,
-    /// One of `text` and `html`, or both.
+    /// At least one of `text` and `html` is set.
     pub text: Option<String>,
     pub html: Option<String>,
     pub attachments: Vec<Attachment>,
-    /// Further headers; their names are ours, their values may be anything.
+    /// Further headers. Names are fixed in the program; values may be any text.
     pub headers: Vec<(&'static str, String)>,
-    /// What the mail is about, for example a kind and an id: for those who look at the queue, and for [`outcomes`](super::outcomes).
+    /// What the mail is about, for example a kind and an id. Shown to operators and used by
+    /// [`outcomes`](super::outcomes).
     pub reference: String,
 }
 
 #[derive(Clone, Debug)]
 pub enum Attachment {
-    /// Kept with the mail.
+    /// Stored with the mail.
     Inline(Attached),
-    /// Had from the service's [`AttachmentSource`] when the mail is delivered; for example `letter-pdf:<id>`.
+    /// Loaded from the service's [`AttachmentSource`] at delivery, for example `letter-pdf:<id>`.
     Later { reference: String },
 }
 
@@ -41,15 +42,15 @@ pub struct Attached {
     pub bytes: Vec<u8>,
 }
 
-/// Makes or fetches attachments when a mail is delivered. Each attempt asks again, outside any transaction.
+/// Creates or fetches attachments when a mail is delivered. Each attempt calls it again, outside any transaction.
 #[tonic::async_trait]
 pub trait AttachmentSource: Send + Sync {
-    /// `None`: it is gone for good, and the mail cannot be delivered. An error: to be tried again later.
+    /// `None` means that it no longer exists and the mail cannot be delivered. An error is retried later.
     async fn load(&self, account: &Account, reference: &str) -> Result<Option<Attached>, Error>;
 }
 
 impl Mail {
-    /// A mail with nothing in it yet.
+    /// A mail without content.
     pub fn new(from: Mailbox, to: Vec<Mailbox>, subject: impl Into<String>) -> Self {
         Self {
             from,
@@ -77,14 +78,15 @@ impl Mail {
     }
 }
 
-/// An address with the name to show, if it is one. Input is checked with this, so that queueing cannot fail on it.
+/// Parses an address and gives it a display name; `None` if it is invalid. Services check input with this, so that
+/// queueing cannot fail on it.
 pub fn mailbox(name: &str, address: &str) -> Option<Mailbox> {
     let address: Address = address.trim().parse().ok().filter(|_| address.len() <= 254)?;
     let name = one_line(name);
     Some(Mailbox::new(Some(name).filter(|name| !name.is_empty()), address))
 }
 
-/// The addresses of a text, comma-separated. A fault names the bad one.
+/// Parses comma-separated addresses. Each invalid address adds a fault.
 pub fn read_addresses(text: &str, at: &At<'_>, faults: &mut Faults) -> Vec<Mailbox> {
     let label = at.label();
     let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
@@ -104,12 +106,12 @@ pub fn read_addresses(text: &str, at: &At<'_>, faults: &mut Faults) -> Vec<Mailb
     found
 }
 
-/// Characters of a header's value, and of a word in it: a line cannot be broken inside a word, and has at most 998.
+/// Characters of a header's value, and of a word in it. Lines break between words only and have at most 998 characters.
 const MAX_LENGTH: usize = 10_000;
 const MAX_WORD: usize = 200;
 
-/// Text of others as a header may have it: no control characters or line separators, single blanks, and nothing that a
-/// reader would take for an encoded word.
+/// Makes untrusted text safe for a header: no control characters or line separators, single blanks, and nothing that a
+/// mail reader would decode as an encoded word.
 pub(super) fn one_line(text: &str) -> String {
     let is_break = |letter: char| letter.is_control() || matches!(letter, ' ' | '\u{2028}' | '\u{2029}');
     let text: String = text.chars().take(MAX_LENGTH).collect();

@@ -1,9 +1,9 @@
-//! Mail: queued in the transaction that causes it, put together and delivered later by a worker.
+//! Mail: queued in the transaction that causes it, composed and delivered later by a worker.
 //!
-//! What a mail is made of is kept, and its text is made of it at each attempt, `Message-ID`, `Date` and signature being
-//! the same every time. So attachments that take long to make or to fetch are had outside any transaction. Should the
-//! process die between the server's "accepted" and the note of it, the mail goes out again, with the same `Message-ID`,
-//! by which receiving systems recognise it; otherwise everyone gets it once.
+//! The queue keeps the parts of a mail, and each attempt composes the message from them with the same `Message-ID`,
+//! `Date` and signature. So attachments that are slow to create or to fetch are loaded outside any transaction. If the
+//! process crashes after the server has accepted a mail and before that is recorded, the mail is sent again with the
+//! same `Message-ID`, by which receiving systems recognise duplicates. Otherwise each recipient gets it once.
 
 pub mod automatic;
 mod compose;

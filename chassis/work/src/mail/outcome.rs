@@ -1,4 +1,4 @@
-//! What became of mails, for the service that sent them.
+//! The outcome of mails, for the service that sent them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,17 +8,17 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-/// How many are told.
+/// How many mails are listed.
 const MAX_LISTED: i64 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum Status {
-    /// Not everyone has it yet; it is being tried.
+    /// Delivery is not finished for all recipients.
     Queued,
-    /// Everyone's server has accepted it.
+    /// Accepted for all recipients.
     Sent,
-    /// Somebody cannot have it. The others may: see [`Outcome::accepted`].
+    /// Given up for at least one recipient. It may be accepted for others: see [`Outcome::accepted`].
     Dead,
 }
 
@@ -27,16 +27,16 @@ pub struct Outcome {
     pub id: Uuid,
     pub status: Status,
     pub recipients: Vec<String>,
-    /// The recipients whose server has accepted it.
+    /// The recipients for whom the server has accepted the mail.
     pub accepted: Vec<String>,
-    /// What the server said, by recipient, when it refused one for good.
+    /// The server's reply by recipient, for permanent refusals.
     #[sqlx(json)]
     pub refused: BTreeMap<String, String>,
     /// Why the last attempt failed, for operators.
     pub last_error: String,
     pub attempts: i32,
     pub created_at: DateTime<Utc>,
-    /// When it was sent or given up.
+    /// When the mail was sent or given up.
     pub done_at: Option<DateTime<Utc>>,
 }
 
@@ -58,7 +58,7 @@ pub async fn outcomes(
     Ok(outcomes)
 }
 
-/// Where each of these mails stands; those that are not there are left out.
+/// The status of each of these mails; unknown ids are left out.
 pub async fn statuses(
     connection: &mut PgConnection,
     account: AccountId,
@@ -76,5 +76,5 @@ pub async fn statuses(
     Ok(statuses.into_iter().collect())
 }
 
-/// For the column of refusals.
+/// The type of the `refused` column.
 pub(super) type Refused = Json<BTreeMap<String, String>>;

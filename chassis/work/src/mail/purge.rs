@@ -1,4 +1,4 @@
-//! Forgetting what sent mails said: that they were sent stays, their content goes after a month.
+//! Deletes the content of sent mails after a month. The record that they were sent stays.
 
 use chassis_base::Error;
 use chassis_data::write::Tx;
@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 
 use crate::worker::{Due, Job, Next, Worker};
 
-/// How long the content of a sent mail is kept. The same as in `due` below.
+/// How long the content of a sent mail is kept. Must match `due` below.
 const RETENTION: TimeDelta = TimeDelta::days(30);
-/// How many mails one transaction empties.
+/// How many mails one transaction purges.
 const BATCH: i64 = 500;
 
 pub fn worker() -> Worker {

@@ -9,8 +9,8 @@ use super::automatic;
 use super::message::Mail;
 use super::stored::Stored;
 
-/// Queues a mail; it is delivered after the commit. Returns its id, which is also in its `Message-ID`. What automation
-/// sends says so, so that nobody answers it automatically.
+/// Queues a mail, which is delivered after the commit. Returns its id, which is also in its `Message-ID`. Mail that
+/// automation sends is marked, so that no program answers it.
 pub async fn queue(tx: &mut Tx<'_>, mail: &Mail) -> Result<Uuid, Error> {
     let recipients = mail.recipients();
     if recipients.is_empty() || (mail.text.is_none() && mail.html.is_none()) {

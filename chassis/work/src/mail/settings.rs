@@ -1,10 +1,10 @@
-//! What a process is told of mail.
+//! The settings of mail.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where mail goes, and whom it comes from.
+/// Where mail is sent, and its default sender.
 #[derive(Args, Clone, Debug)]
 pub struct MailSettings {
     /// Server that mail is sent through, for example smtps://user:password@host:465 (TLS) or

@@ -1,5 +1,5 @@
-//! What of a mail is kept until it is delivered, as a protobuf message: compact with attachments, and a later version
-//! of the program can read what an earlier one wrote. Numbers of fields are never used again.
+//! The stored form of a queued mail, a protobuf message: compact with attachments, and a later version of the program
+//! can read what an earlier version wrote. Field numbers are never reused.
 
 use lettre::message::Mailbox;
 
@@ -45,7 +45,7 @@ pub(super) struct Header {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
-    /// The part is made at delivery; the rest is empty then.
+    /// The reference of a part that is loaded at delivery; the other fields are empty then.
     #[prost(string, optional, tag = "1")]
     pub later: Option<String>,
     #[prost(string, tag = "2")]
@@ -77,7 +77,7 @@ fn person(mailbox: &Mailbox) -> Person {
 }
 
 impl Person {
-    /// As it stands in a header.
+    /// The mailbox for a header, with the name made safe.
     pub(super) fn mailbox(&self) -> Result<Mailbox, String> {
         let address =
             self.address.parse().map_err(|error| format!("the address {}: {error}", self.address))?;

@@ -1,4 +1,4 @@
-//! What text of others can do to a mail: be shown in it, and nothing else.
+//! Untrusted text in a mail is displayed and has no other effect.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -12,7 +12,7 @@ use super::stored::Stored;
 use super::*;
 
 fn made(mail: &Mail) -> String {
-    // As the worker does it: from what was kept.
+    // As the worker does: from the stored form.
     let stored = Stored::decode(Stored::of(mail).encode_to_vec().as_slice()).unwrap();
     let message = compose(&stored, Uuid::from_u128(7), chrono::DateTime::UNIX_EPOCH).unwrap();
     String::from_utf8(message.formatted()).unwrap()
@@ -24,7 +24,7 @@ fn plain(subject: &str) -> Mail {
     Mail { text: Some("Hello".into()), ..Mail::new(from, to, subject) }
 }
 
-/// Text that somebody might try: line ends of all kinds, encoded words, quotes, headers, boundaries, and long.
+/// Hostile text: line ends of all kinds, encoded words, quotes, headers, boundaries and long runs.
 fn nasty() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\r\nBcc: victim@example.com"),
@@ -91,7 +91,7 @@ fn headers(text: &str) -> Vec<&str> {
     lines.map(|line| line.split_once(':').unwrap().0).collect()
 }
 
-/// The parts of what has such a boundary; none if it is a single text.
+/// The parts of a multipart text; none if it has a single part.
 fn parts<'a>(text: &'a str, kind: &str) -> Vec<&'a str> {
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let Some((_, boundary)) = head.rsplit_once("boundary=\"") else { return Vec::new() };
