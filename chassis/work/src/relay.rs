@@ -1,7 +1,8 @@
-//! Delivers events to their listeners: at least once, in order per entity, each listener for itself.
+//! Delivers events to their listeners: at least once, in order per entity, independently for each listener.
 //!
-//! A listener that is away only makes its events wait. An event that a listener refuses waits alone, with those of its
-//! entity behind it, and becomes a dead letter in the end; then the later ones go on without it.
+//! While a listener is unreachable, its events wait. An event that a listener refuses is retried and holds up only the
+//! later events of its entity. After the last attempt it becomes a dead letter, and the later events are delivered
+//! without it.
 
 use std::collections::HashSet;
 use std::error::Error as _;
@@ -23,11 +24,11 @@ use uuid::Uuid;
 
 use crate::worker::{Due, Job, Next, Worker, backoff};
 
-/// How many events go in one call at most, and how much data: a message must stay below what a listener takes.
+/// The maximum events and data bytes of one call: a message must stay below the size limit of a listener.
 const BATCH: i64 = 100;
 const BATCH_BYTES: usize = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// So often an event may be refused before it is dead: after about half an hour.
+/// The number of refusals after which an event is dead, in about half an hour.
 pub const MAX_ATTEMPTS: i32 = 12;
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(1);
 const MAX_BACKOFF: TimeDelta = TimeDelta::minutes(10);
@@ -51,7 +52,7 @@ struct Relay {
 }
 
 #[derive(sqlx::FromRow)]
-struct Waiting {
+struct Pending {
     entity_type: String,
     entity_id: Uuid,
     sequence: i64,
@@ -63,13 +64,13 @@ struct Waiting {
     attempts: i32,
 }
 
-/// What became of a batch.
+/// The result of delivering a batch.
 #[derive(Default)]
 struct Outcome {
     listener: String,
-    delivered: Vec<Waiting>,
-    refused: Vec<(Waiting, Status)>,
-    /// Why the rest was left for later.
+    delivered: Vec<Pending>,
+    refused: Vec<(Pending, Status)>,
+    /// Why the remaining events were not delivered.
     interrupted: Option<Status>,
 }
 
@@ -88,10 +89,10 @@ impl Relay {
         }
     }
 
-    /// The next events in the order of delivery, and whether there are more. Those of an entity whose first event has
-    /// to wait, wait with it.
-    async fn batch(&self, job: &Job) -> Result<(Vec<Waiting>, bool), Error> {
-        // `offset 0` keeps the planner from joining: it would read the account's whole backlog for every batch.
+    /// The next events in delivery order, and whether there are more. An event that is not due holds back the later
+    /// events of its entity.
+    async fn batch(&self, job: &Job) -> Result<(Vec<Pending>, bool), Error> {
+        // `offset 0` prevents a join, which would read the account's whole backlog for every batch.
         let query = sqlx::query_as(
             "select entity_type, entity_id, sequence, id, type, data, occurred_at, depth, attempts from outbox event
              where account_id = $1 and listener = $2 and dead_at is null and not exists (
@@ -106,11 +107,11 @@ impl Relay {
         .bind(self.peer.name())
         .bind(job.now())
         .bind(BATCH);
-        let mut batch: Vec<Waiting> =
+        let mut batch: Vec<Pending> =
             job.db().read(async |connection| Ok::<_, Error>(query.fetch_all(connection).await?)).await?;
         let full = i64::try_from(batch.len()).is_ok_and(|count| count == BATCH);
         let (mut bytes, depth) = (0, batch.first().map_or(0, |event| event.depth));
-        // What a listener emits in turn has the depth of its call, so one call has events of one depth only.
+        // The events that a listener emits derive their depth from the call, so a call has events of one depth only.
         let fitting = batch.iter().take_while(|event| {
             bytes += event.data.len();
             bytes <= BATCH_BYTES && event.depth == depth
@@ -121,13 +122,14 @@ impl Relay {
         Ok((batch, full || cut))
     }
 
-    /// All at once; if the listener refuses that, one after the other, so that only the faulty ones suffer.
-    async fn deliver_all(&self, job: &Job, batch: Vec<Waiting>) -> Outcome {
+    /// Delivers the batch in one call. If the listener refuses it, delivers each event separately to find the refused
+    /// ones.
+    async fn deliver_all(&self, job: &Job, batch: Vec<Pending>) -> Outcome {
         let mut outcome = Outcome { listener: self.peer.name().to_owned(), ..Outcome::default() };
         if batch.len() > 1 {
             match self.deliver(job, &batch).await {
                 Ok(()) => outcome.delivered = batch,
-                Err(status) if blames_the_event(&status) => self.deliver_each(job, batch, &mut outcome).await,
+                Err(status) if is_refusal(&status) => self.deliver_each(job, batch, &mut outcome).await,
                 Err(status) => outcome.interrupted = Some(status),
             }
         } else {
@@ -136,17 +138,17 @@ impl Relay {
         outcome
     }
 
-    async fn deliver_each(&self, job: &Job, batch: Vec<Waiting>, outcome: &mut Outcome) {
-        let mut held_up = HashSet::new();
+    async fn deliver_each(&self, job: &Job, batch: Vec<Pending>, outcome: &mut Outcome) {
+        let mut blocked = HashSet::new();
         for event in batch {
             let entity = (event.entity_type.clone(), event.entity_id);
-            if held_up.contains(&entity) {
+            if blocked.contains(&entity) {
                 continue;
             }
             match self.deliver(job, std::slice::from_ref(&event)).await {
                 Ok(()) => outcome.delivered.push(event),
-                Err(status) if blames_the_event(&status) => {
-                    held_up.insert(entity);
+                Err(status) if is_refusal(&status) => {
+                    blocked.insert(entity);
                     outcome.refused.push((event, status));
                 }
                 Err(status) => {
@@ -157,18 +159,18 @@ impl Relay {
         }
     }
 
-    async fn deliver(&self, job: &Job, events: &[Waiting]) -> Result<(), Status> {
+    async fn deliver(&self, job: &Job, events: &[Pending]) -> Result<(), Status> {
         let account_id = job.account_id().to_string();
-        let event = |waiting: &Waiting| proto::api::Event {
-            id: waiting.id.to_string(),
+        let event = |pending: &Pending| proto::api::Event {
+            id: pending.id.to_string(),
             account_id: account_id.clone(),
-            r#type: waiting.r#type.clone(),
-            entity_type: waiting.entity_type.clone(),
-            entity_id: waiting.entity_id.to_string(),
-            sequence: waiting.sequence,
-            occurred_at: Some(timestamp(waiting.occurred_at)),
-            data: waiting.data.clone(),
-            depth: depth(waiting),
+            r#type: pending.r#type.clone(),
+            entity_type: pending.entity_type.clone(),
+            entity_id: pending.entity_id.to_string(),
+            sequence: pending.sequence,
+            occurred_at: Some(timestamp(pending.occurred_at)),
+            data: pending.data.clone(),
+            depth: depth(pending),
         };
         let mut request = Request::new(DeliverEventsRequest { events: events.iter().map(event).collect() });
         request.set_timeout(TIMEOUT);
@@ -176,13 +178,14 @@ impl Relay {
         let minter = self.tokens.to(self.peer.name()).at_depth(depth);
         let token = minter.mint_mesh(job.account(), self.service, job.now());
         let token = MetadataValue::try_from(token)
-            .map_err(|_| Status::internal("a token that is not a header value"))?;
+            .map_err(|_| Status::internal("the token is not a valid header value"))?;
         request.metadata_mut().insert(token::HEADER, token);
         let mut client = EventListenerServiceClient::new(self.peer.channel());
         client.deliver_events(request).await.map(|_| ())
     }
 
-    /// Forgets what was delivered and notes what was refused.
+    /// Deletes delivered events and records refusals in one transaction. After a crash before the commit, the batch is
+    /// delivered again.
     async fn settle(&self, job: &Job, outcome: &Outcome) -> Result<(), Error> {
         if outcome.delivered.is_empty() && outcome.refused.is_empty() {
             return Ok(());
@@ -199,22 +202,22 @@ impl Relay {
     }
 }
 
-fn depth(event: &Waiting) -> u32 {
+fn depth(event: &Pending) -> u32 {
     u32::try_from(event.depth).unwrap_or_default()
 }
 
 async fn settle(tx: &mut Tx<'_>, outcome: &Outcome) -> Result<(), Error> {
-    forget(tx, &outcome.listener, &outcome.delivered).await?;
+    delete_delivered(tx, &outcome.listener, &outcome.delivered).await?;
     for (event, status) in &outcome.refused {
-        refuse(tx, &outcome.listener, event, status).await?;
+        defer(tx, &outcome.listener, event, status).await?;
     }
     Ok(())
 }
 
-/// Whether it was the listener itself that answered, and what it said is about the event. Anything else (the listener
-/// is away, full, too slow, or does not accept us) will pass and is no fault of the event.
-fn blames_the_event(status: &Status) -> bool {
-    // What failed on the way has a cause; an answer of the listener has none.
+/// Whether the listener itself refused the event. Other failures (the listener is unreachable, overloaded, too slow or
+/// rejects the caller) are temporary and do not count against the event.
+fn is_refusal(status: &Status) -> bool {
+    // A failure of the transport has a source; a response of the listener has none.
     status.source().is_none()
         && matches!(
             status.code(),
@@ -229,7 +232,7 @@ fn blames_the_event(status: &Status) -> bool {
         )
 }
 
-async fn forget(tx: &mut Tx<'_>, listener: &str, events: &[Waiting]) -> Result<(), Error> {
+async fn delete_delivered(tx: &mut Tx<'_>, listener: &str, events: &[Pending]) -> Result<(), Error> {
     let account = tx.account();
     sqlx::query(
         "delete from outbox where account_id = $1 and listener = $2
@@ -245,7 +248,7 @@ async fn forget(tx: &mut Tx<'_>, listener: &str, events: &[Waiting]) -> Result<(
     Ok(())
 }
 
-async fn refuse(tx: &mut Tx<'_>, listener: &str, event: &Waiting, status: &Status) -> Result<(), Error> {
+async fn defer(tx: &mut Tx<'_>, listener: &str, event: &Pending, status: &Status) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let attempts = event.attempts + 1;
     let dead = attempts >= MAX_ATTEMPTS;

@@ -1,10 +1,10 @@
-//! Events that come from time passing: nobody does anything, and after a while that is worth telling.
+//! Events caused by the passing of time: something has not happened for a while, and that is worth an event.
 //!
-//! A service declares its [`Scan`]s. One worker ([`run`]) goes through the accounts that the service was told of, each
-//! once an hour, and finds causes that hold now and were not told yet. Each is told exactly once: it is remembered in
-//! the transaction that emits its event, after what it is about was locked and looked at again. A remembered cause stays
-//! as long as it can hold, whatever the thresholds, so that it is never told twice; then it is forgotten. How long is
-//! long is each account's own decision ([`rpc`]). Knows nothing of what is looked for.
+//! A service declares its [`Scan`]s. One worker ([`run`]) scans each account of the service once an hour and finds
+//! causes that hold now and have not been reported. Each cause is reported exactly once: the transaction that emits its
+//! event locks the entity, checks the cause again and remembers it. A remembered cause is kept as long as it can hold
+//! with any threshold, so that it is never reported twice, and is then forgotten. Each account can set its own
+//! thresholds ([`rpc`]). This module does not depend on what the scans look for.
 
 mod rpc;
 mod run;
@@ -24,10 +24,10 @@ use uuid::Uuid;
 pub use rpc::server;
 pub use run::worker;
 
-/// How long something has to be so before it is told, unless the account says otherwise.
+/// How long a condition must hold before it is reported, unless the account sets another value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
-    /// A date decides, and there is nothing to choose.
+    /// A date decides, so there is no threshold to set.
     None,
     Days(i32),
     Hours(i32),
@@ -42,43 +42,43 @@ impl Threshold {
     }
 }
 
-/// Why an event is told: once for each pair.
+/// Why an event is emitted. Each pair causes one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, sqlx::FromRow)]
 pub struct Cause {
     /// What the event is about.
     pub entity_id: Uuid,
-    /// What tells this occasion from the next one of the same entity, for example the day on which a silence began; ''
-    /// where there is only one.
+    /// Distinguishes this occasion from later occasions of the same entity, for example by the day on which a silence
+    /// began; '' if there is only one.
     pub cause: String,
 }
 
-/// One kind of event. All SQL is of the program itself, never input.
+/// One kind of event. All texts are SQL of the program, never input.
 #[derive(Clone)]
 pub struct Scan {
     pub event: &'static str,
     pub threshold: Threshold,
-    /// A query for all causes that hold for the account `$1`, told or not: columns `entity_id` (uuid) and `cause` (text).
-    /// `$2` is the time that lies the threshold ago (timestamptz), `$3` the account's today (date), `$4` the threshold
-    /// (integer). Must be served by an index that begins with `account_id`, and should not depend on settings of the
-    /// connection: a time as a cause is written `(extract(epoch from t) * 1000)::bigint::text`.
+    /// A query for all causes that hold for the account `$1`, reported or not: columns `entity_id` (uuid) and `cause`
+    /// (text). `$2` is the time that lies the threshold ago (timestamptz), `$3` the account's today (date), `$4` the
+    /// threshold (integer). Must be served by an index that begins with `account_id`, and should not depend on settings
+    /// of the connection: a time as a cause is written `(extract(epoch from t) * 1000)::bigint::text`.
     pub causes: &'static str,
-    /// A statement that locks what the causes are about, always in the same order, so that none of it ends between the
-    /// look and the event: `$1` is the account, `$2` the entities (uuid[]), `$3` their causes (text[]). '' when there is
+    /// A statement that locks the entities of the causes, always in the same order, so that no cause ends between the
+    /// check and the event: `$1` is the account, `$2` the entities (uuid[]), `$3` their causes (text[]). '' if there is
     /// nothing to lock.
     pub lock: &'static str,
-    /// A condition on `told`, a remembered cause (`account_id`, `entity_id`, `cause`), that is true as long as it can
-    /// hold, now or later, with any threshold.
+    /// A condition on `told`, a remembered cause (`account_id`, `entity_id`, `cause`). It is true as long as the cause
+    /// can hold, now or later, with any threshold.
     pub kept: &'static str,
-    /// Of a scan about records of another service: how they are asked for. Then the query of `causes` has two more
-    /// parameters, `$5` (uuid[]) and `$6` (timestamptz[]): some of these records and when they were created. It gives
-    /// one cause of each at most, and none of others.
+    /// For a scan about records of another service: how to list and describe them. The query of `causes` then has two
+    /// more parameters, `$5` (uuid[]) and `$6` (timestamptz[]): some of these records and when they were created. It
+    /// returns at most one cause for each of them, and none for other records.
     pub ask: Option<Ask>,
     /// Emits an event for each cause. Every event needs a version of its entity that no other event has.
     pub tell: Tell,
 }
 
-/// Records of another service. Asked for outside any transaction; a cause whose record is not among them any more is
-/// forgotten.
+/// Records of another service, requested outside any transaction. When the other service no longer lists a record, its
+/// causes are forgotten.
 #[derive(Clone)]
 pub struct Ask {
     pub references: References,
@@ -88,14 +88,14 @@ pub struct Ask {
 
 #[tonic::async_trait]
 pub trait Describe: Send + Sync {
-    /// What events tell of these records: an object each. What is left out is not told of now.
+    /// Returns the event data of these records, an object for each. Records that are left out are not reported now.
     async fn describe(&self, account: &Account, ids: &[Uuid]) -> Result<HashMap<Uuid, Value>, Error>;
 }
 
 pub type Tell = for<'a, 'b> fn(&'a mut Tx<'b>, &'a Findings) -> Telling<'a>;
 pub type Telling<'a> = BoxFuture<'a, Result<(), Error>>;
 
-/// Causes that are told now.
+/// Causes that are reported now.
 #[derive(Clone, Debug)]
 pub struct Findings {
     pub event: &'static str,
@@ -106,7 +106,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// What the causes are about, each once, in the order of the ids.
+    /// The entities of the causes without duplicates, ordered by id.
     pub fn entities(&self) -> Vec<Uuid> {
         let mut all: Vec<Uuid> = self.causes.iter().map(|cause| cause.entity_id).collect();
         all.sort_unstable();
@@ -114,12 +114,12 @@ impl Findings {
         all
     }
 
-    /// What the other service says about its record, when the scan asks one.
+    /// The description of the record, for a scan about records of another service.
     pub fn about(&self, entity: Uuid) -> Option<&Value> {
         self.about.get(&entity)
     }
 
-    /// An object for the events' data: the threshold as `days` or `hours`.
+    /// The threshold as an object with `days` or `hours`, for the data of events.
     pub fn waited(&self) -> Value {
         match self.threshold {
             Threshold::None => json!({}),
@@ -129,13 +129,13 @@ impl Findings {
     }
 }
 
-/// The moment of a look, as a scan's query asks for it, and what it is limited to.
+/// The parameters of a scan's query: its time, and the records that it is limited to.
 #[derive(Clone, Debug)]
 struct Reach {
     since: DateTime<Utc>,
     today: NaiveDate,
     amount: i32,
-    /// Of a scan about records of another service: some of them, and when they were created.
+    /// For a scan about records of another service: some of them, and when they were created.
     listed: Vec<Uuid>,
     created: Vec<DateTime<Utc>>,
 }

@@ -77,7 +77,7 @@ async fn set(
 ) -> Result<SetThresholdResponse, Error> {
     let scan = scans.iter().find(|scan| scan.event == input.event);
     match scan {
-        // What is empty has been found missing before.
+        // An empty event has a fault already.
         None if input.event.is_empty() => {}
         None => {
             let events: Vec<&str> = scans.iter().map(|scan| scan.event).collect();

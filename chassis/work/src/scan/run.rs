@@ -1,4 +1,4 @@
-//! Looking an account through: one scan after the other, a page of causes at a time.
+//! Scans one account: one scan after another, a page of causes at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use super::store::{self, Key, Turn};
 use super::{Ask, Cause, Findings, Reach, Scan};
 use crate::worker::{Due, Job, Next, Worker};
 
-/// How long until the next look, and until the next after one of which a part failed.
+/// The time between two turns of an account, and after a turn in which a scan failed.
 const INTERVAL: TimeDelta = TimeDelta::hours(1);
 const RETRY_INTERVAL: TimeDelta = TimeDelta::minutes(5);
-/// How many causes one transaction tells, and how many pages one turn looks at.
+/// How many causes one transaction reports, and how many pages one job handles.
 const PAGE: usize = 200;
 const MAX_PAGES: usize = 25;
 
 pub fn worker(scans: Vec<Scan>) -> Worker {
     let scans: Arc<[Scan]> = scans.into();
-    // An account that was never looked through has no turn yet.
+    // An account that was never scanned has no turn yet.
     let from = "account work left join scan_turn turn on turn.account_id = work.account_id";
     let due = Due::new(from, "true", "coalesce(turn.next_at, '2000-01-01'::timestamptz)");
     Worker::new("scans", due, move |job| {
@@ -44,18 +44,18 @@ async fn run(job: &Job, scans: &Arc<[Scan]>) -> Result<Next, Error> {
         })
         .await?;
     let started_at = *turn.started_at.get_or_insert(now);
-    if look(job, scans, &thresholds, &mut turn).await? {
-        job.write(&turn, go_on).await?;
+    if scan_pages(job, scans, &thresholds, &mut turn).await? {
+        job.write(&turn, save_progress).await?;
         return Ok(Next::Now);
     }
     let next_at = started_at + if turn.failed { RETRY_INTERVAL } else { INTERVAL };
-    job.write(&Ended { scans: Arc::clone(scans), turn, next_at }, end).await?;
+    job.write(&Ended { scans: Arc::clone(scans), turn, next_at }, finish_turn).await?;
     Ok(Next::WhenDue)
 }
 
-/// Goes on where the last turn ended, for so many pages; true when there are more. A scan that fails is left for later
-/// and does not hold up the others.
-async fn look(
+/// Continues where the last job stopped, for up to `MAX_PAGES` pages; true if there are more. A failed scan is skipped
+/// until the retry and does not hold up the next scans.
+async fn scan_pages(
     job: &Job,
     scans: &[Scan],
     thresholds: &HashMap<String, i32>,
@@ -92,11 +92,11 @@ async fn look(
     Ok(false)
 }
 
-/// Tells the next causes after `after`; the last of them when there may be more.
+/// Reports the next causes after `after`; returns the last of them if there may be more.
 async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Option<Cause>, Error> {
     let reach = Reach::of(scan.threshold, amount, job.now(), job.account().timezone);
     if let Some(ask) = &scan.ask {
-        return page_elsewhere(job, scan, ask, reach, after.entity_id).await;
+        return page_of_records(job, scan, ask, reach, after.entity_id).await;
     }
     let found = job
         .db()
@@ -106,14 +106,14 @@ async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Opti
         .await?;
     let last = found.last().filter(|_| found.len() == PAGE).cloned();
     if !found.is_empty() {
-        job.write(&Page { scan: scan.clone(), reach, found, about: HashMap::new() }, tell).await?;
+        job.write(&Page { scan: scan.clone(), reach, found, about: HashMap::new() }, report).await?;
     }
     Ok(last)
 }
 
-/// The same for the next records of another service: tells their causes, and forgets those of records that it no longer
-/// has.
-async fn page_elsewhere(
+/// The same for the next records of another service: reports their causes, and forgets the causes of records that it no
+/// longer has.
+async fn page_of_records(
     job: &Job,
     scan: &Scan,
     ask: &Ask,
@@ -141,7 +141,7 @@ async fn page_elsewhere(
         let found = found.iter().filter(|cause| about.contains_key(&cause.entity_id));
         let found: Vec<Cause> = found.cloned().collect();
         if !found.is_empty() {
-            job.write(&Page { scan: scan.clone(), reach: reach.clone(), found, about }, tell).await?;
+            job.write(&Page { scan: scan.clone(), reach: reach.clone(), found, about }, report).await?;
         }
     }
     Ok(last.map(|entity_id| Cause { entity_id, cause: String::new() }))
@@ -161,12 +161,13 @@ struct Page {
     scan: Scan,
     reach: Reach,
     found: Vec<Cause>,
-    /// What the events tell of another service's records.
+    /// The descriptions of another service's records.
     about: HashMap<Uuid, Value>,
 }
 
-/// Looks again while nothing can change, remembers what still holds, and tells it.
-async fn tell(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
+/// Locks the entities, remembers the causes that still hold and emits their events. All of it commits together, so that
+/// a crash neither loses nor repeats an event.
+async fn report(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
     let (account, now, scan) = (tx.account(), tx.now(), &page.scan);
     if !scan.lock.is_empty() {
         store::lock(tx.db(), account, scan.lock, &page.found).await?;
@@ -181,7 +182,7 @@ async fn tell(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
     (scan.tell)(tx, &findings).await
 }
 
-async fn go_on(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
+async fn save_progress(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     store::put_turn(tx.db(), account, turn, now).await
 }
@@ -192,7 +193,7 @@ struct Ended {
     next_at: DateTime<Utc>,
 }
 
-async fn end(tx: &mut Tx<'_>, Ended { scans, turn, next_at }: &Ended) -> Result<(), Error> {
+async fn finish_turn(tx: &mut Tx<'_>, Ended { scans, turn, next_at }: &Ended) -> Result<(), Error> {
     let account = tx.account();
     let swept = store::sweep(tx.db(), account, scans, &turn.swept).await?;
     let rested = Turn { asked: turn.asked, swept, ..Turn::default() };

@@ -9,17 +9,17 @@ use uuid::Uuid;
 
 use super::{Cause, Reach, Scan};
 
-/// How many remembered causes are gone through in one look.
+/// How many remembered causes one sweep checks.
 const SWEPT: i64 = 500;
 
-/// The key of a remembered cause; by default before all of them.
+/// The key of a remembered cause. The default sorts before all keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Key {
     pub event: String,
     pub cause: Cause,
 }
 
-/// How far an account has been looked through.
+/// The progress of an account's scans.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turn {
     pub asked: i64,
@@ -48,7 +48,7 @@ pub(super) async fn find_turn(connection: &mut PgConnection, account: AccountId)
     Ok(stored.map(turn).unwrap_or_default())
 }
 
-/// Keeps how far it came, unless someone has asked for another look meanwhile: that one begins anew.
+/// Saves the progress, unless a new turn was requested in the meantime, which starts from the beginning.
 pub(super) async fn put_turn(
     connection: &mut PgConnection,
     account: AccountId,
@@ -82,7 +82,7 @@ pub(super) async fn put_turn(
     Ok(())
 }
 
-/// Has the account looked through from the start, now.
+/// Requests a new turn of the account that starts from the beginning, now.
 pub(super) async fn ask_for_turn(
     connection: &mut PgConnection,
     account: AccountId,
@@ -100,7 +100,7 @@ pub(super) async fn ask_for_turn(
     Ok(())
 }
 
-/// What the account has set, by event.
+/// The thresholds that the account has set, by event.
 pub(super) async fn list_thresholds(
     connection: &mut PgConnection,
     account: AccountId,
@@ -131,7 +131,7 @@ pub(super) async fn set_threshold(
     Ok(())
 }
 
-/// The next causes after `after` that hold and were not told.
+/// The next causes after `after` that hold and have not been reported.
 pub(super) async fn find_causes(
     connection: &mut PgConnection,
     account: AccountId,
@@ -141,8 +141,8 @@ pub(super) async fn find_causes(
     limit: usize,
 ) -> Result<Vec<Cause>, Error> {
     let causes = scan.causes;
-    // Kept apart from the scan's own query, and `offset 0` from becoming a join: the cost follows the number of causes
-    // then, whatever the planner believes of how many were told or how few are wanted.
+    // `materialized` and `offset 0` keep the planner from merging the parts into a join, so that the cost depends on
+    // the number of causes and not on the planner's estimates.
     let sql = format!(
         "with found as materialized ({causes})
          select found.entity_id, found.cause from found
@@ -180,8 +180,8 @@ pub(super) async fn lock(
     Ok(())
 }
 
-/// Remembers those of the causes that hold and were not told: these are to be told. Someone who does the same at the
-/// same time waits here, and then has nothing to tell.
+/// Remembers and returns the causes that still hold and have not been reported. A concurrent transaction waits here on
+/// the unique key and then finds nothing to report.
 pub(super) async fn remember(
     connection: &mut PgConnection,
     account: AccountId,
@@ -219,7 +219,8 @@ pub(super) async fn remember(
     Ok(told)
 }
 
-/// Goes through some of what is remembered, from `after` on, and forgets what can no longer hold. Returns where to go on.
+/// Checks a page of remembered causes after `after` and forgets those that can no longer hold. Returns where to
+/// continue.
 pub(super) async fn sweep(
     connection: &mut PgConnection,
     account: AccountId,
@@ -246,7 +247,7 @@ pub(super) async fn sweep(
         last = Key { event: event.clone(), cause: cause.clone() };
         by_event.entry(event).or_default().push(cause);
     }
-    // What an older or a newer version of the program has told is its own affair.
+    // Causes of events that only another version of the program declares are left alone.
     for scan in scans {
         if let Some(causes) = by_event.remove(scan.event) {
             forget(connection, account, scan, scan.kept, &causes).await?;
@@ -255,7 +256,7 @@ pub(super) async fn sweep(
     Ok(if is_full { last } else { Key::default() })
 }
 
-/// What was told of records after `after`, up to `last`, that are not among those listed.
+/// The reported causes of records after `after`, up to `last`, that are not in `listed`.
 pub(super) async fn find_told_of_others(
     connection: &mut PgConnection,
     account: AccountId,
@@ -281,7 +282,7 @@ pub(super) async fn find_told_of_others(
     Ok(told)
 }
 
-/// Forgets causes, but for those of which `kept` is true: a condition on `told`.
+/// Forgets causes, except those for which `kept`, a condition on `told`, is true.
 pub(super) async fn forget(
     connection: &mut PgConnection,
     account: AccountId,
