@@ -1,6 +1,6 @@
-//! What waits, measured for operators: how old the oldest undelivered event and mail are, and how many were given up.
-//! Looks at the rows of all accounts, which a distributed database has to ask all its nodes for: one replica does, the
-//! others say 0.
+//! Backlog metrics for operators: the age of the oldest undelivered event and mail, and the number of dead letters. The
+//! queries read the rows of all accounts, on all nodes of a distributed database, so only one replica runs them and the
+//! rest report 0.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,39 +14,39 @@ use crate::interval::every;
 
 const MEASURE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What waits, of all accounts.
+/// The backlog of all accounts.
 #[derive(Default)]
 struct Backlog {
-    /// For each listener.
-    events: HashMap<String, Waiting>,
-    mails: Waiting,
+    /// By listener.
+    events: HashMap<String, Queue>,
+    mails: Queue,
 }
 
-/// What waits in one queue.
+/// The backlog of one queue.
 #[derive(Default, sqlx::FromRow)]
-struct Waiting {
-    /// How old the oldest is.
+struct Queue {
+    /// The age of the oldest entry.
     age_seconds: Option<f64>,
-    /// How many were given up.
+    /// The number of dead letters.
     dead: i64,
 }
 
 #[derive(sqlx::FromRow)]
-struct WaitingEvents {
+struct EventQueue {
     listener: String,
     #[sqlx(flatten)]
-    waiting: Waiting,
+    queue: Queue,
 }
 
-/// Measures until the process ends, as long as `is_first` says that no other replica does.
+/// Measures until the process ends, while `is_first` says that this replica is the one to do it.
 pub async fn watch(db: Db, is_first: impl Fn() -> bool) {
-    let mut beat = every(MEASURE_INTERVAL);
+    let mut ticker = every(MEASURE_INTERVAL);
     loop {
-        beat.tick().await;
+        ticker.tick().await;
         let measured = if is_first() { measure(&db).await } else { Ok(Backlog::default()) };
         match measured {
-            Ok(backlog) => show(&db, backlog),
-            Err(error) => tracing::warn!(error = chain(&error), "what waits could not be measured"),
+            Ok(backlog) => publish(&db, backlog),
+            Err(error) => tracing::warn!(error = chain(&error), "the backlog could not be measured"),
         }
     }
 }
@@ -54,7 +54,7 @@ pub async fn watch(db: Db, is_first: impl Fn() -> bool) {
 async fn measure(db: &Db) -> Result<Backlog, Error> {
     let now = db.clock().now();
     let read = async |connection: &mut PgConnection| {
-        let events: Vec<WaitingEvents> = sqlx::query_as(
+        let events: Vec<EventQueue> = sqlx::query_as(
             "select listener,
                 extract(epoch from $1 - min(occurred_at) filter (where dead_at is null))::float8 as age_seconds,
                 count(*) filter (where dead_at is not null) as dead
@@ -72,21 +72,21 @@ async fn measure(db: &Db) -> Result<Backlog, Error> {
         .bind(now)
         .fetch_one(&mut *connection)
         .await?;
-        let events = events.into_iter().map(|of| (of.listener, of.waiting)).collect();
+        let events = events.into_iter().map(|of| (of.listener, of.queue)).collect();
         Ok(Backlog { events, mails })
     };
     db.read(read).await
 }
 
-fn show(db: &Db, Backlog { mut events, mails }: Backlog) {
-    // Also those for whom nothing waits: a gauge keeps what it was last told.
+fn publish(db: &Db, Backlog { mut events, mails }: Backlog) {
+    // Listeners without a backlog are set to 0, because a gauge keeps its last value.
     for listener in db.listeners() {
         events.entry(listener.name.clone()).or_default();
     }
-    for (listener, waiting) in events {
+    for (listener, queue) in events {
         metrics::gauge!("outbox_age_seconds", "listener" => listener.clone())
-            .set(waiting.age_seconds.unwrap_or_default());
-        metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(waiting.dead));
+            .set(queue.age_seconds.unwrap_or_default());
+        metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(queue.dead));
     }
     metrics::gauge!("mail_age_seconds").set(mails.age_seconds.unwrap_or_default());
     metrics::gauge!("mail_dead_letters").set(as_f64(mails.dead));

@@ -1,5 +1,5 @@
-//! What could not be delivered in the end: events and mails, to be looked at and tried again by an operator. The one
-//! place besides the workers' own look-up that sees the rows of all accounts.
+//! Events and mails whose delivery was given up. Operators can list and retry them. Reads the rows of all accounts,
+//! like the sweeps of workers.
 
 use std::collections::HashSet;
 
@@ -9,16 +9,16 @@ use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use uuid::Uuid;
 
-/// How many are listed.
+/// How many dead letters are listed.
 const MAX_LISTED: i64 = 1000;
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Action {
-    /// Show them, the oldest first, with tabs between: kind, id, account, what, attempts, since when, why
+    /// List them, the oldest first, as tab-separated fields: kind, id, account, what, attempts, since when, why
     List,
-    /// Deliver one again, or all of them
+    /// Retry one, or all of them
     Retry {
-        /// The id of an event or a mail; all without it
+        /// The id of an event or a mail; all if it is absent
         id: Option<Uuid>,
     },
 }
@@ -50,9 +50,9 @@ pub async fn list(db: &Db) -> Result<Vec<DeadLetter>, Error> {
     db.read(async |connection| Ok(query.fetch_all(connection).await?)).await
 }
 
-/// Makes one, or all, due again with all their attempts before them; says how many there were. An event that is
-/// delivered after all comes later than those of its entity that did not wait for it; a mail goes only to those who do not
-/// have it.
+/// Makes one or all dead letters due again with a full number of attempts; returns how many. A retried event arrives
+/// after the later events of its entity that were already delivered. A mail is sent only to the recipients for whom it
+/// was not accepted.
 pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
     let now = db.clock().now();
     let (mut retried, mails) = db
@@ -83,7 +83,7 @@ pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
     Ok(u64::try_from(retried.len()).unwrap_or(u64::MAX))
 }
 
-/// The command line's part.
+/// Runs the action of the command line.
 pub async fn command(db: &Db, action: Action) -> Result<(), Error> {
     match action {
         Action::List => {

@@ -1,21 +1,21 @@
-//! Reading the events that another service delivered.
+//! Reads the events that another service delivered.
 
 use chassis_data::write::Tx;
 use proto::At;
 use proto::api::{DeliverEventsRequest, Event, Fault};
 use serde::de::DeserializeOwned;
 
-/// An event whose data were read.
+/// An event with its parsed data.
 #[derive(Debug)]
 pub struct Received<'e, T> {
-    /// Its place in the batch.
+    /// The position in the batch.
     pub index: usize,
     pub event: &'e Event,
     pub data: T,
 }
 
-/// The events of one type, in their order. Every event of another account, and every one of this type whose data do not
-/// tell of `what`, adds a fault: the batch is to be refused as a whole.
+/// The events of one type, in order. An event of another account, or one of this type with invalid data, adds a fault,
+/// so that the whole batch is refused. `what` names the data in the fault.
 pub fn read<'e, T: DeserializeOwned>(
     tx: &mut Tx<'_>,
     input: &'e DeliverEventsRequest,

@@ -1,4 +1,4 @@
-//! Forgets idempotency keys whose window has passed.
+//! Deletes idempotency keys whose window has passed.
 
 use chassis_base::Error;
 use chassis_data::Tx;

@@ -1,5 +1,5 @@
-//! What no caller waits for: leases and workers, the delivery of events, scans of what time brings, mail, files, dead
-//! letters and the measuring of what waits. Stands on the database and on calls; knows no service.
+//! Work that no caller waits for: leases and workers, the delivery of events, time-based scans, mail, files, dead
+//! letters and backlog metrics. Depends on the database and rpc layers and not on any service.
 
 pub mod backlog;
 pub mod dead_letters;

@@ -10,12 +10,12 @@ use uuid::Uuid;
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// Makes a folder, if it is not there, and those above it.
+/// Creates a folder and its parents if they do not exist.
 pub(crate) fn folder(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
     }
-    // Those above it are for whoever made room for us.
+    // Parents get default permissions, because they may not be for this process alone.
     if let Some(above) = path.parent() {
         std::fs::create_dir_all(above)?;
     }
@@ -25,21 +25,22 @@ pub(crate) fn folder(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Takes the rights of others to a folder away, if it is there and ours: it may have been made before that was usual.
+/// Removes the permissions of other users from an existing folder, which an earlier version may have created with them.
 pub(crate) fn close(path: &Path) {
     if path.is_dir()
         && let Err(error) = std::fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))
     {
-        tracing::warn!(%error, path = %path.display(), "a folder may be open to others");
+        tracing::warn!(%error, path = %path.display(), "a folder may be readable by other users");
     }
 }
 
-/// Puts a file in place, whole or not at all, over what was there.
+/// Writes a file atomically and replaces an existing file.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     staged(path, content, |from| std::fs::rename(from, path))
 }
 
-/// Puts a file in place, whole or not at all, if there is none; says whether it did. Kept even if the machine stops.
+/// Writes a file atomically if it does not exist; returns whether it did. The file and its folder entry are synced, so
+/// that it survives a crash of the machine.
 pub(crate) fn create(path: &Path, content: &[u8]) -> Result<bool, Error> {
     let mut created = true;
     staged(path, content, |from| match std::fs::hard_link(from, path) {
@@ -55,15 +56,15 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> Result<bool, Error> {
     Ok(created)
 }
 
-/// Writes beside the place, and moves that there when it is complete. Nothing is left beside it, except when the process
-/// is killed.
+/// Writes a temporary file in the same folder, which `place` then renames or links. The temporary file is removed
+/// afterwards, unless the process is killed.
 fn staged(path: &Path, content: &[u8], place: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
     let mut name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
     name.push(format!("#{}", Uuid::new_v4().simple()));
-    let beside = path.with_file_name(name);
-    let written = write(&beside, content).and_then(|()| place(&beside));
-    match std::fs::remove_file(&beside) {
-        // A renamed one is gone, and one that could not be made was never there.
+    let temporary = path.with_file_name(name);
+    let written = write(&temporary, content).and_then(|()| place(&temporary));
+    match std::fs::remove_file(&temporary) {
+        // A renamed file no longer exists, and a file that could not be created never did.
         Err(error) if error.kind() != ErrorKind::NotFound && written.is_ok() => Err(error),
         _ => written,
     }

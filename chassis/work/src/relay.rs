@@ -122,8 +122,7 @@ impl Relay {
         Ok((batch, full || cut))
     }
 
-    /// Delivers the batch in one call. If the listener refuses it, delivers each event separately to find the refused
-    /// ones.
+    /// Delivers the batch in one call. If the listener refuses it, delivers each event separately.
     async fn deliver_all(&self, job: &Job, batch: Vec<Pending>) -> Outcome {
         let mut outcome = Outcome { listener: self.peer.name().to_owned(), ..Outcome::default() };
         if batch.len() > 1 {

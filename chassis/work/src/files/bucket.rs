@@ -1,9 +1,9 @@
-//! The S3 bucket, and as whom it is opened.
+//! The S3 bucket and the identity that opens it.
 //!
-//! The first of these that is set: an access key (`FILES_S3_KEY_ID`), the role that the service account of a pod stands
-//! for (`AWS_ROLE_ARN`), the role that an agent on the node hands out (`AWS_CONTAINER_CREDENTIALS_FULL_URI`); otherwise
-//! the role of the machine. All but the first are credentials for an hour or so, fetched anew before they end; so are
-//! the files with the tokens that prove who asks, which the cluster replaces.
+//! The first of these that is set is used: an access key (`FILES_S3_KEY_ID`), the role of the pod's service account
+//! (`AWS_ROLE_ARN`), the role that an agent on the node provides (`AWS_CONTAINER_CREDENTIALS_FULL_URI`); otherwise the
+//! role of the machine. All but the access key give temporary credentials, which are fetched again before they expire.
+//! The token files are read each time, because the cluster replaces them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
 
 use super::settings::{FileSettings, S3Identity};
 
-/// For connecting to S3, for one request, and for a request with its repeats.
+/// The timeouts of connecting to S3, of one request, and of a request with its retries.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ fn client(settings: &FileSettings) -> Result<ClientOptions, String> {
     Ok(authorities.into_iter().fold(client, ClientOptions::with_root_certificate))
 }
 
-/// As whom the bucket is opened.
+/// Sets the identity that opens the bucket.
 fn identified(builder: AmazonS3Builder, settings: &FileSettings) -> Result<AmazonS3Builder, String> {
     use AmazonS3ConfigKey as Key;
     let S3Identity {
@@ -67,7 +67,7 @@ fn identified(builder: AmazonS3Builder, settings: &FileSettings) -> Result<Amazo
         let builder = builder.with_config(Key::RoleSessionName, session);
         return match sts.as_str() {
             "" => Ok(builder),
-            // The token would be there for everyone on the way to read.
+            // Without TLS, the token could be read in transit.
             _ if !sts.starts_with("https://") => {
                 Err("AWS_ENDPOINT_URL_STS must begin with https://".to_owned())
             }
@@ -83,7 +83,7 @@ fn identified(builder: AmazonS3Builder, settings: &FileSettings) -> Result<Amazo
     Ok(builder)
 }
 
-/// Whether two settings that make sense together only are there. Half of them must not mean another identity.
+/// Whether both settings are set. One without the other is an error and must not select another identity.
 fn both_or_none(one: (&str, &String), other: (&str, &String)) -> Result<bool, String> {
     match (one.1.is_empty(), other.1.is_empty()) {
         (true, true) => Ok(false),

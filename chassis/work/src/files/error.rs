@@ -1,11 +1,11 @@
-//! What callers are told when files cannot be had.
+//! The errors that callers get when files are unavailable.
 
 use chassis_base::Error;
 use chassis_base::error::chain;
 use proto::api::Problem;
 
 pub(super) fn unreachable(error: &(dyn std::error::Error + 'static)) -> Error {
-    tracing::error!(error = chain(error), "the files cannot be reached");
+    tracing::error!(error = chain(error), "the file storage is unreachable");
     away()
 }
 

@@ -1,8 +1,8 @@
-//! The bytes that a service keeps: in a folder, or in an S3 bucket.
+//! The files of a service, stored in a folder or in an S3 bucket.
 //!
-//! A file is written once and never changed; what may change gets another key with every version. A path is made of
-//! the service's name, the account and what a [`Key`] can hold, so that no input ever becomes part of one. What kind
-//! of file it is, and how it is called, is for the service's own tables.
+//! A file is written once and never changed; content that can change gets a new key with every version. A path consists
+//! of the service's name, the account and the parts of a [`Key`], so that input never becomes part of a path. The type
+//! and the display name of a file are in the service's own tables.
 
 mod bucket;
 mod error;
@@ -32,32 +32,32 @@ pub use orphans::{list, worker};
 pub use reading::{HttpBodies, Reading};
 pub use settings::{FileSettings, S3Identity};
 
-/// Longest part of a key that another service tells of.
+/// The longest part of a key in a reference.
 const MAX_PART: usize = 200;
 
-/// Where a file is among those of a service. Made of ids, numbers and digests only.
+/// Identifies a file of a service. Consists of ids, numbers and digests only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     account: AccountId,
-    /// Whose file it is; none for the service that asks.
+    /// The service that owns the file; `None` for this service.
     service: Option<String>,
     area: Cow<'static, str>,
     name: String,
 }
 
 impl Key {
-    /// The area says what kind of files these are, for example `logos`.
+    /// `area` is the kind of file, for example `logos`.
     pub fn new(account: AccountId, area: &'static str, id: Uuid) -> Self {
         Self { account, service: None, area: area.into(), name: id.simple().to_string() }
     }
 
-    /// A file that is known by what is in it: the same content has the same key.
+    /// The key of a file by its content: the same content has the same key.
     pub fn of_content(account: AccountId, area: &'static str, content: &[u8]) -> Self {
         Self { account, service: None, area: area.into(), name: hex(&Sha256::digest(content)) }
     }
 
-    /// A file of any service, by what [`Files::reference`] called it. `None` for every other text: no input becomes a
-    /// path that leads elsewhere.
+    /// Parses a reference that [`Files::reference`] returned, of any service. `None` for any other text, so that input
+    /// cannot lead to a path outside the storage.
     pub fn parse(account: AccountId, reference: &str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
         let word = |part: &str| (1..=MAX_PART).contains(&part.len()) && part.bytes().all(plain);
@@ -71,10 +71,10 @@ impl Key {
         })
     }
 
-    /// One of several files of the same id, for example its version.
+    /// Distinguishes several files with the same id, for example by version.
     #[must_use]
     pub fn number(mut self, number: u64) -> Self {
-        // Not a folder of its own: what is a file may not be a folder too.
+        // Not a subfolder, because a path cannot be both a file and a folder.
         let _ = write!(self.name, "-{number}");
         self
     }
@@ -96,67 +96,67 @@ fn hex(bytes: &[u8]) -> String {
 #[derive(Clone)]
 pub struct Files {
     service: &'static str,
-    place: Storage,
+    storage: Storage,
     max_bytes: usize,
-    /// Files that are being read piece by piece.
+    /// Limits the files that are read in pieces at the same time.
     readings: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
 enum Storage {
-    /// The folder is made when it is first needed: a service without files leaves no trace.
+    /// The folder is created on first use, so that a service without files does not create one.
     Folder(PathBuf, Arc<OnceLock<Arc<LocalFileSystem>>>),
     Bucket(Arc<dyn ObjectStore>),
 }
 
 impl Files {
     pub fn new(service: &'static str, settings: &FileSettings) -> Result<Self, String> {
-        // The program's only TLS library is told which cryptography to use; every HTTP client needs that. An error
-        // means that it was told before.
+        // HTTP clients need the process-wide default crypto provider of rustls. An error means that it is already
+        // installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let place = if settings.files_s3_bucket.is_empty() {
+        let storage = if settings.files_s3_bucket.is_empty() {
             Storage::Folder(settings.files_dir.clone(), Arc::default())
         } else {
             Storage::Bucket(bucket::open(settings)?)
         };
         let readings = Arc::new(Semaphore::new(reading::MAX_READINGS));
-        Ok(Self { service, place, max_bytes: settings.files_max_bytes, readings })
+        Ok(Self { service, storage, max_bytes: settings.files_max_bytes, readings })
     }
 
-    /// The largest file that is taken in from outside.
+    /// The maximum size of an uploaded file.
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
     }
 
-    /// What other services are told of a file: the service, the area and the name in it.
+    /// The parts of a file's reference: service, area and name.
     pub fn parts<'k>(&'k self, key: &'k Key) -> [&'k str; 3] {
         [key.service.as_deref().unwrap_or(self.service), &key.area, &key.name]
     }
 
-    /// The same as one text, `service/area/name`, for [`Key::parse`].
+    /// The reference as text, `service/area/name`, for [`Key::parse`].
     pub fn reference(&self, key: &Key) -> String {
         self.parts(key).join("/")
     }
 
-    /// Keeps a file. It may be there already with the same content; other content for a key that is in use is a
-    /// mistake of the caller's.
+    /// Stores a file. Storing the same content again succeeds, so that retries are safe. Other content for an existing
+    /// key is a bug of the caller.
     pub async fn put(&self, key: &Key, content: impl Into<Bytes>) -> Result<(), Error> {
         let (path, content) = (key.path(self.service), content.into());
         match self.create(&path, content.clone()).await {
             Ok(true) => Ok(()),
             Ok(false) => match self.get(key).await? {
                 Some(stored) if stored == content => Ok(()),
-                Some(_) => Err(Error::Internal(format!("the file {path} is there with another content"))),
-                // Another process is just writing it.
+                Some(_) => Err(Error::Internal(format!("the file {path} exists with other content"))),
+                // A concurrent writer has not finished, or the file was deleted in between.
                 None => Err(away()),
             },
             Err(error) => Err(unreachable(&*error)),
         }
     }
 
-    /// Writes a file if there is none, and says whether it did.
+    /// Writes a file if it does not exist; returns whether it did.
     async fn create(&self, path: &Path, content: Bytes) -> Result<bool, Failure> {
-        match &self.place {
+        match &self.storage {
             Storage::Bucket(store) => {
                 match store.put_opts(path, content.into(), PutMode::Create.into()).await {
                     Ok(_) => Ok(true),
@@ -164,7 +164,8 @@ impl Files {
                     Err(error) => Err(error.into()),
                 }
             }
-            // Not by the store, which lets everyone read what it writes. A path has no part that a folder would not.
+            // Not through the object store, whose files are readable by all users. The parts of a path are valid file
+            // names.
             Storage::Folder(folder, _) => {
                 self.open()?;
                 let parts: Vec<String> = path.parts().map(|part| part.as_ref().to_owned()).collect();
@@ -187,18 +188,18 @@ impl Files {
         }
     }
 
-    /// The same piece by piece, for what is passed on.
+    /// Opens a file for reading in pieces, for streaming.
     pub async fn open_file(&self, key: &Key) -> Result<Option<Reading>, Error> {
-        let place = Arc::clone(&self.readings).try_acquire_owned().map_err(|_| busy())?;
+        let permit = Arc::clone(&self.readings).try_acquire_owned().map_err(|_| busy())?;
         let (store, path) = (self.store()?, key.path(self.service));
         match store.head(&path).await {
-            Ok(found) => Reading::begin(store, path, found.size, place).await.map(Some),
+            Ok(found) => Reading::begin(store, path, found.size, permit).await.map(Some),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(unreachable(&error)),
         }
     }
 
-    /// Removes a file, if it is there.
+    /// Deletes a file if it exists.
     pub async fn delete(&self, key: &Key) -> Result<(), Error> {
         match self.store()?.delete(&key.path(self.service)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -206,30 +207,30 @@ impl Files {
         }
     }
 
-    /// Where they are, for an operator.
+    /// The storage location, for operators.
     pub fn place(&self) -> String {
-        match &self.place {
+        match &self.storage {
             Storage::Bucket(store) => store.to_string(),
             Storage::Folder(folder, _) => format!("the folder {}", folder.display()),
         }
     }
 
-    /// Writes, reads and deletes a file of nobody's; says what went wrong.
+    /// Writes, reads and deletes a file that belongs to no account; the error says what failed.
     pub async fn probe(&self, id: Uuid) -> Result<(), String> {
         let key = Key::new(AccountId::trust(Uuid::nil()), "probes", id);
         let (store, path) = (self.open().map_err(|error| chain(&*error))?, key.path(self.service));
         let content = Bytes::copy_from_slice(id.as_bytes());
-        let told = |doing: &str, error: object_store::Error| format!("{doing} failed: {}", chain(&error));
+        let failed = |doing: &str, error: object_store::Error| format!("{doing} failed: {}", chain(&error));
         let put = self.create(&path, content.clone()).await;
         put.map_err(|error| format!("writing failed: {}", chain(&*error)))?;
         let read = match store.get(&path).await {
             Ok(found) => found.bytes().await,
             Err(error) => Err(error),
         };
-        // Deleted even if it could not be read.
-        store.delete(&path).await.map_err(|error| told("deleting", error))?;
-        let read = read.map_err(|error| told("reading", error))?;
-        if read == content { Ok(()) } else { Err("what was read is not what was written".to_owned()) }
+        // Deleted even if the read failed.
+        store.delete(&path).await.map_err(|error| failed("deleting", error))?;
+        let read = read.map_err(|error| failed("reading", error))?;
+        if read == content { Ok(()) } else { Err("read and written content differ".to_owned()) }
     }
 
     fn store(&self) -> Result<Arc<dyn ObjectStore>, Error> {
@@ -237,7 +238,7 @@ impl Files {
     }
 
     fn open(&self) -> Result<Arc<dyn ObjectStore>, Failure> {
-        match &self.place {
+        match &self.storage {
             Storage::Bucket(store) => Ok(Arc::clone(store)),
             Storage::Folder(folder, opened) => {
                 if let Some(store) = opened.get() {
@@ -255,7 +256,7 @@ impl Files {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Writes a file into folders inside each other, which are made if they are not there.
+/// Writes a file and creates the folders above it.
 fn create_in(mut folder: PathBuf, parts: &[String], content: &[u8]) -> Result<bool, Failure> {
     let (name, folders) = parts.split_last().ok_or("a file needs a name")?;
     for part in folders {
@@ -274,9 +275,9 @@ mod tests {
     }
 
     fn files(service: &'static str) -> Files {
-        let (place, readings) =
+        let (storage, readings) =
             (Storage::Folder(PathBuf::new(), Arc::default()), Arc::new(Semaphore::new(1)));
-        Files { service, place, max_bytes: 1, readings }
+        Files { service, storage, max_bytes: 1, readings }
     }
 
     #[test]
@@ -284,9 +285,9 @@ mod tests {
         let key = Key::new(account(), "logos", Uuid::from_u128(9)).number(3);
         let reference = files("billing").reference(&key);
         assert_eq!(reference, "billing/logos/00000000000000000000000000000009-3");
-        let heard = Key::parse(account(), &reference).unwrap();
-        assert_eq!(heard.path("work"), key.path("billing"));
-        assert_eq!(files("work").reference(&heard), reference);
+        let parsed = Key::parse(account(), &reference).unwrap();
+        assert_eq!(parsed.path("work"), key.path("billing"));
+        assert_eq!(files("work").reference(&parsed), reference);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Bytes first, then the entry that names them. Bytes are noted before they are kept and the note ends in the
-//! transaction of the entry; so a note that grows old tells of bytes that nobody lists, and they are removed. A file
-//! whose note is gone cannot be listed any more, so that an entry always has its bytes.
+//! Removes files that no entry lists. A write is recorded before the bytes are stored, and the transaction that lists
+//! the file deletes this record. So an old record identifies bytes that were never listed, for example after a crash,
+//! and they are removed. A file without a record cannot be listed, so an entry always has its bytes.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use chrono::TimeDelta;
 use super::{Files, Key};
 use crate::worker::{Due, Job, Next, Worker};
 
-/// How long bytes wait for their entry. The same as in `due` below.
+/// How long bytes may stay unlisted. Must match `due` below.
 const RETENTION: TimeDelta = TimeDelta::days(1);
-/// How many files one turn removes.
+/// How many files one job removes.
 const BATCH: i64 = 100;
 const INTERVAL: Duration = Duration::from_mins(10);
 
-/// What files are called by [`Files::reference`].
+/// References of files, from [`Files::reference`].
 struct Names(Vec<String>);
 
 impl Files {
-    /// Records that bytes will be kept under these keys, each new and used once. Then [`Files::put`], then a write that
-    /// calls [`list`].
+    /// Records that files will be written under these keys, each new and used once. Call [`Files::put`] next, then
+    /// [`list`] in the transaction that lists them.
     pub async fn expect(&self, db: &Db, account: &Account, keys: &[Key]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -34,7 +34,7 @@ impl Files {
     }
 }
 
-/// Says that this transaction lists these files, by what [`Files::reference`] calls them.
+/// Marks files as listed by this transaction, by their [`Files::reference`]. Fails if one was abandoned.
 pub async fn list(tx: &mut Tx<'_>, names: &[String]) -> Result<(), Error> {
     if names.is_empty() {
         return Ok(());
@@ -67,7 +67,7 @@ async fn expect(tx: &mut Tx<'_>, Names(names): &Names) -> Result<(), Error> {
     Ok(())
 }
 
-/// The worker that removes what was never listed.
+/// The worker that removes files that were never listed.
 pub fn worker(files: Files) -> Worker {
     let due = Due::new("file_write work", "true", "work.began_at").later("1 day");
     Worker::new("file-writes", due, move |job: Job| {
@@ -83,18 +83,20 @@ async fn run(files: &Files, job: &Job) -> Result<Next, Error> {
         if let Some(key) = Key::parse(job.account_id(), name) {
             files.delete(&key).await?;
         } else {
-            tracing::error!(name, "what was to be kept has no name that a file can have");
+            tracing::error!(name, "a recorded file write has an invalid reference");
         }
     }
+    // Records go last: after a crash before this, the next job deletes the same files again.
     job.write(&names, forget).await?;
     let removed = i64::try_from(names.0.len()).unwrap_or(i64::MAX);
     if removed > 0 {
-        tracing::info!(removed, "removed the bytes of files that were never listed");
+        tracing::info!(removed, "removed files that were never listed");
     }
     Ok(if removed >= BATCH { Next::Now } else { Next::WhenDue })
 }
 
-/// From here on nobody lists them.
+/// Marks old records as abandoned. This commits before the bytes are deleted, so that no transaction can list them
+/// anymore.
 async fn abandon(tx: &mut Tx<'_>, (): &()) -> Result<Names, Error> {
     let (account, now) = (tx.account(), tx.now());
     let names = sqlx::query_scalar(

@@ -1,5 +1,5 @@
-//! A file on its way out: read piece by piece, and no faster than somebody takes the pieces, so that a file which nobody
-//! reads on costs a piece and not the file.
+//! Streams a file in pieces, at the speed of the receiver, so that a stalled download holds one piece in memory and not
+//! the whole file.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -17,49 +17,50 @@ use tonic::{Response, Status};
 
 use super::error::unreachable;
 
-/// What is read at once. Each piece is a request of its own, so that a slow reader runs into no timeout of the store.
+/// The bytes read in one request. Each piece is a separate request, so that a slow receiver does not hit a timeout of
+/// the store.
 const PIECE: u64 = 256 << 10;
-/// Most bytes of content in one message.
+/// The maximum bytes of content in one message.
 const MAX_CONTENT: usize = 64 << 10;
-/// Files that a process reads at the same time; the memory for it is this many pieces, 64 MiB.
+/// The maximum files that a process reads at the same time. Each holds one piece in memory, 64 MiB in total.
 pub(super) const MAX_READINGS: usize = 256;
-/// A reader who takes nothing for so long is given up.
+/// A stream is ended after its receiver has taken nothing for this long.
 const STALL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// An answer in parts; see `admin.api.v1.HttpBody`.
+/// A streamed response; see `admin.api.v1.HttpBody`.
 pub type HttpBodies = Pin<Box<dyn Stream<Item = Result<HttpBody, Status>> + Send>>;
 
 /// A file that is being read.
 pub struct Reading {
     length: u64,
-    /// What was read and not taken yet.
+    /// The bytes that were read and not returned yet.
     piece: Bytes,
     rest: Option<Rest>,
 }
 
-/// What is still in the store. A file never changes, so that its pieces belong together.
+/// The part that is not read yet. Files never change, so pieces of separate requests fit together.
 struct Rest {
     store: Arc<dyn ObjectStore>,
     path: Path,
     at: u64,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Reading {
-    /// Reads the first piece, so that what is wrong is known before anything is answered.
+    /// Reads the first piece, so that an error is returned before the response starts.
     pub(super) async fn begin(
         store: Arc<dyn ObjectStore>,
         path: Path,
         length: u64,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<Self, Error> {
-        let rest = Some(Rest { store, path, at: 0, _place: place });
+        let rest = Some(Rest { store, path, at: 0, _permit: permit });
         let mut reading = Self { length, piece: Bytes::new(), rest };
         reading.fill().await?;
         Ok(reading)
     }
 
-    /// The content in memory as if it were read.
+    /// Content that is already in memory.
     pub fn of(content: Bytes) -> Self {
         Self { length: u64::try_from(content.len()).unwrap_or(u64::MAX), piece: content, rest: None }
     }
@@ -78,15 +79,15 @@ impl Reading {
         Ok(())
     }
 
-    /// The next content, at most so many bytes; `None` behind the end.
+    /// The next bytes, at most `most`; `None` at the end.
     async fn next(&mut self, most: usize) -> Result<Option<Bytes>, Error> {
         self.fill().await?;
         let taken = self.piece.split_to(most.min(self.piece.len()));
         Ok(Some(taken).filter(|taken| !taken.is_empty()))
     }
 
-    /// The answer of an rpc: `head` says everything but the content and its length. A caller who does not say that
-    /// they take a stream gets one message.
+    /// The response of an rpc. `head` has all fields but the content and its length. A caller that does not accept a
+    /// stream gets one message.
     pub async fn answer(
         mut self,
         mut head: HttpBody,
@@ -109,7 +110,7 @@ impl Reading {
         Ok(Response::new(Box::pin(messages)))
     }
 
-    /// Ends when the reader is gone or takes nothing: with it go the file and its place.
+    /// Sends the pieces. Ends when the receiver is gone or stalls, which releases the file and its permit.
     async fn send(mut self, head: HttpBody, sender: mpsc::Sender<Result<HttpBody, Status>>) {
         let mut message = Some(Ok(head));
         while let Some(next) = message {

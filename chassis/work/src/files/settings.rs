@@ -1,4 +1,4 @@
-//! What a process is told of files.
+//! The settings of files.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use clap::Args;
 /// Where files are kept.
 #[derive(Args, Clone, Debug)]
 pub struct FileSettings {
-    /// Folder for files while there is no bucket
+    /// Folder for files if no bucket is set
     #[arg(long, env = "FILES_DIR", default_value = ".local/files", global = true)]
     pub files_dir: PathBuf,
 
-    /// Largest file that is taken in, in bytes; at most 16 MiB
+    /// Maximum size of an uploaded file in bytes; at most 16 MiB
     #[arg(long, env = "FILES_MAX_BYTES", default_value_t = MAX_FILE_BYTES, value_parser = file_size, global = true)]
     pub files_max_bytes: usize,
 
-    /// S3 bucket for files; empty: they go to the folder
+    /// S3 bucket for files; empty: files are stored in the folder
     #[arg(long, env = "FILES_S3_BUCKET", default_value = "", global = true)]
     pub files_s3_bucket: String,
 
@@ -27,8 +27,8 @@ pub struct FileSettings {
     #[arg(long, env = "FILES_S3_REGION", default_value = "eu-west-1", global = true)]
     pub files_s3_region: String,
 
-    /// PEM file with authorities that the certificate of the S3 service, or of the token service, may come from besides
-    /// those that the machine knows
+    /// PEM file with certificate authorities that are trusted for the S3 service and the token service, in addition to
+    /// those of the machine
     #[arg(long, env = "FILES_S3_CA", global = true)]
     pub files_s3_ca: Option<PathBuf>,
 
@@ -44,19 +44,19 @@ pub struct FileSettings {
     pub files_s3_identity: S3Identity,
 }
 
-/// Who a pod is to AWS. The names are AWS' own: the cluster sets these variables by itself, for the roles of service
-/// accounts the first two, for pod identity the last two.
+/// The AWS identity of a pod. AWS defines the names, and the cluster sets the variables: the first two for roles of
+/// service accounts, the last two for pod identity.
 #[derive(Args, Clone, Debug, Default)]
 pub struct S3Identity {
-    /// Role that the bucket is opened with, proven by the token below
+    /// Role that opens the bucket, authenticated by the token below
     #[arg(long, env = "AWS_ROLE_ARN", default_value = "", global = true)]
     pub aws_role_arn: String,
 
-    /// File with the token that proves it; read anew each time
+    /// File with the token for that role; read each time
     #[arg(long, env = "AWS_WEB_IDENTITY_TOKEN_FILE", default_value = "", global = true)]
     pub aws_web_identity_token_file: String,
 
-    /// What the role's sessions are called in the logs of AWS
+    /// Name of the role's sessions in the logs of AWS
     #[arg(long, env = "AWS_ROLE_SESSION_NAME", default_value = "administration", global = true)]
     pub aws_role_session_name: String,
 
@@ -64,16 +64,16 @@ pub struct S3Identity {
     #[arg(long, env = "AWS_ENDPOINT_URL_STS", default_value = "", global = true)]
     pub aws_endpoint_url_sts: String,
 
-    /// Address of the agent that hands out credentials
+    /// Address of the agent that provides credentials
     #[arg(long, env = "AWS_CONTAINER_CREDENTIALS_FULL_URI", default_value = "", global = true)]
     pub aws_container_credentials_full_uri: String,
 
-    /// File with the token that the agent asks for; read anew each time
+    /// File with the token that the agent requires; read each time
     #[arg(long, env = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", default_value = "", global = true)]
     pub aws_container_authorization_token_file: String,
 }
 
-/// What the gateway can pass on.
+/// The size limit of the gateway.
 const MAX_FILE_BYTES: usize = 16 << 20;
 
 fn file_size(text: &str) -> Result<usize, String> {

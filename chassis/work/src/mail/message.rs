@@ -29,7 +29,7 @@ pub struct Mail {
 pub enum Attachment {
     /// Stored with the mail.
     Inline(Attached),
-    /// Loaded from the service's [`AttachmentSource`] at delivery, for example `letter-pdf:<id>`.
+    /// Loaded from the service's [`AttachmentSource`] at delivery, for example `document-pdf:<id>`.
     Later { reference: String },
 }
 

@@ -58,7 +58,7 @@ pub struct Scan {
     pub event: &'static str,
     pub threshold: Threshold,
     /// A query for all causes that hold for the account `$1`, reported or not: columns `entity_id` (uuid) and `cause`
-    /// (text). `$2` is the time that lies the threshold ago (timestamptz), `$3` the account's today (date), `$4` the
+    /// (text). `$2` is now minus the threshold (timestamptz), `$3` the account's current date (date), `$4` the
     /// threshold (integer). Must be served by an index that begins with `account_id`, and should not depend on settings
     /// of the connection: a time as a cause is written `(extract(epoch from t) * 1000)::bigint::text`.
     pub causes: &'static str,

@@ -178,7 +178,7 @@ async fn report(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
     }
     let (event, threshold, amount) = (scan.event, scan.threshold, page.reach.amount);
     let findings = Findings { event, causes, threshold, amount, about: page.about.clone() };
-    tx.unaudited("that time has passed changes no record");
+    tx.unaudited("the passing of time changes no record");
     (scan.tell)(tx, &findings).await
 }
 

@@ -103,6 +103,7 @@ impl Driver {
             // queue. While no account is ready, no slot is requested.
             let slots = (!self.queue.is_empty()).then(|| self.slots.clone());
             self.next = slots.map(|slots| self.next.take().unwrap_or_else(|| Box::pin(slots.free())));
+            // All branches are cancel safe: state changes only in the handlers.
             tokio::select! {
                 () = told_to_stop(&mut stop) => break,
                 slot = wait_for_slot(&mut self.next) => {
@@ -224,6 +225,7 @@ impl Driver {
             let before = self.leases.held().clone();
             let leases = &mut self.leases;
             let renewed = self.db.autocommit(async |connection| leases.renew(connection, now, &busy).await);
+            // A renewal that was cancelled halfway is repaired by the next, which reads all leases of this owner.
             if let Err(error) = in_time(renewed).await {
                 tracing::warn!(worker = &*worker, error = chain(&error), "leases could not be renewed");
             }

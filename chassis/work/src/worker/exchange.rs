@@ -108,6 +108,7 @@ impl Exchange {
         }).await?;
         for (process, number, accounts) in posts {
             let before = self.read.insert(process, (number, Instant::now())).map_or(0, |(number, _)| number);
+            // A gap in the numbers or an empty post means that some accounts are not listed.
             if number > before + 1 || accounts.is_empty() {
                 self.boards.ask_for_sweeps();
             }

@@ -214,6 +214,7 @@ impl Leases {
         wanted.truncate(count);
         // All replicas lock the rows in the same order, so that they cannot deadlock.
         wanted.sort_unstable();
+        // The new fence rejects the writes of jobs that the former owner may still run.
         let taken: Vec<(i16, i64)> = sqlx::query_as(
             "insert into lease (worker, partition, owner, until, fence)
              select $1, partition, $2, $3, 1 from unnest($4::smallint[]) as wanted (partition)

@@ -8,8 +8,8 @@ use super::timing::Timing;
 /// How background work is divided among processes.
 #[derive(Args, Clone, Debug)]
 pub struct WorkerSettings {
-    /// How long the background work of a process stays its own without a sign of life, in milliseconds; then another
-    /// process takes it up
+    /// How long a process keeps its background work without renewing its leases, in milliseconds; then another process
+    /// takes it over
     #[arg(long, env = "LEASE_MS", default_value_t = 15_000, value_parser = clap::value_parser!(u32).range(1_000..=600_000), global = true)]
     pub lease_ms: u32,
 }

@@ -1,4 +1,4 @@
-//! Files on disk and in a bucket of a real S3 service.
+//! Files in a folder and in a bucket of a real S3 service.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -19,7 +19,7 @@ fn is_unavailable<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Problem { problem: Problem::Unavailable, .. }))
 }
 
-/// The same bytes in small messages, or in one.
+/// Reads the same bytes as a stream of small messages and as one message.
 async fn reads_it_in_parts(files: &Files, key: &Key, content: &[u8]) {
     for streamed in [true, false] {
         let reading = files.open_file(key).await.unwrap().unwrap();
@@ -32,10 +32,10 @@ async fn reads_it_in_parts(files: &Files, key: &Key, content: &[u8]) {
     }
 }
 
-/// The facts that hold wherever the files are.
+/// The facts that hold for every storage.
 async fn keeps_what_it_is_given(files: &Files) {
     let account = chassis_testing::account().id;
-    let key = Key::new(account, "letters", Uuid::new_v4());
+    let key = Key::new(account, "things", Uuid::new_v4());
     assert_eq!(files.get(&key).await.unwrap(), None);
     files.put(&key, "first").await.unwrap();
     files.put(&key, "first").await.unwrap();
@@ -44,8 +44,8 @@ async fn keeps_what_it_is_given(files: &Files) {
     let others = [
         key.clone().number(1),
         key.clone().number(2),
-        Key::of_content(account, "letters", b"first"),
-        Key::new(chassis_testing::account().id, "letters", Uuid::new_v4()),
+        Key::of_content(account, "things", b"first"),
+        Key::new(chassis_testing::account().id, "things", Uuid::new_v4()),
     ];
     for (number, other) in others.iter().enumerate() {
         files.put(other, vec![u8::try_from(number).unwrap(); 100_000]).await.unwrap();
@@ -56,7 +56,7 @@ async fn keeps_what_it_is_given(files: &Files) {
     let empty = Key::of_content(account, "empty", b"");
     files.put(&empty, "").await.unwrap();
     reads_it_in_parts(files, &empty, b"").await;
-    // More than one piece of what is read at once, and not a whole number of them.
+    // Longer than one piece, and not a whole number of pieces.
     let long: Vec<u8> = (0..600_001_u32).map(|place| u8::try_from(place / 999 % 251).unwrap()).collect();
     let long_key = Key::of_content(account, "long", &long);
     files.put(&long_key, long.clone()).await.unwrap();
@@ -89,10 +89,10 @@ async fn a_file_is_under_the_service_and_the_account() {
     let folder = tempfile::tempdir().unwrap();
     let account = AccountId::trust(Uuid::from_u128(1));
     on_disk(folder.path())
-        .put(&Key::new(account, "letters", Uuid::from_u128(2)).number(3), "x")
+        .put(&Key::new(account, "things", Uuid::from_u128(2)).number(3), "x")
         .await
         .unwrap();
-    let path = "bare/00000000-0000-0000-0000-000000000001/letters/00000000000000000000000000000002-3";
+    let path = "bare/00000000-0000-0000-0000-000000000001/things/00000000000000000000000000000002-3";
     assert_eq!(std::fs::read(folder.path().join(path)).unwrap(), b"x");
 }
 
@@ -107,10 +107,10 @@ async fn files_on_disk_are_for_nobody_else_also_in_a_folder_of_before() {
     std::fs::create_dir(&service).unwrap();
     std::fs::set_permissions(&service, std::fs::Permissions::from_mode(0o755)).unwrap();
     let files = on_disk(folder.path());
-    files.put(&Key::new(account, "letters", Uuid::nil()), "x").await.unwrap();
-    let letters = service.join(account.to_string()).join("letters");
-    let letter = std::fs::read_dir(&letters).unwrap().next().unwrap().unwrap().path();
-    assert_eq!((mode(&service), mode(&letters), mode(&letter)), (0o700, 0o700, 0o600));
+    files.put(&Key::new(account, "things", Uuid::nil()), "x").await.unwrap();
+    let things = service.join(account.to_string()).join("things");
+    let file = std::fs::read_dir(&things).unwrap().next().unwrap().unwrap().path();
+    assert_eq!((mode(&service), mode(&things), mode(&file)), (0o700, 0o700, 0o600));
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn a_file_is_read_no_faster_than_it_is_taken() {
     };
     let mut slow = begin().await;
     assert_eq!(slow.try_next().await.unwrap().unwrap().length, 3_000_000);
-    // Meanwhile others have read all of it.
+    // Meanwhile other receivers read the whole file.
     for _ in 0..3 {
         let quick: Vec<HttpBody> = begin().await.try_collect().await.unwrap();
         assert_eq!(quick.iter().map(|message| message.data.len()).sum::<usize>(), 3_000_000);
@@ -168,7 +168,7 @@ async fn files_that_cannot_be_reached_are_unavailable() {
         "x",
     ]);
     for files in [on_disk(&occupied), Files::new("bare", &away.files).unwrap()] {
-        let key = Key::new(chassis_testing::account().id, "letters", Uuid::new_v4());
+        let key = Key::new(chassis_testing::account().id, "things", Uuid::new_v4());
         assert!(is_unavailable(&files.put(&key, "x").await));
         assert!(is_unavailable(&files.get(&key).await));
         assert!(is_unavailable(&files.delete(&key).await));

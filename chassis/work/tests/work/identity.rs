@@ -1,6 +1,6 @@
-//! Files in a bucket that is opened as a pod of a cloud does: by a role whose credentials have to be asked for, end soon
-//! and are asked for again. A stand-in plays the cloud's part over HTTP: it knows one token at a time, and its bucket
-//! takes the credentials that it has handed out last and no other.
+//! Files in a bucket that is opened with the role of a cloud pod, whose credentials are requested, expire soon and are
+//! requested again. A fake cloud serves over HTTP: it accepts one token at a time, and its bucket accepts only the last
+//! credentials that it issued.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -29,21 +29,21 @@ use uuid::Uuid;
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/files";
 
-/// What the cloud knows.
+/// The state of the fake cloud.
 struct Cloud {
-    /// The token that it takes.
+    /// The accepted token.
     token: &'static str,
     lifetime: TimeDelta,
-    /// How many credentials the token service and the agent have handed out.
+    /// How many credentials the token service and the agent have issued.
     by_role: u32,
     by_agent: u32,
-    /// What the bucket takes: the id of the access key, and the token of its session.
+    /// The credentials that the bucket accepts: access key id and session token.
     taken: (String, String),
     files: HashMap<String, Bytes>,
 }
 
 impl Cloud {
-    /// New credentials; those of before are worth nothing from now on.
+    /// Issues new credentials and invalidates the previous ones.
     fn hand_out(&mut self) -> (String, String, String) {
         let number = self.by_role + self.by_agent;
         self.taken = (format!("ASIA{number}"), format!("session-{number}"));
@@ -126,7 +126,7 @@ async fn bucket(
     }
 }
 
-/// Who the files say they are.
+/// The identity that opens the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Role,
@@ -200,14 +200,14 @@ impl World {
         Files::new("bare", &service_settings(&flags.collect::<Vec<_>>()).files).unwrap()
     }
 
-    /// How many credentials were handed out.
+    /// How many credentials were issued.
     fn handed_out(&self) -> (u32, u32) {
         let cloud = self.cloud.lock();
         (cloud.by_role, cloud.by_agent)
     }
 }
 
-/// The same with TLS, by a certificate of an authority that only the folder knows.
+/// The same with TLS, with a certificate of an authority that exists only in the folder.
 async fn encrypt(plain: SocketAddr, folder: &std::path::Path) -> SocketAddr {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -229,7 +229,7 @@ async fn encrypt(plain: SocketAddr, folder: &std::path::Path) -> SocketAddr {
             tokio::spawn(async move {
                 let mut outside = acceptor.accept(stream).await.unwrap();
                 let mut inside = TcpStream::connect(plain).await.unwrap();
-                // Whoever hangs up first ends it.
+                // Ends when either side closes the connection.
                 let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
             });
         }
@@ -238,7 +238,7 @@ async fn encrypt(plain: SocketAddr, folder: &std::path::Path) -> SocketAddr {
 }
 
 fn key() -> Key {
-    Key::new(chassis_testing::account().id, "letters", Uuid::new_v4())
+    Key::new(chassis_testing::account().id, "things", Uuid::new_v4())
 }
 
 fn is_unavailable<T>(outcome: &Result<T, Error>) -> bool {

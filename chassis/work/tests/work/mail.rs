@@ -1,4 +1,4 @@
-//! Mail from the transaction to a real SMTP server, or into files.
+//! Mail from the transaction to a real SMTP server or to files.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -30,7 +30,7 @@ fn sample() -> Mail {
         html: Some("<p>Hello</p>".into()),
         attachments: vec![Attachment::Inline(pdf())],
         headers: vec![("X-Reference", "r\r\nBcc: victim@example.com".into())],
-        reference: "letter 7".into(),
+        reference: "thing 7".into(),
         ..Mail::new(from, to, "Grüße – 5 €\r\nBcc: victim@example.com")
     }
 }
@@ -50,13 +50,13 @@ async fn states(database: &TestDatabase) -> Vec<(String, i32)> {
         .unwrap()
 }
 
-async fn told(database: &TestDatabase, account: &Account) -> Outcome {
+async fn outcome_of(database: &TestDatabase, account: &Account) -> Outcome {
     let mut connection = database.connect().await;
     sqlx::query("set search_path to bare").execute(&mut connection).await.unwrap();
-    assert!(outcomes(&mut connection, chassis_testing::account().id, "letter 7").await.unwrap().is_empty());
-    let mut told = outcomes(&mut connection, account.id, "letter 7").await.unwrap();
-    assert_eq!(told.len(), 1);
-    told.remove(0)
+    assert!(outcomes(&mut connection, chassis_testing::account().id, "thing 7").await.unwrap().is_empty());
+    let mut found = outcomes(&mut connection, account.id, "thing 7").await.unwrap();
+    assert_eq!(found.len(), 1);
+    found.remove(0)
 }
 
 fn decoded_words(header: &str) -> String {
@@ -129,17 +129,17 @@ async fn a_mail_that_is_refused_for_now_goes_out_later() {
 #[tokio::test]
 async fn a_mail_that_is_refused_for_good_is_a_dead_letter_and_can_be_retried() {
     let (database, clock, server) = (database().await, chassis_testing::clock(), SmtpServer::start().await);
-    // To both at once, then to each.
+    // The server refuses the joint transaction, then each recipient.
     server.refuse_next(&["550 no such user"; 3]);
     let service = working(&database, &clock, &server).await;
     let (account, db) = (chassis_testing::account(), &service.runtime.db);
     queue(&service, &account, &sample()).await;
     eventually("it is dead", async || states(&database).await == [("dead".to_owned(), 1)]).await;
-    let letters = dead_letters::list(db).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert_eq!((letters[0].kind.as_str(), letters[0].what.as_str()), ("mail", "letter 7"));
-    assert!(letters[0].last_error.contains("no such user"), "{}", letters[0].last_error);
-    assert_eq!(letters[0].account_id, account.id);
+    let dead = dead_letters::list(db).await.unwrap();
+    assert_eq!(dead.len(), 1);
+    assert_eq!((dead[0].kind.as_str(), dead[0].what.as_str()), ("mail", "thing 7"));
+    assert!(dead[0].last_error.contains("no such user"), "{}", dead[0].last_error);
+    assert_eq!(dead[0].account_id, account.id);
     assert_eq!(dead_letters::retry(db, None).await.unwrap(), 1);
     eventually("it is sent", async || states(&database).await == [("sent".to_owned(), 1)]).await;
     assert_eq!(server.received().len(), 1);
@@ -156,7 +156,7 @@ async fn delivery_is_given_up_after_its_attempts() {
         states(&database).await == [("dead".to_owned(), chassis_work::mail::MAX_ATTEMPTS)]
     })
     .await;
-    // Three times to both, then seven times to each.
+    // Three joint attempts, then seven attempts to each recipient.
     assert_eq!(server.refused(), 3 + 7 * 2);
 }
 
@@ -206,7 +206,7 @@ async fn one_bad_recipient_does_not_keep_the_others_from_their_mail() {
     let account = chassis_testing::account();
     queue(&service, &account, &sample()).await;
     eventually("it is dead", async || states(&database).await == [("dead".to_owned(), 1)]).await;
-    let outcome = told(&database, &account).await;
+    let outcome = outcome_of(&database, &account).await;
     assert_eq!((outcome.status, outcome.attempts), (Status::Dead, 1));
     assert_eq!(outcome.recipients, ["ann@client.example", "bob@client.example"]);
     assert_eq!(outcome.accepted, ["bob@client.example"]);
@@ -217,7 +217,7 @@ async fn one_bad_recipient_does_not_keep_the_others_from_their_mail() {
     eventually("it is sent", async || states(&database).await == [("sent".to_owned(), 1)]).await;
     let recipients: Vec<_> = server.received().into_iter().map(|mail| mail.recipients).collect();
     assert_eq!(recipients, [["bob@client.example"], ["ann@client.example"]], "each once");
-    let outcome = told(&database, &account).await;
+    let outcome = outcome_of(&database, &account).await;
     assert_eq!((outcome.status, outcome.refused.len()), (Status::Sent, 0));
 }
 
@@ -233,9 +233,9 @@ async fn a_recipient_who_has_to_wait_does_not_keep_the_others_waiting_for_ever()
         states(&database).await == [("dead".to_owned(), chassis_work::mail::MAX_ATTEMPTS)]
     })
     .await;
-    assert_eq!(told(&database, &account).await.accepted, ["bob@client.example"]);
+    assert_eq!(outcome_of(&database, &account).await.accepted, ["bob@client.example"]);
     assert_eq!(server.received().len(), 1);
-    assert!(told(&database, &account).await.last_error.contains("mailbox full"));
+    assert!(outcome_of(&database, &account).await.last_error.contains("mailbox full"));
 }
 
 #[tokio::test]
@@ -279,7 +279,7 @@ async fn what_a_sent_mail_said_is_forgotten_after_a_month() {
     service.stop_working().await;
     clock.advance(TimeDelta::days(29));
     let mut service = working(&database, &clock, &server).await;
-    // A later mail shows that the workers have been there.
+    // The delivery of a later mail shows that the workers have run.
     queue(&service, &chassis_testing::account(), &sample()).await;
     eventually("the other is sent", async || server.received().len() == 2).await;
     service.stop_working().await;
@@ -287,7 +287,7 @@ async fn what_a_sent_mail_said_is_forgotten_after_a_month() {
     clock.advance(TimeDelta::days(2));
     let _service = working(&database, &clock, &server).await;
     eventually("the content is gone", async || !content_is_there(&database, &account).await).await;
-    assert_eq!(told(&database, &account).await.status, Status::Sent);
+    assert_eq!(outcome_of(&database, &account).await.status, Status::Sent);
 }
 
 async fn content_is_there(database: &TestDatabase, account: &Account) -> bool {

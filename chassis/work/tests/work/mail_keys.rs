@@ -1,4 +1,4 @@
-//! Keys of domains, whom mail comes from, and signatures before an outside verifier.
+//! Keys of domains, the sender of mail, and signatures checked by an independent verifier.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -15,7 +15,7 @@ use proto::api::{DeleteMailKeyRequest, ListMailKeysRequest, MailKey, PutMailKeyR
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-/// A key of the kind that is generated without an outside tool.
+/// An Ed25519 key, which needs no external tool.
 fn ed25519() -> String {
     rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap().serialize_pem()
 }
@@ -135,7 +135,7 @@ async fn only_a_domain_with_a_key_is_sent_from() {
     );
 }
 
-/// Asks dkimpy, which has the record from the argument instead of the DNS.
+/// Verifies with dkimpy, which gets the record from an argument instead of the DNS.
 fn verifies(python: &Path, message: &str, key: &MailKey) -> bool {
     let script = "
 import dkim, sys
@@ -155,7 +155,7 @@ print(dkim.verify(sys.stdin.buffer.read(), dnsfunc=look_up))
     String::from_utf8(output.stdout).unwrap().trim() == "True"
 }
 
-/// RSA keys in both forms. No key is kept in the repository.
+/// Generates an RSA key in the given form, so that the repository contains no key.
 fn rsa(python: &Path, form: &str) -> String {
     let script = "
 import sys
@@ -173,7 +173,7 @@ print(key.private_bytes(Encoding.PEM, form, NoEncryption()).decode())
 
 fn mail(body: &str) -> Mail {
     let from = mailbox("Bäckerei", "info@Bakery.example").unwrap();
-    // More than fits on a line, many times.
+    // Headers of many lines.
     let to = (0..30).map(|number| mailbox("Ännchen Müller", &format!("ann{number}@client.example")).unwrap());
     Mail {
         text: Some(body.to_owned()),

@@ -1,4 +1,4 @@
-//! Attachments that are made when the mail is delivered.
+//! Attachments that are loaded when the mail is delivered.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -17,7 +17,7 @@ use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 use uuid::Uuid;
 
-/// Keeps what it attaches among its files, the reference being the id.
+/// A source that loads attachments from its files; the reference is the id.
 struct Attaching {
     files: Files,
 }
@@ -105,7 +105,7 @@ async fn an_attachment_that_was_only_named_arrives() {
     let (account, id) = (chassis_testing::account(), Uuid::new_v4());
     let key = files::Key::new(account.id, "attached", id);
     setting.service.runtime.files.put(&key, "made at delivery").await.unwrap();
-    // The first attempt fails after the attachment was had, the second makes the same mail again.
+    // The first attempt fails after the attachment was loaded; the second composes the same mail again.
     setting.server.refuse_next(&["451 later"]);
     setting.queue(&account, &naming(format!("file:{id}"))).await;
     eventually("it is sent", async || {
@@ -129,9 +129,9 @@ async fn a_mail_whose_attachment_is_gone_is_a_dead_letter_that_says_so() {
     let reference = format!("file:{}", Uuid::new_v4());
     setting.queue(&chassis_testing::account(), &naming(reference.clone())).await;
     eventually("it is dead", async || setting.state().await.0 == "dead").await;
-    let letters = dead_letters::list(&setting.service.runtime.db).await.unwrap();
-    assert_eq!(letters[0].last_error, format!("the attachment {reference} no longer exists"));
-    assert_eq!(letters[0].attempts, 1);
+    let dead = dead_letters::list(&setting.service.runtime.db).await.unwrap();
+    assert_eq!(dead[0].last_error, format!("the attachment {reference} no longer exists"));
+    assert_eq!(dead[0].attempts, 1);
 }
 
 #[tokio::test]

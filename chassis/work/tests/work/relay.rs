@@ -1,4 +1,4 @@
-//! Events on their way to listeners in this process, over real gRPC: none lost, in order, whatever the listener does.
+//! The delivery of events over real gRPC: none is lost and the order is kept, whatever the listener does.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -18,18 +18,18 @@ use tokio::net::TcpListener;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-/// Stores each id once, as a listener must.
+/// A listener that stores each event id once.
 #[derive(Clone, Default)]
-struct Ears {
-    heard: Arc<Mutex<Vec<Event>>>,
+struct Recorder {
+    received: Arc<Mutex<Vec<Event>>>,
     calls: Arc<AtomicU32>,
-    doubles: Arc<AtomicU32>,
+    duplicates: Arc<AtomicU32>,
     /// Fails two of three calls, one of them after it has stored the events.
     is_moody: bool,
 }
 
 #[tonic::async_trait]
-impl EventListenerService for Ears {
+impl EventListenerService for Recorder {
     async fn deliver_events(
         &self,
         request: Request<DeliverEventsRequest>,
@@ -45,12 +45,12 @@ impl EventListenerService for Ears {
         if events.iter().any(|event| event.data.contains("poison")) {
             return Err(Status::invalid_argument("what is this?"));
         }
-        let mut heard = self.heard.lock().unwrap();
+        let mut received = self.received.lock().unwrap();
         for event in events {
-            if heard.iter().any(|known| known.id == event.id) {
-                self.doubles.fetch_add(1, Ordering::SeqCst);
+            if received.iter().any(|stored| stored.id == event.id) {
+                self.duplicates.fetch_add(1, Ordering::SeqCst);
             } else {
-                heard.push(event);
+                received.push(event);
             }
         }
         if self.is_moody && mood == 1 {
@@ -60,29 +60,29 @@ impl EventListenerService for Ears {
     }
 }
 
-impl Ears {
+impl Recorder {
     fn count(&self) -> usize {
-        self.heard.lock().unwrap().len()
+        self.received.lock().unwrap().len()
     }
 
-    /// Serves in a runtime of its own, so that it can die with all its connections.
+    /// Serves in a separate runtime, so that the listener can be killed with all its connections.
     async fn listen(&self, address: &str) -> (SocketAddr, Serving) {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (ears, address) = (self.clone(), address.to_owned());
-        let (tell, bound) = tokio::sync::oneshot::channel();
+        let (recorder, address) = (self.clone(), address.to_owned());
+        let (sender, bound) = tokio::sync::oneshot::channel();
         runtime.spawn(async move {
-            // The address of one that was just killed may be in use for a moment.
+            // The address of a listener that was just killed may still be in use.
             let listener = loop {
                 match TcpListener::bind(&address).await {
                     Ok(listener) => break listener,
                     Err(_) => tokio::task::yield_now().await,
                 }
             };
-            tell.send(listener.local_addr().unwrap()).unwrap();
+            sender.send(listener.local_addr().unwrap()).unwrap();
             let incoming = tonic::transport::server::TcpIncoming::from(listener);
             let server =
-                tonic::transport::Server::builder().add_service(EventListenerServiceServer::new(ears));
+                tonic::transport::Server::builder().add_service(EventListenerServiceServer::new(recorder));
             server.serve_with_incoming(incoming).await.unwrap();
         });
         (bound.await.unwrap(), Serving(Some(runtime)))
@@ -90,14 +90,14 @@ impl Ears {
 
     fn assert_order_per_entity(&self) {
         let mut last: HashMap<String, i64> = HashMap::new();
-        for event in self.heard.lock().unwrap().iter() {
+        for event in self.received.lock().unwrap().iter() {
             let before = last.insert(event.entity_id.clone(), event.sequence);
             assert!(before < Some(event.sequence), "{} after {before:?}", event.sequence);
         }
     }
 }
 
-/// A listener's process; dropping it kills it.
+/// A running listener; dropping it kills the listener.
 struct Serving(Option<tokio::runtime::Runtime>);
 
 impl Drop for Serving {
@@ -121,7 +121,7 @@ fn later(clock: &Clock) {
 #[tokio::test]
 async fn two_listeners_hear_everything_once_in_order_although_one_fails_and_dies() {
     let (database, clock) = (database().await, chassis_testing::clock());
-    let (calm, moody) = (Ears::default(), Ears { is_moody: true, ..Ears::default() });
+    let (calm, moody) = (Recorder::default(), Recorder { is_moody: true, ..Recorder::default() });
     let (calm_at, _calm_server) = calm.listen("127.0.0.1:0").await;
     let (moody_at, moody_server) = moody.listen("127.0.0.1:0").await;
     let listeners = format!("calm=http://{calm_at},moody=http://{moody_at}");
@@ -135,7 +135,7 @@ async fn two_listeners_hear_everything_once_in_order_although_one_fails_and_dies
     for version in 1..=20 {
         for account in &accounts {
             for entity in entities {
-                // An entity of its own in each account.
+                // Each account has its own entities.
                 let entity = Uuid::from_u128(entity.as_u128() ^ account.id.uuid().as_u128());
                 emit(db, account, entity, version, "{}").await;
             }
@@ -153,20 +153,20 @@ async fn two_listeners_hear_everything_once_in_order_although_one_fails_and_dies
         waiting(&database, "calm").await + waiting(&database, "moody").await == 0
     })
     .await;
-    for ears in [&calm, &moody] {
-        assert_eq!(ears.count(), 240);
-        ears.assert_order_per_entity();
+    for recorder in [&calm, &moody] {
+        assert_eq!(recorder.count(), 240);
+        recorder.assert_order_per_entity();
     }
-    assert!(moody.doubles.load(Ordering::SeqCst) > 0, "delivered at least once, stored once");
+    assert!(moody.duplicates.load(Ordering::SeqCst) > 0, "delivered at least once, stored once");
     assert!(dead_letters::list(db).await.unwrap().is_empty(), "being away makes no dead letters");
 }
 
 #[tokio::test]
 async fn a_refused_event_suffers_alone_becomes_a_dead_letter_and_can_be_retried() {
     let (database, clock) = (database().await, chassis_testing::clock());
-    let ears = Ears::default();
-    let (address, _server) = ears.listen("127.0.0.1:0").await;
-    let listeners = format!("ears=http://{address}");
+    let recorder = Recorder::default();
+    let (address, _server) = recorder.listen("127.0.0.1:0").await;
+    let listeners = format!("recorder=http://{address}");
     let service =
         chassis_testing::start_with::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
     let (account, faulty, sound) = (chassis_testing::account(), Uuid::from_u128(1), Uuid::from_u128(2));
@@ -178,12 +178,14 @@ async fn a_refused_event_suffers_alone_becomes_a_dead_letter_and_can_be_retried(
 
     let working =
         chassis_testing::start_working::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
-    eventually("all but the faulty and the one behind it", async || waiting(&database, "ears").await == 2)
-        .await;
-    assert_eq!(ears.count(), 2);
+    eventually("all but the faulty and the one behind it", async || {
+        waiting(&database, "recorder").await == 2
+    })
+    .await;
+    assert_eq!(recorder.count(), 2);
     let db = &working.runtime.db;
     emit(db, &account, sound, 2, "{}").await;
-    eventually("others go on", async || ears.count() == 3).await;
+    eventually("others go on", async || recorder.count() == 3).await;
     assert!(dead_letters::list(db).await.unwrap().is_empty());
 
     eventually("the faulty one is given up", async || {
@@ -191,32 +193,32 @@ async fn a_refused_event_suffers_alone_becomes_a_dead_letter_and_can_be_retried(
         dead_letters::list(db).await.unwrap().len() == 1
     })
     .await;
-    let letter = dead_letters::list(db).await.unwrap().remove(0);
-    assert_eq!((letter.kind.as_str(), letter.attempts), ("event", chassis_work::relay::MAX_ATTEMPTS));
-    assert_eq!(letter.what, "thing.changed to ears");
-    assert_eq!(letter.last_error, "InvalidArgument: what is this?");
-    eventually("the one behind it goes on", async || ears.count() == 4).await;
-    ears.assert_order_per_entity();
+    let dead = dead_letters::list(db).await.unwrap().remove(0);
+    assert_eq!((dead.kind.as_str(), dead.attempts), ("event", chassis_work::relay::MAX_ATTEMPTS));
+    assert_eq!(dead.what, "thing.changed to recorder");
+    assert_eq!(dead.last_error, "InvalidArgument: what is this?");
+    eventually("the one behind it goes on", async || recorder.count() == 4).await;
+    recorder.assert_order_per_entity();
 
     let mut connection = database.connect().await;
     sqlx::query("update bare.outbox set data = '{}'").execute(&mut connection).await.unwrap();
     assert_eq!(dead_letters::retry(db, Some(Uuid::nil())).await.unwrap(), 0, "no such letter");
-    assert_eq!(dead_letters::retry(db, Some(letter.id)).await.unwrap(), 1);
-    eventually("the retried one is delivered", async || waiting(&database, "ears").await == 0).await;
-    assert_eq!(ears.count(), 5);
+    assert_eq!(dead_letters::retry(db, Some(dead.id)).await.unwrap(), 1);
+    eventually("the retried one is delivered", async || waiting(&database, "recorder").await == 0).await;
+    assert_eq!(recorder.count(), 5);
 }
 
 #[tokio::test]
 async fn a_large_backlog_goes_out_in_bounded_batches() {
     let (database, clock) = (database().await, chassis_testing::clock());
-    let ears = Ears::default();
-    let (address, _server) = ears.listen("127.0.0.1:0").await;
-    let listeners = format!("ears=http://{address}");
+    let recorder = Recorder::default();
+    let (address, _server) = recorder.listen("127.0.0.1:0").await;
+    let listeners = format!("recorder=http://{address}");
     let mut connection = database.connect().await;
-    // 64 KiB of data each: a hundred of them would be more than a listener takes in one message.
+    // 64 KiB of data each: a hundred events exceed the message size limit of a listener.
     sqlx::query(
         "insert into bare.outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-         select $1, 'ears', 'thing', $1, n, gen_random_uuid(), 'thing.changed', $2, $3, $3 from generate_series(1, 150) n",
+         select $1, 'recorder', 'thing', $1, n, gen_random_uuid(), 'thing.changed', $2, $3, $3 from generate_series(1, 150) n",
     )
     .bind(chassis_testing::account().id)
     .bind(format!("{{\"text\": \"{}\"}}", "x".repeat(65_500)))
@@ -226,17 +228,17 @@ async fn a_large_backlog_goes_out_in_bounded_batches() {
     .unwrap();
     let _service =
         chassis_testing::start_working::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
-    eventually("all is delivered", async || waiting(&database, "ears").await == 0).await;
-    assert_eq!(ears.count(), 150);
-    ears.assert_order_per_entity();
-    assert!(ears.calls.load(Ordering::SeqCst) >= 10);
+    eventually("all is delivered", async || waiting(&database, "recorder").await == 0).await;
+    assert_eq!(recorder.count(), 150);
+    recorder.assert_order_per_entity();
+    assert!(recorder.calls.load(Ordering::SeqCst) >= 10);
 }
 
 #[tokio::test]
 async fn a_listener_is_told_how_many_events_led_to_each() {
-    let (database, clock, ears) = (database().await, chassis_testing::clock(), Ears::default());
-    let (address, _server) = ears.listen("127.0.0.1:0").await;
-    let flags = ["--listeners", &format!("ears=http://{address}")];
+    let (database, clock, recorder) = (database().await, chassis_testing::clock(), Recorder::default());
+    let (address, _server) = recorder.listen("127.0.0.1:0").await;
+    let flags = ["--listeners", &format!("recorder=http://{address}")];
     let emitting = chassis_testing::start_with::<Bare>(database.url(), &clock, &flags).await;
     let account = chassis_testing::account();
     for entity in 1..=3 {
@@ -248,7 +250,7 @@ async fn a_listener_is_told_how_many_events_led_to_each() {
         .await
         .unwrap();
     let _working = chassis_testing::start_working::<Bare>(database.url(), &clock, &flags).await;
-    eventually("all are heard", async || ears.count() == 3).await;
-    let depths: Vec<u32> = ears.heard.lock().unwrap().iter().map(|event| event.depth).collect();
+    eventually("all are received", async || recorder.count() == 3).await;
+    let depths: Vec<u32> = recorder.received.lock().unwrap().iter().map(|event| event.depth).collect();
     assert_eq!(depths, [0, 2, 0]);
 }

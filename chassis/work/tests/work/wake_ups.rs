@@ -1,5 +1,5 @@
-//! How background work is found: woken by commits, also those of other processes; by the moment at which it is due; and
-//! by sweeps, also while a part of the accounts cannot be asked about.
+//! How background work is found: by commits of this and other processes, by its due time, and by sweeps, even while
+//! some accounts are unreachable.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -14,12 +14,12 @@ use chassis_testing::{TestDatabase, eventually};
 use chassis_work::worker::{Due, IMMEDIATELY, Job, Next, Timing, Worker, Workers};
 use chrono::TimeDelta;
 
-/// Nobody waits for a sweep by real time.
+/// An interval that is too long for the tests, so that no periodic sweep finds the work.
 fn rarely_swept() -> Timing {
     Timing { sweep: Duration::from_hours(1), ..chassis_testing::timing() }
 }
 
-/// Mails in the outbox of the test are work, and done when they are sent.
+/// Queued mails are work; a job marks them as sent.
 fn working(db: &Db, timing: Timing) -> Workers {
     start(db, Due::new("mail work", "work.status = 'queued'", "work.next_at"), timing)
 }
@@ -43,7 +43,7 @@ const INSERT: &str =
     "insert into bare.mail (account_id, id, sender, recipients, reference, status, next_at, created_at)
     values ($1, gen_random_uuid(), '', '{}', '', 'queued', $2, $2)";
 
-/// As the service does it.
+/// Queues a mail as a service does, with a wake-up.
 async fn queue(db: &Db, account: &Account, wait: TimeDelta) {
     let at = db.clock().now() + wait;
     write(db, account, async |tx| {
@@ -54,7 +54,7 @@ async fn queue(db: &Db, account: &Account, wait: TimeDelta) {
     .await;
 }
 
-/// By somebody who wakes nobody, as one who was killed after the commit.
+/// Queues a mail without a wake-up, like a process that was killed after the commit.
 async fn queue_silently(database: &TestDatabase, account: &Account, clock: &Clock) {
     let mut connection = database.connect().await;
     sqlx::query(INSERT).bind(account.id).bind(clock.now()).execute(&mut connection).await.unwrap();
@@ -70,7 +70,7 @@ async fn owners(database: &TestDatabase) -> Vec<i64> {
     sqlx::query_scalar(sql).fetch_all(&mut database.connect().await).await.unwrap()
 }
 
-/// Everything is leased, and the sweeps that this led to have found what there was: something queued before.
+/// Waits until all partitions are leased and the sweeps that follow have found the work queued before.
 async fn settled(database: &TestDatabase, clock: &Clock, shares: &[i64]) {
     eventually("the partitions are shared", async || {
         clock.advance(TimeDelta::milliseconds(100));
@@ -98,7 +98,7 @@ async fn a_commit_of_another_replica_is_found_without_a_sweep() {
     queue_silently(&database, &chassis_testing::account(), &clock).await;
     let (_first, _second) = (working(&one, rarely_swept()), working(&two, rarely_swept()));
     settled(&database, &clock, &[32, 32]).await;
-    // Whoever commits, half of the accounts are the other's.
+    // One process commits, and the other process holds half of the accounts.
     for _ in 0..40 {
         queue(&one, &chassis_testing::account(), TimeDelta::zero()).await;
     }
@@ -113,7 +113,7 @@ async fn work_is_done_at_its_moment_and_not_before() {
     let (soon, later, now) =
         (chassis_testing::account(), chassis_testing::account(), chassis_testing::account());
     queue(&db, &soon, TimeDelta::minutes(10)).await;
-    // Beyond what is remembered: a sweep finds it, because the clock has passed what was swept.
+    // Beyond the horizon of the schedule: a sweep finds it once the clock has passed the swept time.
     queue(&db, &later, TimeDelta::days(30)).await;
     queue(&db, &now, TimeDelta::zero()).await;
     eventually("what is due is done", async || queued(&database).await == 2).await;
@@ -143,7 +143,7 @@ async fn a_wake_up_that_was_missed_leads_to_a_sweep() {
     let _workers = working(&db, rarely_swept());
     settled(&database, &clock, &[64]).await;
     queue_silently(&database, &chassis_testing::account(), &clock).await;
-    // The second post of a process whose first is gone, about an account that has nothing to do.
+    // The second post of a process whose first post is lost, for an account without work.
     sqlx::query("insert into bare.wake_up values (gen_random_uuid(), 2, array[gen_random_uuid()], $1)")
         .bind(Clock::system().now())
         .execute(&mut database.connect().await)
@@ -159,7 +159,7 @@ async fn partitions_that_were_lost_and_taken_again_are_looked_at_anew() {
     queue_silently(&database, &chassis_testing::account(), &clock).await;
     let _workers = working(&db, rarely_swept());
     settled(&database, &clock, &[64]).await;
-    // Another replica has had them all for a moment, and nobody was told of what came then.
+    // Another replica holds all partitions for a moment, and work is queued then without a wake-up.
     let sql = "update bare.lease set owner = '00000000-0000-0000-0000-000000000001', fence = fence + 1";
     sqlx::raw_sql(sql).execute(&mut database.connect().await).await.unwrap();
     queue_silently(&database, &chassis_testing::account(), &clock).await;
@@ -167,7 +167,7 @@ async fn partitions_that_were_lost_and_taken_again_are_looked_at_anew() {
     eventually("it is found", async || queued(&database).await == 0).await;
 }
 
-/// A table whose rows of some accounts are on a node that is away: whoever asks about them is told so, as by Citus.
+/// A table in which the rows of some accounts are on an unreachable node: reading them fails as with Citus.
 const PARTLY_AWAY: &str = "
     create table bare.away (account_id uuid primary key);
     create function bare.reach(uuid) returns boolean language plpgsql volatile as $$
@@ -217,7 +217,7 @@ async fn an_account_that_asked_for_a_pause_is_run_again_only_if_it_has_work_then
     let worker = Worker::new("send", due, move |job: Job| {
         let counted = Arc::clone(&counted);
         async move {
-            // Before what the test waits for.
+            // Counted before the write, which the test waits for.
             counted.fetch_add(1, Ordering::SeqCst);
             job.write(&(), send).await?;
             Ok(Next::After(TimeDelta::hours(1)))

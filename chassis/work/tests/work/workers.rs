@@ -1,4 +1,5 @@
-//! Partition leases on real Postgres: shared fairly, taken over when their owner is gone, and proof against a late one.
+//! Partition leases on real Postgres: shared fairly, taken over when their owner is gone, and fenced against a late
+//! owner.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -15,7 +16,7 @@ use chassis_work::worker::{Due, IMMEDIATELY, Job, Next, Worker, Workers};
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-/// Counters named `todo` above zero are work.
+/// Each counter named `todo` with a value above zero is work.
 fn todo() -> Due {
     Due::new("counter work", "work.name = $argument and work.value > 0", IMMEDIATELY).argument("todo")
 }
@@ -83,7 +84,7 @@ fn watched(db: &Db, replica: usize, watch: &Arc<Watch>) -> Workers {
     let worker = Worker::new("todo", todo(), move |job: Job| {
         let watch = Arc::clone(&watch);
         async move {
-            // Told to the test: a panic here would be the worker's own affair.
+            // Recorded for the test, because the worker would catch a panic here.
             if !watch.running.lock().unwrap().insert(job.account_id()) {
                 watch.doubled.store(true, Ordering::SeqCst);
             }
@@ -114,7 +115,7 @@ async fn two_replicas_share_the_partitions_and_no_account_is_worked_on_twice_at_
         assign(&one, &chassis_testing::account(), 3).await;
     }
     let done = || watch.done_by.lock().unwrap().values().sum::<u32>();
-    // Told a moment after it is seen.
+    // The watch counts a job shortly after its commit is visible.
     eventually("all work is done", async || left(&database).await == 0 && done() >= 120).await;
     assert!(!watch.doubled.load(Ordering::SeqCst), "an account was worked on twice at the same time");
     let done_by = watch.done_by.lock().unwrap().clone();
@@ -186,7 +187,7 @@ async fn what_an_owner_of_too_much_gives_back_is_taken_at_once() {
             .await
             .unwrap();
         let expected = [given_back, 64 - given_back];
-        // Without any time going by on the clock.
+        // The clock does not advance.
         eventually("the second replica takes them", async || shares(&database, &clock).await == expected)
             .await;
     }

@@ -1,4 +1,5 @@
-//! Events that come from time passing, on real Postgres with a clock that the test moves: each cause is told once.
+//! Events caused by the passing of time, on real Postgres with a clock that the test moves: each cause is reported
+//! once.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -73,7 +74,7 @@ async fn each_account_has_its_own_thresholds_and_hears_of_its_own_things() {
     world.clock.advance(TimeDelta::days(1));
     world.looked(&patient).await;
     assert_eq!(world.told(&patient).await, [still(theirs, 10)]);
-    // A shorter one is heeded at once, and tells nothing twice.
+    // A shorter threshold applies immediately and reports nothing twice.
     let young = world.add(&patient, "still", world.clock.now() - TimeDelta::days(4)).await;
     assert_eq!(world.set(&patient, "thing.still", None).await.unwrap(), None);
     world.looked(&patient).await;
@@ -122,7 +123,7 @@ async fn thresholds_are_listed_with_their_units_and_wrong_ones_are_refused() {
     assert_eq!(refused.code(), tonic::Code::PermissionDenied, "a key cannot");
 }
 
-/// Where the faults of a refusal are.
+/// The fields that have a fault.
 fn places(status: &Status) -> Vec<String> {
     let details = rpc::Status::decode(status.details()).unwrap().details;
     let bad = details.iter().filter(|detail| detail.type_url.ends_with("BadRequest"));
@@ -143,7 +144,7 @@ async fn several_replicas_tell_more_than_a_page_of_causes_once_each() {
     let mut killed = false;
     for (caller, things) in &expected {
         eventually("everything is told", async || {
-            // Leases are shared anew as time goes by.
+            // Leases are shared again as the clock advances.
             world.clock.advance(TimeDelta::milliseconds(200));
             world.told(caller).await.len() >= things.len()
         })
@@ -166,7 +167,7 @@ async fn several_replicas_tell_more_than_a_page_of_causes_once_each() {
 
 #[tokio::test]
 async fn two_who_find_the_same_cause_at_the_same_time_tell_it_once() {
-    // Leases keep them apart; this is what holds without them.
+    // Leases prevent concurrent scans of an account; this test shows that the result is correct without them.
     let world = World::new(1).await;
     let caller = world.account().await;
     world.looked(&caller).await;

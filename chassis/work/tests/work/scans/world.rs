@@ -1,4 +1,4 @@
-//! A service that tells of things, in as many replicas as a test wants, and short words for what tests do all the time.
+//! A service with scans of things, in as many replicas as a test needs, and helpers for common steps.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use uuid::Uuid;
 
 static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 
-/// Has things that stand still, things that are alone as far as another service knows, and things with a date. The other
-/// service is another one of these.
+/// A service with things that stand still, things that another service reports as alone, and things with a date. The
+/// other service is a second instance of this one.
 struct Things {
     db: Db,
     references: References,
@@ -82,7 +82,7 @@ impl Service for Things {
             ask: None,
             ..alone.clone()
         };
-        // The one that asks comes first: when it fails, the others have their turn all the same.
+        // The scan that asks another service comes first, to show that its failure does not stop the next scans.
         vec![alone, still, dated]
     }
 }
@@ -93,7 +93,7 @@ struct Company {
 
 #[tonic::async_trait]
 impl Describe for Company {
-    /// What the other service says: a thing with company is not alone, and of a broken one it cannot tell.
+    /// The description by the other service: a thing with company is not alone, and a broken thing causes an error.
     async fn describe(&self, account: &Account, ids: &[Uuid]) -> Result<HashMap<Uuid, Value>, Error> {
         let mut connection = self.db.acquire().await?;
         let said: Vec<(Uuid, String)> =
@@ -160,7 +160,7 @@ impl World {
     }
 
     pub(super) async fn add_replica(&mut self) {
-        // A listener that is never reached, so that its events stay where they can be looked at.
+        // An unreachable listener, so that the events stay in the outbox and can be read.
         let peers = format!("{}={}", LONELY.service, self.other.url());
         let flags = ["--listeners", "x=http://127.0.0.1:1", "--peers", &peers];
         let replica =
@@ -168,7 +168,7 @@ impl World {
         self.replicas.push(replica);
     }
 
-    /// An account that the service was told of.
+    /// Adds an account whose settings the service has received.
     pub(super) async fn account(&self) -> TestCaller {
         let caller = TestCaller::mesh(&chassis_testing::account(), &self.clock);
         let request = caller.request(ProvisionAccountRequest { name: "Bakery".into() });
@@ -185,7 +185,7 @@ impl World {
         self.add_many(caller, kind, since, 1).await[0]
     }
 
-    /// In the order of their ids.
+    /// Adds things; returns their ids in order.
     pub(super) async fn add_many(
         &self,
         caller: &TestCaller,
@@ -225,13 +225,13 @@ impl World {
         sqlx::query(sql).bind(thing).bind(company).execute(&mut connection).await.unwrap();
     }
 
-    /// Has the account looked through once more, and waits for the end of it.
+    /// Requests a scan of the account and waits until it has ended.
     pub(super) async fn look(&self, caller: &TestCaller) {
         self.scans().run_scans(caller.request(RunScansRequest {})).await.unwrap();
         self.looked(caller).await;
     }
 
-    /// Waits until the account has been looked through at the clock's time.
+    /// Waits until the account has been scanned at the clock's time.
     pub(super) async fn looked(&self, caller: &TestCaller) {
         eventually("the account is looked through", async || {
             let rests: bool = sqlx::query_scalar(
@@ -247,7 +247,7 @@ impl World {
         .await;
     }
 
-    /// What the account was told so far, by thing.
+    /// The events of the account so far, in order.
     pub(super) async fn told(&self, caller: &TestCaller) -> Vec<(String, Uuid, Value)> {
         sqlx::query_as(
             "select type, entity_id, data::json from bare.outbox where account_id = $1 order by occurred_at, id",
