@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where files are kept.
+/// Where files are stored.
 #[derive(Args, Clone, Debug)]
 pub struct FileSettings {
     /// Folder for files if no bucket is set
@@ -19,7 +19,7 @@ pub struct FileSettings {
     #[arg(long, env = "FILES_S3_BUCKET", default_value = "", global = true)]
     pub files_s3_bucket: String,
 
-    /// Address of the S3 service, for example http://localhost:9000; empty: the one of AWS in the region
+    /// Address of the S3 service, for example http://localhost:9000; empty: the AWS endpoint of the region
     #[arg(long, env = "FILES_S3_ENDPOINT", default_value = "", global = true)]
     pub files_s3_endpoint: String,
 
@@ -60,7 +60,7 @@ pub struct S3Identity {
     #[arg(long, env = "AWS_ROLE_SESSION_NAME", default_value = "administration", global = true)]
     pub aws_role_session_name: String,
 
-    /// Address of the token service, with https; empty: the one of AWS in the region
+    /// Address of the token service, with https; empty: the AWS endpoint of the region
     #[arg(long, env = "AWS_ENDPOINT_URL_STS", default_value = "", global = true)]
     pub aws_endpoint_url_sts: String,
 

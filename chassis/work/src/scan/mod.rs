@@ -73,7 +73,7 @@ pub struct Scan {
     /// more parameters, `$5` (uuid[]) and `$6` (timestamptz[]): some of these records and when they were created. It
     /// returns at most one cause for each of them, and none for other records.
     pub ask: Option<Ask>,
-    /// Emits an event for each cause. Every event needs a version of its entity that no other event has.
+    /// Emits an event for each cause. Every event needs its own version of the entity.
     pub tell: Tell,
 }
 

@@ -82,7 +82,7 @@ async fn scan_pages(
                 Err(Error::LeaseLost) => return Err(Error::LeaseLost),
                 Err(error) => {
                     let (event, error) = (scan.event, chain(&error));
-                    tracing::warn!(event, error, "a scan failed and is tried again later");
+                    tracing::warn!(event, error, "a scan failed and will be retried");
                     turn.failed = true;
                     break;
                 }
