@@ -1,4 +1,4 @@
-//! Messages of gRPC as they are on the wire.
+//! A gRPC codec that passes messages through as encoded bytes.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;

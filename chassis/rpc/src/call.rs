@@ -1,4 +1,4 @@
-//! A call as a handler sees it: for whom it is made, until when, and its request, normalised and checked.
+//! A call as a handler receives it: its account and caller, its deadline, and its request, normalised and checked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,35 +13,35 @@ use tonic::{Request, Status};
 use crate::link::unknown_link;
 use crate::token::Identity;
 
-/// How long a call of a process to itself may take.
+/// The deadline of a call that a process makes to itself.
 const INTERNAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The metadata entries of a call besides the context token.
+// The metadata entries of a call besides the context token.
+
 pub const REQUEST_ID: &str = "x-request-id";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub const CARRIED_FAULTS: &str = "x-faults-bin";
-/// Set on a read of which nobody gets more than the headers.
+/// Set on a read whose caller receives only the headers.
 pub const HEAD_ONLY: &str = "x-head-only";
-/// Set by a caller who takes an answer as a stream; see `admin.api.v1.HttpBody`.
+/// Set by a caller that accepts a streamed response; see `admin.api.v1.HttpBody`.
 pub const BODY_STREAM: &str = "x-body-stream";
-/// How many times in a row automation led to a request: sent with what flows and webhooks send, and honoured by the
-/// gateway as the least that it can be.
+/// The length of the chain of automation that led to a request. Flows and webhooks send it; the gateway takes it as a
+/// lower bound.
 pub const AUTOMATION_DEPTH: &str = "x-automation-depth";
 /// Set on the response of a repeated write.
 pub const REPLAY: &str = "x-idempotent-replay";
 
-/// Whether a request asks for headers only, as programs do that look whether a link still leads somewhere: nobody has
-/// looked at what it answers.
+/// Whether a request asks for headers only, as link checkers do. Such a request does not count as a view.
 pub fn is_head_only(metadata: &MetadataMap) -> bool {
     metadata.contains_key(HEAD_ONLY)
 }
 
-/// Whether the caller takes an answer as a stream. Whoever was built when there were none gets it in one message.
+/// Whether the caller accepts a streamed response. A caller from a release without streams gets one message.
 pub fn takes_stream(metadata: &MetadataMap) -> bool {
     metadata.contains_key(BODY_STREAM)
 }
 
-/// What the server knows about a call; put into the request's extensions before the handler runs.
+/// The context of a call, which the server puts into the request's extensions before the handler runs.
 #[derive(Clone)]
 pub struct Context {
     pub identity: Arc<Identity>,
@@ -55,15 +55,15 @@ pub struct Context {
 }
 
 impl Context {
-    /// Takes a request apart: its context, and its message or the stream of its messages.
+    /// Splits a request into its context and its message or stream of messages.
     pub fn take<R>(request: Request<R>) -> Result<(Self, R), Status> {
         let (_, mut extensions, input) = request.into_parts();
         let unknown = || of_problem(Problem::Unauthenticated, "A context token is needed.", Vec::new(), None);
         Ok((extensions.remove::<Self>().ok_or_else(unknown)?, input))
     }
 
-    /// The context of a call that a process makes to itself, for example for a command: `actor` is what the audit log
-    /// calls it. A caller that needs a key, an id or a deadline of its own sets these.
+    /// The context of a call that a process makes to itself, for example for a command. `actor` is its name in the
+    /// audit log. The caller may replace the idempotency key, the request id and the deadline.
     pub fn internal(account: &Account, actor: &str, rpc: &'static str, clock: &Clock) -> Self {
         Self {
             identity: Arc::new(Identity::internal(account, actor)),
@@ -89,13 +89,13 @@ impl Context {
 pub struct Call<R> {
     pub context: Context,
     pub input: R,
-    /// The faults found so far: those the gateway carried along, then those of the generated checks.
+    /// The faults found so far: those that the gateway sent, then those of the generated checks.
     pub faults: Faults,
 }
 
 impl<R: Check> Call<R> {
-    /// Takes a request apart, and normalises and checks its content. Faults are collected, not raised: a write looks
-    /// for its idempotency key first.
+    /// Splits a request, and normalises and checks its content. Faults are collected, not returned, because a write
+    /// looks up its idempotency key first.
     pub fn open(request: Request<R>) -> Result<Self, Status> {
         let (context, mut input) = Context::take(request)?;
         let mut faults = Faults::clone(&context.carried);
@@ -103,9 +103,9 @@ impl<R: Check> Call<R> {
         Ok(Self { context, input, faults })
     }
 
-    /// The call for the account that the link in its request names. From then on it is a call of that account: it can
-    /// read and write. Only someone without a key has no account of their own; everyone else
-    /// keeps theirs, and another account's link is unknown to them.
+    /// Moves the call to the account that the link in its request names, so that it can read and write there. Only a
+    /// caller without a key has no account; every other caller keeps theirs, and gets NOT_FOUND for another account's
+    /// link.
     pub fn for_account(mut self, account: Account) -> Result<Self, Error> {
         let identity = &self.context.identity;
         if identity.is_public() {
@@ -116,7 +116,7 @@ impl<R: Check> Call<R> {
         Ok(self)
     }
 
-    /// For reads: the request, if it has no fault.
+    /// For reads: the request, or its faults as an error.
     pub fn valid(self) -> Result<(Context, R), Error> {
         if self.faults.is_empty() { Ok((self.context, self.input)) } else { Err(self.faults.into()) }
     }

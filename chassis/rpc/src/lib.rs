@@ -1,5 +1,6 @@
 //! Calls between processes, on both sides: the context token and the context of a call, the layer in front of every rpc,
-//! channels to other services, TLS, and references to records of other services. Knows no database and no service.
+//! channels to other services, TLS, and references to records of other services. Does not depend on a database or on
+//! any one service.
 
 mod bytes_codec;
 pub mod call;

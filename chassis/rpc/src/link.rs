@@ -1,8 +1,8 @@
-//! The unguessable part of a public address. It names its account, so that a service knows whose record is meant, and
-//! carries 128 random bits, so that nobody finds one by trying. What it leads to is the service's: it keeps the secret,
-//! or a hash of it, beside the record.
+//! The unguessable part of a public address. It names its account, so that a service finds the record's account, and
+//! carries 128 random bits, so that nobody can guess it. The service stores the secret, or a hash of it, with the
+//! record.
 //!
-//! The handler of a public rpc begins with following its link:
+//! The handler of a public rpc follows its link first:
 //!
 //! ```text
 //! async fn show_page(&self, request: Request<ShowPageRequest>) -> Result<Response<HttpBody>, Status> {
@@ -19,10 +19,10 @@ use chassis_base::{AccountId, Error};
 use proto::api::Problem;
 use uuid::Uuid;
 
-/// Characters of a link as text.
+/// The number of characters of a link as text.
 pub const LENGTH: usize = 43;
 
-/// A link as its two parts. The account is a claim until a record with this secret has been found in it.
+/// The two parts of a link. The account is only a claim until a record with this secret has been found in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     pub account: AccountId,
@@ -40,7 +40,7 @@ impl Link {
         URL_SAFE_NO_PAD.encode([*self.account.uuid().as_bytes(), self.secret].concat())
     }
 
-    /// `None` for every text that [`encode`](Self::encode) does not write.
+    /// `None` for a text that [`encode`](Self::encode) does not produce.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() != LENGTH {
             return None;
@@ -52,14 +52,14 @@ impl Link {
     }
 }
 
-/// Never the secret: whoever knows it is let in.
+/// Leaves out the secret, which is all that a caller needs for access.
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link").field("account", &self.account).finish_non_exhaustive()
     }
 }
 
-/// The one answer to every link that leads nowhere, whatever the reason.
+/// The error for every link that leads nowhere. It is the same for every reason, so that it reveals nothing.
 pub fn unknown_link() -> Error {
     Error::problem(Problem::NotFound, "There is nothing at this address. Check that the link is complete.")
 }
@@ -82,7 +82,7 @@ mod tests {
     fn no_other_text_is_a_link() {
         let text = Link { account: AccountId::trust(Uuid::nil()), secret: [0; 16] }.encode();
         assert_eq!(text, "A".repeat(LENGTH));
-        // The last character has two bits to spare, which have to be 0: one link, one text.
+        // The last character has two unused bits, which must be 0, so that a link has exactly one text.
         for wrong in [
             "",
             "A",

@@ -1,5 +1,5 @@
-//! The layer in front of every rpc: who calls, for how long, and whether there is room. Puts the [`Context`] that
-//! handlers work with into the request.
+//! The layer in front of every rpc: authenticates the caller, sets the deadline and sheds load. Puts the [`Context`]
+//! that handlers work with into the request.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,10 +31,10 @@ use crate::tls::Callers;
 use crate::token::{self, Identity, Tokens};
 use crate::trace;
 
-/// What any process with a certificate may ask.
+/// Health checks are open to any process with a valid certificate.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// What is left of the caller's time to tell it that the time is over.
+/// Time reserved before the caller's deadline, so that the timeout response still reaches the caller.
 const ANSWER_MARGIN: Duration = Duration::from_millis(200);
 
 struct Shared {
@@ -42,7 +42,7 @@ struct Shared {
     tokens: Tokens,
     clock: Clock,
     deadline: Duration,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     accounts: Shares,
     callers: Option<Callers>,
 }
@@ -51,7 +51,7 @@ struct Shared {
 pub struct MeshLayer(Arc<Shared>);
 
 impl MeshLayer {
-    /// `callers`: those who may call at all; `None` where they show no certificate.
+    /// `callers` are the processes that may call; `None` when callers present no certificate.
     pub fn new(
         tokens: Tokens,
         clock: Clock,
@@ -59,9 +59,9 @@ impl MeshLayer {
         max_in_flight: usize,
         callers: Option<Callers>,
     ) -> Self {
-        let room = Arc::new(Semaphore::new(max_in_flight));
+        let capacity = Arc::new(Semaphore::new(max_in_flight));
         let accounts = Shares::new(max_in_flight.div_ceil(2));
-        Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, room, accounts, callers }))
+        Self(Arc::new(Shared { rpcs: rpcs(), tokens, clock, deadline, capacity, accounts, callers }))
     }
 }
 
@@ -107,11 +107,11 @@ where
             return refuse(status);
         }
         let Some(rpc) = shared.rpcs.get(request.uri().path()) else {
-            // Health, reflection, or nothing at all: needs no account.
+            // Health, reflection, or an unknown path: these need no account.
             return Box::pin(self.inner.call(request));
         };
-        // Held until the answer is there. Not waiting for room is the point: a queue would only add delay.
-        let Ok(place) = Arc::clone(&shared.room).try_acquire_owned() else {
+        // The permit is held until the handler returns. A request without one is refused: a queue would only add delay.
+        let Ok(permit) = Arc::clone(&shared.capacity).try_acquire_owned() else {
             return shed("This service has too much to do. Repeat the request in a moment.");
         };
         let context = match shared.context(rpc, request.headers()) {
@@ -136,7 +136,7 @@ where
         let answer = async move {
             let started = Instant::now();
             let answer = tokio::time::timeout_at(deadline.into(), answer).await;
-            drop((place, share));
+            drop((permit, share));
             let response = match answer {
                 Ok(Ok(response)) => response,
                 Ok(Err(never)) => match never {},
@@ -144,7 +144,7 @@ where
                     of_problem(Problem::Timeout, "The answer took too long.", Vec::new(), None).into_http()
                 }
             };
-            let response = tell_of_effect(response, &effect);
+            let response = report_effect(response, &effect);
             measure(name, started, response.headers());
             Ok(hold(&kept, response))
         };
@@ -161,7 +161,7 @@ fn refuse(status: Status) -> Answer {
     Box::pin(std::future::ready(Ok(status.into_http())))
 }
 
-/// Keeps what the call holds for its answer until that is sent, or given up.
+/// Ties the values that the call retains to the body, so that they are dropped when the body is sent or dropped.
 fn hold(kept: &Retained, response: Response<Body>) -> Response<Body> {
     let held = kept.take();
     if held.is_empty() {
@@ -175,8 +175,9 @@ fn hold(kept: &Retained, response: Response<Body>) -> Response<Body> {
     })
 }
 
-/// "Come back later" means that nothing has happened. Where something may have happened, the answer says so.
-fn tell_of_effect(response: Response<Body>, effect: &Effect) -> Response<Body> {
+/// UNAVAILABLE and DEADLINE_EXCEEDED tell the caller that a repeat is safe. After a commit may have been sent, that is
+/// not true, and the response says so instead.
+fn report_effect(response: Response<Body>, effect: &Effect) -> Response<Body> {
     let Some(status) = Status::from_header_map(response.headers()) else { return response };
     if !matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded) {
         return response;
@@ -188,7 +189,7 @@ fn tell_of_effect(response: Response<Body>, effect: &Effect) -> Response<Body> {
 }
 
 fn measure(rpc: &'static str, started: Instant, headers: &HeaderMap) {
-    // An error comes without a body, with its code among the headers.
+    // An error has no body and carries its code in the headers.
     let code =
         headers.get("grpc-status").and_then(|code| code.to_str().ok()?.parse::<i32>().ok()).unwrap_or(0);
     metrics::histogram!("rpc_seconds", "rpc" => rpc, "code" => code.to_string()).record(started.elapsed());
@@ -251,13 +252,13 @@ fn carried_faults(headers: &HeaderMap) -> Result<Faults, Status> {
     carried.map(Faults::from).ok_or_else(|| Status::invalid_argument("x-faults-bin cannot be read"))
 }
 
-/// A little before the caller stops listening: only the service knows whether anything has happened, and it says so in
-/// its answer.
+/// Ends a little before the caller's own timeout: only the service can say whether the call had an effect, so its
+/// response has to arrive in time.
 fn before(timeout: Duration) -> Duration {
     timeout.saturating_sub((timeout / 20).min(ANSWER_MARGIN))
 }
 
-/// The deadline that a gRPC caller sends: up to eight digits and a unit.
+/// The timeout that a gRPC caller sends: up to eight digits and a unit.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = text(headers, "grpc-timeout")?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

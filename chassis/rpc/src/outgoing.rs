@@ -1,4 +1,5 @@
-//! Calls to other services of the mesh, made for an account. Made before a transaction begins, never inside one.
+//! Calls to other services of the mesh, made for an account. They are made before a transaction begins, never inside
+//! one, so that no connection or row lock waits for another service.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ use crate::call::Context;
 use crate::peer::Peers;
 use crate::token::{self, Tokens};
 
-/// No other service takes this long, whatever the caller's own deadline.
+/// The longest a call to another service may take, whatever the caller's own deadline.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What calls to other services are made with. Cheap to clone.
+/// Builds requests to other services. Cheap to clone.
 #[derive(Clone)]
 pub struct Outgoing {
     caller: &'static str,
@@ -30,7 +31,7 @@ impl Outgoing {
         Self { caller, peers, tokens, clock }
     }
 
-    /// The way to a service.
+    /// The channel to a service.
     pub fn channel(&self, service: &str) -> Result<Channel, Error> {
         let peer = self.peers.get(service);
         let peer =
@@ -38,7 +39,7 @@ impl Outgoing {
         Ok(peer.channel())
     }
 
-    /// A request to a service for the account that ends with the call it is made for.
+    /// A request to a service for an account, limited by the deadline of the call that it is made for.
     pub fn request<T>(
         &self,
         service: &str,
@@ -49,8 +50,8 @@ impl Outgoing {
         self.request_at(service, Cause { account, depth: 0 }, deadline, message)
     }
 
-    /// A request to a service that changes something, for the call that it is made for: what comes of it is as deep in a
-    /// chain of automation.
+    /// A write request to a service. It keeps the automation depth of the call that it is made for, so that its events
+    /// count in the same chain.
     pub fn caused_request<T>(
         &self,
         service: &str,
@@ -73,24 +74,24 @@ impl Outgoing {
         let minter = self.tokens.to(service).at_depth(cause.depth);
         let token = minter.mint_mesh(cause.account, self.caller, self.clock.now());
         let token = MetadataValue::try_from(token)
-            .map_err(|_| Error::Internal("a token that is not a header value".to_owned()))?;
+            .map_err(|_| Error::Internal("the context token is not a valid header value".to_owned()))?;
         request.metadata_mut().insert(token::HEADER, token);
         Ok(request)
     }
 }
 
-/// What a request is made for.
+/// The call that a request is made for.
 #[derive(Clone, Copy)]
 struct Cause<'a> {
     account: &'a Account,
-    /// How many events in a row led to it.
+    /// The length of the chain of events that led to it.
     depth: u32,
 }
 
-/// A service that did not answer as it should: whatever went wrong there, nothing was done here. `what` cannot be looked
-/// up, for example `Clients`.
+/// The error for a failed lookup in another service. It is UNAVAILABLE whatever the cause, because nothing was written
+/// here and a repeat is safe. `what` names what cannot be looked up, for example `Clients`.
 pub fn lookup_failed(service: &str, what: &str, status: &Status) -> Error {
-    tracing::warn!(service, code = ?status.code(), message = status.message(), "a service did not answer");
+    tracing::warn!(service, code = ?status.code(), message = status.message(), "peer lookup failed");
     let detail = format!("{what} cannot be looked up right now. Repeat the request in a moment.");
     Error::Peer(Box::new(unavailable(&detail)))
 }

@@ -1,5 +1,5 @@
-//! A public address that expires: names an account and a record of it, until when it is good, and is signed with the
-//! secret of the mesh. Nothing is stored for it. For an address that is to last, see [`Link`](crate::link::Link).
+//! A public address that expires. It names an account, a record of it and a time of expiry, and is signed with a key
+//! derived from the secret of the mesh, so nothing is stored. For a lasting address, see [`Link`](crate::link::Link).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use crate::token::Tokens;
 
-/// Bytes of the signature: far too many to guess.
+/// Bytes of the truncated signature: 160 bits are too many to guess.
 const TAG: usize = 20;
-/// The account, the record, the end.
+/// The account, the record, the expiry.
 const CONTENT: usize = 16 + 16 + 8;
 
-/// What a pass says. From [`Pass::read`] it is genuine, but may be over.
+/// The content of a pass. One from [`Pass::read`] is genuine but may have expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
     pub account: AccountId,
@@ -24,7 +24,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// 80 characters that need no escape in a path. `purpose` says what the pass is for: one for something else is none.
+    /// 80 characters that need no escape in a path. A pass is valid only for the `purpose` that it was written for.
     pub fn write(&self, tokens: &Tokens, purpose: &str) -> String {
         let mut content = Vec::with_capacity(CONTENT + TAG);
         content.extend(self.account.uuid().as_bytes());
@@ -35,7 +35,7 @@ impl Pass {
         URL_SAFE_NO_PAD.encode(content)
     }
 
-    /// `None` for every text that the mesh did not write for this purpose.
+    /// `None` for a text that the mesh did not sign for this purpose.
     pub fn read(text: &str, tokens: &Tokens, purpose: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == CONTENT + TAG)?;
         let (content, tag) = bytes.split_at(CONTENT);

@@ -1,6 +1,5 @@
-//! References to records of other services: whether what a request names exists in its account. One call to each
-//! service, all of them at the same time. Background work that goes through all records of another service lists them here
-//! too.
+//! References to records of other services. Checks that the records a request names exist in its account, with one
+//! call to each service, all in parallel. Background work lists the records of another service here too.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -19,10 +18,10 @@ use crate::outgoing::{Outgoing, lookup_failed};
 
 /// How long background work waits for a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many records a list has at most; one that has fewer is the last. As the proto file says.
+/// The most records in one list, as the proto file says. A shorter list is the last.
 pub const MAX_LISTED: usize = 1000;
 
-/// What a reference can be to: a kind of record of another service.
+/// A kind of record of another service that a reference can point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     pub service: &'static str,
@@ -33,13 +32,13 @@ pub struct Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup<'a> {
     pub kind: Kind,
-    /// The place of the id in the request message.
+    /// The field of the request message that holds the id.
     pub at: &'a At<'a>,
-    /// Empty when nothing is referred to.
+    /// Empty when the request refers to nothing.
     pub id: &'a str,
 }
 
-/// Looks references up.
+/// Looks up references.
 #[derive(Clone)]
 pub struct References {
     outgoing: Outgoing,
@@ -50,16 +49,16 @@ impl References {
         Self { outgoing }
     }
 
-    /// For a create: adds a fault to the call for each reference to what is not there. To be called before the write; a
-    /// repeat that has its answer already does not look at the faults.
+    /// For a create: adds a fault to the call for each reference to a missing record. Call it before the write. A
+    /// replay returns the stored response and ignores the faults.
     pub async fn check<R>(&self, call: &mut Call<R>, lookups: &[Lookup<'_>]) -> Result<(), Error> {
         call.faults.extend(self.missing(&call.context, lookups).await?);
         Ok(())
     }
 
-    /// A fault for each reference to what is not there. For a change, whose own record has to be found before its
-    /// references matter: goes along to the write and is added there. A service that does not answer makes the call fail with
-    /// UNAVAILABLE.
+    /// For an update: returns a fault for each reference to a missing record. The write adds them after it has found
+    /// its own record, because NOT_FOUND takes precedence over faults. A service that does not answer fails the call
+    /// with UNAVAILABLE.
     pub async fn missing(&self, context: &Context, lookups: &[Lookup<'_>]) -> Result<Faults, Error> {
         let mut requests: BTreeMap<&'static str, Vec<Reference>> = BTreeMap::new();
         for Lookup { kind, id, .. } in lookups {
@@ -68,8 +67,8 @@ impl References {
                 requests.entry(kind.service).or_default().push(reference);
             }
         }
-        let asked = requests.into_iter().map(|(service, requests)| self.ask(context, service, requests));
-        let found: HashSet<_> = try_join_all(asked).await?.into_iter().flatten().collect();
+        let calls = requests.into_iter().map(|(service, requests)| self.find(context, service, requests));
+        let found: HashSet<_> = try_join_all(calls).await?.into_iter().flatten().collect();
         let mut faults = Faults::default();
         for Lookup { kind, at, id } in lookups.iter().filter(|lookup| !lookup.id.is_empty()) {
             let is_found = |id: Uuid| found.contains(&(kind.service, kind.name.to_owned(), id));
@@ -81,8 +80,8 @@ impl References {
         Ok(faults)
     }
 
-    /// The next records of a kind, in the order of their ids, and when they were created: up to [`MAX_LISTED`]. For
-    /// background work.
+    /// For background work: up to [`MAX_LISTED`] records of a kind after the id `after`, ordered by id, each with the
+    /// time of its creation.
     pub async fn list(
         &self,
         account: &Account,
@@ -99,7 +98,7 @@ impl References {
         Ok(listed.into_iter().filter_map(read).collect())
     }
 
-    async fn ask(
+    async fn find(
         &self,
         context: &Context,
         service: &'static str,

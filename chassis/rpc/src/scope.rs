@@ -1,6 +1,6 @@
-//! What the present task is doing: for which account, for a caller or in the background, and whether it may have had an
-//! effect already. Set by the layer in front of every rpc and by the driver of background work, so that no handler has
-//! to pass it along, or can forget to.
+//! The scope of the current task: its account, whether it serves a caller or runs in the background, and whether it may
+//! have had an effect already. Set by the layer in front of every rpc and by the driver of background work, so that no
+//! handler has to pass it along or can forget to.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ struct Scope {
     kept: Retained,
 }
 
-/// Runs a call. Calls of nobody in particular, such as those with a link, are one account together.
+/// Runs a call. Calls without an account, such as those with a link, share the nil account.
 pub async fn call<T>(account: AccountId, effect: Effect, kept: Retained, work: impl Future<Output = T>) -> T {
     SCOPE.scope(Scope { account, background: false, effect, kept }, work).await
 }
@@ -30,60 +30,60 @@ pub async fn background<T>(account: AccountId, work: impl Future<Output = T>) ->
     SCOPE.scope(Scope { account, background: true, effect, kept }, work).await
 }
 
-/// Whom a task works for.
+/// The account that a task works for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     pub account: AccountId,
-    /// No caller waits for it.
+    /// Whether no caller waits for the task.
     pub background: bool,
 }
 
-/// Whom the present task works for. What runs outside of any scope is the process itself.
+/// The origin of the current task; `None` for work of the process itself, which runs outside any scope.
 pub fn origin() -> Option<Origin> {
     SCOPE.try_with(|scope| Origin { account: scope.account, background: scope.background }).ok()
 }
 
-/// The effect of the call that runs; of no interest to anyone outside of a call.
+/// The effect of the current call; outside a call, one that nobody reads.
 pub fn effect() -> Effect {
     SCOPE.try_with(|scope| scope.effect.clone()).unwrap_or_default()
 }
 
-/// Keeps something until the answer of the present call is sent; outside of a call it is not kept.
-pub fn keep(thing: impl Send + 'static) {
+/// Keeps a value until the response of the current call is sent; outside a call the value is dropped.
+pub fn keep(value: impl Send + 'static) {
     let _ = SCOPE.try_with(|scope| {
         if !scope.background {
-            scope.kept.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(thing));
+            scope.kept.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(value));
         }
     });
 }
 
-/// What a call keeps until its answer is sent.
+/// The values that a call keeps until its response is sent.
 #[derive(Clone, Default)]
-pub struct Retained(Arc<Mutex<Things>>);
+pub struct Retained(Arc<Mutex<Values>>);
 
-type Things = Vec<Box<dyn Send>>;
+type Values = Vec<Box<dyn Send>>;
 
 impl Retained {
-    pub fn take(&self) -> Things {
+    pub fn take(&self) -> Values {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What a call has done so far, for whoever has to answer in its place.
+/// What a call has committed so far, for the layer that responds in its place after a timeout.
 #[derive(Clone, Default)]
 pub struct Effect(Arc<Mutex<Option<Done>>>);
 
 /// A commit that was sent.
 #[derive(Clone)]
 pub struct Done {
-    /// Whether the commit was answered; if not, nobody knows.
+    /// Whether the database confirmed the commit; if not, its outcome is unknown.
     certain: bool,
-    /// What it was about, where the call is about one record.
+    /// The record that the call changes, if it changes a single one.
     pub record: Option<RecordRef>,
 }
 
 impl Effect {
-    /// A commit is about to be sent. What was committed before stays what the call is about.
+    /// Records that a commit is about to be sent. The record of an earlier commit of the call stays.
     pub fn commits(&self, record: Option<RecordRef>) {
         self.change(|done| {
             done.get_or_insert(Done { certain: false, record });
@@ -98,14 +98,14 @@ impl Effect {
         });
     }
 
-    /// The commit was refused.
+    /// Records that the database refused the commit. A confirmed earlier commit stays.
     pub fn refused(&self) {
         self.change(|done| {
             done.take_if(|done| !done.certain);
         });
     }
 
-    /// Whether something may have been done, and to which record.
+    /// Whether a commit may have happened, and to which record.
     pub fn may_have_happened(&self) -> Option<Done> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! The signed context token: says for which account, with which scopes and to which process a call is made. Minted per
+//! The signed context token, which states the account, the scopes and the audience of a call. A token is minted per
 //! key, process and minute, verified once and cached, so that signatures cost per key and not per request.
 
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use uuid::Uuid;
 pub const HEADER: &str = "x-context-token";
 /// The scope of processes of the mesh and of internal teams.
 pub const MESH_SCOPE: &str = "mesh";
-/// The scope of someone who has no key and no account, only the link in the path of a request.
+/// The scope of a caller without a key or account, who has only the link in the path of a request.
 pub const PUBLIC_SCOPE: &str = "public";
-/// The end of the scopes for what only internal teams may do in an area, for example `crm.internal`.
+/// The suffix of the scopes that only internal teams hold for an area, for example `crm.internal`.
 const INTERNAL: &str = ".internal";
 /// How long a token is valid.
 pub const LIFETIME_SECONDS: i64 = 60;
-/// How many verified tokens are cached; far more than keys that are active in one minute.
+/// The most verified tokens in the cache; far more than keys that are active in one minute.
 const MAX_CACHED: u64 = 10_000;
-/// What the key for links is derived for.
+/// The HKDF info text of the key for links.
 const LINK_KEY: &[u8] = b"administration link v1";
 
-/// For whom a call is made.
+/// The account and the actor that a call is made for.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub account: Account,
@@ -40,9 +40,9 @@ pub struct Identity {
     pub actor: String,
     pub actor_name: String,
     pub scopes: Vec<String>,
-    /// How many times in a row an event has led to a call; 0 when a person or an integration calls.
+    /// The length of the chain of events that led to the call; 0 when a person or an integration calls.
     pub depth: u32,
-    /// The process that the token is for; empty: any.
+    /// The process that the token is for; empty for any.
     audience: String,
     expires_at: i64,
 }
@@ -56,12 +56,12 @@ impl Identity {
         self.scopes.iter().any(|have| have == MESH_SCOPE)
     }
 
-    /// Whether the holder may do what internal teams do in an area.
+    /// Whether the holder may call the internal rpcs of an area.
     pub fn is_internal(&self, area: &str) -> bool {
         self.scopes.iter().any(|have| have.strip_suffix(INTERNAL) == Some(area))
     }
 
-    /// Someone of whom nothing is known yet: of no account, good for public rpcs only.
+    /// A caller that is not authenticated yet: without an account, valid for public rpcs only.
     pub(crate) fn nobody() -> Self {
         let actor = PUBLIC_SCOPE.to_owned();
         let scopes = vec![actor.clone()];
@@ -76,7 +76,7 @@ impl Identity {
         }
     }
 
-    /// A process that works for an account by itself.
+    /// A process that works for an account on its own behalf.
     pub fn internal(account: &Account, actor: &str) -> Self {
         Self {
             account: account.clone(),
@@ -89,8 +89,8 @@ impl Identity {
         }
     }
 
-    /// Whether the call comes from someone without a key. The account is nobody's until the link in the request has
-    /// named it; see [`Call::for_account`](crate::call::Call::for_account).
+    /// Whether the caller has no key. The account is nil until the link in the request has named it; see
+    /// [`Call::for_account`](crate::call::Call::for_account).
     pub fn is_public(&self) -> bool {
         self.scopes.iter().any(|have| have == PUBLIC_SCOPE)
     }
@@ -101,13 +101,13 @@ impl Identity {
     }
 }
 
-/// Whether someone with these scopes may call an rpc.
+/// Whether a caller with these scopes may call an rpc.
 pub fn allows(scopes: &[String], rpc: &Rpc) -> bool {
     let has = |scope: &str| scopes.iter().any(|have| have == scope || have == MESH_SCOPE);
     match rpc.access {
-        // What the request itself brings decides: a link in its path, or a credential.
+        // The handler checks what the request carries: a link in its path, or a credential.
         Access::Public | Access::Credential => true,
-        // Whoever has no key has no account either: nothing else may be asked for nobody.
+        // A caller without a key has no account, so only public rpcs are open to it.
         _ if scopes.iter().any(|have| have == PUBLIC_SCOPE) => false,
         Access::Key => rpc.scope == "any" || has(rpc.scope),
         Access::Mesh => rpc.area().map_or_else(|| has(MESH_SCOPE), |area| has(&internal_scope(area))),
@@ -115,7 +115,7 @@ pub fn allows(scopes: &[String], rpc: &Rpc) -> bool {
     }
 }
 
-/// The scope that [`allows`] asks for.
+/// The scope that [`allows`] requires.
 pub fn needed_scope(rpc: &Rpc) -> String {
     match rpc.area() {
         _ if !rpc.scope.is_empty() => rpc.scope.to_owned(),
@@ -124,7 +124,7 @@ pub fn needed_scope(rpc: &Rpc) -> String {
     }
 }
 
-/// The scope of what only internal teams may do in an area.
+/// The scope of the internal rpcs of an area.
 pub fn internal_scope(area: &str) -> String {
     format!("{area}{INTERNAL}")
 }
@@ -142,7 +142,7 @@ fn no_account() -> Account {
 #[derive(Clone)]
 pub struct Tokens {
     secrets: Arc<Vec<Secret>>,
-    /// The process that verifies; empty: a tool, which takes what is for anyone.
+    /// The name of this process; empty for a tool, which accepts only tokens for any process.
     own: &'static str,
     verified: Cache<String, Arc<Identity>>,
 }
@@ -151,7 +151,7 @@ pub struct Tokens {
 struct Secret {
     /// Signs context tokens.
     context: Vec<u8>,
-    /// Signs links: whoever gets hold of it cannot make a token.
+    /// Signs links. It is a separate key, so that a leak of it does not allow anyone to mint a token.
     link: [u8; 32],
 }
 
@@ -161,15 +161,15 @@ impl Secret {
         let mut link = [0; 32];
         let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&context);
         let expanded = extracted.expand(&[LINK_KEY], hkdf::HKDF_SHA256);
-        // Fails only for more than 255 blocks; this is one.
+        // This fails only for more than 255 blocks; the key is one block.
         if expanded.and_then(|key| key.fill(&mut link)).is_err() {
-            tracing::error!("no key for links can be derived");
+            tracing::error!("the key for links cannot be derived");
         }
         Self { context, link }
     }
 }
 
-/// A way to mint tokens for one process of the mesh.
+/// Mints tokens for one process of the mesh.
 pub struct Minter<'a> {
     tokens: &'a Tokens,
     audience: &'a str,
@@ -185,46 +185,47 @@ impl Tokens {
         Self { secrets: Arc::new(secrets), own: "", verified }
     }
 
-    /// Those of the process with this name: tokens that are for another are refused.
+    /// Sets the name of this process: tokens for another process are refused.
     #[must_use]
     pub fn of(mut self, own: &'static str) -> Self {
         self.own = own;
         self
     }
 
-    /// For calls to the process `audience`, which is the only one that takes these tokens. An empty name is any.
+    /// Mints tokens that only the process `audience` accepts. An empty name stands for any process.
     pub fn to<'a>(&'a self, audience: &'a str) -> Minter<'a> {
         Minter { tokens: self, audience, depth: 0 }
     }
 
-    /// For calls inside this process.
+    /// Mints tokens for calls inside this process.
     pub fn to_self(&self) -> Minter<'_> {
         self.to(self.own)
     }
 
-    /// Signs what is no context token, with the key for links. `purpose` keeps signatures of one kind from being taken
-    /// for another.
+    /// Signs content other than a context token, with the key for links. `purpose` is part of the signed text, so that
+    /// a signature for one purpose is not valid for another.
     pub(crate) fn seal(&self, purpose: &str, content: &[u8]) -> Vec<u8> {
         let text = sealed_text(purpose, content);
         self.secrets.first().map(|secret| sign(&secret.link, &text)).unwrap_or_default()
     }
 
-    /// Whether `tag`, which may be cut to its first bytes, is the seal of this content.
+    /// Whether `tag`, which may be truncated to its first bytes, is the seal of this content.
     pub(crate) fn is_seal(&self, purpose: &str, content: &[u8], tag: &[u8]) -> bool {
         let text = sealed_text(purpose, content);
-        // Until the next release also those of the one before, which signed links with the secret itself.
+        // The previous release signed links with the secret itself. Its links are accepted until the next release.
         self.secrets
             .iter()
             .any(|secret| begins(&secret.link, &text, tag) || begins(&secret.context, &text, tag))
     }
 
-    /// The identity in a genuine token for this process that has not expired.
+    /// The identity of a token that is genuine, for this process and not expired.
     pub fn verify(&self, token: &str, now: DateTime<Utc>) -> Option<Arc<Identity>> {
         let identity = match self.verified.get(token) {
             Some(identity) => identity,
             None => self.verify_signature(token)?,
         };
-        // A token of the release before names nobody.
+        // The cache is shared by clones for other processes, so audience and expiry are checked on every call. A token
+        // of the previous release has no audience.
         let for_us = identity.audience.is_empty() || identity.audience == self.own;
         (for_us && now.timestamp() <= identity.expires_at).then_some(identity)
     }
@@ -256,7 +257,7 @@ impl Tokens {
 }
 
 impl Minter<'_> {
-    /// For a call that an event led to, `depth` of them in a row. What the call emits tells of it.
+    /// For a call that a chain of `depth` events led to. The events of the call carry this depth.
     #[must_use]
     pub fn at_depth(self, depth: u32) -> Self {
         Self { depth, ..self }
@@ -293,7 +294,7 @@ impl Minter<'_> {
         self.mint(account, actor, actor, &[MESH_SCOPE.to_owned()], now)
     }
 
-    /// A token for requests without a key: of no account, good for public rpcs only.
+    /// A token for requests without a key: without an account, valid for public rpcs only.
     pub fn mint_public(&self, now: DateTime<Utc>) -> String {
         self.mint(&no_account(), PUBLIC_SCOPE, PUBLIC_SCOPE, &[PUBLIC_SCOPE.to_owned()], now)
     }
@@ -313,7 +314,7 @@ fn verifies(secret: &[u8], payload: &str, tag: &[u8]) -> bool {
     mac(secret, payload).is_some_and(|mac| mac.verify_slice(tag).is_ok())
 }
 
-/// Never the payload of a context token: that has no colon.
+/// The text of a seal. The colon keeps it distinct from the payload of a context token, which is base64.
 fn sealed_text(purpose: &str, content: &[u8]) -> String {
     format!("{purpose}:{}", URL_SAFE_NO_PAD.encode(content))
 }
@@ -364,7 +365,7 @@ mod tests {
         let (billing, crm) = (tokens.clone().of("billing"), tokens.clone().of("crm"));
         let token = crm.to("billing").mint_mesh(&account(), "crm", now);
         assert!(billing.verify(&token, now).is_some());
-        assert!(crm.verify(&token, now).is_none(), "also when the other's check is remembered");
+        assert!(crm.verify(&token, now).is_none(), "also when another process has cached it");
         assert!(Tokens::new("secret").of("work").verify(&token, now).is_none());
         let own = billing.to_self().mint_mesh(&account(), "billing", now);
         assert!(billing.verify(&own, now).is_some() && crm.verify(&own, now).is_none());
@@ -382,7 +383,7 @@ mod tests {
             !tokens.is_seal("file", b"other", &sealed)
                 && !Tokens::new("b").is_seal("file", b"content", &sealed)
         );
-        // RFC 5869 with SHA-256, no salt: computed with another implementation.
+        // RFC 5869 with SHA-256 and no salt; the value comes from an independent implementation.
         let link = &tokens.secrets[0].link;
         let hex = link.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         assert_eq!(hex, "b5d0fbe173be75be17108504c582598944164064495445ec8bdf6f5b5cb1fb67");

@@ -1,4 +1,4 @@
-//! Traces that go through several processes: taken up from the caller, handed on to whoever is called.
+//! Trace propagation: a call continues the trace of its caller and passes it to the services that it calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,10 +7,10 @@ use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// Whether traces are sent anywhere; without a receiver no work is done for them.
+/// Whether traces are exported. Without an exporter, propagation costs nothing.
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Says that traces are sent somewhere from now on.
+/// Turns propagation on, once an exporter exists.
 pub fn enable() {
     ENABLED.store(true, Ordering::Relaxed);
 }
@@ -19,15 +19,15 @@ fn is_enabled() -> bool {
     ENABLED.load(Ordering::Relaxed)
 }
 
-/// Makes the span a part of the trace that the caller began.
+/// Makes the span a child of the caller's trace.
 pub fn continue_trace(span: &tracing::Span, headers: &HeaderMap) {
     if is_enabled() && headers.contains_key("traceparent") {
-        // A span that has not been recorded has no parent to set.
+        // This fails for a span that is not recorded, which needs no parent.
         let _ = span.set_parent(TraceContextPropagator::new().extract(&Headers(headers)));
     }
 }
 
-/// Hands the current trace on to the next process: ours when traces are sent, else the caller's own as it came.
+/// Passes the current trace to the next process. A process that exports no traces passes the caller's unchanged.
 pub fn pass_trace(incoming: &HeaderMap, outgoing: &mut HeaderMap) {
     if is_enabled() {
         let context = tracing::Span::current().context();

@@ -1,6 +1,6 @@
-//! Where a service is, as a setting says it.
+//! The address of a service, as written in a setting.
 
-/// A service and where to find it; with several replicas, their addresses with `|` between them.
+/// A service and its address; several replicas have their addresses separated by `|`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
     pub name: String,

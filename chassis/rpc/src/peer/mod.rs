@@ -1,5 +1,5 @@
-//! Channels to other services: one for each replica, used in turn. Names are looked up again every few seconds and
-//! replicas asked for their health, so that they come and go without a restart and without a failed call.
+//! Channels to other services: one for each replica, used in turn. Names are resolved again every few seconds and
+//! replicas are checked for health, so that replicas come and go without a restart and without a failed call.
 
 mod address;
 mod replicas;
@@ -28,7 +28,7 @@ pub use replicas::Choice;
 pub use status::{is_transport, was_not_sent};
 pub use target::MAX_HEADERS;
 
-/// Stands between the addresses of one service.
+/// Separates the addresses of one service.
 const ALTERNATIVE: char = '|';
 
 /// The services this process can call, by name.
@@ -57,13 +57,13 @@ pub struct Peer {
     name: Arc<str>,
     targets: Arc<[Target]>,
     replicas: Replicas,
-    /// For as long as no replica is known.
+    /// Used until the first lookup has found a replica.
     fallback: Channel,
 }
 
 impl Peer {
-    /// `url` may be several, with `|` between them: one for each replica. A name in it stands for all of its
-    /// addresses. Connections are made when first needed. Must be called inside the runtime.
+    /// `url` may be several, separated by `|`, one for each replica. A host name stands for all of its addresses.
+    /// Connections are made on first use. Must be called inside the runtime.
     pub fn new(name: &str, url: &str, tls: &Tls) -> Result<Self, String> {
         let unusable = |error: String| format!("the address of {name} ({url}): {error}");
         let targets = url.split(ALTERNATIVE).map(|url| Target::new(url.trim(), tls));
@@ -83,14 +83,14 @@ impl Peer {
         self.choose().channel
     }
 
-    /// The same for a caller who can say that the call failed, and then try another one.
+    /// The next replica in turn, for a caller that reports a failed call and then tries another replica.
     pub fn choose(&self) -> Choice {
         self.replicas.choose().unwrap_or_else(|| Choice::only(self.fallback.clone()))
     }
 
-    /// Every replica as it is found now, by its address, in the order of the addresses.
+    /// Resolves every replica now, in the order of their addresses.
     pub async fn each(&self) -> Result<Vec<(SocketAddr, Channel)>, String> {
-        let found = replicas::look_up(&self.targets).await.ok_or("the name is not known")?;
+        let found = replicas::look_up(&self.targets).await.ok_or("the name cannot be resolved")?;
         found.into_iter().map(|(index, address)| Ok((address, self.targets[index].at(address)?))).collect()
     }
 
@@ -99,41 +99,41 @@ impl Peer {
         replicas::reason(status)
     }
 
-    /// Whether the service says that it serves; if not, why.
-    pub async fn is_serving(&self, patience: Duration) -> Result<(), String> {
-        replicas::is_serving(self.channel(), patience).await
+    /// Whether the service reports that it is serving; if not, the reason.
+    pub async fn is_serving(&self, timeout: Duration) -> Result<(), String> {
+        replicas::is_serving(self.channel(), timeout).await
     }
 
-    /// Calls an rpc by its path with wire bytes, for those who translate messages and do not know their types.
+    /// Calls an rpc by its path with an encoded message, for a caller that translates messages without their types.
     pub async fn call(
         &self,
         path: PathAndQuery,
         message: Bytes,
         metadata: MetadataMap,
         timeout: Duration,
-        most: usize,
+        max_size: usize,
     ) -> Result<Response<Bytes>, Status> {
         let replica = self.choose();
         let answer = async {
-            let (mut grpc, request) = prepare(&replica, message, metadata, timeout, most).await?;
+            let (mut grpc, request) = prepare(&replica, message, metadata, timeout, max_size).await?;
             grpc.unary(request, path, AsBytes).await
         };
         replica.judge(answer.await)
     }
 
-    /// The same for an rpc that answers with a stream. `timeout` is for its beginning, not for all of it; `most` is the
-    /// size of one message.
+    /// Like [`call`](Self::call) for an rpc that responds with a stream. `timeout` limits the time to its headers, not
+    /// the whole stream; `max_size` limits one message.
     pub async fn stream(
         &self,
         path: PathAndQuery,
         message: Bytes,
         metadata: MetadataMap,
         timeout: Duration,
-        most: usize,
+        max_size: usize,
     ) -> Result<Response<Streaming<Bytes>>, Status> {
         let replica = self.choose();
         let answer = async {
-            let (mut grpc, request) = prepare(&replica, message, metadata, timeout, most).await?;
+            let (mut grpc, request) = prepare(&replica, message, metadata, timeout, max_size).await?;
             grpc.server_streaming(request, path, AsBytes).await
         };
         replica.judge(answer.await)
@@ -145,9 +145,9 @@ async fn prepare(
     message: Bytes,
     metadata: MetadataMap,
     timeout: Duration,
-    most: usize,
+    max_size: usize,
 ) -> Result<(Grpc<Channel>, Request<Bytes>), Status> {
-    let mut grpc = Grpc::new(replica.channel.clone()).max_decoding_message_size(most);
+    let mut grpc = Grpc::new(replica.channel.clone()).max_decoding_message_size(max_size);
     let mut request = Request::from_parts(metadata, tonic::Extensions::default(), message);
     request.set_timeout(timeout);
     grpc.ready().await.map_err(|error| {

@@ -1,5 +1,5 @@
-//! The processes behind one name: which there are, whose turn it is, and which of them are left out for now, because
-//! they say that they are about to stop or cannot be reached.
+//! The processes behind one name: which exist, which is next in turn, and which are down because they are about to
+//! stop or cannot be reached.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,11 +18,11 @@ use tonic_health::pb::health_client::HealthClient;
 use super::status::is_transport;
 use super::target::Target;
 
-/// A replica that is to stop must drain for longer than this (`DRAIN_MS`) for all callers to have left it.
+/// A replica that stops must drain for longer than this (`DRAIN_MS`), so that every caller notices in time.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
-/// Names are looked up at every so manieth asking.
+/// Names are resolved on every fifth health check.
 const LOOKUP_EVERY: u64 = 5;
-/// Long enough for one that is only busy.
+/// Long enough that a busy replica does not count as down.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One process.
@@ -30,7 +30,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 struct Replica {
     address: SocketAddr,
     channel: Channel,
-    away: Arc<AtomicBool>,
+    down: Arc<AtomicBool>,
 }
 
 type List = ArcSwap<Vec<Replica>>;
@@ -41,20 +41,20 @@ pub(super) struct Replicas {
     next: Arc<AtomicUsize>,
 }
 
-/// What a call goes to.
+/// The replica that a call goes to.
 pub struct Choice {
     pub channel: Channel,
-    away: Option<Arc<AtomicBool>>,
+    down: Option<Arc<AtomicBool>>,
 }
 
 impl Choice {
-    /// The only one there is.
+    /// The only replica, which is never marked as down.
     pub(super) fn only(channel: Channel) -> Self {
-        Self { channel, away: None }
+        Self { channel, down: None }
     }
 
-    /// Hands on the answer of a call. Where it failed on its way, the next attempt, of this and of every other request,
-    /// goes elsewhere.
+    /// Returns the response of a call. After a transport error the next attempt, of this and of every other request,
+    /// goes to another replica.
     pub(super) fn judge<T>(&self, answer: Result<T, Status>) -> Result<T, Status> {
         if answer.as_ref().is_err_and(is_transport) {
             self.failed();
@@ -62,61 +62,60 @@ impl Choice {
         answer
     }
 
-    /// The call failed on its way: until this replica is known to be back, the others are asked.
+    /// Records a transport error: calls go to other replicas until a health check of this one succeeds.
     pub fn failed(&self) {
-        if let Some(away) = &self.away {
-            away.store(true, Ordering::Relaxed);
+        if let Some(down) = &self.down {
+            down.store(true, Ordering::Relaxed);
         }
     }
 }
 
 impl Replicas {
-    /// Keeps in step with the addresses and their health for as long as the value lives. Must be called inside the
-    /// runtime.
+    /// Follows the addresses and their health until the value is dropped. Must be called inside the runtime.
     pub(super) fn of(targets: &Arc<[Target]>) -> Result<Self, String> {
         let replicas = Self::default();
         let fixed: Option<Vec<SocketAddr>> = targets.iter().map(Target::address).collect();
         match fixed {
-            // One process at a known place: nothing to choose from.
+            // A single fixed address leaves nothing to choose from.
             Some(addresses) if addresses.len() == 1 => return Ok(replicas),
             Some(addresses) => {
                 renew(&replicas.list, targets, &addresses.into_iter().enumerate().collect::<Vec<_>>())?;
             }
             None => {}
         }
-        tokio::spawn(keep(Arc::downgrade(&replicas.list), Arc::clone(targets)));
+        tokio::spawn(maintain(Arc::downgrade(&replicas.list), Arc::clone(targets)));
         Ok(replicas)
     }
 
-    /// The next in turn. One that is away has its turn only when all are.
+    /// The next replica in turn. A replica that is down is chosen only when all are.
     pub(super) fn choose(&self) -> Option<Choice> {
         let replicas = self.list.load();
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let in_turn = || replicas.iter().cycle().skip(turn % replicas.len().max(1)).take(replicas.len());
-        let here = in_turn().find(|replica| !replica.away.load(Ordering::Relaxed));
-        let chosen = here.or_else(|| in_turn().next())?;
-        Some(Choice { channel: chosen.channel.clone(), away: Some(Arc::clone(&chosen.away)) })
+        let up = in_turn().find(|replica| !replica.down.load(Ordering::Relaxed));
+        let chosen = up.or_else(|| in_turn().next())?;
+        Some(Choice { channel: chosen.channel.clone(), down: Some(Arc::clone(&chosen.down)) })
     }
 }
 
-async fn keep(list: Weak<List>, targets: Arc<[Target]>) {
+async fn maintain(list: Weak<List>, targets: Arc<[Target]>) {
     let mut ticks = tokio::time::interval(HEALTH_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in 0_u64.. {
         ticks.tick().await;
         let Some(list) = list.upgrade() else { return };
         if round.is_multiple_of(LOOKUP_EVERY)
-            // The last known addresses are better than none.
+            // When the lookup fails, the addresses of the last successful one stay in use.
             && let Some(found) = look_up(&targets).await
             && let Err(error) = renew(&list, &targets, &found)
         {
-            tracing::warn!(error, "addresses not usable");
+            tracing::warn!(error, "addresses are not usable");
         }
-        ask_all(&list.load_full()).await;
+        check_all(&list.load_full()).await;
     }
 }
 
-/// Each address with the target that it is of.
+/// Each address with the index of its target.
 pub(super) async fn look_up(targets: &[Target]) -> Option<Vec<(usize, SocketAddr)>> {
     let mut found = Vec::new();
     for (index, target) in targets.iter().enumerate() {
@@ -142,40 +141,41 @@ fn renew(list: &List, targets: &[Target], found: &[(usize, SocketAddr)]) -> Resu
         if let Some(same) = known.iter().find(|replica| replica.address == *address) {
             return Ok(same.clone());
         }
-        Ok(Replica { address: *address, channel: targets[*index].at(*address)?, away: Arc::default() })
+        Ok(Replica { address: *address, channel: targets[*index].at(*address)?, down: Arc::default() })
     };
     list.store(Arc::new(found.iter().map(replica).collect::<Result<_, String>>()?));
     Ok(())
 }
 
-/// Whoever has no twin is asked nothing: calls go there in any case.
-async fn ask_all(replicas: &[Replica]) {
+/// Checks the health of all replicas. A single replica is not checked, because calls go to it in any case.
+async fn check_all(replicas: &[Replica]) {
     if replicas.len() < 2 {
         return;
     }
-    let ask = async |replica: &Replica| {
-        let away = is_serving(replica.channel.clone(), HEALTH_TIMEOUT).await.err();
-        if replica.away.swap(away.is_some(), Ordering::Relaxed) != away.is_some() {
-            let reason = away.unwrap_or_default();
-            tracing::info!(address = %replica.address, away = !reason.is_empty(), reason, "a replica changed");
+    let check = async |replica: &Replica| {
+        let down = is_serving(replica.channel.clone(), HEALTH_TIMEOUT).await.err();
+        if replica.down.swap(down.is_some(), Ordering::Relaxed) != down.is_some() {
+            let reason = down.unwrap_or_default();
+            let (address, down) = (replica.address, !reason.is_empty());
+            tracing::info!(%address, down, reason, "replica health changed");
         }
     };
-    futures::future::join_all(replicas.iter().map(ask)).await;
+    futures::future::join_all(replicas.iter().map(check)).await;
 }
 
-/// Whether the process at the other end says that it serves; if not, why.
-pub(super) async fn is_serving(channel: Channel, patience: Duration) -> Result<(), String> {
+/// Whether the process reports that it is serving; if not, the reason.
+pub(super) async fn is_serving(channel: Channel, timeout: Duration) -> Result<(), String> {
     let mut client = HealthClient::new(channel);
     let request = HealthCheckRequest { service: String::new() };
-    match tokio::time::timeout(patience, client.check(request)).await {
+    match tokio::time::timeout(timeout, client.check(request)).await {
         Ok(Ok(answer)) if answer.get_ref().status() == ServingStatus::Serving => Ok(()),
-        Ok(Ok(_)) => Err("it says that it is not serving".to_owned()),
+        Ok(Ok(_)) => Err("it reports that it is not serving".to_owned()),
         Ok(Err(status)) => Err(reason(&status)),
         Err(_) => Err("it does not answer".to_owned()),
     }
 }
 
-/// Why a call failed; of one that failed on its way, what lies beneath.
+/// Why a call failed; for a transport error, its chain of causes.
 pub(super) fn reason(status: &Status) -> String {
     match std::error::Error::source(status) {
         Some(source) => chain(source),

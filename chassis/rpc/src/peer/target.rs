@@ -11,10 +11,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Faults of a large body travel among the headers, in both directions.
 pub const MAX_HEADERS: u32 = 1 << 20;
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// What a replica may send of one answer before we have read it: an answer that nobody reads costs no more than this.
+/// How much of one response a replica may send before it is read: a response that nobody reads costs no more memory.
 const STREAM_WINDOW: u32 = 64 << 10;
-/// The same of all answers on one connection together: large enough that answers which are not read never keep others
-/// from coming.
+/// The same for all responses on one connection: large enough that unread responses do not block the rest.
 const CONNECTION_WINDOW: u32 = 1024 * STREAM_WINDOW;
 
 pub(super) struct Target {
@@ -34,12 +33,12 @@ impl Target {
         Ok(Self { host, port, uri, tls })
     }
 
-    /// One channel to whatever is behind the name.
+    /// One channel to the host name, which connects to whichever address it resolves to.
     pub(super) fn by_name(&self) -> Result<Channel, String> {
         self.channel(self.uri.authority().ok_or("has no host")?.as_str())
     }
 
-    /// Where it is, if that is no name to be looked up.
+    /// The address, unless the host is a name that has to be resolved.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, self.port))
     }
@@ -49,7 +48,7 @@ impl Target {
     }
 
     fn channel(&self, to: &str) -> Result<Channel, String> {
-        // Without TLS as far as tonic knows: its own would keep the certificates it started with.
+        // The scheme is always http: tonic's own TLS would keep the certificates that the process started with.
         let endpoint = Endpoint::from_shared(format!("http://{to}"))
             .map_err(|error| error.to_string())?
             .origin(self.uri.clone())

@@ -1,4 +1,4 @@
-//! Who may call this process, by the names in the certificate that a caller shows.
+//! Which callers this process accepts, by the names in their certificates.
 
 use http::Extensions;
 use tonic::Status;
@@ -7,12 +7,12 @@ use webpki::EndEntityCert;
 
 use super::settings::TlsSettings;
 
-/// Names of certificates: exact ones, and beginnings that end with `*`.
+/// Names in certificates: exact names, and prefixes that end with `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callers(Vec<String>);
 
 impl Callers {
-    /// `None` where callers show no certificate: then there is nothing to go by.
+    /// `None` where callers present no certificate, so that there are no names to check.
     pub fn of(settings: &TlsSettings) -> Result<Option<Self>, String> {
         if settings.tls_cert.is_none() || settings.tls_ca.is_none() {
             return Ok(None);
@@ -27,7 +27,7 @@ impl Callers {
         Ok(Some(Self(names)))
     }
 
-    /// Whether the connection that a request came over belongs to one of them.
+    /// Refuses a request whose connection does not belong to one of these callers.
     pub(crate) fn allow(&self, connection: &Extensions) -> Result<(), Status> {
         let info = connection.get::<TlsConnectInfo<TcpConnectInfo>>();
         let certificates = info.and_then(TlsConnectInfo::peer_certs);
@@ -42,14 +42,14 @@ impl Callers {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|known| match known.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
-            None => known == name,
+        self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => pattern == name,
         })
     }
 }
 
-/// What a certificate calls its holder: DNS names and URIs, such as SPIFFE ids.
+/// The names in a certificate: DNS names and URIs, such as SPIFFE ids.
 pub(super) fn names(certificate: &rustls::pki_types::CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Vec::new() };
     let names = certificate.valid_dns_names().chain(certificate.valid_uri_names());
@@ -70,13 +70,13 @@ mod tests {
     fn a_name_is_exact_unless_it_ends_with_a_star() {
         let callers =
             callers(&["gateway", " svc-work ", "team-*", "spiffe://mesh/sa/gateway"]).unwrap().unwrap();
-        for known in ["gateway", "svc-work", "team-reporting", "team-", "spiffe://mesh/sa/gateway"] {
-            assert!(callers.has(known), "{known}");
+        for allowed in ["gateway", "svc-work", "team-reporting", "team-", "spiffe://mesh/sa/gateway"] {
+            assert!(callers.has(allowed), "{allowed}");
         }
-        for strange in
+        for refused in
             ["", "gateway2", "gatewa", "svc-workers", "tea", "a-team-b", "spiffe://mesh/sa/gateway/x"]
         {
-            assert!(!callers.has(strange), "{strange}");
+            assert!(!callers.has(refused), "{refused}");
         }
     }
 

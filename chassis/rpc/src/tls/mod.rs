@@ -1,6 +1,6 @@
-//! TLS inside the mesh: the certificates of this process, as its files have them now. The files are looked at again and
-//! again, so that a renewed certificate is used by the next connection without a restart; connections that exist go on.
-//! Owns both sides of a handshake; who may call what is said by [`Callers`].
+//! TLS inside the mesh. The certificate files are polled, so that the next connection uses a renewed certificate
+//! without a restart; existing connections stay open. This module owns both sides of a handshake; [`Callers`] decides
+//! who may call.
 
 mod callers;
 mod settings;
@@ -32,7 +32,7 @@ pub use settings::TlsSettings;
 use teams::MeshOrTeams;
 
 const HTTP_2: &[u8] = b"h2";
-/// Whoever takes longer to say hello is let go.
+/// A slower handshake is dropped, so that idle connections do not pile up.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The certificates of this process. Cheap to clone; clones share them.
@@ -44,7 +44,7 @@ struct Shared {
     used: ArcSwap<Used>,
 }
 
-/// What the files had when they were last read.
+/// The content of the files when they were last read.
 #[derive(PartialEq, Eq)]
 struct Files {
     cert: Option<Vec<u8>>,
@@ -53,19 +53,19 @@ struct Files {
     team_ca: Option<Vec<u8>>,
 }
 
-/// What handshakes are made with.
+/// The configuration of new handshakes, with the files it was built from.
 struct Used {
     files: Files,
     client: Arc<ClientConfig>,
-    /// `None`: this process serves without TLS.
+    /// `None` when this process serves without TLS.
     server: Option<Arc<ServerConfig>>,
-    /// Until when the own certificate is valid.
+    /// The time at which this process's certificate expires.
     end: Option<DateTime<Utc>>,
 }
 
 impl Tls {
-    /// Reads the files that the settings name, and keeps looking at them until the last clone is dropped. Must be called
-    /// inside the async runtime.
+    /// Reads the files that the settings name, and polls them until the last clone is dropped. Must be called inside
+    /// the async runtime.
     pub fn open(settings: &TlsSettings) -> Result<Self, String> {
         if settings.tls_cert.is_some() != settings.tls_key.is_some() {
             return Err("TLS_CERT and TLS_KEY must be set together".to_owned());
@@ -84,14 +84,14 @@ impl Tls {
         self.0.used.load().server.is_some()
     }
 
-    /// A connection after its handshake; `None` when that failed or took too long.
+    /// The connection after its handshake; `None` when the handshake failed or took too long.
     pub async fn accept(&self, stream: TcpStream) -> Option<server::TlsStream<TcpStream>> {
         let used = self.0.used.load_full();
         used.accept(stream).await
     }
 
-    /// A channel that makes its connections with the certificates of the moment. The server must have one for `host`.
-    /// The endpoint's own address has to be `http`: else tonic would look for a TLS of its own.
+    /// A channel whose new connections use the current certificates. The server must present a certificate for `host`.
+    /// The endpoint's own scheme must be `http`: otherwise tonic expects its own TLS configuration.
     pub(crate) fn channel(&self, endpoint: &Endpoint, host: &str) -> Result<Channel, String> {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
         let shared = Arc::clone(&self.0);
@@ -104,7 +104,8 @@ impl Tls {
 }
 
 impl Shared {
-    /// Takes the files as they are now. Files that are no pair yet, or cannot be read, leave everything as it was.
+    /// Uses the files as they are now. Returns whether they changed. The configuration is swapped only after the new
+    /// one is complete: a certificate and key that do not match yet, or cannot be read, leave the old one in use.
     fn reload(&self) -> Result<bool, String> {
         let files = Files::read(&self.settings)?;
         if files == self.used.load().files {
@@ -114,7 +115,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Told again and again: the first time may be before anybody collects measurements.
+    /// Called on every tick, because the first one may come before the metrics recorder is installed.
     fn measure(&self) {
         let end = self.used.load().end.map(|end| u32::try_from(end.timestamp()).unwrap_or(u32::MAX));
         if let Some(end) = end {
@@ -130,12 +131,12 @@ async fn keep_reloading(shared: Weak<Shared>, every: Duration) {
         ticks.tick().await;
         let Some(shared) = shared.upgrade() else { return };
         shared.measure();
-        // Files: not on a thread that serves.
+        // File I/O blocks, so it must not run on a thread that serves requests.
         match tokio::task::spawn_blocking(move || shared.reload()).await {
-            Ok(Ok(true)) => tracing::info!("new certificates are in use"),
+            Ok(Ok(true)) => tracing::info!("certificates reloaded"),
             Ok(Ok(false)) => {}
             Ok(Err(reason)) => tracing::warn!(reason, "the certificates in use are kept"),
-            Err(error) => tracing::error!(%error, "certificates are not looked at"),
+            Err(error) => tracing::error!(%error, "certificate reload task failed"),
         }
     }
 }
@@ -147,7 +148,7 @@ impl Files {
             cert: read(&settings.tls_cert)?,
             key: read(&settings.tls_key)?,
             ca: read(&settings.tls_ca)?,
-            team_ca: settings.tls_team_ca.as_deref().map(read_if_there).transpose()?.flatten(),
+            team_ca: settings.tls_team_ca.as_deref().map(read_if_exists).transpose()?.flatten(),
         })
     }
 }
@@ -156,8 +157,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
-/// The first team may come later than this process.
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, String> {
+/// A missing file is not an error: the first team may be added after this process starts.
+fn read_if_exists(path: &Path) -> Result<Option<Vec<u8>>, String> {
     if path.exists() { read_file(path).map(Some) } else { Ok(None) }
 }
 
@@ -182,7 +183,7 @@ impl Used {
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a handshake failed");
+                tracing::debug!(%error, "TLS handshake failed");
                 None
             }
             Err(_) => None,
@@ -205,7 +206,7 @@ impl Used {
     }
 }
 
-/// The certificate that a process shows, with those that vouch for it.
+/// The certificate that this process presents, with its intermediates and its key.
 struct OwnCertificate {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -219,7 +220,7 @@ fn own_certificate(settings: &TlsSettings, files: &Files) -> Result<Option<OwnCe
     Ok(Some(OwnCertificate { chain, key }))
 }
 
-/// Whose certificates are believed; nobody's when no file is named.
+/// The trusted authorities; none when no file is set.
 fn authorities(path: Option<&Path>, pem: Option<&[u8]>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in pem.map(|pem| certificates(path, pem)).transpose()?.unwrap_or_default() {
@@ -230,7 +231,7 @@ fn authorities(path: Option<&Path>, pem: Option<&[u8]>) -> Result<RootCertStore,
     Ok(roots)
 }
 
-/// Who checks the certificates of callers.
+/// The verifier of callers' certificates.
 fn callers(
     provider: &Arc<CryptoProvider>,
     mesh: &Arc<RootCertStore>,
@@ -247,10 +248,10 @@ fn callers(
     Ok(Arc::new(MeshOrTeams::new(mesh, of(&Arc::new(teams))?)))
 }
 
-/// All certificates of a file, of which there must be one at least.
+/// All certificates of a file, which must contain at least one.
 fn certificates(path: Option<&Path>, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    let all = all.map_err(|error| format!("{} cannot be understood: {error}", shown(path)))?;
+    let all = all.map_err(|error| format!("{} cannot be parsed: {error}", shown(path)))?;
     if all.is_empty() { Err(format!("{} has no certificate", shown(path))) } else { Ok(all) }
 }
 
@@ -278,7 +279,7 @@ fn client_config(
     Ok(config)
 }
 
-/// Where `required` checks them, callers must show a certificate.
+/// With a verifier in `required`, callers must present a certificate.
 fn server_config(
     provider: &Arc<CryptoProvider>,
     required: Option<Arc<dyn ClientCertVerifier>>,
@@ -295,7 +296,8 @@ fn server_config(
         .with_single_cert(chain.clone(), key.clone_key())
         .map_err(|error| format!("the certificate is not usable: {error}"))?;
     config.alpn_protocols = vec![HTTP_2.to_vec()];
-    // A resumed session would go on believing a certificate that has ended. Connections are few and live long.
+    // A resumed session would keep trusting a certificate that has expired. Connections are few and long-lived, so
+    // full handshakes cost little.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)

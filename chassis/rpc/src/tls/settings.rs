@@ -1,4 +1,4 @@
-//! What a process is told of TLS.
+//! The TLS settings of a process.
 
 use std::path::PathBuf;
 
@@ -15,20 +15,20 @@ pub struct TlsSettings {
     #[arg(long, env = "TLS_KEY", global = true)]
     pub tls_key: Option<PathBuf>,
 
-    /// PEM file with the authorities that other processes' certificates must come from; with it callers must show one (mTLS)
+    /// PEM file with the authorities of other processes' certificates; when set, callers must present one (mTLS)
     #[arg(long, env = "TLS_CA", global = true)]
     pub tls_ca: Option<PathBuf>,
 
-    /// PEM file with the authorities of internal teams, besides: their certificates are believed for names that begin with
-    /// team-; a file that is not there yet is looked for again
+    /// PEM file with the authorities of internal teams: their certificates are accepted for names that begin with
+    /// team-; the file may be created later
     #[arg(long, env = "TLS_TEAM_CA", global = true)]
     pub tls_team_ca: Option<PathBuf>,
 
-    /// Who may call when callers must show a certificate: names in their certificates, comma-separated; team-* for all that begin so
+    /// Names in the certificates of callers that are accepted, comma-separated; team-* for all with this prefix
     #[arg(long, env = "TLS_CALLERS", value_delimiter = ',', global = true)]
     pub tls_callers: Vec<String>,
 
-    /// How often these files are looked at, in milliseconds; what is new in them is used from the next connection on
+    /// How often these files are read, in milliseconds; the next connection uses the new content
     #[arg(long, env = "TLS_RELOAD_MS", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..), global = true)]
     pub tls_reload_ms: u64,
 }

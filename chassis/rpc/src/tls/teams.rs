@@ -1,5 +1,5 @@
-//! Certificates of internal teams, who have authorities of their own: one in the namespace of each, say. Such an
-//! authority can write any name into a certificate, so it is believed for the names of teams only. Nobody else's.
+//! Certificates of internal teams, which have their own authorities, for example one in each team's namespace. Such an
+//! authority can write any name into a certificate, so it is trusted for the names of teams only.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 
 use super::callers;
 
-/// How the names of teams begin.
+/// The prefix of the names of teams.
 const TEAM: &str = "team-";
 
-/// Believes the authorities of the mesh, and those of teams where they speak of teams.
+/// Trusts the authorities of the mesh for any name, and those of teams for the names of teams.
 #[derive(Debug)]
 pub(super) struct MeshOrTeams {
     mesh: Arc<dyn ClientCertVerifier>,
@@ -36,17 +36,17 @@ impl ClientCertVerifier for MeshOrTeams {
     fn verify_client_cert(
         &self,
         certificate: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let of_mesh = self.mesh.verify_client_cert(certificate, between, now);
+        let of_mesh = self.mesh.verify_client_cert(certificate, intermediates, now);
         of_mesh.or_else(|_| {
-            let of_team = self.teams.verify_client_cert(certificate, between, now)?;
+            let of_team = self.teams.verify_client_cert(certificate, intermediates, now)?;
             let names = callers::names(certificate);
             if !names.is_empty() && names.iter().all(|name| name.starts_with(TEAM)) {
                 return Ok(of_team);
             }
-            tracing::warn!(?names, "an authority of internal teams gave out a certificate for another name");
+            tracing::warn!(?names, "a team's authority issued a certificate for a name that is not a team's");
             Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
         })
     }

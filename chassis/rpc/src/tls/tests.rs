@@ -1,4 +1,4 @@
-//! What happens when the files are not as they should be.
+//! Certificate files that are missing, malformed or do not match.
 
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;

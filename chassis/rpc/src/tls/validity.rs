@@ -1,4 +1,4 @@
-//! When a certificate ends: the one thing that an alert has to know, read from its DER and nothing else.
+//! The expiry of a certificate, read from its DER for the expiry alert. Nothing else is parsed.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
@@ -6,12 +6,12 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// `None` when it cannot be read. Only for what TLS itself has found usable.
+/// `None` when the time cannot be read. Call it only for a certificate that rustls has accepted.
 pub(super) fn end(certificate: &[u8]) -> Option<DateTime<Utc>> {
     let (_, certificate, _) = element(certificate)?;
     let (_, signed, _) = element(certificate)?;
     let (first, _, _) = element(signed)?;
-    // The version may be left out; then come serial number, algorithm, issuer, and the validity.
+    // The optional version, the serial number, the algorithm and the issuer come before the validity.
     let before = if first == VERSION { 4 } else { 3 };
     let mut rest = signed;
     for _ in 0..before {
@@ -23,7 +23,7 @@ pub(super) fn end(certificate: &[u8]) -> Option<DateTime<Utc>> {
     time(kind, std::str::from_utf8(text).ok()?)
 }
 
-/// The first element: its kind, its content, and what comes behind it.
+/// The first element: its tag, its content, and the bytes after it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (kind, rest) = bytes.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -41,7 +41,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 
 fn time(kind: u8, text: &str) -> Option<DateTime<Utc>> {
     let text = match kind {
-        // Two digits of the year: from 1950 to 2049.
+        // The year has two digits and lies between 1950 and 2049.
         UTC_TIME => format!("{}{text}", if text.get(..1)? < "5" { "20" } else { "19" }),
         GENERALIZED_TIME => text.to_owned(),
         _ => return None,
