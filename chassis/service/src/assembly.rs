@@ -1,4 +1,4 @@
-//! A service together with what every service has: its routes and its background work.
+//! The routes and the background work of a service, combined with those that every service has.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::Parts;
 use crate::service::Service;
 use crate::stage::Stage;
 
-/// Everything that the process of a service serves and does.
+/// Everything that the process of a service runs.
 pub fn assemble<S: Service>(service: Arc<S>, runtime: &Runtime, stop: watch::Receiver<Stage>) -> Parts {
     Parts {
         routes: routes(&service, runtime),
@@ -23,7 +23,7 @@ pub fn assemble<S: Service>(service: Arc<S>, runtime: &Runtime, stop: watch::Rec
     }
 }
 
-/// The routes of a service together with what every service has.
+/// The routes of a service and those that every service has.
 pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
     let db = || runtime.db.clone();
@@ -42,7 +42,7 @@ pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder 
     routes
 }
 
-/// The background work of a service together with what every service has.
+/// The workers of a service and those that every service has.
 pub fn workers<S: Service>(service: &Arc<S>, runtime: &Runtime) -> Vec<Worker> {
     let relays = runtime.listeners.iter();
     let relays = relays.map(|listener| relay::worker(S::NAME, listener.clone(), runtime.tokens.clone()));

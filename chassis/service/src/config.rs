@@ -1,5 +1,5 @@
 //! Configuration: every setting is a flag and an environment variable, and `--help` shows both with the default. The
-//! variable's name with `_FILE` after it names a file that has the value.
+//! variable with the suffix `_FILE` names a file that contains the value.
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ use crate::connections::ConnectionSettings;
 use crate::stage::StopSettings;
 use crate::telemetry::TelemetrySettings;
 
-/// Characters of a secret: keys are derived from it.
+/// The minimum length of a secret, in characters, because keys are derived from it.
 const MIN_SECRET: usize = 32;
 
-/// What every process of the mesh can be told.
+/// The settings of every process of the mesh.
 #[derive(Args, Clone, Debug)]
 pub struct Settings {
     /// Address to listen on
@@ -46,11 +46,11 @@ pub struct Settings {
     #[command(flatten)]
     pub telemetry: TelemetrySettings,
 
-    /// Most calls in progress; beyond them a call is told at once to come back
+    /// Maximum number of calls in progress; above it a call is refused immediately with UNAVAILABLE
     #[arg(long, env = "MAX_IN_FLIGHT", default_value_t = 512, global = true)]
     pub max_in_flight: usize,
 
-    /// Longest time for a call that brings no deadline of its own, in milliseconds
+    /// Time limit of a call that has no deadline of its own, in milliseconds
     #[arg(long, env = "DEADLINE_MS", default_value_t = 10_000, global = true)]
     pub deadline_ms: u64,
 
@@ -60,7 +60,7 @@ pub struct Settings {
     #[command(flatten)]
     pub workers: WorkerSettings,
 
-    /// Days that `purge-audit` leaves entries of the audit log; 0: for ever
+    /// Days for which `purge-audit` keeps entries of the audit log; 0 keeps them forever
     #[arg(long, env = "AUDIT_DAYS", default_value_t = 400, global = true)]
     pub audit_days: u16,
 
@@ -71,19 +71,19 @@ pub struct Settings {
     pub tls: TlsSettings,
 }
 
-/// What only services have: listeners of their events, mail and files.
+/// The settings of services only: listeners of their events, peers, mail and files.
 #[derive(Args, Clone, Debug)]
 pub struct ServiceSettings {
-    /// Who gets the events of this service: name=url, comma-separated; name=url;type;type for some types only;
-    /// name=url|url for one with replicas
+    /// Services that receive the events of this service: name=url, comma-separated; name=url;type;type for some types
+    /// only; name=url|url for a service with replicas
     #[arg(long, env = "LISTENERS", value_delimiter = ',', global = true)]
     pub listeners: Vec<Listener>,
 
-    /// Other services: name=url, comma-separated; name=url|url for one with replicas
+    /// Other services: name=url, comma-separated; name=url|url for a service with replicas
     #[arg(long, env = "PEERS", value_delimiter = ',', global = true)]
     pub peers: Vec<PeerAddress>,
 
-    /// Where the gateway is reached from outside; links to pages and files begin with it
+    /// Public address of the gateway; links to pages and files begin with it
     #[arg(long, env = "PUBLIC_URL", default_value = "http://127.0.0.1:7700", global = true)]
     pub public_url: String,
 
@@ -99,7 +99,7 @@ impl Settings {
         Duration::from_millis(self.deadline_ms)
     }
 
-    /// What is wrong with the settings as a whole.
+    /// Checks the settings that clap cannot check.
     pub fn check(&self) -> Result<(), String> {
         if self.context_secret.split(',').any(|secret| secret.trim().len() < MIN_SECRET) {
             return Err(format!(
@@ -111,9 +111,9 @@ impl Settings {
     }
 }
 
-/// Lets every setting also come from a file: `DATABASE_URL_FILE=/run/secrets/url` stands for `DATABASE_URL`, so that a
-/// secret need not be in the environment, which is shown in more places than a file is. A flag and the variable itself
-/// go before the file. Blanks and line ends at the end of the file do not count.
+/// Lets every setting come from a file too: `DATABASE_URL_FILE=/run/secrets/url` replaces `DATABASE_URL`, so that a
+/// secret need not be in the environment, which is visible in more places than a file. A flag and the variable itself
+/// take precedence over the file. Whitespace at the end of the file is ignored.
 pub fn with_files(command: Command) -> Result<Command, String> {
     with_files_of(command, |name| std::env::var_os(name))
 }
@@ -121,7 +121,7 @@ pub fn with_files(command: Command) -> Result<Command, String> {
 fn with_files_of(command: Command, variable: impl Fn(&OsStr) -> Option<OsString>) -> Result<Command, String> {
     let mut fault = None;
     let command = command.mut_args(|arg| match from_file(&arg, &variable) {
-        // Not shown by `--help`: it may be a secret.
+        // The value may be a secret, so `--help` does not show it.
         Ok(Some(value)) => arg.default_value(value).hide_default_value(true),
         Ok(None) => arg,
         Err(reason) => {
@@ -142,7 +142,7 @@ fn from_file(
     let Some(path) = variable(&name) else { return Ok(None) };
     let value = std::fs::read_to_string(&path)
         .map_err(|error| format!("{} ({}) cannot be read: {error}", name.display(), path.display()))?;
-    // Read once and kept for as long as the process lives, as clap wants it.
+    // Clap requires a static default. The value is read once per process, so the leak is bounded.
     let value: &'static str = value.trim_end().to_owned().leak();
     Ok(Some(value))
 }

@@ -1,6 +1,6 @@
-//! A service as a process: its configuration, telemetry, ports, start and stop, its command line, what operators can ask
-//! it, and what a service has to say about itself ([`Service`]). The top of the layers; only the product's own services
-//! stand on it.
+//! A service as a process: configuration, telemetry, ports, start and stop, the command line, the diagnostics for
+//! operators, and the trait that a service implements ([`Service`]). The top layer of the chassis: only services and
+//! the gateway use it.
 
 pub mod assembly;
 pub mod config;

@@ -1,4 +1,4 @@
-//! The life of a process: its command line, what it is set up with, and its end.
+//! The life of a process: its command line, its setup and its exit code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ struct Cli {
 
 #[derive(Clone, Copy, Subcommand)]
 enum Command {
-    /// Serve until told to stop (the default)
+    /// Serve until stopped (the default)
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
-    /// Forget what is older than AUDIT_DAYS in the audit log and exit; for the owner of the schema, as the role that
-    /// serves cannot
+    /// Delete entries of the audit log that are older than AUDIT_DAYS and exit; needs the owner of the schema, because
+    /// the role that serves may not delete them
     PurgeAudit,
     /// Events and mails that could not be delivered
     DeadLetters {
@@ -89,7 +89,7 @@ fn concat_name(name: &str) -> &'static str {
     format!("svc-{name}").leak()
 }
 
-/// Runs a process' work in an async runtime with telemetry set up; a failure is told on stderr.
+/// Runs the work of a process in an async runtime with telemetry set up. A failure is printed on stderr.
 pub fn run(
     name: &'static str,
     settings: &Settings,
@@ -114,13 +114,13 @@ pub fn run(
     }
 }
 
-/// Tells the operator why the process ends.
+/// Prints why the process ends.
 pub fn fail(name: &str, message: &str) -> ExitCode {
     eprintln!("{name}: {message}");
     ExitCode::FAILURE
 }
 
-/// Brings a schema up to date, and tells the operator how that went.
+/// Brings a schema up to date and logs the result.
 pub async fn migrate(settings: &Settings, schema: &'static str, own: &Migrator) -> Result<(), String> {
     migrations::migrate(&settings.database.url, schema, own)
         .await
@@ -129,13 +129,13 @@ pub async fn migrate(settings: &Settings, schema: &'static str, own: &Migrator) 
     Ok(())
 }
 
-/// Forgets old entries of the audit log, and tells the operator how that went.
+/// Deletes old entries of the audit log and logs the result.
 pub async fn purge_audit(settings: &Settings, schema: &'static str) -> Result<(), String> {
     let (url, days, now) = (&settings.database.url, settings.audit_days, Clock::system().now());
     let purged = audit::purge(url, schema, days, now)
         .await
         .map_err(|error| format!("the audit log of {schema} could not be purged: {}", chain(&error)))?;
-    tracing::info!(schema, days, purged, "old entries of the audit log are forgotten");
+    tracing::info!(schema, days, purged, "old entries of the audit log purged");
     Ok(())
 }
 

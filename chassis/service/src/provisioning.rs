@@ -1,4 +1,4 @@
-//! Makes an account known to a service, with its settings and its defaults.
+//! Creates or updates an account in a service, with its settings and its defaults.
 
 use std::sync::Arc;
 
@@ -37,6 +37,7 @@ impl<S: Service> ProvisioningService for Provisioning<S> {
     }
 }
 
+// The upsert makes provisioning repeatable: a caller that lost the response sends the request again.
 async fn store(tx: &mut Tx<'_>, input: &ProvisionAccountRequest) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.settings();

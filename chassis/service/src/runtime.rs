@@ -1,4 +1,4 @@
-//! What a running service works with.
+//! The shared resources of a running service.
 
 use std::sync::Arc;
 
@@ -15,24 +15,22 @@ use clap::ArgMatches;
 
 use crate::config::{ServiceSettings, Settings};
 
-/// What a running service works with.
+/// The shared resources of a running service. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
-    /// The service's own.
+    /// The name of the service.
     pub name: &'static str,
     pub db: Db,
     pub clock: Clock,
     pub tokens: Tokens,
     pub tls: Tls,
     pub peers: Peers,
-    /// Those who listen to the service's events.
+    /// The services that receive this service's events.
     pub listeners: Peers,
-    /// Where its mail goes.
     pub mailer: Mailer,
-    /// Where the gateway is reached from outside.
+    /// The public address of the gateway.
     pub public_url: String,
     pub files: Files,
-    /// Where the process runs.
     pub environment: Environment,
     /// The command line as a whole, for the settings of [`Service::options`](crate::Service::options).
     pub options: Arc<ArgMatches>,
@@ -81,12 +79,12 @@ impl Runtime {
         })
     }
 
-    /// What calls to other services are made with.
+    /// Builds calls to other services.
     pub fn outgoing(&self) -> Outgoing {
         Outgoing::new(self.name, self.peers.clone(), self.tokens.clone(), self.clock.clone())
     }
 
-    /// What looks up references to records of other services.
+    /// Looks up references to records of other services.
     pub fn references(&self) -> References {
         References::new(self.outgoing())
     }

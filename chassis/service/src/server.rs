@@ -1,4 +1,4 @@
-//! Serving: the gRPC port, the operators' port, and a stop in two stages.
+//! Serves the gRPC port and the operators' port, and stops them in two stages.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -28,23 +28,23 @@ use crate::runtime::Runtime;
 use crate::stage::{Stage, asked_to_stop};
 use crate::telemetry;
 
-/// Calls in progress on one connection.
+/// The maximum number of calls in progress on one connection.
 const MAX_STREAMS: u32 = 1024;
-/// Connections to the port for operators: probes, a collector of measurements, and people.
+/// The maximum number of connections to the operators' port: probes, a metrics collector, and people.
 const MAX_OPERATORS: u32 = 128;
-/// With TLS a connection is asked to end after so long, when its calls are over: a certificate that was replaced, or an
-/// authority that is no longer trusted, is not used for longer than this.
+/// With TLS, a connection is closed at this age, after its calls: a certificate that was replaced, or an authority that
+/// is no longer trusted, stays in use no longer.
 const TLS_CONNECTION_AGE: Duration = Duration::from_hours(1);
 
-/// What a service serves and does.
+/// The routes and the background work of a service.
 pub struct Parts {
     pub routes: RoutesBuilder,
     pub workers: Vec<Worker>,
-    /// Serves what is not gRPC.
+    /// Serves protocols other than gRPC.
     pub besides: BoxFuture<'static, Result<(), String>>,
 }
 
-/// Serves a service on its configured addresses until `stop` says so.
+/// Runs a service on its configured addresses until `stop` changes.
 pub async fn serve(
     parts: Parts,
     runtime: Runtime,
@@ -60,21 +60,21 @@ pub async fn serve(
     tokio::spawn(serve_operators(operators, port, stop.clone(), move || ready(db.clone())));
     let working = Workers::start(&runtime.db, workers, settings.workers.timing());
     tokio::spawn(backlog::watch(runtime.db.clone(), working.is_first()));
-    // Both end in the second stage of a stop, at the same time.
-    let resting = async {
+    // Calls and workers end in the second stage of a stop, at the same time.
+    let stopping = async {
         asked_to_stop(stop.clone()).await;
         tokio::time::sleep(settings.stop.drain()).await;
         working.stop(settings.stop.grace()).await;
         Ok(())
     };
     let mesh = Mesh { tokens: &runtime.tokens, clock: &runtime.clock, tls: &runtime.tls };
-    tokio::try_join!(serve_grpc(listener, routes, mesh, settings, stop.clone()), besides, resting)?;
+    tokio::try_join!(serve_grpc(listener, routes, mesh, settings, stop.clone()), besides, stopping)?;
     runtime.db.close().await;
     tracing::info!(service = runtime.name, "stopped");
     Ok(())
 }
 
-/// What calls are admitted with.
+/// The means to authenticate calls.
 #[derive(Clone, Copy)]
 pub struct Mesh<'a> {
     pub tokens: &'a Tokens,
@@ -119,23 +119,24 @@ pub async fn serve_grpc(
         .layer(routes.routes().prepare())
         .map_request(|request: Request<axum::body::Body>| request.map(tonic::body::Body::new))
         .map_response(|response: Response<tonic::body::Body>| response.map(axum::body::Body::new));
-    let told = tell(health, stop.clone());
+    let draining = report_draining(health, stop.clone());
     let serving = connections::serve(listener, service, port, stop);
-    // Whoever stays connected goes on asking for the health until the end.
+    // The reporter lives as long as the server: callers that stay connected check the health until the end.
     tokio::select! {
         () = serving => Ok(()),
-        never = told => match never {},
+        never = draining => match never {},
     }
 }
 
-/// The first stage of a stop: callers and probes are told to go elsewhere while everything is still served.
-async fn tell(health: HealthReporter, stop: watch::Receiver<Stage>) -> Infallible {
+/// The first stage of a stop: the health turns to NOT_SERVING, so that callers and probes go elsewhere while everything
+/// is still served.
+async fn report_draining(health: HealthReporter, stop: watch::Receiver<Stage>) -> Infallible {
     asked_to_stop(stop).await;
     health.set_service_status("", ServingStatus::NotServing).await;
     std::future::pending().await
 }
 
-/// In both versions of the protocol: many tools still speak only the first.
+/// Adds both versions of the reflection protocol, because many tools support only v1alpha.
 fn add_reflection(routes: &mut RoutesBuilder) -> Result<(), tonic_reflection::server::Error> {
     let builder = || {
         tonic_reflection::server::Builder::configure()
@@ -147,7 +148,7 @@ fn add_reflection(routes: &mut RoutesBuilder) -> Result<(), tonic_reflection::se
     Ok(())
 }
 
-/// What `/readyz` answers: nothing new should come as soon as a stop has begun, and before that whatever `ready` says.
+/// The response of `/readyz`: "stopping" once a stop has begun, and before that the result of `ready`.
 pub async fn readyz(
     stop: &watch::Receiver<Stage>,
     ready: impl Future<Output = Result<String, String>>,
@@ -168,13 +169,13 @@ pub fn operators_port(settings: &Settings) -> Port {
 }
 
 /// Serves `/metrics`, `/healthz` (the process is up) and `/readyz` (it can take more work), for operators only. `ready`
-/// says what it is ready for, or why not.
+/// returns the text of `/readyz`, or why the process is not ready.
 pub async fn serve_operators<F, R>(listener: TcpListener, port: Port, stop: watch::Receiver<Stage>, ready: F)
 where
     F: Fn() -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Result<String, String>> + Send,
 {
-    // Installed now, so that the first measurements are not lost.
+    // The recorder is installed before the first request, so that no measurement is lost.
     let metrics = telemetry::metrics();
     let show = move || async move {
         metrics.map(metrics_exporter_prometheus::PrometheusHandle::render).unwrap_or_default()
@@ -184,7 +185,7 @@ where
         .route("/metrics", get(show))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz));
-    // Told to the last moment: it ends with the process.
+    // This port ignores the stop and ends with the process, so that operators can observe the whole stop.
     let (_running, never) = watch::channel(Stage::Running);
     connections::serve(listener, app, port, never).await;
 }

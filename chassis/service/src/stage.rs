@@ -1,18 +1,18 @@
-//! How a process comes to its end, in two stages.
+//! The two stages in which a process stops.
 
 use std::time::Duration;
 
 use clap::Args;
 use tokio::sync::watch;
 
-/// How long the stages of a stop last.
+/// The durations of the stages of a stop.
 #[derive(Args, Clone, Debug)]
 pub struct StopSettings {
-    /// First stage of a stop: answer "not ready" for so many milliseconds while still serving
+    /// First stage of a stop: report "not ready" for this many milliseconds while still serving
     #[arg(long, env = "DRAIN_MS", default_value_t = 0, global = true)]
     pub drain_ms: u64,
 
-    /// Second stage of a stop: finish what is in progress within so many milliseconds
+    /// Second stage of a stop: finish requests in progress within this many milliseconds
     #[arg(long, env = "GRACE_MS", default_value_t = 15_000, global = true)]
     pub grace_ms: u64,
 }
@@ -33,7 +33,7 @@ pub enum Stage {
     Running,
     /// Still serving, but no longer ready for more.
     Draining,
-    /// Finishing what is in progress.
+    /// Finishing requests in progress.
     Stopping,
 }
 
@@ -48,9 +48,9 @@ pub fn stop_signal() -> Result<watch::Receiver<Stage>, String> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("asked to stop");
+        tracing::info!("stop signal received");
         send.send_replace(Stage::Draining);
-        // Kept open: a closed channel would say nothing about the stage.
+        // The sender stays alive, so that no receiver finds a closed channel.
         std::future::pending::<()>().await;
     });
     Ok(receive)
@@ -58,6 +58,6 @@ pub fn stop_signal() -> Result<watch::Receiver<Stage>, String> {
 
 /// Resolves when the process is asked to stop.
 pub async fn asked_to_stop(mut stop: watch::Receiver<Stage>) {
-    // An error means that the sender is gone, and with it the process.
+    // An error means that the sender was dropped, which happens only when the process ends.
     let _ = stop.wait_for(|stage| *stage >= Stage::Draining).await;
 }

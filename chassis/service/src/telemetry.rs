@@ -1,4 +1,4 @@
-//! Logs, metrics and traces. Logs go to stderr, metrics to the process' own port, traces to OTLP when configured.
+//! Logs, metrics and traces. Logs go to stderr, metrics to the operators' port, traces to OTLP when configured.
 
 use std::sync::OnceLock;
 
@@ -15,13 +15,13 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Pretty,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What a process tells of itself, and to whom.
+/// The settings of logs and traces.
 #[derive(Args, Clone, Debug)]
 pub struct TelemetrySettings {
     /// What to log: a level (error, warn, info, debug, trace) or a filter such as info,gateway=debug
@@ -32,7 +32,7 @@ pub struct TelemetrySettings {
     #[arg(long, env = "LOG_FORMAT", default_value = "pretty", global = true)]
     pub log_format: LogFormat,
 
-    /// OTLP/gRPC endpoint that traces are sent to, for example http://localhost:4317; empty: nowhere
+    /// OTLP/gRPC endpoint that receives traces, for example http://localhost:4317; when empty, no traces are sent
     #[arg(long, env = "OTLP_ENDPOINT", default_value = "", global = true)]
     pub otlp_endpoint: String,
 }
@@ -40,10 +40,10 @@ pub struct TelemetrySettings {
 /// Upper bounds of the buckets of every duration, in seconds.
 const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// Whether traces are sent anywhere; without a receiver no work is done for them.
+/// The exporter of traces; unset when no endpoint is configured.
 static TRACING: OnceLock<SdkTracerProvider> = OnceLock::new();
 
-/// Sets up logs and traces for the process. To be called once, inside the runtime.
+/// Sets up logs and traces for the process. Call it once, inside the runtime.
 pub fn init(service: &'static str, settings: &TelemetrySettings) -> Result<(), String> {
     let filter = EnvFilter::try_new(&settings.log).map_err(|error| format!("LOG is not usable: {error}"))?;
     let format = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -59,7 +59,7 @@ pub fn init(service: &'static str, settings: &TelemetrySettings) -> Result<(), S
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(service));
     registry.with(layer).try_init().map_err(|error| error.to_string())?;
     trace::enable();
-    // Set once per process: a second init has failed above.
+    // This cannot fail: a second call of `init` has failed above.
     let _ = TRACING.set(provider);
     Ok(())
 }
@@ -74,7 +74,7 @@ fn tracer_provider(service: &'static str, endpoint: &str) -> Result<SdkTracerPro
     Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
 }
 
-/// Sends what is left of the traces.
+/// Sends the buffered traces.
 pub fn flush() {
     if let Some(provider) = TRACING.get()
         && let Err(error) = provider.force_flush()
@@ -83,7 +83,7 @@ pub fn flush() {
     }
 }
 
-/// The metrics of the process, ready to be shown. May be called any number of times.
+/// The metrics of the process. The first call installs the recorder; `None` when that fails.
 pub fn metrics() -> Option<&'static PrometheusHandle> {
     static METRICS: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     METRICS

@@ -1,5 +1,5 @@
-//! What one connection is doing: how many requests it has in progress, for how long it has been silent, and whether its
-//! client takes what it asked for. From that follows when it ends.
+//! The activity of one connection: its requests in progress, how long it has been silent, and whether its client reads
+//! the response. This decides when the connection is closed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,25 +8,25 @@ use tokio::time::Instant;
 
 use super::settings::Timeouts;
 
-/// Why a connection is ended from this side.
+/// Why this process closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It did not bring the head of a request in time.
+    /// The head of a request did not arrive in time.
     Head,
-    /// It had no request for long.
+    /// There was no request for too long.
     Idle,
-    /// Its client does not take the answer.
+    /// The client does not read the response.
     Write,
-    /// It was idle for longest when there was no room for another one.
+    /// The connection was idle longest when the limit was reached.
     Crowded,
-    /// It is so old that its certificate should be looked at again.
+    /// The connection is so old that its certificate must be verified again.
     Old,
     /// The process stops.
     Stop,
 }
 
 impl End {
-    /// For metrics; `None` for ends that are nobody's fault.
+    /// The label in metrics; `None` for ends that are not the client's doing.
     pub(super) fn reason(self) -> Option<&'static str> {
         match self {
             Self::Head => Some("head_timeout"),
@@ -38,7 +38,7 @@ impl End {
     }
 }
 
-/// Shared by the connection, its requests, and whoever counts connections.
+/// Shared by the connection, its requests and [`Permits`](super::permits::Permits).
 pub(super) struct Activity {
     state: Mutex<State>,
     changed: Notify,
@@ -46,22 +46,22 @@ pub(super) struct Activity {
 
 struct State {
     requests: u32,
-    /// Whether it has ever brought a request.
+    /// Whether the connection has had a request.
     used: bool,
     http1: bool,
-    /// Since when there is no request in progress.
+    /// The time since which no request is in progress.
     idle_since: Instant,
-    /// When the first byte of an HTTP/1 request came whose head is not complete.
+    /// When the first byte of an incomplete HTTP/1 head arrived.
     head_since: Option<Instant>,
-    /// Answers of which a part was handed over and the next not asked for yet, and since when.
+    /// Responses of which a part was handed over and the next not requested yet, each with the time since then.
     untaken: Vec<(u64, Instant)>,
     next: u64,
     crowded: bool,
 }
 
-/// What a look at a connection says.
+/// The result of a check: close the connection, or check again later.
 #[derive(Debug, PartialEq, Eq)]
-enum Look {
+enum Check {
     End(End),
     Again(Instant),
 }
@@ -85,37 +85,37 @@ impl Activity {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resolves when the connection is to be ended. `last` says until when a connection of a process that stops may
-    /// bring one more request.
+    /// Resolves when the connection must be closed. `last` is set when the process stops: the time until which one more
+    /// request may arrive.
     pub(super) async fn end(&self, timeouts: &Timeouts, mut last: watch::Receiver<Option<Instant>>) -> End {
         loop {
             let until = *last.borrow_and_update();
-            let again = match self.state().look(Instant::now(), timeouts, until) {
-                Look::End(end) => return end,
-                Look::Again(at) => at,
+            let again = match self.state().check(Instant::now(), timeouts, until) {
+                Check::End(end) => return end,
+                Check::Again(at) => at,
             };
             tokio::select! {
                 () = tokio::time::sleep_until(again) => {}
                 () = self.changed.notified() => {}
-                // Without a sender nothing stops.
+                // Without a sender, `last` never changes, and this branch is disabled.
                 Ok(()) = last.changed() => {}
             }
         }
     }
 
-    /// Has it looked at again at once.
+    /// Makes [`end`](Self::end) check again immediately.
     pub(super) fn wake(&self) {
         self.changed.notify_one();
     }
 
-    /// Ends it for want of room.
+    /// Closes the connection to make room for another.
     pub(super) fn crowd_out(&self) {
         self.state().crowded = true;
         self.wake();
     }
 
-    /// How little it would be missed: first those that never asked for anything, of these the longest idle. `None` while
-    /// it has a request.
+    /// The order in which connections are closed to make room: those without any request first, then those idle
+    /// longest. `None` while a request is in progress.
     pub(super) fn idle(&self) -> Option<(bool, Instant)> {
         let state = self.state();
         (state.requests == 0).then_some((state.used, state.idle_since))
@@ -125,19 +125,19 @@ impl Activity {
         self.state().used
     }
 
-    /// Bytes came from the client.
+    /// Records that bytes arrived from the client.
     pub(super) fn note_read(&self) {
         let mut state = self.state();
-        // Over HTTP/2 anything may come between requests, and the head of one is bound to arrive in one piece.
+        // Over HTTP/2 other frames arrive between requests, so a read does not mean that a head has begun.
         if state.http1 && state.requests == 0 && state.head_since.is_none() {
             state.head_since = Some(Instant::now());
         }
     }
 
-    /// Bytes went to the client.
+    /// Records that bytes were written to the client.
     pub(super) fn note_written(&self) {
         let mut state = self.state();
-        // The rest of an answer that is already out of our hands. Over HTTP/2 it may be the echo of a ping.
+        // Over HTTP/1 this is the buffered rest of a response. Over HTTP/2 it may be the reply to a ping.
         if state.http1 && state.requests == 0 {
             state.idle_since = Instant::now();
         }
@@ -145,20 +145,20 @@ impl Activity {
 }
 
 impl State {
-    fn look(&self, now: Instant, timeouts: &Timeouts, last: Option<Instant>) -> Look {
+    fn check(&self, now: Instant, timeouts: &Timeouts, last: Option<Instant>) -> Check {
         let (end, at) = if self.crowded {
             (End::Crowded, now)
         } else if self.requests > 0 {
             match self.untaken.iter().map(|(_, since)| *since).min() {
                 _ if last.is_some() => (End::Stop, now),
                 Some(since) if since + timeouts.write <= now => (End::Write, since + timeouts.write),
-                _ => return Look::Again(now + timeouts.write.min(timeouts.idle).min(timeouts.head)),
+                _ => return Check::Again(now + timeouts.write.min(timeouts.idle).min(timeouts.head)),
             }
         } else {
             self.silent(now, timeouts, last)
         };
-        // The head of another request may begin while nobody looks.
-        if at <= now { Look::End(end) } else { Look::Again(at.min(now + timeouts.head)) }
+        // A read does not wake `end`, so the check is repeated in time for a head that begins meanwhile.
+        if at <= now { Check::End(end) } else { Check::Again(at.min(now + timeouts.head)) }
     }
 
     fn silent(&self, now: Instant, timeouts: &Timeouts, last: Option<Instant>) -> (End, Instant) {
@@ -168,7 +168,7 @@ impl State {
             None => (End::Idle, self.idle_since + timeouts.idle),
         };
         match last {
-            // Over HTTP/2 whoever is told to go loses nothing; otherwise a request may be on its way.
+            // Over HTTP/2, GOAWAY loses no request; over HTTP/1 a request may be in flight.
             Some(_) if self.used && !self.http1 => (End::Stop, now),
             Some(last) if last < at => (End::Stop, last),
             _ => (end, at),
@@ -176,7 +176,7 @@ impl State {
     }
 }
 
-/// A request from its head to the last byte of its answer that was handed over.
+/// A request in progress, from its head until the last part of its response was taken.
 pub(super) struct InProgress {
     activity: Arc<Activity>,
     id: u64,
@@ -193,12 +193,12 @@ impl InProgress {
         Self { activity: Arc::clone(activity), id: state.next }
     }
 
-    /// A part of the answer is there for the client.
+    /// Records that a part of the response was handed to the connection.
     pub(super) fn hand_over(&self) {
         self.activity.state().untaken.push((self.id, Instant::now()));
     }
 
-    /// The connection asks for the next part.
+    /// Records that the connection asks for the next part.
     pub(super) fn taken(&self) {
         self.activity.state().untaken.retain(|(id, _)| *id != self.id);
     }
@@ -229,11 +229,11 @@ mod tests {
         Duration::from_secs(count)
     }
 
-    /// How it ends when somebody looks at it so long after now.
+    /// The end that a check finds `after` seconds from now.
     fn end(activity: &Activity, after: u64, last: Option<Instant>) -> Option<End> {
-        match activity.state().look(Instant::now() + seconds(after), &TIMEOUTS, last) {
-            Look::End(end) => Some(end),
-            Look::Again(_) => None,
+        match activity.state().check(Instant::now() + seconds(after), &TIMEOUTS, last) {
+            Check::End(end) => Some(end),
+            Check::Again(_) => None,
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
         let after = |after: u64| end(&activity, after, None);
         assert_eq!((after(9), after(11)), (None, Some(End::Head)));
         let request = InProgress::begin(&activity, true);
-        assert_eq!(after(100), None, "it waits for us");
+        assert_eq!(after(100), None, "the client waits for the response");
         request.hand_over();
         assert_eq!((after(29), after(31)), (None, Some(End::Write)));
         request.taken();
@@ -251,7 +251,7 @@ mod tests {
         drop(request);
         assert_eq!((after(74), after(76)), (None, Some(End::Idle)));
         activity.note_read();
-        assert_eq!((after(9), after(11)), (None, Some(End::Head)), "half a head");
+        assert_eq!((after(9), after(11)), (None, Some(End::Head)), "an incomplete head");
         activity.crowd_out();
         assert_eq!(after(0), Some(End::Crowded));
     }
@@ -262,7 +262,7 @@ mod tests {
         let (fresh, http1, http2) = (Activity::new(), Activity::new(), Activity::new());
         drop(InProgress::begin(&http1, true));
         let request = InProgress::begin(&http2, false);
-        assert_eq!(end(&http2, 0, last), Some(End::Stop), "what is in progress is finished");
+        assert_eq!(end(&http2, 0, last), Some(End::Stop), "requests in progress are finished");
         drop(request);
         assert_eq!(end(&http2, 0, last), Some(End::Stop));
         for activity in [&fresh, &http1] {

@@ -1,4 +1,4 @@
-//! The body of an answer on its way out: its request is in progress until the last part of it was taken.
+//! The body of a response while it is sent. Its request is in progress until the client has taken the last part.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,12 +9,12 @@ use hyper::body::{Frame, SizeHint};
 
 use super::activity::InProgress;
 
-/// Largest part that is handed over at once: who takes less than this in `WRITE_TIMEOUT_MS` takes too little.
+/// The largest part handed to the connection: a client that takes less than this in `WRITE_TIMEOUT_MS` is too slow.
 const MAX_PART: usize = 64 << 10;
 
 pub(super) struct Watched {
     inner: Body,
-    /// What is left of a larger part.
+    /// The rest of a larger frame.
     rest: Bytes,
     request: InProgress,
 }

@@ -1,4 +1,4 @@
-//! The bytes of a connection, with an eye on when they move.
+//! The byte stream of a connection, which records reads and writes and limits the time of a blocked write.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 
 use super::activity::Activity;
 
-/// Tells the [`Activity`] of what comes and goes, and fails when nothing could be written for too long.
+/// Reports reads and writes to the [`Activity`], and fails when nothing could be written for too long.
 pub(super) struct Timed<IO> {
     io: IO,
     activity: Arc<Activity>,

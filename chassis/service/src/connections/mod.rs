@@ -1,13 +1,13 @@
-//! The connections of a port, whatever is spoken on them: how many there may be, how long each may be silent, and how
-//! they end when the process stops. Knows HTTP, but no route.
+//! The connections of a port, for any HTTP service: their number, their timeouts, and how they end when the process
+//! stops. Does not depend on routes.
 //!
-//! A connection that brings no request, stays idle, or does not take its answer is closed. When there are too many, the
-//! longest idle one makes room, one that never asked for anything before one that did; when none is idle, the new one is
-//! refused at once.
+//! A connection that sends no request, stays idle, or does not read its response is closed. At the limit, the
+//! connection that has been idle longest is closed, those without any request first; when none is idle, the new
+//! connection is refused immediately.
 //!
-//! A stop loses no request. While it drains, everything is served, and answers over HTTP/1 tell their client to connect
-//! anew. Then HTTP/2 clients are told to go, connections that wait to be accepted are, the listener is closed, and
-//! whoever cannot be told (HTTP/1 between two requests, or before the first) has a moment for one more.
+//! A stop loses no request. While the process drains, it serves everything, and responses over HTTP/1 close their
+//! connection. Then HTTP/2 clients get GOAWAY, the accept queue is emptied, and the listener is closed. HTTP/1 has no
+//! such message, so a connection between two requests, or before the first, may send one more for a short time.
 
 mod activity;
 mod body;
@@ -39,25 +39,26 @@ use crate::stage::{Stage, asked_to_stop};
 use permits::{Full, Permits};
 use port::Shared;
 
-/// A pause when the system refuses connections, for example for want of file descriptors.
+/// The pause after a failed accept, for example when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long a connection that cannot be told of a stop may bring one more request.
+/// How long a connection that cannot be notified of a stop may send one more request.
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// More than wait to be accepted on any port.
+/// Larger than the accept queue of any port.
 const MAX_BACKLOG: usize = 8192;
-/// For HTTP/1 clients; others see that the connection ends.
+/// Sent to HTTP/1 clients; for HTTP/2 and TLS the connection is closed without a response.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// Raises the number of files that this process may open to the most that it may ask for. To be called once, at start.
+/// Raises the limit of open files of this process to its hard limit. Call it once, at start.
 pub fn raise_file_limit() {
     match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(files) => tracing::debug!(files, "open files are limited"),
-        Err(error) => tracing::warn!(%error, "the limit of open files could not be raised"),
+        Ok(files) => tracing::debug!(files, "limit of open files raised"),
+        Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
     }
 }
 
-/// Serves until asked to stop: through the port's `drain` with new connections, then what is in progress for `grace`.
+/// Serves until a stop is requested, then accepts new connections for the port's `drain`, and finishes requests in
+/// progress within `grace`.
 pub async fn serve<S>(listener: TcpListener, service: S, port: Port, stop: watch::Receiver<Stage>)
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -79,27 +80,27 @@ where
         match accepted {
             Ok((stream, from)) => take(&shared, stream, from),
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
     ending.send_replace(Some(Instant::now() + LAST_REQUEST_TIMEOUT.min(grace)));
-    take_waiting(&shared, listener);
-    // Every connection holds it, so that the last receiver goes with the last connection.
+    accept_queued(&shared, listener);
+    // Every connection holds a clone, so `ending` is closed when the last connection has dropped its receiver.
     drop(shared);
     if tokio::time::timeout(grace, ending.closed()).await.is_err() {
         tracing::warn!("stopped with requests still in progress");
     }
 }
 
-/// Serves what the system has already accepted, and closes the listener when nothing waits there.
-fn take_waiting<S>(shared: &Arc<Shared<S>>, listener: TcpListener)
+/// Serves the connections in the accept queue, and closes the listener when the queue is empty.
+fn accept_queued<S>(shared: &Arc<Shared<S>>, listener: TcpListener)
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
 {
-    // Asked without the runtime, which would answer with what it knew a moment ago.
+    // The runtime caches readiness, which may be stale here, so the system is asked directly.
     let Ok(listener) = listener.into_std() else { return };
     for _ in 0..MAX_BACKLOG {
         match listener.accept() {
@@ -110,7 +111,7 @@ where
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-            Err(error) => tracing::debug!(%error, "a connection could not be accepted"),
+            Err(error) => tracing::debug!(%error, "accept failed"),
         }
     }
 }
@@ -141,12 +142,13 @@ fn measure(port: &'static str, permits: &Permits) {
     metrics::gauge!("connections_open", "port" => port).set(open);
 }
 
-/// Tells a client at once that there is no permit, where that can be told without waiting for it.
+/// Refuses a connection for which there is no permit. Never waits for the client, so it writes only where one
+/// non-blocking write is enough.
 fn refuse(port: &Port, stream: &TcpStream, full: Full) {
     metrics::counter!("connections_refused_total", "port" => port.name, "reason" => full.reason())
         .increment(1);
     if port.tls.is_none() && port.http.is_http1_available() {
-        // What is read does not make the system reset the connection before the refusal has arrived.
+        // Unread bytes would make the system reset the connection before the refusal arrives.
         let _ = stream.try_read(&mut [0; 8192]);
         let _ = stream.try_write(REFUSAL);
     }

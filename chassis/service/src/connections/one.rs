@@ -27,7 +27,7 @@ use super::settings::Timeouts;
 use super::unread::Unread;
 use crate::stage::Stage;
 
-/// How long a client may take to go when it was told that its idle connection ends.
+/// How long a client may take to close an idle connection after it was asked to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) async fn serve<S>(shared: &Shared<S>, stream: TcpStream, from: SocketAddr, permit: &Permit)
@@ -35,7 +35,7 @@ where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
 {
-    // Without it small answers wait for the client's acknowledgement. A socket that is gone fails when it is used.
+    // Without this, small responses wait for the client's acknowledgement. A closed socket fails on its first use.
     let _ = stream.set_nodelay(true);
     match &shared.port.tls {
         None => drive(shared, stream, from, permit).await,
@@ -64,9 +64,9 @@ where
     });
     let mut connection = std::pin::pin!(port.http.serve_connection(io, service));
     let end = tokio::select! {
-        // First: what has arrived already is never too late.
+        // The connection is polled first, so that a request that has arrived is served even when a timeout is due.
         biased;
-        ended = connection.as_mut() => return told(port.name, ended),
+        ended = connection.as_mut() => return report(port.name, ended),
         end = activity.end(&port.timeouts, shared.last.clone()) => end,
         () = aged(port.max_age) => End::Old,
     };
@@ -75,27 +75,27 @@ where
         return;
     }
     connection.as_mut().graceful_shutdown();
-    let patience = async {
+    let close_timeout = async {
         match end {
             End::Old | End::Stop => {
-                // What was on its way when the client was told to go still arrives.
+                // Requests that were in flight when the client was asked to close still arrive.
                 tokio::time::sleep(CLOSE_TIMEOUT).await;
                 let (_never, last) = watch::channel(None);
                 let timeouts = Timeouts { idle: CLOSE_TIMEOUT, ..port.timeouts };
                 let _ = activity.end(&timeouts, last).await;
             }
-            // Other requests of the connection are in progress beside the one that is not taken.
+            // Other requests may be in progress on the connection besides the one whose response is not read.
             End::Write => tokio::time::sleep(port.timeouts.head).await,
             End::Head | End::Idle | End::Crowded => tokio::time::sleep(CLOSE_TIMEOUT).await,
         }
     };
     tokio::select! {
-        ended = connection.as_mut() => told(port.name, ended),
-        () = patience => {}
+        ended = connection.as_mut() => report(port.name, ended),
+        () = close_timeout => {}
     }
 }
 
-/// Answers a request, and keeps it in progress until the answer was taken.
+/// Responds to a request, and keeps it in progress until the client has taken the response.
 fn answer<S>(
     service: S,
     request: Request<Body>,
@@ -113,7 +113,7 @@ where
     }
     async move {
         if !http1 {
-            // Requests do not come behind each other: an unread one is reset alone, and GOAWAY ends the connection.
+            // Each request has its own stream: an unread body resets only its stream, and GOAWAY ends the connection.
             let response = service.oneshot(request).await?;
             return Ok(response.map(|body| Watched::new(body, in_progress)));
         }
@@ -140,22 +140,22 @@ fn count(port: &'static str, end: End) {
     }
 }
 
-fn told(port: &'static str, ended: Result<(), Box<dyn Error + Send + Sync>>) {
+fn report(port: &'static str, ended: Result<(), Box<dyn Error + Send + Sync>>) {
     let Err(error) = ended else { return };
     if timed_out(&*error) {
         count(port, End::Write);
     }
-    tracing::debug!(error, "a connection ended early");
+    tracing::debug!(error, "connection ended with an error");
 }
 
-/// Whether it failed because nothing could be written for too long.
+/// Whether the connection failed because nothing could be written for too long.
 fn timed_out(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
-    while let Some(one) = cause {
-        if one.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
+    while let Some(err) = cause {
+        if err.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
             return true;
         }
-        cause = one.source();
+        cause = err.source();
     }
     false
 }

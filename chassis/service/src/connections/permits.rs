@@ -1,4 +1,4 @@
-//! How many connections a port has, in all and from each network, and who makes room when it has too many.
+//! The limits on the connections of a port, in all and per network, and which connection is closed at the limit.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::activity::Activity;
 
-/// Room is made for several at once, one in so many of the idle ones and at most so many: a look at all connections for
-/// each new one would itself be a load.
-const MADE_AT_ONCE: usize = 32;
+/// Idle connections are closed in batches, one in this many and at most this many: a scan of all connections for each
+/// new one would itself be a load.
+const EVICTION_BATCH: usize = 32;
 
-/// Who is behind an address: whoever has one IPv6 address usually has the 64 bits around it.
+/// The network of an address: a client with one IPv6 address usually has the whole /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
@@ -21,7 +21,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 /// The connections of a port.
 pub(super) struct Permits {
     max: usize,
-    /// From one network; `None` where all may come from one.
+    /// The limit per network; `None` where all connections may come from one.
     max_from_one: Option<usize>,
     open: Mutex<Open>,
 }
@@ -49,7 +49,7 @@ impl Full {
     }
 }
 
-/// Held by a connection for as long as it is open.
+/// Held by a connection while it is open.
 pub(super) struct Permit {
     permits: Arc<Permits>,
     network: IpAddr,
@@ -70,7 +70,7 @@ impl Permits {
         self.open().count
     }
 
-    /// A permit for a connection from this address; idle ones are closed for it if need be.
+    /// A permit for a connection from this address. Idle connections are closed when there is no free permit.
     pub(super) fn take(self: &Arc<Self>, from: IpAddr) -> Result<Permit, Full> {
         let network = network(from);
         let mut open = self.open();
@@ -92,7 +92,7 @@ impl Permits {
 }
 
 impl Open {
-    /// Closes the longest idle connections, of one network or of all. `false` when none is idle.
+    /// Closes the connections that have been idle longest, of one network or of all. `false` when none is idle.
     fn make_room(&mut self, of: Option<IpAddr>) -> bool {
         let mut idle: Vec<_> = self
             .networks
@@ -101,7 +101,7 @@ impl Open {
             .flat_map(|(network, all)| all.iter().map(|(id, activity)| (*network, *id, activity)))
             .filter_map(|(network, id, activity)| Some((activity.idle()?, network, id)))
             .collect();
-        let last = (1 + idle.len() / MADE_AT_ONCE).min(MADE_AT_ONCE).min(idle.len());
+        let last = (1 + idle.len() / EVICTION_BATCH).min(EVICTION_BATCH).min(idle.len());
         if last < idle.len() {
             idle.select_nth_unstable_by_key(last, |(idle, ..)| *idle);
         }
@@ -126,6 +126,7 @@ impl Open {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        // A connection that was closed to make room has already been removed; then this finds nothing.
         self.permits.open().remove(self.network, self.id);
     }
 }
@@ -152,7 +153,7 @@ mod tests {
         let another = permits.take(address(4)).unwrap();
         let _second = InProgress::begin(&another.activity, true);
         drop(silent);
-        assert_eq!(permits.count(), 3, "the silent one has left its permit already");
+        assert_eq!(permits.count(), 3, "the silent connection has released its permit already");
         let last = permits.take(address(5)).unwrap();
         let _third = InProgress::begin(&last.activity, true);
         assert_eq!(permits.take(address(6)).err(), Some(Full::InAll));

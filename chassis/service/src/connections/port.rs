@@ -1,4 +1,4 @@
-//! A port, and what its connections share.
+//! A port, and the state that its connections share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use super::permits::Permits;
 use super::settings::{ConnectionSettings, Timeouts};
 use crate::stage::{Stage, StopSettings};
 
-/// A port and the bounds of its connections.
+/// A port and the limits of its connections.
 pub struct Port {
-    /// In metrics and logs.
+    /// The name in metrics and logs.
     pub name: &'static str,
-    /// Most connections in all.
+    /// The maximum number of connections.
     pub max: usize,
-    /// Most connections from one network; `None` where all may come from one.
+    /// The maximum from one network; `None` where all may come from one.
     pub max_from_one: Option<usize>,
     pub timeouts: Timeouts,
     pub http: Builder<TokioExecutor>,
     pub tls: Option<Tls>,
-    /// A connection is asked to end when it is so old.
+    /// The age at which a connection is closed gracefully.
     pub max_age: Option<Duration>,
-    /// How long a stop goes on serving everything, and then what is in progress.
+    /// How long a stop serves everything, and then (`grace`) requests in progress.
     pub drain: Duration,
     pub grace: Duration,
 }
 
 impl Port {
-    /// A port as the settings say, for so many connections. `one_in` is its part of the files that the process may open:
-    /// one in so many.
+    /// A port with these settings and at most `max` connections. It may use one in `one_in` of the files that the
+    /// process may open.
     pub fn new(
         name: &'static str,
         connections: &ConnectionSettings,
@@ -57,13 +57,13 @@ impl Port {
 
 fn http_builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    // Hyper would count the idle time between two requests as part of the head.
+    // Hyper counts the idle time between two requests as part of the head, so `Activity` measures the head instead.
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(Duration::from_secs(30)));
     builder
 }
 
-/// So many connections as were asked for, but never more than their part of the files that may be open.
+/// The wanted number of connections, but never more than the port's share of the files that may be open.
 fn within_files(port: &'static str, wanted: u32, one_in: u64) -> usize {
     let files = rlimit::Resource::NOFILE.get_soft().unwrap_or(1024);
     let used = (files / one_in.max(1)).max(1);
@@ -73,12 +73,12 @@ fn within_files(port: &'static str, wanted: u32, one_in: u64) -> usize {
     usize::try_from(used.min(wanted.into())).unwrap_or(usize::MAX)
 }
 
-/// What the connections of a port share.
+/// The state that the connections of a port share.
 pub(super) struct Shared<S> {
     pub service: S,
     pub port: Port,
     pub permits: Arc<Permits>,
     pub stop: watch::Receiver<Stage>,
-    /// Set when the listener goes: until when one more request may come.
+    /// Set when the listener closes: the time until which a connection may send one more request.
     pub last: watch::Receiver<Option<Instant>>,
 }

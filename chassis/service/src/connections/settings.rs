@@ -1,28 +1,28 @@
-//! What an operator can say about the connections of a port.
+//! The settings of the connections of a port.
 
 use std::time::Duration;
 
 use clap::Args;
 
-/// Bounds of the connections to a process, in number and in time.
+/// Limits of the connections to a process, in number and in time.
 #[derive(Args, Clone, Debug)]
 pub struct ConnectionSettings {
-    /// Most connections to the port for calls. Beyond them the one that is idle for longest is closed, or the new one
-    /// refused when none is idle. Never more than half of the files that the process may open
+    /// Maximum number of connections to the port for calls. Above it, the connection that has been idle longest is
+    /// closed, or the new one is refused when none is idle. Never more than half of the files that the process may open
     #[arg(long, env = "MAX_CONNECTIONS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub max_connections: u32,
 
-    /// How long a new connection may take to bring the head of its first request, and any HTTP/1 request that has begun
-    /// to bring the rest of its head, in milliseconds
+    /// How long a new connection may take to send the head of its first request, and an HTTP/1 request that has begun
+    /// to send the rest of its head, in milliseconds
     #[arg(long, env = "HEAD_TIMEOUT_MS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub head_timeout_ms: u32,
 
-    /// A connection without a request in progress is closed after so many milliseconds; longer than what proxies in front
-    /// keep theirs for
+    /// A connection without a request in progress is closed after this many milliseconds; longer than the keep-alive of
+    /// proxies in front
     #[arg(long, env = "IDLE_TIMEOUT_MS", default_value_t = 75_000, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub idle_timeout_ms: u32,
 
-    /// A client that takes nothing of an answer for so many milliseconds is let go
+    /// A connection whose client reads nothing of a response for this many milliseconds is closed
     #[arg(long, env = "WRITE_TIMEOUT_MS", default_value_t = 30_000, value_parser = clap::value_parser!(u32).range(1..), global = true)]
     pub write_timeout_ms: u32,
 }

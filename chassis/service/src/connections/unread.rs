@@ -1,7 +1,7 @@
-//! What of a request's body nobody has read when the answer is there: a refusal is decided from the head alone.
+//! The part of a request's body that is unread when the response is ready, as when a request is refused by its head.
 //!
-//! Over HTTP/1 the next request comes behind it, so it is taken off the connection, or the answer says that the connection
-//! ends. Otherwise the client would learn of it from its next request, which then fails without an answer.
+//! Over HTTP/1 the next request follows it on the connection, so it is read and discarded, or the response closes the
+//! connection. Otherwise the next request of the client would fail without a response.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,40 +14,40 @@ use http::{Request, header};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 
-/// Most that is taken off a connection to keep it.
+/// The most bytes that are discarded to keep a connection.
 const DISCARD_MAX: usize = 4 << 20;
-/// How long an answer waits for that.
+/// How long a response waits for the discarded bytes.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where the body of a request is left when it is not needed any more.
+/// Receives the body of a request when its handler drops it before the end.
 pub(super) struct Unread {
     left: Arc<Mutex<Option<Body>>>,
-    /// The body comes only once it is asked for.
-    held_back: bool,
+    /// The client sends the body only after `100 Continue`.
+    expects_continue: bool,
 }
 
 impl Unread {
     /// Watches the body of a request.
     pub(super) fn watch(request: Request<Body>) -> (Request<Body>, Self) {
         let left = Arc::new(Mutex::new(None));
-        let held_back = request.headers().contains_key(header::EXPECT);
+        let expects_continue = request.headers().contains_key(header::EXPECT);
         let request = request.map(|body| {
             if body.is_end_stream() {
                 return body;
             }
             Body::new(RequestBody { inner: Some(body), left: Arc::clone(&left) })
         });
-        (request, Self { left, held_back })
+        (request, Self { left, expects_continue })
     }
 
-    /// Takes what is left off the connection; false when there is too much of it, or it does not come.
+    /// Reads and discards the rest of the body. `false` when it is too large or does not arrive in time.
     pub(super) async fn discard(self) -> bool {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut body) = left else { return true };
-        if self.held_back || body.size_hint().lower() > DISCARD_MAX as u64 {
+        if self.expects_continue || body.size_hint().lower() > DISCARD_MAX as u64 {
             return false;
         }
-        let to_the_end = async {
+        let read_to_end = async {
             let mut discarded = 0;
             while let Some(frame) = body.frame().await {
                 let Ok(frame) = frame else { return false };
@@ -58,11 +58,11 @@ impl Unread {
             }
             true
         };
-        tokio::time::timeout(DISCARD_TIMEOUT, to_the_end).await.unwrap_or(false)
+        tokio::time::timeout(DISCARD_TIMEOUT, read_to_end).await.unwrap_or(false)
     }
 }
 
-/// The body of a request as its handler has it; dropped before its end, it is left for [`Unread`].
+/// The body of a request as its handler receives it. When it is dropped before its end, [`Unread`] gets the rest.
 struct RequestBody {
     inner: Option<Body>,
     left: Arc<Mutex<Option<Body>>>,

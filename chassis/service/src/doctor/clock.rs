@@ -1,4 +1,4 @@
-//! How far two clocks are apart. Leases, deadlines of tokens and the order of what happened depend on it.
+//! The difference between two clocks. Leases, the expiry of tokens and the order of events depend on it.
 
 use chassis_base::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -7,15 +7,15 @@ use proto::api::Finding;
 use super::finding::{bad, doubtful, good};
 
 const CLOCK: &str = "clock";
-/// What NTP keeps to by far.
+/// NTP keeps clocks far closer than this.
 const DOUBTFUL: TimeDelta = TimeDelta::seconds(1);
-/// A third of a lease: beyond it two processes may believe that the same work is theirs.
+/// A third of a lease: with a larger difference two processes may both take themselves for the holder.
 const BAD: TimeDelta = TimeDelta::seconds(5);
 
 const ADVICE: &str = "Let NTP (chrony, systemd-timesyncd) set the clocks of both machines. Until then work may be done \
                       by two processes in turn, and tokens are refused when clocks are a minute apart.";
 
-/// The time that a question took, on the clock of who asked.
+/// The duration of a query, on the clock of the process that sends it.
 pub struct Span {
     start: DateTime<Utc>,
 }
@@ -25,21 +25,22 @@ impl Span {
         Self { start: clock.now() }
     }
 
-    /// The difference to a clock that was read on the way.
+    /// The difference to a clock that was read during the query. The reading is assumed to lie in the middle, so half
+    /// of the duration is the uncertainty.
     pub fn end(&self, clock: &Clock, read: DateTime<Utc>) -> ClockDifference {
         let half = (clock.now() - self.start) / 2;
         ClockDifference { ahead: read - (self.start + half), uncertainty: half }
     }
 }
 
-/// How far another clock is ahead of ours.
+/// How far another clock is ahead of this process's clock.
 pub struct ClockDifference {
     ahead: TimeDelta,
-    /// How far wrong `ahead` can be.
+    /// The largest error of `ahead`.
     uncertainty: TimeDelta,
 }
 
-/// What to think of the clock of `who`, for example `the database`.
+/// The finding about the clock of `who`, for example `the database`.
 pub fn assess(who: &str, ClockDifference { ahead, uncertainty }: ClockDifference) -> Finding {
     let apart = (ahead.abs() - uncertainty).max(TimeDelta::zero());
     let side = if ahead < TimeDelta::zero() { "behind" } else { "ahead" };
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_slow_answer_is_not_taken_for_a_wrong_clock() {
-        let seen = |ahead: i64, uncertain: i64| {
+        let assessed = |ahead: i64, uncertain: i64| {
             let difference = ClockDifference {
                 ahead: TimeDelta::milliseconds(ahead),
                 uncertainty: TimeDelta::milliseconds(uncertain),
@@ -71,9 +72,9 @@ mod tests {
             assert_eq!(finding.outcome() == Outcome::Ok, finding.advice.is_empty());
             (finding.outcome(), finding.saw)
         };
-        assert_eq!(seen(120, 3), (Outcome::Ok, "the database is 0.1 s ahead".to_owned()));
-        assert_eq!(seen(-2_050, 10), (Outcome::Warning, "the database is 2.0 s behind".to_owned()));
-        assert_eq!(seen(-2_050, 1_500).0, Outcome::Ok);
-        assert_eq!(seen(6_000, 10).0, Outcome::Failed);
+        assert_eq!(assessed(120, 3), (Outcome::Ok, "the database is 0.1 s ahead".to_owned()));
+        assert_eq!(assessed(-2_050, 10), (Outcome::Warning, "the database is 2.0 s behind".to_owned()));
+        assert_eq!(assessed(-2_050, 1_500).0, Outcome::Ok);
+        assert_eq!(assessed(6_000, 10).0, Outcome::Failed);
     }
 }

@@ -1,5 +1,5 @@
-//! The database as a process finds it: reachable, of a version and with settings that keep what was promised, with the
-//! extensions, rights and migrations that the process needs, and a clock that agrees.
+//! Checks of the database: that it can be reached, that its version, settings, extensions, privileges and migrations
+//! are what the process needs, and that its clock agrees.
 
 use std::time::Instant;
 
@@ -19,20 +19,21 @@ use super::finding::{LOOK_TIMEOUT, bad, doubtful, good};
 const OLDEST: i32 = 150_000;
 const EXTENSIONS: [&str; 2] = ["btree_gin", "pg_trgm"];
 
-/// Looks at everything. `program` is what an operator would run to migrate; `own` are its migrations.
+/// Runs all checks. `program` is the command that an operator runs to migrate; `own` are its migrations.
 pub async fn examine(db: &Db, program: &str, schema: &str, own: &Migrator) -> Vec<Finding> {
     let started = Instant::now();
     let connection = tokio::time::timeout(LOOK_TIMEOUT, db.acquire()).await;
     let problem = match connection {
         Ok(Ok(mut connection)) => {
             let program = Program { name: program, schema, migrations: own };
-            let looking = look(&mut connection, db, &program);
-            match tokio::time::timeout(LOOK_TIMEOUT, looking).await {
+            let inspection = inspect(&mut connection, db, &program);
+            match tokio::time::timeout(LOOK_TIMEOUT, inspection).await {
                 Ok(Ok(findings)) => {
+                    // Every statement was answered, so the pool need not check the connection before its next use.
                     connection.done();
                     return findings;
                 }
-                Ok(Err(error)) => format!("a question was refused: {}", chain(&error)),
+                Ok(Err(error)) => format!("a query failed: {}", chain(&error)),
                 Err(_) => format!("it takes longer than {} s to answer", LOOK_TIMEOUT.as_secs()),
             }
         }
@@ -44,14 +45,14 @@ pub async fn examine(db: &Db, program: &str, schema: &str, own: &Migrator) -> Ve
     vec![bad("database", problem, advice)]
 }
 
-/// What looks at its database.
+/// The program whose database is inspected.
 struct Program<'a> {
     name: &'a str,
     schema: &'a str,
     migrations: &'a Migrator,
 }
 
-async fn look(
+async fn inspect(
     connection: &mut PgConnection,
     db: &Db,
     program: &Program<'_>,
@@ -114,7 +115,7 @@ fn settings(facts: &Facts) -> Finding {
     good(NAME, "UTF8, durable")
 }
 
-/// As they come out, whatever is in between.
+/// Checks the session settings as the server reports them, because a pooler in between may change them.
 fn session(given: &SessionSettings, schema: &str, pooler: bool) -> Finding {
     const NAME: &str = "sessions";
     if let Some(missing) = given.missing(schema, pooler) {
@@ -123,18 +124,18 @@ fn session(given: &SessionSettings, schema: &str, pooler: bool) -> Finding {
     if pooler && !given.keeps_statements_apart() {
         let advice = "If it is PgBouncer, it has to be 1.21 or later with max_prepared_statements = 256 or more. If there \
                       is no pooler, set DATABASE_POOLER=false.";
-        return doubtful(NAME, "the pooler does not know prepared statements, or there is none", advice);
+        return doubtful(NAME, "the pooler does not support prepared statements, or there is none", advice);
     }
     let through = if pooler { ", through a pooler" } else { "" };
     good(NAME, format!("in {schema}, statements end after {}{through}", given.statement_timeout()))
 }
 
 async fn extensions(connection: &mut PgConnection) -> Result<Finding, sqlx::Error> {
-    let there: Vec<String> = sqlx::query_scalar("select extname::text from pg_extension order by extname")
+    let found: Vec<String> = sqlx::query_scalar("select extname::text from pg_extension order by extname")
         .fetch_all(connection)
         .await?;
     let missing: Vec<&str> =
-        EXTENSIONS.into_iter().filter(|name| !there.iter().any(|have| have == name)).collect();
+        EXTENSIONS.into_iter().filter(|name| !found.iter().any(|have| have == name)).collect();
     Ok(if missing.is_empty() {
         good("extensions", EXTENSIONS.join(", "))
     } else {
@@ -149,9 +150,9 @@ struct Role {
     name: String,
     superuser: bool,
     usable: bool,
-    /// Tables that it may not read and write.
+    /// Tables of its schema that the role may not read and write.
     closed: Vec<String>,
-    /// Schemas of others that it may look into.
+    /// Schemas of other services that the role may use.
     foreign: Vec<String>,
 }
 
@@ -213,7 +214,7 @@ async fn migrations(connection: &mut PgConnection, program: &str, own: &Migrator
     }
 }
 
-/// What is applied against what the program knows.
+/// Compares the applied migrations with those of the program.
 fn compare(program: &str, applied: &[Applied], own: &Migrator) -> Finding {
     const NAME: &str = "migrations";
     let known: Vec<_> = CHASSIS.iter().chain(own.iter()).collect();
@@ -242,7 +243,7 @@ fn compare(program: &str, applied: &[Applied], own: &Migrator) -> Finding {
     } else if newer.is_empty() {
         good(NAME, format!("all {} applied", known.len()))
     } else {
-        // As after a rollback: migrations only add.
+        // This is the state after a rollback, which is safe because migrations only add.
         good(NAME, format!("all {} applied, and those of a newer release: {}", known.len(), newer.join(", ")))
     }
 }

@@ -1,17 +1,17 @@
-//! What was seen, and what to do about it.
+//! Findings: what a check observed, and what to do about it.
 
 use std::time::Duration;
 
 use proto::api::{Finding, Outcome};
 
-/// For each thing that is looked at.
+/// The time limit of each check.
 pub(super) const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn good(name: &str, saw: impl Into<String>) -> Finding {
     finding(name, Outcome::Ok, saw.into(), "")
 }
 
-/// It works, but not as it should.
+/// The subject works, but not as intended.
 pub fn doubtful(name: &str, saw: impl Into<String>, advice: &str) -> Finding {
     finding(name, Outcome::Warning, saw.into(), advice)
 }

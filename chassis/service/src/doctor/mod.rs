@@ -1,6 +1,6 @@
-//! What an operator asks a process: is everything that it needs there, and as it should be? A finding says what was
-//! seen, and one that is not good also what to do. Nothing here changes anything, except for a file that is written,
-//! read and deleted again.
+//! Diagnostics for operators: whether everything that a process needs exists and is configured correctly. A finding
+//! says what was observed and, when it is not good, what to do. The checks change nothing, except for one file that is
+//! written, read and deleted.
 
 mod clock;
 mod database;
@@ -20,10 +20,10 @@ pub use clock::{Span, assess};
 pub use database::examine as examine_database;
 pub use finding::{bad, doubtful, good};
 
-/// The release that this is.
+/// The release of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What is examined.
+/// The service that is examined.
 pub(crate) struct Subject {
     pub migrations: &'static Migrator,
     pub keeps_files: bool,

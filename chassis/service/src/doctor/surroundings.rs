@@ -1,4 +1,4 @@
-//! What a service needs besides its database: a place for files, a way for mail, and the services that it calls.
+//! Checks of what a service needs besides its database: file storage, mail, and the services that it calls.
 
 use chassis_base::Clock;
 use chassis_rpc::peer::Peer;
@@ -9,7 +9,7 @@ use proto::api::Finding;
 use super::finding::{LOOK_TIMEOUT, bad, good};
 use crate::runtime::Runtime;
 
-/// Nothing for a service that keeps no files.
+/// `None` for a service that keeps no files.
 pub(super) async fn storage(files: Option<&Files>, clock: &Clock) -> Option<Finding> {
     const NAME: &str = "storage";
     let advice = "Let FILES_DIR name a folder that the program may write to, with room left; or see that FILES_S3_BUCKET \
@@ -33,18 +33,18 @@ pub(super) async fn mail(mailer: &Mailer) -> Finding {
     }
 }
 
-/// Each service that this one calls or tells of events.
+/// Each service that this one calls or sends events to.
 pub(super) async fn peers(runtime: &Runtime) -> Vec<Finding> {
-    let called = runtime.peers.iter().map(|peer| ask("calls", peer, "PEERS"));
-    let told = runtime.listeners.iter().map(|peer| ask("tells", peer, "LISTENERS"));
-    let (mut called, mut told) =
-        tokio::join!(futures::future::join_all(called), futures::future::join_all(told));
+    let called = runtime.peers.iter().map(|peer| check("calls", peer, "PEERS"));
+    let notified = runtime.listeners.iter().map(|peer| check("tells", peer, "LISTENERS"));
+    let (mut called, mut notified) =
+        tokio::join!(futures::future::join_all(called), futures::future::join_all(notified));
     called.sort_by(|one, other| one.name.cmp(&other.name));
-    told.sort_by(|one, other| one.name.cmp(&other.name));
-    called.into_iter().chain(told).collect()
+    notified.sort_by(|one, other| one.name.cmp(&other.name));
+    called.into_iter().chain(notified).collect()
 }
 
-async fn ask(verb: &str, peer: &Peer, variable: &str) -> Finding {
+async fn check(verb: &str, peer: &Peer, variable: &str) -> Finding {
     let name = format!("{verb} {}", peer.name());
     match peer.is_serving(LOOK_TIMEOUT).await {
         Ok(()) => good(&name, "it serves"),
