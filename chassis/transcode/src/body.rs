@@ -1,4 +1,4 @@
-//! Request bodies: from a JSON tree to wire bytes, with every fault collected and pointed at.
+//! Request bodies: from a JSON tree to wire bytes. Every fault is collected with a pointer to its field.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use super::plan::{Field, Kind, Shape};
 use super::scalar::{Scalar, Wrong, put_list};
 use super::wire::put_nested;
 
-/// More faults than anyone reads, few enough to travel with the request.
+/// More faults than anyone reads, and few enough to be sent in the headers of a call.
 pub(crate) const MAX_FAULTS: usize = 100;
 
-/// Collects faults up to a limit, so that a body full of them costs no more than one with a few.
+/// Collects faults up to a limit, so that a body full of faults costs no more than a body with a few.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     pub faults: Faults,
@@ -26,7 +26,7 @@ impl Collector {
         }
     }
 
-    /// A fault of the body as a whole, in a sentence of its own.
+    /// A fault of the body as a whole; `detail` is a complete sentence.
     pub(crate) fn add_root(&mut self, at: &At<'_>, fault: Fault, detail: &str) {
         self.faults.add(at, fault, detail);
     }
@@ -36,29 +36,29 @@ impl Collector {
     }
 }
 
-/// The values that a body has for the fields of its message, by the field's index.
+/// The values of a body for the fields of its message, by the index of the field.
 #[derive(Debug)]
 pub(crate) struct Content<'t> {
     pub values: Vec<Option<&'t Json<'t>>>,
-    /// Which of them came from the wrapper object.
+    /// Which values came from the wrapper object.
     pub wrapped: Vec<bool>,
 }
 
 type Entries<'t> = [(Cow<'t, str>, Json<'t>)];
 
 impl<'t> Content<'t> {
-    /// Matches keys to fields. `known` says which fields a body may set. The last of a repeated key counts, unknown
-    /// keys are ignored, a key at the top wins over the wrapper's.
+    /// Matches keys to fields. `settable` says which fields a body may set. The last of a repeated key counts, unknown
+    /// keys are ignored, and a key at the top level takes precedence over the wrapper's.
     pub(crate) fn of(
         shape: &Shape,
         entries: &'t Entries<'t>,
-        known: impl Fn(usize) -> bool,
+        settable: impl Fn(usize) -> bool,
         at: &At<'_>,
         faults: &mut Collector,
     ) -> Self {
         let mut values = vec![None; shape.fields.len()];
         let mut wrapping = None;
-        let index_of = |key: &str| shape.index_of_name(key).filter(|index| known(*index));
+        let index_of = |key: &str| shape.index_of_name(key).filter(|index| settable(*index));
         for (key, value) in entries {
             if let Some(index) = index_of(key) {
                 values[index] = Some(value);
@@ -80,12 +80,12 @@ impl<'t> Content<'t> {
             Some(_) => faults.add(&at.name(&shape.wrapper), Fault::NotAnObject, "must be an object"),
         }
         for (value, field) in values.iter_mut().zip(&shape.fields) {
-            *value = value.filter(|json| !says_nothing(field, json));
+            *value = value.filter(|json| !is_unspecified(field, json));
         }
         Self { values, wrapped: from_wrapper }
     }
 
-    /// The names of the fields that the body has, in the order of their numbers.
+    /// The names of the fields that the body contains, in the order of their numbers.
     pub(crate) fn names<'s>(&self, shape: &'s Shape) -> impl Iterator<Item = &'s str> {
         shape
             .by_number
@@ -95,13 +95,13 @@ impl<'t> Content<'t> {
     }
 }
 
-/// Enum value 0 is shown as `""`; sent back, it changes nothing.
-fn says_nothing(field: &Field, json: &Json<'_>) -> bool {
+/// Enum value 0 is rendered as `""`, so a client that sends it back must not change the field.
+fn is_unspecified(field: &Field, json: &Json<'_>) -> bool {
     !field.repeated && matches!((&field.kind, json), (Kind::Enum(_), Json::String(text)) if text.is_empty())
 }
 
-/// Writes values as fields. `update` is on for the top of a PATCH, where `null` clears a field; elsewhere it is the
-/// same as absent.
+/// Writes values as fields. `update` is set for the top level of a PATCH, where `null` clears a field; elsewhere `null`
+/// is the same as absent.
 pub(crate) struct Encoder<'f> {
     pub faults: &'f mut Collector,
     pub update: bool,
@@ -130,7 +130,7 @@ impl Encoder<'_> {
             } else {
                 self.not_an_object(&at);
             }
-        } else if !says_nothing(field, json)
+        } else if !is_unspecified(field, json)
             && let Some(value) = self.faults.keep(&at, Scalar::from_json(&field.kind, json))
         {
             value.put(field, field.optional, out);
@@ -159,7 +159,7 @@ impl Encoder<'_> {
         };
         if let Kind::Message(shape) = &field.kind {
             for (index, item) in items.iter().enumerate() {
-                // An entry that is no object still takes its place: those after it keep their index.
+                // An entry that is not an object is written as an empty one, so that later entries keep their index.
                 put_nested(field.number, out, |out| match item {
                     Json::Object(entries) => self.inner(shape, entries, &at.index(index), out),
                     _ => self.not_an_object(&at.index(index)),

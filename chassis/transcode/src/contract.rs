@@ -1,5 +1,5 @@
-//! The public operations, read from the descriptor once at start. Refuses a contract that cannot be served as it
-//! is, and says what to do about it. Knows no server: the router is built from what this module returns.
+//! The public operations, read from the descriptor once at start. A contract that cannot be served is refused with an
+//! error that says what to change. Does not depend on a server: the gateway builds its router from the operations.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,44 +22,45 @@ pub const HTTP_BODY: &str = "admin.api.v1.HttpBody";
 pub struct Error {
     /// For example `admin.relations.v1.ClientService.GetClient`.
     pub rpc: String,
-    /// What is wrong and what to do.
+    /// What is wrong and what to change.
     pub problem: String,
 }
 
-/// One public rpc: how a REST request reaches it and how its answer becomes a response.
+/// A public rpc: how a REST request becomes its message, and how its result becomes a REST response.
 #[derive(Debug)]
 pub struct Operation {
     /// `admin.relations.v1.ClientService.GetClient`
     pub name: String,
     /// `/admin.relations.v1.ClientService/GetClient`
     pub grpc_path: PathAndQuery,
-    /// The area that serves it, from the package: `relations`.
+    /// The area that serves the rpc, from its package: `relations`.
     pub peer: String,
     pub method: Method,
-    /// `/v1/clients/{id}`, in the syntax that axum has too.
+    /// `/v1/clients/{id}`, which is also the syntax of axum.
     pub path: String,
     pub policy: MethodPolicy,
     pub request: RequestPlan,
     pub response: Answer,
-    /// The header with the signature of the body, which is then passed on byte for byte.
+    /// The header with the signature of the body. When set, the body is passed on byte for byte.
     pub signature: Option<HeaderName>,
-    /// The path under which a new record is found by its id, with its variables not filled in; see [`Operation::location_of`].
+    /// The path template of a new record without its id; see [`Operation::location_of`].
     pub location: Option<String>,
 }
 
 /// The form of an operation's response.
 #[derive(Debug)]
 pub enum Answer {
-    /// As `{"data": …, "meta": …}`.
+    /// `{"data": …, "meta": …}`.
     Envelope(ResponsePlan),
-    /// The service's `admin.api.v1.HttpBody` as it is: a page, a redirect.
+    /// The unchanged `admin.api.v1.HttpBody` of the service: a page, a redirect.
     HttpBody,
-    /// The same as a stream: a file.
+    /// A stream of `admin.api.v1.HttpBody`: a file.
     Stream,
 }
 
 impl Operation {
-    /// Whether it needs no key, because the unguessable token in its path or the signature of its body replaces one.
+    /// Whether the operation needs no key, because an unguessable token in its path or the signature of its body
+    /// replaces the key.
     pub fn is_public(&self) -> bool {
         self.policy.access() == Access::Public
     }
@@ -71,7 +72,8 @@ impl Operation {
         }
     }
 
-    /// The header `Location` for a new record. `path` has the raw values of the variables, as for `RequestPlan::bind`.
+    /// The header `Location` for a new record. `path` contains the raw values of the variables, as for
+    /// `RequestPlan::bind`.
     pub fn location_of(&self, path: &[(&str, &str)], id: &str) -> Option<String> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         if id.is_empty() || !id.bytes().all(plain) {
@@ -100,18 +102,18 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
         }
     }
     refuse_ambiguous(&operations)?;
-    let pages: HashSet<String> = operations
+    let get_paths: HashSet<String> = operations
         .iter()
         .filter(|operation| operation.method == Method::GET)
         .map(|operation| shape(&operation.path))
         .collect();
     for operation in &mut operations {
-        let named = Some(operation.policy.location.clone()).filter(|path| !path.is_empty());
-        let path = named.clone().unwrap_or_else(|| operation.path.clone());
+        let explicit = Some(operation.policy.location.clone()).filter(|path| !path.is_empty());
+        let path = explicit.clone().unwrap_or_else(|| operation.path.clone());
         let found = operation.policy.success == 201
             && operation.envelope().is_some_and(ResponsePlan::has_data_id)
-            && pages.contains(&(shape(&path) + "/{}"));
-        if named.is_some() && !found {
+            && get_paths.contains(&(shape(&path) + "/{}"));
+        if explicit.is_some() && !found {
             let problem = format!("its location {path} has no GET by id, or it creates nothing with an id");
             return Err(Error { rpc: operation.name.clone(), problem });
         }
@@ -167,7 +169,7 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
     }))
 }
 
-/// A public operation is protected by its path alone, or by a signature, and counted by address instead of key.
+/// A public operation is protected by its path or by a signature, and rate-limited by address instead of key.
 fn refuse_guessable(policy: &MethodPolicy, variables: &[&str]) -> Result<(), String> {
     if variables.is_empty() && policy.signature.is_empty() {
         return Err("is public but its path has no variable; put an unguessable token into it".to_owned());
@@ -178,7 +180,8 @@ fn refuse_guessable(policy: &MethodPolicy, variables: &[&str]) -> Result<(), Str
     Ok(())
 }
 
-/// The header that signs the body. Header and body go together: without the exact bytes no signature can be checked.
+/// The header that signs the body. The header requires a `SignedBody` and the reverse, because a signature can only be
+/// verified against the exact bytes.
 fn signature(policy: &MethodPolicy, request: &RequestPlan) -> Result<Option<HeaderName>, String> {
     match (policy.signature.as_str(), request.takes_signed_body()) {
         ("", false) => Ok(None),
@@ -234,7 +237,7 @@ pub fn route(rule: &HttpRule) -> Result<(Method, String), String> {
     Ok((method, path.clone()))
 }
 
-/// The name of a segment that is a variable.
+/// The name of the variable in a segment; `None` for literal text.
 pub fn variable(segment: &str) -> Option<&str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
@@ -264,7 +267,7 @@ fn variables(path: &str) -> Result<Vec<&str>, String> {
     Ok(variables)
 }
 
-/// The path without the names of its variables: paths of one shape match the same requests.
+/// The path without the names of its variables: paths of the same shape match the same requests.
 fn shape(path: &str) -> String {
     let anonymous = |segment| if variable(segment).is_some() { "{}" } else { segment };
     path.split('/').map(anonymous).collect::<Vec<_>>().join("/")
@@ -283,12 +286,12 @@ fn refuse_ambiguous(operations: &[Operation]) -> Result<(), Error> {
                 operation.method, operation.path
             )));
         }
-        // CORS headers are decided by path: a browser asks once for all its methods.
-        let beside = *paths.entry(&operation.path).or_insert(operation);
-        if beside.is_public() != operation.is_public() {
+        // CORS headers depend on the path only, because one preflight request covers all of its methods.
+        let sibling = *paths.entry(&operation.path).or_insert(operation);
+        if sibling.is_public() != operation.is_public() {
             return Err(error(format!(
                 "{} is public for one of {} and this one; give each a path of its own",
-                operation.path, beside.name
+                operation.path, sibling.name
             )));
         }
         let mut before = String::new();

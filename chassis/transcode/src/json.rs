@@ -1,6 +1,6 @@
-//! A strict JSON reader (RFC 8259) into a tree that borrows from the body. Numbers stay the text they were.
+//! A strict JSON parser (RFC 8259) into a tree that borrows from the body. Numbers keep their text.
 //!
-//! Linear in the size of the body; the stack it needs is bounded by the depth it allows.
+//! Parsing is linear in the size of the body, and the depth limit bounds its use of the stack.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use super::Malformed;
 use super::numbers::number_length;
 use super::text::put_string;
 
-/// Objects keep their entries in order, repeated keys included; the last one of a key counts.
+/// A JSON value. Objects keep their entries in order, repeated keys included; the last entry of a key counts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json<'a> {
     Null,
@@ -20,15 +20,15 @@ pub(crate) enum Json<'a> {
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-/// Why a body gave no tree.
+/// Why a body cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Malformed(Malformed),
-    /// It may be JSON, but nested more deeply than allowed; reading stopped there.
+    /// The body is nested more deeply than allowed; parsing stopped there.
     TooDeep,
 }
 
-/// Reads one JSON value. `max_depth` counts arrays and objects inside each other.
+/// Parses one JSON value. `max_depth` limits the nesting of arrays and objects.
 pub(crate) fn parse(body: &[u8], max_depth: usize) -> Result<Json<'_>, Failure> {
     let text = std::str::from_utf8(body).map_err(|error| {
         let at = error.valid_up_to();
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Stands on the opening quote; borrows unless there is an escape.
+    /// Parses from the opening quote; borrows unless there is an escape.
     fn string(&mut self) -> Result<Cow<'a, str>, Failure> {
         self.at += 1;
         let mut plain_from = self.at;
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Stands on the backslash.
+    /// Parses from the backslash.
     fn escape(&mut self) -> Result<char, Failure> {
         let character = match self.bytes.get(self.at + 1) {
             Some(b'"') => '"',
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         Ok(character)
     }
 
-    /// The code of `\uXXXX` at this place, if that is what stands there.
+    /// The code of `\uXXXX` at this position, if there is one.
     fn hex_unit(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
         digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expected(&self, what: &str) -> Failure {
-        // The place is always at the beginning of a character: everything before it was read as one.
+        // The position is always at the start of a character, because parsing advances by whole characters.
         let before = self.text.get(..self.at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
 }
 
 impl Json<'_> {
-    /// Appends compact JSON text: each key once (the last one counts), numbers verbatim.
+    /// Appends compact JSON text: each key once (the last entry counts), numbers verbatim.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),
@@ -255,7 +255,7 @@ impl Json<'_> {
         }
     }
 
-    /// Whether a key or a text somewhere inside has the character U+0000.
+    /// Whether a key or a text at any depth contains the character U+0000.
     pub(crate) fn has_nul(&self) -> bool {
         match self {
             Self::Null | Self::Bool(_) | Self::Number(_) => false,
@@ -394,7 +394,7 @@ mod tests {
         #[test]
         fn reading_agrees_with_serde_json(body in r#"[\[\]{}:,"\\u0-9aeE.\-+ tfn]{0,24}"#) {
             let ours = compact(&body).is_ok();
-            // serde_json also refuses numbers beyond f64, which are JSON all the same.
+            // serde_json also refuses numbers beyond f64, which are valid JSON.
             match serde_json::from_str::<serde_json::Value>(&body) {
                 Ok(_) => prop_assert!(ours, "{}", body),
                 Err(error) => prop_assert!(!ours || error.to_string().contains("out of range"), "{}: {}", body, error),

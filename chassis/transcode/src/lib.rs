@@ -1,8 +1,8 @@
 //! JSON to protobuf wire bytes and back, by plans that are computed once from the descriptor.
 //!
-//! Owns the public operations of the contract, the JSON shapes and the places of faults, for the gateway and for whoever
-//! calls an rpc by its name.
-//! Pure: knows no HTTP server, no service and no resource. No input, from outside or from a service, can make it panic.
+//! Owns the public operations of the contract, the JSON shapes and the locations of faults, for the gateway and for
+//! callers that name an rpc.
+//! Pure: does not depend on a server, a service or a resource. No input, from clients or services, causes a panic.
 
 mod body;
 pub mod contract;
@@ -22,11 +22,11 @@ pub use render::{RenderError, ResponsePlan};
 pub use request::{Bound, Location, RequestPlan};
 pub use wire::WireError;
 
-/// A request that cannot be read at all, as opposed to one that can be read and is at fault.
+/// The error of a request that cannot be parsed at all, as opposed to one with faults in its values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Malformed {
-    /// For the integrator: what was found, and where reading stopped.
+    /// For the integrator: what was found, and where parsing stopped.
     pub detail: String,
 }
 

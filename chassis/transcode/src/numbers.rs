@@ -1,13 +1,13 @@
-//! The grammar of JSON numbers, and whole numbers read from it without a binary float in between.
+//! The grammar of JSON numbers, and integers parsed from it without a binary float in between.
 
-/// Why a JSON number is no whole number of 64 bits.
+/// Why a JSON number is not a 64-bit integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotWhole {
     Fraction,
     OutOfRange,
 }
 
-/// How many bytes at the start of `text` are a JSON number (RFC 8259); 0 when it does not start with one.
+/// The length of the JSON number (RFC 8259) at the start of `text`; 0 when there is none.
 pub(crate) fn number_length(text: &[u8]) -> usize {
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut end = usize::from(text.first() == Some(&b'-'));
@@ -37,7 +37,7 @@ pub(crate) fn is_number(text: &str) -> bool {
     !text.is_empty() && number_length(text.as_bytes()) == text.len()
 }
 
-/// The value of a JSON number that is whole: `14`, `14.0` and `1.4e1` are all 14.
+/// The value of a JSON number that is an integer: `14`, `14.0` and `1.4e1` are all 14.
 pub(crate) fn whole(number: &str) -> Result<i64, NotWhole> {
     if let Ok(value) = number.parse() {
         return Ok(value);
@@ -50,9 +50,9 @@ pub(crate) fn whole(number: &str) -> Result<i64, NotWhole> {
         Some((mantissa, exponent)) => (mantissa, saturating_exponent(exponent)),
         None => (unsigned, 0),
     };
-    let (before, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let behind = behind.trim_end_matches('0');
-    let digits = format!("{before}{behind}");
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits = format!("{integer}{fraction}");
     let significant = digits.trim_start_matches('0');
     let kept = significant.trim_end_matches('0');
     if kept.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn whole(number: &str) -> Result<i64, NotWhole> {
     }
     let count = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
     // The value is `kept` times ten to the power of `shift`.
-    let shift = exponent.saturating_sub(count(behind)).saturating_add(count(significant) - count(kept));
+    let shift = exponent.saturating_sub(count(fraction)).saturating_add(count(significant) - count(kept));
     if shift < 0 {
         return Err(NotWhole::Fraction);
     }
@@ -73,11 +73,11 @@ pub(crate) fn whole(number: &str) -> Result<i64, NotWhole> {
 }
 
 fn saturating_exponent(text: &str) -> i64 {
-    // Half of the range, so that sums with lengths of texts cannot overflow either.
-    const FAR: i64 = i64::MAX / 2;
+    // Half of the range, so that adding the length of a text cannot overflow.
+    const LIMIT: i64 = i64::MAX / 2;
     let negative = text.starts_with('-');
     let digits = text.trim_start_matches(['+', '-']);
-    let size = digits.parse::<i64>().unwrap_or(FAR).min(FAR);
+    let size = digits.parse::<i64>().unwrap_or(LIMIT).min(LIMIT);
     if negative { -size } else { size }
 }
 

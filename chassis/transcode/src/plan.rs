@@ -1,4 +1,4 @@
-//! Tables of a message, read from its descriptor once: which field has which number, name, kind and JSON shape.
+//! Lookup tables of a message, built from its descriptor once: the number, name, kind and JSON shape of each field.
 //! Shared by requests and responses.
 
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use proto::api::Format;
 
 use super::text::put_string;
 
-/// The tables are indexed by number; higher ones would only make them large.
+/// The tables are indexed by field number, so a high number would make them large.
 const MAX_NUMBER: u32 = 2000;
 
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 const SIGNED_BODY: &str = "admin.api.v1.SignedBody";
 
-/// Why a message cannot be shown or read as JSON, and what to do about it.
+/// Why a message has no JSON form, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub(super) String);
@@ -45,13 +45,13 @@ pub(crate) struct Field {
     pub number: u32,
     pub kind: Kind,
     pub repeated: bool,
-    /// A scalar that knows the difference between absent and empty.
+    /// Whether a scalar distinguishes absent from empty.
     pub optional: bool,
-    /// `{"name":` of the first field, `,"name":` of the others.
+    /// `{"name":` for the first field, `,"name":` for every later field.
     pub json_key: Vec<u8>,
-    /// What the JSON of a response shows when the field is absent.
+    /// The JSON of an absent field in a response.
     pub absent: Vec<u8>,
-    /// Shows nothing then, not even its name.
+    /// Whether an absent field is left out with its name.
     pub left_out: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Field {
 pub(crate) enum Kind {
     Text,
     Decimal,
-    /// Of a request, where it may also be a JSON number; shown as the text that it is.
+    /// Only in requests, where it may also be a JSON number; a response renders it as text.
     Percentage,
     Json,
     Bool,
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     Bytes,
     Timestamp,
     Mask,
-    /// A body that is passed on as it came; the whole body of a request, never a part of one.
+    /// A body that is passed on unchanged; always the whole body of a request.
     Signed,
     Message(Box<Shape>),
 }
@@ -79,10 +79,10 @@ pub(crate) enum Kind {
 /// The values of an enum as integrators see them.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// Quoted, by number. Value 0 has none: it means that nothing was said.
+    /// Quoted, by number. Value 0 has no name, because it means unspecified.
     quoted: Vec<Option<Vec<u8>>>,
     numbers: HashMap<String, i32>,
-    /// For people: `a, b, c`.
+    /// All names for an error message: `a, b, c`.
     pub list: String,
 }
 
@@ -91,7 +91,7 @@ impl Shape {
         Self::inside(message, direction, &mut Vec::new())
     }
 
-    /// `outer` are the messages around this one: a message inside itself would have no finite shape.
+    /// `outer` are the enclosing messages: a message inside itself would have no finite shape.
     fn inside(
         message: &MessageDescriptor,
         direction: Direction,
@@ -104,7 +104,7 @@ impl Shape {
             )));
         }
         outer.push(full_name.to_owned());
-        // The descriptor lists fields by number; the last part of the path is the place of the declaration.
+        // The descriptor lists fields by number; the last part of the path is the order of declaration.
         let mut declared: Vec<FieldDescriptor> = message.fields().collect();
         declared.sort_by_key(|field| field.path().last().copied());
         let fields = declared
@@ -212,14 +212,14 @@ impl Field {
         })
     }
 
-    /// Whether an update may carry an explicit `null` for it.
+    /// Whether an update may set the field to `null`.
     pub(crate) fn can_be_emptied(&self) -> bool {
         self.repeated || self.optional || !self.kind.is_varint()
     }
 }
 
 impl Kind {
-    /// The inner error is a reason that the caller completes with the field's name.
+    /// The inner error is a reason to which the caller adds the field's name.
     fn of(
         field: &FieldDescriptor,
         format: Format,
@@ -261,7 +261,7 @@ impl Kind {
         }))
     }
 
-    /// Whether the wire has the value as a varint.
+    /// Whether the value is encoded as a varint.
     pub(crate) fn is_varint(&self) -> bool {
         matches!(self, Self::Bool | Self::Int32 | Self::Int64 | Self::Uint32 | Self::Uint64 | Self::Enum(_))
     }
@@ -276,16 +276,16 @@ impl Names {
     fn of(descriptor: &EnumDescriptor) -> Result<Self, &'static str> {
         let mut names = Self { quoted: Vec::new(), numbers: HashMap::new(), list: String::new() };
         for value in descriptor.values().filter(|value| value.number() != 0) {
-            let Some(place) = usize::try_from(value.number()).ok().filter(|place| *place <= 1000) else {
+            let Some(index) = usize::try_from(value.number()).ok().filter(|index| *index <= 1000) else {
                 return Err("its enum has a value that is negative or above 1000; renumber it");
             };
             let name = proto::value_name(descriptor, value.name());
             let mut quoted = Vec::new();
             put_string(&name, &mut quoted);
-            if names.quoted.len() <= place {
-                names.quoted.resize(place + 1, None);
+            if names.quoted.len() <= index {
+                names.quoted.resize(index + 1, None);
             }
-            names.quoted[place].get_or_insert(quoted);
+            names.quoted[index].get_or_insert(quoted);
             if !names.list.is_empty() {
                 names.list.push_str(", ");
             }
@@ -299,7 +299,7 @@ impl Names {
         self.numbers.get(name).copied()
     }
 
-    /// The name in quotes; `None` for 0 and for a value that this build does not know.
+    /// The name in quotes; `None` for 0 and for a value that this build does not define.
     pub(crate) fn quoted(&self, wire: u64) -> Option<&[u8]> {
         self.quoted.get(usize::try_from(wire).ok()?)?.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Query strings, forms and path segments: percent escapes, and nothing else of URLs.
+//! Query strings, forms and path segments. Handles percent escapes and no other part of a URL.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub(crate) fn pairs(query: &str) -> impl Iterator<Item = Result<Pair<'_>, Malfor
     decoded(query, "query")
 }
 
-/// A form as a browser posts it, as the JSON of an object whose values are all texts.
+/// Converts a form, as a browser posts it, to a JSON object whose values are all strings.
 pub fn form_as_json(form: &[u8]) -> Result<Vec<u8>, Malformed> {
     let form = std::str::from_utf8(form).map_err(|_| Malformed::new("The form is not valid UTF-8."))?;
     let mut json = vec![b'{'];
@@ -29,10 +29,10 @@ pub fn form_as_json(form: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(json)
 }
 
-fn decoded<'a>(text: &'a str, place: &'static str) -> impl Iterator<Item = Result<Pair<'a>, Malformed>> {
+fn decoded<'a>(text: &'a str, part: &'static str) -> impl Iterator<Item = Result<Pair<'a>, Malformed>> {
     text.split('&').filter(|pair| !pair.is_empty()).map(move |pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Ok((decode(name, place, true)?, decode(value, place, true)?))
+        Ok((decode(name, part, true)?, decode(value, part, true)?))
     })
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn path_segment(raw: &str) -> Result<Cow<'_, str>, Malformed> {
     decode(raw, "path", false)
 }
 
-fn decode<'a>(raw: &'a str, place: &str, plus_is_space: bool) -> Result<Cow<'a, str>, Malformed> {
+fn decode<'a>(raw: &'a str, part: &str, plus_is_space: bool) -> Result<Cow<'a, str>, Malformed> {
     if !raw.bytes().any(|byte| byte == b'%' || (plus_is_space && byte == b'+')) {
         return Ok(Cow::Borrowed(raw));
     }
@@ -52,7 +52,7 @@ fn decode<'a>(raw: &'a str, place: &str, plus_is_space: bool) -> Result<Cow<'a, 
                 let mut digit = || char::from(rest.next()?).to_digit(16);
                 let (Some(high), Some(low)) = (digit(), digit()) else {
                     return Err(Malformed::new(format!(
-                        "The {place} has a `%` that is not followed by two hexadecimal digits; write `%25` for a percent sign."
+                        "The {part} has a `%` that is not followed by two hexadecimal digits; write `%25` for a percent sign."
                     )));
                 };
                 (high << 4 | low).to_le_bytes()[0]
@@ -63,7 +63,7 @@ fn decode<'a>(raw: &'a str, place: &str, plus_is_space: bool) -> Result<Cow<'a, 
     }
     String::from_utf8(decoded)
         .map(Cow::Owned)
-        .map_err(|_| Malformed::new(format!("The {place} has percent escapes that are not valid UTF-8.")))
+        .map_err(|_| Malformed::new(format!("The {part} has percent escapes that are not valid UTF-8.")))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Responses: from protobuf wire bytes to the text of the envelope in one pass, without a message in between.
+//! Responses: from protobuf wire bytes to the JSON of the envelope in one pass, without decoding a message in between.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,23 +10,23 @@ use super::plan::{Direction, Field, Kind, Refusal, Shape};
 use super::text::{put_signed, put_string, put_time, put_unsigned};
 use super::wire::{Reader, Value, WireError};
 
-/// Free JSON that a service holds came in with at most 32 levels, around which a service may put a few of its own.
+/// Free JSON arrives with at most 32 levels, and a service may nest it in a few of its own.
 const MAX_STORED_DEPTH: usize = 100;
 
-/// Why the answer of a service could not be shown: always a fault on our side.
+/// Why the response of a service cannot be rendered; always an internal error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
-    #[error("the response is no protobuf message")]
+    #[error("the response is not a protobuf message")]
     Wire(#[from] WireError),
     #[error("{field} has another type on the wire")]
     WireType { field: String },
     #[error("{field} is not UTF-8")]
     Text { field: String },
-    #[error("{field} is no JSON number")]
+    #[error("{field} is not a JSON number")]
     Number { field: String },
-    #[error("{field} is no JSON")]
+    #[error("{field} is not JSON")]
     Json { field: String },
-    #[error("{field} is no time between the years 1 and 9999")]
+    #[error("{field} is not a time between the years 1 and 9999")]
     Time { field: String },
 }
 
@@ -38,7 +38,7 @@ pub struct ResponsePlan {
     data_id: Option<DataId>,
 }
 
-/// Where the id of a new thing stands on the wire.
+/// The field numbers that lead to the id of a new record.
 #[derive(Clone, Copy, Debug)]
 struct DataId {
     data: u32,
@@ -46,7 +46,7 @@ struct DataId {
 }
 
 impl ResponsePlan {
-    /// `success` is the HTTP status: only 204 goes without a body, and with 204 there is none.
+    /// `success` is the HTTP status. A response has no body exactly when it is 204.
     pub fn of(message: &MessageDescriptor, success: u32) -> Result<Self, Refusal> {
         let envelope = Shape::of(message, Direction::Response)?;
         let names: Vec<&str> = envelope.fields.iter().map(|field| field.name.as_str()).collect();
@@ -71,13 +71,13 @@ impl ResponsePlan {
         Ok(Self { envelope, has_meta, data_id })
     }
 
-    /// For programs: the message as it is, without an envelope.
+    /// For programs: the message itself, without an envelope.
     pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
         let envelope = Shape::of(message, Direction::Response)?;
         Ok(Self { envelope, has_meta: true, data_id: None })
     }
 
-    /// Whether success has a body at all.
+    /// Whether a successful response has a body.
     pub fn has_body(&self) -> bool {
         !self.envelope.fields.is_empty()
     }
@@ -86,7 +86,7 @@ impl ResponsePlan {
         self.data_id.is_some()
     }
 
-    /// Appends the envelope. On an error `out` is as it was.
+    /// Appends the envelope. On an error `out` is unchanged.
     pub fn render(&self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
         if !self.has_body() {
             return Ok(());
@@ -103,7 +103,7 @@ impl ResponsePlan {
         result
     }
 
-    /// The id of the thing that the response shows, for the header `Location`.
+    /// The id of the record in the response, for the header `Location`.
     pub fn data_id<'a>(&self, wire: &'a [u8]) -> Option<&'a str> {
         let numbers = self.data_id?;
         let mut id = None;
@@ -124,12 +124,12 @@ impl ResponsePlan {
     }
 }
 
-/// What the wire has for one field of the message that is being written.
+/// The encoded value of one field of the message that is being written.
 #[derive(Clone, Copy)]
 enum Slot<'a> {
     Absent,
     One(Value<'a>),
-    /// Several occurrences: the entries of a list, or the parts of a message that merge. Indexes into the links.
+    /// Several occurrences: the entries of a list, or the parts of a message that merge. Indexes into `links`.
     Many {
         first: usize,
         last: usize,
@@ -142,8 +142,8 @@ struct Link<'a> {
     next: Option<usize>,
 }
 
-/// `slots` and `links` are stacks: a message takes its part at the end and gives it back when it is written. So there
-/// is no allocation for each message, and none for each field.
+/// `slots` and `links` are stacks: a message pushes its entries and pops them when it is written. This avoids an
+/// allocation for each message and each field.
 struct Renderer<'a, 'o> {
     out: &'o mut Vec<u8>,
     slots: Vec<Slot<'a>>,
@@ -156,7 +156,7 @@ impl<'a> Renderer<'a, '_> {
         self.slots.resize(base + shape.fields.len(), Slot::Absent);
         let mut part = self.first(content);
         while let Some((value, next)) = part {
-            // `record` has let nothing but bytes through for a message.
+            // `record` accepts only bytes for a message.
             if let Value::Bytes(bytes) = value {
                 self.scan(shape, base, bytes)?;
             }
@@ -213,7 +213,7 @@ impl<'a> Renderer<'a, '_> {
         }
         let added = self.links.len();
         self.slots[slot] = match self.slots[slot] {
-            // The last of a repeated single value counts.
+            // The last occurrence of a single value counts.
             _ if !field.repeated && !field.kind.is_message() => Slot::One(value),
             Slot::Absent => Slot::One(value),
             Slot::One(before) => {
@@ -236,7 +236,7 @@ impl<'a> Renderer<'a, '_> {
             _ if field.repeated => return self.list(field, slot),
             _ if field.kind.is_message() => return self.nested(field, slot),
             Slot::One(value) => return self.scalar(field, value, &field.absent),
-            // Only lists and messages have several.
+            // Only lists and messages have several occurrences.
             Slot::Many { .. } => {}
         }
         Ok(())
@@ -304,7 +304,7 @@ impl<'a> Renderer<'a, '_> {
         put_time(seconds, nanos, self.out).ok_or_else(|| RenderError::Time { field: field.name.clone() })
     }
 
-    /// `empty` is what an enum without a name, or a decimal or free JSON without text, is written as.
+    /// `empty` is written for an enum value without a name, and for a decimal or free JSON without text.
     fn scalar(&mut self, field: &Field, value: Value<'a>, empty: &[u8]) -> Result<(), RenderError> {
         match value {
             Value::Varint(number) => self.number(&field.kind, number, empty),
@@ -349,7 +349,7 @@ impl<'a> Renderer<'a, '_> {
     }
 }
 
-/// Protobuf reads a 32-bit field from a longer varint by cutting it off.
+/// Protobuf truncates a longer varint when it reads a 32-bit field.
 fn low_32(value: u64) -> u32 {
     let [a, b, c, d, ..] = value.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

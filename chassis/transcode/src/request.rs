@@ -1,4 +1,4 @@
-//! Requests: where each field of a request message comes from, and where a fault in it has to be shown.
+//! Requests: where each field of a request message comes from, and where a fault in it is reported.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::query;
 use super::scalar::{Scalar, put_list};
 use super::wire::{put_bytes, put_nested};
 
-/// Arrays and objects of a body inside each other.
+/// The deepest nesting of arrays and objects in a body.
 const MAX_DEPTH: usize = 32;
 
 /// How path, query and body fill one request message.
@@ -25,7 +25,7 @@ pub struct RequestPlan {
     sources: Vec<Source>,
     body: Target,
     has_mask: bool,
-    /// The field of a whole message whose fields the mask lists, by its index.
+    /// For [`of_message`](Self::of_message): the index of the field whose message the mask refers to.
     masked: Option<usize>,
     needs_a_field: bool,
 }
@@ -38,31 +38,31 @@ enum Source {
     Mask,
 }
 
-/// What the JSON body maps to.
+/// The part of the request message that the body maps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     None,
-    /// The request message itself, without what comes from the path.
+    /// The request message itself, except the fields that come from the path.
     Whole,
     /// One field of the request message, by its index.
     Field(usize),
-    /// The same, with the body as it came instead of JSON.
+    /// One field, by its index, which gets the unchanged body instead of JSON.
     Signed(usize),
 }
 
-/// A request message, and what was wrong with the request that it was made from.
+/// A request message, and the faults of the request that it was made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     /// Wire bytes in canonical form: fields in the order of their numbers, defaults left out. Equal requests have equal
     /// bytes.
     pub message: Vec<u8>,
-    /// Values that could not be read. They are not in `message`. Pointers are relative to the request message.
+    /// Values that could not be parsed and are not in `message`. Pointers are relative to the request message.
     pub faults: Faults,
     /// Which fields of the body's message came from its wrapper object, by index.
     wrapped: Vec<bool>,
 }
 
-/// Where an integrator finds a fault in what they sent.
+/// The location of a fault in the request as the integrator sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A JSON Pointer into the body.
@@ -72,7 +72,7 @@ pub enum Location {
 }
 
 impl RequestPlan {
-    /// `variables` are those of the path, `body` is the field of the HTTP rule: a name, `*`, or empty for none.
+    /// `variables` are those of the path. `body` is the value in the HTTP rule: a name, `*`, or empty for no body.
     pub fn of(
         message: &MessageDescriptor,
         variables: &[&str],
@@ -134,8 +134,8 @@ impl RequestPlan {
         Ok(Self { shape, sources, body: target, has_mask, masked: None, needs_a_field })
     }
 
-    /// For programs: the JSON is the whole request message, whatever route the rpc has or has not. A mask is filled with
-    /// the fields that the message beside it has, as that of a PATCH is with those of the body.
+    /// For programs: the JSON is the whole request message, whether or not the rpc has a route. A mask lists the fields
+    /// that are set in the only message field, just as the mask of a PATCH lists those of the body.
     pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
         let mut plan = Self::of(message, &[], "*", false)?;
         let mut bodies = (0..plan.shape.fields.len()).filter(|index| is_body(&plan.shape.fields[*index]));
@@ -148,13 +148,13 @@ impl RequestPlan {
         self.body != Target::None
     }
 
-    /// Whether the body is passed on as it came, with its signature.
+    /// Whether the body is passed on unchanged, with its signature.
     pub fn takes_signed_body(&self) -> bool {
         matches!(self.body, Target::Signed(_))
     }
 
-    /// Makes the request message. Path values and query are raw, with their percent escapes; `body: None` is no body.
-    /// The body is JSON; that of an operation with a signed one is the wire bytes of its `SignedBody`.
+    /// Builds the request message. Path values and query are raw, with their percent escapes; `None` means no body.
+    /// The body is JSON, or the wire bytes of `SignedBody` for an operation with a signed body.
     pub fn bind(
         &self,
         path: &[(&str, &str)],
@@ -256,7 +256,7 @@ impl RequestPlan {
                     }
                 }
                 (Source::Query, _) => put_parameter(field, &parameters[index], encoder.faults, &mut out),
-                // Always there, also when it is empty: without a mask a service would take the request as a whole.
+                // An empty mask is written too: without a mask a service would take every field as given.
                 (Source::Mask, _) => put_nested(field.number, &mut out, |out| {
                     for name in content.map(|content| self.mask(content)).unwrap_or_default() {
                         put_bytes(1, name.as_bytes(), out);
@@ -283,7 +283,7 @@ impl RequestPlan {
         out
     }
 
-    /// The names of the fields that the request speaks of, in the order of their numbers.
+    /// The names of the fields that the request contains, in the order of their numbers.
     fn mask(&self, content: &Content<'_>) -> Vec<&str> {
         let Some((index, Kind::Message(shape))) =
             self.masked.map(|index| (index, &self.shape.fields[index].kind))
@@ -295,7 +295,7 @@ impl RequestPlan {
         fields.filter(|name| entries.iter().any(|(key, _)| key == name)).collect()
     }
 
-    /// Translates a pointer into the request message, from `bind` or from a service, to what the integrator sent.
+    /// Translates a pointer into the request message, from `bind` or from a service, to its location in the request.
     pub fn locate(&self, bound: &Bound, pointer: &str) -> Location {
         let (first, rest) = split(pointer);
         let source = self.shape.index_of_name(first).map(|index| self.sources[index]);
@@ -322,13 +322,14 @@ fn is_body(field: &Field) -> bool {
     matches!(field.kind, Kind::Message(_)) && !field.repeated
 }
 
-/// The first name of a pointer, and the pointer that follows it. Names of fields need no unescaping.
+/// The first name of a pointer, and the rest of the pointer. Names of fields need no unescaping.
 fn split(pointer: &str) -> (&str, &str) {
     let inner = pointer.strip_prefix('/').unwrap_or(pointer);
     inner.split_at(inner.find('/').unwrap_or(inner.len()))
 }
 
-/// An empty value is the same as none. Of a single value the last counts; a list may be repeated or have commas.
+/// An empty value is the same as an absent one. For a single value the last occurrence counts; a list may repeat the
+/// parameter or separate values by commas.
 fn put_parameter(field: &Field, values: &[Cow<'_, str>], faults: &mut Collector, out: &mut Vec<u8>) {
     let root = At::ROOT;
     let at = root.name(&field.name);

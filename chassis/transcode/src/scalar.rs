@@ -1,4 +1,4 @@
-//! One value of a request: read from JSON or from the text of a query parameter, written as wire bytes.
+//! A single value of a request: parsed from JSON or from a query parameter, written as wire bytes.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) enum Scalar<'a> {
     Time { seconds: i64, nanos: u32 },
 }
 
-/// What is wrong with a value; the text continues a sentence that begins with the field's name.
+/// The fault of a value; `detail` continues a sentence that begins with the field's name.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub fault: Fault,
@@ -54,7 +54,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// A query parameter, not empty.
+    /// Parses a query parameter, which must not be empty.
     pub(crate) fn from_parameter(kind: &Kind, text: &'a str) -> Result<Self, Wrong> {
         match kind {
             Kind::Bool => match text {
@@ -77,16 +77,16 @@ impl<'a> Scalar<'a> {
     }
 
     fn from_number(kind: &Kind, text: &str) -> Result<Self, Wrong> {
-        let (least, most) = match kind {
+        let (min, max) = match kind {
             Kind::Int32 => (i32::MIN.into(), i32::MAX.into()),
             Kind::Uint32 => (0, u32::MAX.into()),
             Kind::Uint64 => (0, i64::MAX),
             _ => (i64::MIN, i64::MAX),
         };
         match whole(text) {
-            Ok(value) if (least..=most).contains(&value) => Ok(Self::Varint(value.cast_unsigned())),
+            Ok(value) if (min..=max).contains(&value) => Ok(Self::Varint(value.cast_unsigned())),
             Ok(_) | Err(NotWhole::OutOfRange) => {
-                wrong(Fault::OutOfRange, format!("must be between {least} and {most}"))
+                wrong(Fault::OutOfRange, format!("must be between {min} and {max}"))
             }
             Err(NotWhole::Fraction) => not_an_integer(),
         }
@@ -99,7 +99,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// A text may have leading zeros, which a JSON number may not; the service takes them away.
+    /// A text may have leading zeros, which a JSON number may not; the service removes them.
     fn from_decimal(text: &'a str) -> Result<Self, Wrong> {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         let zeros = unsigned.bytes().take_while(|byte| *byte == b'0').count();
@@ -113,7 +113,7 @@ impl<'a> Scalar<'a> {
         Ok(Self::Text(Cow::Borrowed(text)))
     }
 
-    /// U+0000 would be hidden from the service behind its escape, so it is found here.
+    /// The check for U+0000 happens here, because the service would see only its escape.
     fn from_free_json(json: &Json<'_>) -> Result<Self, Wrong> {
         if json.has_nul() {
             return wrong(Fault::BadText, "must not contain the character U+0000");
@@ -127,14 +127,14 @@ impl<'a> Scalar<'a> {
         match DateTime::parse_from_rfc3339(text) {
             Ok(time) if (1..=9999).contains(&time.to_utc().year()) => Ok(Self::Time {
                 seconds: time.timestamp(),
-                // A leap second counts on beyond the second; protobuf has no room for that.
+                // Chrono represents a leap second with nanos above one second, which protobuf does not allow.
                 nanos: time.timestamp_subsec_nanos().min(999_999_999),
             }),
             _ => not_a_time(),
         }
     }
 
-    /// Appends the field, unless it has its default value and need not be told from an absent one.
+    /// Appends the field. A default value is left out unless `keep_default` is set.
     pub(crate) fn put(&self, field: &Field, keep_default: bool, out: &mut Vec<u8>) {
         match self {
             Self::Varint(0) if !keep_default => {}
@@ -152,7 +152,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The value that keeps the place of a list's entry that could not be read, so that the others keep their index.
+    /// Stands for a list entry that could not be parsed, so that later entries keep their index.
     pub(crate) fn placeholder(kind: &Kind) -> Self {
         match kind {
             kind if kind.is_varint() => Self::Varint(0),
@@ -162,7 +162,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Appends a list of scalars; numbers are packed, as proto3 has them.
+/// Appends a list of scalars; numbers are packed, as in proto3.
 pub(crate) fn put_list(field: &Field, items: &[Scalar<'_>], out: &mut Vec<u8>) {
     if !field.kind.is_varint() {
         for item in items {

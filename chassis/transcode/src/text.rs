@@ -1,6 +1,6 @@
-//! Writing JSON text: strings, whole numbers and times, without an allocation for each.
+//! Writes JSON text: strings, integers and times, without an allocation for each.
 
-/// For each byte whether a JSON string must escape it.
+/// For each byte, whether a JSON string must escape it.
 const ESCAPED: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -18,7 +18,7 @@ pub(crate) fn put_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
     let (words, _) = bytes.as_chunks();
-    // Most texts need no escape at all, and eight bytes are looked at as fast as one.
+    // Most texts need no escape at all, and eight bytes are checked as fast as one.
     let mut index = 8 * words.iter().take_while(|word| is_plain(**word)).count();
     let mut plain_from = 0;
     while let Some(&byte) = bytes.get(index) {
@@ -33,12 +33,13 @@ pub(crate) fn put_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Whether none of eight bytes must be escaped. May say no without need where bytes are not ASCII.
+/// Whether none of eight bytes must be escaped.
 fn is_plain(word: [u8; 8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let word = u64::from_ne_bytes(word);
-    // A subtraction reaches the high bit of the bytes that are below the subtrahend, and a borrow can only add more.
+    // The subtraction sets the high bit of each byte below the limit. Only such a byte borrows from the next one, so
+    // the result is 0 exactly when there is none.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGH;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     below(word, 0x20) | equal(b'"') | equal(b'\\') == 0
@@ -84,8 +85,8 @@ pub(crate) fn put_unsigned(mut value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Appends a quoted RFC 3339 time in UTC with milliseconds. `None`, and nothing appended, when the year would not be
-/// 1 to 9999 or `nanos` is no part of a second.
+/// Appends a quoted RFC 3339 time in UTC with milliseconds. Returns `None` and appends nothing when the year is not
+/// 1 to 9999 or `nanos` is not below one second.
 pub(crate) fn put_time(seconds: i64, nanos: i32, out: &mut Vec<u8>) -> Option<()> {
     let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
     if !(-62_135_596_800..=253_402_300_799).contains(&seconds) {
@@ -115,7 +116,7 @@ pub(crate) fn put_time(seconds: i64, nanos: i32, out: &mut Vec<u8>) -> Option<()
 
 /// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
 ///
-/// Counts in years that begin in March, so that the leap day is the last one.
+/// The computation uses years that begin in March, so that the leap day is the last day.
 fn civil_date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,7 +1,6 @@
-//! The protobuf wire format: reading fields from bytes that are not trusted, and writing them.
-//! Knows no descriptor.
+//! The protobuf wire format: reads fields from untrusted bytes, and writes them. Does not depend on descriptors.
 
-/// Why bytes are no protobuf message.
+/// Why bytes are not a protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     #[error("the message ends inside a field")]
@@ -14,12 +13,12 @@ pub enum WireError {
     Group,
 }
 
-/// The value of one field as it stands on the wire.
+/// The encoded value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// Four or eight bytes: no kind that the contract uses.
+    /// Four or eight bytes, which no kind of the contract uses.
     Fixed,
 }
 
@@ -57,7 +56,7 @@ impl<'a> Reader<'a> {
         Ok(Some((number, value)))
     }
 
-    /// The next bare varint, as packed lists have them; `None` at the end.
+    /// The next varint of a packed list; `None` at the end.
     pub(crate) fn next_packed(&mut self) -> Result<Option<u64>, WireError> {
         if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
     }
@@ -108,7 +107,8 @@ pub(crate) fn put_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A length-delimited field whose content `write` appends. The length goes in front once it is known.
+/// A length-delimited field whose content `write` appends. The length is rotated to the front afterwards, so that the
+/// content needs no buffer of its own.
 pub(crate) fn put_nested<T>(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     put_varint(u64::from(number) << 3 | 2, out);
     let start = out.len();
