@@ -1,4 +1,4 @@
-//! The server that tests run on, as its superuser.
+//! Superuser access to the server that tests run on.
 
 #![expect(clippy::expect_used, reason = "a test that cannot reach its server has to stop")]
 
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
 
-/// Where the server for tests is. `deploy/test` starts one and sets this; without it one is started.
+/// The address of the test server, which `deploy/test` sets. Without it a server is started.
 const VARIABLE: &str = "TEST_DATABASE_URL";
 
 pub(super) fn server_options() -> PgConnectOptions {
@@ -18,7 +18,7 @@ pub(super) fn server_options() -> PgConnectOptions {
     PgConnectOptions::from_str(url).expect("a postgres address")
 }
 
-/// Starts the throw-away server of this checkout, or finds it running: a bare `cargo test` needs nothing else.
+/// Starts the disposable server of this checkout, or finds it running, so that `cargo test` works without set-up.
 fn start_server() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).expect("the checkout");
     let started = std::process::Command::new(root.join("deploy/postgres"))

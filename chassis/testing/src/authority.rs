@@ -1,4 +1,4 @@
-//! Certificate authorities, and services with certificates of theirs.
+//! Certificate authorities, and services with certificates that they issue.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot get a certificate has to stop")]
 
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use super::bare::Bare;
 use super::{Started, TestDatabase, clock, start_with};
 
-/// A certificate authority with its folder.
+/// A certificate authority, and the folder with its files.
 pub struct Authority {
     folder: TempDir,
     pub issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// A new authority of its own.
+    /// Creates a self-signed authority.
     pub fn create() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -28,7 +28,7 @@ impl Authority {
         Self { folder, issuer }
     }
 
-    /// The file with its own certificate.
+    /// The file with the certificate of the authority.
     pub fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
@@ -38,7 +38,7 @@ impl Authority {
         self.settings_for(&[name], trusted)
     }
 
-    /// The same for several names.
+    /// Settings with a certificate for several names.
     pub fn settings_for(&self, names: &[&str], trusted: &Self) -> TlsSettings {
         let path = |kind: &str| Some(self.folder.path().join(format!("{}.{kind}.pem", names.join("+"))));
         let settings = TlsSettings {
@@ -54,7 +54,7 @@ impl Authority {
         settings
     }
 
-    /// Puts a new certificate of this authority into the files.
+    /// Replaces the files by a new key and certificate of this authority.
     pub fn renew(&self, settings: &TlsSettings, params: &CertificateParams) {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

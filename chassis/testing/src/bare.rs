@@ -1,4 +1,4 @@
-//! A service with nothing but what every service has, and writes to it.
+//! A service with only the parts that every service has, and helpers to write to it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot write has to stop")]
 
@@ -40,7 +40,7 @@ pub async fn database() -> TestDatabase {
     TestDatabase::new(&[("bare", &NO_MIGRATIONS)]).await
 }
 
-/// Another replica's way to the same database.
+/// Opens the database as another replica does.
 pub fn open(database: &TestDatabase, clock: &Clock) -> Db {
     Db::open(database.url(), "bare", 4, clock.clone(), Vec::new()).unwrap()
 }
@@ -64,7 +64,7 @@ pub fn call(account: &Account, clock: &Clock) -> Call<ProvisionAccountRequest> {
     }
 }
 
-/// Records an event; `number` is the entity's version.
+/// Emits an event; `number` is the entity's version.
 pub async fn emit(db: &Db, account: &Account, entity_id: Uuid, number: i64, data: &str) {
     write(db, account, async |tx| {
         let data = data.to_owned();
@@ -74,7 +74,7 @@ pub async fn emit(db: &Db, account: &Account, entity_id: Uuid, number: i64, data
     .await;
 }
 
-/// A call of the mesh for the account.
+/// The context of a mesh call for the account.
 pub fn context(account: &Account, clock: &Clock) -> Context {
     Context::internal(account, "test", "test", clock)
 }

@@ -1,7 +1,7 @@
 //! Private databases on a Citus cluster: the same name on every node, distributed as `deploy/distribute.sql` says.
 //!
-//! A server is taken for a coordinator when the database of its address has the extension; its nodes are those that are
-//! added there.
+//! A server counts as a coordinator when the database of its address has the extension; its nodes are those registered
+//! there.
 
 #![expect(clippy::expect_used, reason = "a test that cannot get its database has to stop")]
 
@@ -10,11 +10,11 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::admin::{connect_to_server, execute, server_options};
 
-/// Makes the statements that distribute all tables of the database that it runs in. Read when it is needed: what the
-/// programs are compiled from does not include it.
+/// A query that produces the statements which distribute all tables of the database. Read at run time, because the
+/// sources that programs are compiled from do not include it.
 const DISTRIBUTE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/distribute.sql");
 
-/// How the nodes other than the coordinator are reached; none when the server is no coordinator.
+/// The addresses of the worker nodes; empty when the server is not a coordinator.
 pub(super) async fn workers() -> Vec<PgConnectOptions> {
     let mut server = connect_to_server().await;
     let installed: bool =
@@ -36,7 +36,7 @@ pub(super) async fn workers() -> Vec<PgConnectOptions> {
     nodes.into_iter().map(address).collect()
 }
 
-/// Makes one database of the databases with this name on all nodes.
+/// Joins the databases with this name on all nodes into one cluster.
 pub(super) async fn join(database: &str, workers: &[PgConnectOptions]) {
     for node in workers {
         run(&node.clone().database(database), "create extension citus").await;
@@ -55,7 +55,7 @@ pub(super) async fn join(database: &str, workers: &[PgConnectOptions]) {
 pub(super) async fn distribute(database: &str) {
     let options = server_options().database(database);
     let mut connection = PgConnection::connect_with(&options).await.expect("the coordinator");
-    // psql runs what the last statement returns.
+    // psql's \gexec runs the statements that the query returns; here they are run one by one.
     let script = std::fs::read_to_string(DISTRIBUTE).expect("the script of the checkout");
     let query = script.trim_end().strip_suffix("\\gexec").expect("a script that psql runs").to_owned();
     let statements: Vec<String> =
@@ -65,7 +65,8 @@ pub(super) async fn distribute(database: &str) {
     }
 }
 
-/// Lets the database be cloned: nobody is connected to it on any node, the cluster's own helpers included.
+/// Ends all connections to the database on every node, those of the cluster's own daemons included, because a database
+/// with connections cannot be cloned.
 pub(super) async fn leave(database: &str, workers: &[PgConnectOptions]) {
     for node in workers.iter().cloned().chain([server_options()]) {
         run(&node, &format!("alter database {database} with allow_connections false")).await;
@@ -79,7 +80,7 @@ pub(super) async fn leave(database: &str, workers: &[PgConnectOptions]) {
     }
 }
 
-/// The same statement on every worker, outside any database of ours.
+/// Runs a statement on every worker, in the server's default database.
 pub(super) async fn on_all(workers: &[PgConnectOptions], sql: &str) {
     for node in workers {
         run(node, sql).await;

@@ -12,16 +12,16 @@ use uuid::Uuid;
 use super::admin::{connect_to_server, execute, url_of};
 use super::{citus, pooler};
 
-/// A database of one test; dropped with the value.
+/// The database of one test; dropped with the value.
 pub struct TestDatabase {
     url: String,
     name: String,
-    /// The other nodes that have a part of it, when the server is the coordinator of a cluster.
+    /// The worker nodes that hold a part of the database, when the server is the coordinator of a cluster.
     workers: Vec<PgConnectOptions>,
 }
 
 impl TestDatabase {
-    /// A database with these schemas, each brought up to date by the chassis' migrations and its own.
+    /// Creates a database with these schemas, each with the migrations of the chassis and its own applied.
     pub async fn new(schemas: &[(&'static str, &'static Migrator)]) -> Self {
         let workers = citus::workers().await;
         let template = ensure_template(schemas, &workers).await;
@@ -32,12 +32,12 @@ impl TestDatabase {
         Self { url: url_of(&name), name, workers }
     }
 
-    /// For looking at it, and for [`service_database`](super::service_database).
+    /// The address, for direct queries and for [`service_database`](super::service_database).
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A connection that sees everything, for looking at what a test has done.
+    /// A superuser's connection, to check what a test has written.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.expect("the test's own database")
     }
@@ -46,20 +46,20 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let (name, workers) = (self.name.clone(), std::mem::take(&mut self.workers));
-        // Dropping cannot wait inside the test's own runtime.
+        // `drop` cannot await inside the test's runtime, so another thread does the work.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
                 let mut server = connect_to_server().await;
-                // A database goes when every session of the server has heard of it, and one of the runtime that waits
-                // below may be in the middle of its log-in: it hears when this gives up.
+                // DROP DATABASE waits until every session acknowledges it. A session of the runtime that `join` blocks
+                // may be in the middle of its login and cannot acknowledge, so the statement needs a timeout.
                 execute(&mut server, "set statement_timeout = '5s'".to_owned()).await;
                 let drop = format!("drop database if exists {name} with (force)");
                 execute(&mut server, drop.clone()).await;
                 citus::on_all(&workers, &drop).await;
             });
         });
-        // A database that stays behind harms nobody: the server is thrown away.
+        // A database that is left behind does no harm, because the server is deleted after the tests.
         let _ = dropping.join();
     }
 }
@@ -70,7 +70,8 @@ async fn ensure_template(
 ) -> String {
     let name = template_name(schemas);
     let mut server = connect_to_server().await;
-    // One process makes the template, the others wait for it.
+    // One test process creates the template; the other processes wait for this lock. A crash releases the lock, and
+    // leaves a database without the template flag, which the next process drops.
     execute(&mut server, "select pg_advisory_lock(7237001)".to_owned()).await;
     pooler::ensure_roles(&mut server, schemas.iter().map(|(schema, _)| *schema)).await;
     let ready: bool =
@@ -102,11 +103,11 @@ async fn ensure_template(
         }
         execute(&mut server, format!("alter database {name} is_template true")).await;
     }
-    server.close().await.expect("closing gives the lock back");
+    server.close().await.expect("closing releases the lock");
     name
 }
 
-/// Another set of migrations is another template.
+/// The name depends on the migrations, so that another set of migrations gets another template.
 fn template_name(schemas: &[(&'static str, &'static Migrator)]) -> String {
     let mut hash = Sha256::new();
     for migration in CHASSIS.iter() {

@@ -1,5 +1,5 @@
-//! What tests share: a database of their own, services in their own process, a clock that stands still. All on real
-//! Postgres; nothing here pretends to be one of our own parts.
+//! Shared test helpers: a private database per test, services inside the test's process, and a clock that is held
+//! still. Everything runs on real Postgres; nothing here mocks a part of the product.
 
 mod admin;
 pub mod authority;
@@ -41,12 +41,12 @@ pub fn moment() -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + chrono::TimeDelta::milliseconds(1_794_740_400_123)
 }
 
-/// A clock that stands at [`moment`] until it is moved.
+/// A clock that is held at [`moment`] until a test moves it.
 pub fn clock() -> Clock {
     Clock::held_at(moment())
 }
 
-/// An account that no other test has.
+/// An account with a random id, which no other test uses.
 pub fn account() -> Account {
     Account {
         id: AccountId::trust(Uuid::new_v4()),

@@ -1,5 +1,5 @@
-//! How the services of tests reach their databases: directly, or through a pooler in transaction mode, with a role for each
-//! schema that has its search path and limits. What a test looks at itself it always sees directly.
+//! How services under test reach their databases: directly, or through a pooler in transaction mode, with a role per
+//! schema that has its search path and limits. The tests themselves always connect directly.
 
 #![expect(clippy::expect_used, reason = "a test that cannot get its database has to stop")]
 
@@ -17,7 +17,7 @@ use super::admin::{execute, server_options};
 /// The address of a pooler in front of the server for tests; `deploy/test pgbouncer` sets it.
 const VARIABLE: &str = "TEST_POOLER_URL";
 
-/// What a service is told of its database.
+/// The database settings of a service.
 pub struct ServiceDatabase {
     pub url: String,
     pooler: bool,
@@ -37,8 +37,8 @@ impl ServiceDatabase {
     }
 }
 
-/// The way of the service with this schema to a database of [`TestDatabase`](super::TestDatabase). Other addresses stay
-/// what they are.
+/// How the service with this schema reaches a database of [`TestDatabase`](super::TestDatabase). Addresses of other
+/// servers are unchanged.
 pub fn service_database(url: &str, schema: &str) -> ServiceDatabase {
     let direct = || ServiceDatabase { url: url.to_owned(), pooler: false };
     let Some(pooler) = pooler() else { return direct() };
@@ -63,7 +63,7 @@ fn role(schema: &str) -> String {
     format!("test_{schema}")
 }
 
-/// Makes the roles of these schemas, if there is a pooler; one process at a time.
+/// Creates the roles of these schemas, if there is a pooler. The caller holds the advisory lock.
 pub(super) async fn ensure_roles(server: &mut PgConnection, schemas: impl Iterator<Item = &str>) {
     if pooler().is_none() {
         return;
@@ -73,15 +73,16 @@ pub(super) async fn ensure_roles(server: &mut PgConnection, schemas: impl Iterat
     }
 }
 
-/// A role that may do everything, as the server's own, and works in the schema.
+/// Creates a superuser role whose search path is the schema. Two processes must not do so at the same time, because
+/// the check and the creation are separate statements.
 async fn ensure_role(server: &mut PgConnection, schema: &str) {
     let role = role(schema);
-    let there: bool = sqlx::query_scalar("select exists (select from pg_roles where rolname = $1)")
+    let exists: bool = sqlx::query_scalar("select exists (select from pg_roles where rolname = $1)")
         .bind(&role)
         .fetch_one(&mut *server)
         .await
         .expect("the list of roles");
-    if there {
+    if exists {
         return;
     }
     let url = server_options().to_url_lossy();
@@ -95,15 +96,15 @@ async fn ensure_role(server: &mut PgConnection, schema: &str) {
     execute(server, sql).await;
 }
 
-/// A pooler of one test; gone with the value.
+/// The pooler of one test; stopped with the value.
 pub struct TestPooler {
     folder: PathBuf,
     options: PgConnectOptions,
 }
 
 impl TestPooler {
-    /// Starts one in front of the server for tests, which a role has `size` connections of. One that does not refuse
-    /// what clients ask for at their start drops it.
+    /// Starts a pooler in front of the test server, with `size` connections per role. Startup options of clients are
+    /// refused, or ignored when `refuses` is false.
     pub fn start(size: usize, refuses: bool) -> Self {
         let folder = std::env::temp_dir().join(format!("pgbouncer-{}", uuid::Uuid::new_v4().simple()));
         let (size, server) = (size.to_string(), server_options().database("postgres").to_url_lossy());
@@ -111,8 +112,8 @@ impl TestPooler {
         if !refuses {
             arguments.push("--drop-options");
         }
-        let place = folder.to_str().expect("a path that is text");
-        arguments.extend([place, server.as_str()]);
+        let path = folder.to_str().expect("a path that is text");
+        arguments.extend([path, server.as_str()]);
         let started = command(&arguments);
         let report = String::from_utf8_lossy(&started.stderr);
         assert!(started.status.success(), "no PgBouncer: {report}");
@@ -120,7 +121,7 @@ impl TestPooler {
         Self { folder, options: PgConnectOptions::from_str(&url).expect("its address") }
     }
 
-    /// A way to the database for a role that has what the schema's service needs.
+    /// The address of the database for a role with the search path and limits of the schema's service.
     pub async fn url(&self, database: &str, schema: &str) -> String {
         let mut server = super::admin::connect_to_server().await;
         execute(&mut server, "select pg_advisory_lock(7237001)".to_owned()).await;
@@ -128,7 +129,7 @@ impl TestPooler {
         through(PgConnectOptions::from_str(database).expect("a postgres address"), &self.options, schema)
     }
 
-    /// A way to the database for the server's own role, which has nothing of the kind.
+    /// The address of the database for the server's own role, which has no search path or limits.
     pub fn plain_url(&self, database: &str) -> String {
         let options = PgConnectOptions::from_str(database).expect("a postgres address");
         let options = options.host(self.options.get_host()).port(self.options.get_port());

@@ -1,4 +1,4 @@
-//! A service as a process of its own that can be killed, and a port that stays its own meanwhile.
+//! A service in a separate process that can be killed, and a port that stays free while it restarts.
 
 #![expect(clippy::expect_used, reason = "a test that cannot start its service has to stop")]
 
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::{environment, secret, service_database};
 
-/// A running service; dropped, it is killed.
+/// A running service, which is killed when the value is dropped.
 pub struct Process {
     child: Child,
     binary: &'static str,
@@ -16,24 +16,24 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the program `binary`, which tests know as `env!("CARGO_BIN_EXE_…")`.
+    /// Starts the program `binary`, which tests get from `env!("CARGO_BIN_EXE_…")`.
     pub fn start(binary: &'static str, listen: SocketAddr, flags: &[&str]) -> Self {
-        let flags = on_its_way(binary, flags);
+        let flags = with_service_database(binary, flags);
         Self { child: spawn(binary, listen, &flags), binary, listen, flags }
     }
 
-    /// SIGKILL, which leaves it no time for anything; then it starts anew.
+    /// Sends SIGKILL, which allows no cleanup, and starts the service again.
     pub fn kill_and_restart(&mut self) {
         self.kill();
         self.child = spawn(self.binary, self.listen, &self.flags);
     }
 
-    /// SIGSTOP: it does nothing any more, and nobody is told.
+    /// Sends SIGSTOP: the process freezes, and its connections stay open.
     pub fn pause(&self) {
         self.signal("-STOP");
     }
 
-    /// SIGCONT: it goes on as if no time had passed.
+    /// Sends SIGCONT: the process continues where it was frozen.
     pub fn resume(&self) {
         self.signal("-CONT");
     }
@@ -43,29 +43,29 @@ impl Process {
         assert!(sent.expect("the program kill").success(), "a process of our own");
     }
 
-    /// SIGKILL; without effect on one that was killed before.
+    /// Sends SIGKILL; has no effect on a process that has already ended.
     pub fn kill(&mut self) {
         self.child.kill().expect("a process of our own");
         self.child.wait().expect("a process that ends");
     }
 }
 
-/// The flags with the service's own way to the database that is named there.
-fn on_its_way(binary: &str, flags: &[&str]) -> Vec<String> {
+/// The flags with `--database-url` replaced by the service's own address of that database.
+fn with_service_database(binary: &str, flags: &[&str]) -> Vec<String> {
     let name = binary.rsplit('/').next().and_then(|name| name.strip_prefix("svc-"));
     let mut given: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
     let at = given.iter().position(|flag| flag == "--database-url");
     if let (Some(schema), Some(at)) = (name, at) {
-        let way = service_database(&given[at + 1], schema).flags();
-        given.splice(at..at + 2, way);
+        let database = service_database(&given[at + 1], schema).flags();
+        given.splice(at..at + 2, database);
     }
     given
 }
 
 fn spawn(binary: &str, listen: SocketAddr, flags: &Vec<String>) -> Child {
-    // Where they are is of interest to few.
-    let known = flags.iter().any(|flag| flag == "--metrics-listen");
-    let metrics: &[&str] = if known { &[] } else { &["--metrics-listen", "127.0.0.1:0"] };
+    // Few tests read metrics, so the port is free unless a test sets it.
+    let is_set = flags.iter().any(|flag| flag == "--metrics-listen");
+    let metrics: &[&str] = if is_set { &[] } else { &["--metrics-listen", "127.0.0.1:0"] };
     Command::new(binary)
         .args(["serve", "--context-secret", secret(), "--log", "error", "--listen", &listen.to_string()])
         .args(metrics)
@@ -78,13 +78,13 @@ fn spawn(binary: &str, listen: SocketAddr, flags: &Vec<String>) -> Child {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Gone already is fine too.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A port below those that the system hands out: nobody takes it while a service is being restarted.
+/// A free port below the ephemeral range, so that the system does not assign it while a service restarts.
 pub fn quiet_port() -> SocketAddr {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr()).ok();
     let start = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Services running inside the test's own process, on free ports, and calls to them.
+//! Services that run inside the test's process on free ports, and calls to them.
 
 #![expect(clippy::expect_used, reason = "a test that cannot start its service has to stop")]
 
@@ -36,7 +36,7 @@ struct Both {
     own: ServiceSettings,
 }
 
-/// Settings as these flags make them, for parts that are tested without a service.
+/// The settings from these flags, for parts that are tested without a service.
 pub fn service_settings<F: AsRef<str>>(flags: &[F]) -> ServiceSettings {
     let flags = flags.iter().map(AsRef::as_ref);
     Both::parse_from(std::iter::once("test").chain(flags)).own
@@ -59,7 +59,7 @@ impl Started {
         Endpoint::from_shared(self.url()).expect("an address").connect_lazy()
     }
 
-    /// Ends the background work in good order. Dropping the value ends it as a kill would: leases are kept.
+    /// Stops the background work gracefully. Dropping the value ends it as a kill does: leases are not released.
     pub async fn stop_working(&mut self) {
         if let Some(workers) = self.workers.take() {
             workers.stop(Duration::from_secs(10)).await;
@@ -109,19 +109,19 @@ async fn serve(routes: RoutesBuilder, runtime: Runtime, settings: Settings) -> S
     Started { address, runtime, stop, workers: None }
 }
 
-/// Tests run in development, unless one says otherwise.
+/// The flags for the development environment, unless a test sets the environment.
 pub fn environment(flags: &[impl AsRef<str>]) -> &'static [&'static str] {
-    let said = flags.iter().any(|flag| flag.as_ref() == "--environment");
-    if said { &[] } else { &["--environment", "development"] }
+    let is_set = flags.iter().any(|flag| flag.as_ref() == "--environment");
+    if is_set { &[] } else { &["--environment", "development"] }
 }
 
-/// Starts a service with its background work. Leases and times to wait follow the test's clock; the look for work is in
-/// real time, and quick.
+/// Starts a service with its background work. Leases and delays follow the test's clock; polling for work uses real
+/// time and a short interval.
 pub async fn start_working<S: Service>(database_url: &str, clock: &Clock, flags: &[&str]) -> Started {
     start_working_service::<S>(database_url, clock, flags).await.0
 }
 
-/// The same together with the service itself, for tests of what it serves besides gRPC.
+/// Like [`start_working`], and returns the service value too, for tests of protocols other than gRPC.
 pub async fn start_working_service<S: Service>(
     database_url: &str,
     clock: &Clock,
@@ -133,7 +133,7 @@ pub async fn start_working_service<S: Service>(
     (started, service)
 }
 
-/// The times of background work in tests. Sweeps are frequent, for tests that write past the service.
+/// The timing of background work in tests. Sweeps are frequent, for tests that write to the database directly.
 pub fn timing() -> Timing {
     Timing { poll: Duration::from_millis(10), sweep: Duration::from_secs(2), ..Timing::default() }
 }
@@ -147,13 +147,13 @@ pub struct TestCaller {
 }
 
 impl TestCaller {
-    /// A process of the mesh: may call everything.
+    /// A process of the mesh, which may call every rpc.
     pub fn mesh(account: &Account, clock: &Clock) -> Self {
         let scopes = vec![token::MESH_SCOPE.to_owned()];
         Self { account: account.clone(), clock: clock.clone(), scopes }
     }
 
-    /// The same with other scopes.
+    /// The same caller with other scopes.
     #[must_use]
     pub fn with_scopes(&self, scopes: &[&str]) -> Self {
         Self { scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(), ..self.clone() }
@@ -163,7 +163,7 @@ impl TestCaller {
         self.request_at(0, message)
     }
 
-    /// A request that automation led to.
+    /// A request that a chain of `depth` events led to.
     pub fn request_at<T>(&self, depth: u32, message: T) -> Request<T> {
         let (tokens, now) = (Tokens::new(secret()), self.clock.now());
         let minter = tokens.to_self().at_depth(depth);

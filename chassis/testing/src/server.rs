@@ -1,4 +1,4 @@
-//! A Postgres server of one test, which may stop it, crash it and start it again.
+//! A Postgres server for one test, which can pause it, crash it and start it again.
 
 #![expect(clippy::expect_used, reason = "a test that cannot get its server has to stop")]
 
@@ -9,16 +9,16 @@ use sqlx::{Connection, PgConnection};
 
 use super::eventually;
 
-/// A private server; gone with the value.
+/// A private server; deleted with the value.
 pub struct TestServer {
     folder: PathBuf,
     url: String,
-    /// The first of its processes.
+    /// The process id of the postmaster.
     process: String,
 }
 
 impl TestServer {
-    /// Makes and starts one.
+    /// Creates and starts a server.
     pub async fn start() -> Self {
         let folder = std::env::temp_dir().join(format!("postgres-{}", uuid::Uuid::new_v4().simple()));
         let mut server = Self { folder, url: String::new(), process: String::new() };
@@ -31,7 +31,7 @@ impl TestServer {
         &self.url
     }
 
-    /// Starts it after a crash, at the same address.
+    /// Starts the server after a crash, at the same address.
     pub async fn start_again(&mut self) {
         let started = self.command(&["start", "--fast"]);
         let report = String::from_utf8_lossy(&started.stderr);
@@ -46,16 +46,16 @@ impl TestServer {
         file.lines().next().unwrap_or_default().clone_into(&mut self.process);
     }
 
-    /// Ends every session at once and writes nothing down, as a crash does.
+    /// Ends every session immediately and without a checkpoint, as a crash does.
     pub async fn crash(&self) {
         signal("QUIT", std::slice::from_ref(&self.process));
         eventually("the server is gone", async || !Path::new("/proc").join(&self.process).exists()).await;
     }
 
-    /// All of its processes stand still: connections stay open, and nobody answers. Returns them, for
+    /// Freezes all processes of the server: connections stay open but get no response. Returns the process ids, for
     /// [`go_on`](Self::go_on).
     pub fn stand_still(&self) -> Vec<String> {
-        // The first before its children, so that no more are born.
+        // The postmaster is stopped before its children, so that it cannot start new ones.
         signal("STOP", std::slice::from_ref(&self.process));
         let children = Command::new("pgrep").args(["-P", &self.process]).output().expect("pgrep");
         let mut processes: Vec<String> =
@@ -87,6 +87,6 @@ impl Drop for TestServer {
 }
 
 fn signal(name: &str, processes: &[String]) {
-    // One that has just ended is no matter.
+    // The signal fails for a process that has just ended, which is harmless.
     let _ = Command::new("kill").arg(format!("-{name}")).args(processes).output();
 }

@@ -1,5 +1,4 @@
-//! A mail server for tests: real SMTP over TCP, as much of RFC 5321 as a client needs, with answers that a test can
-//! choose.
+//! A mail server for tests: SMTP over TCP, as much of RFC 5321 as a client needs, with replies that a test can choose.
 
 #![expect(clippy::expect_used, reason = "a test without its mail server has to stop")]
 
@@ -16,7 +15,7 @@ use tokio::task::JoinSet;
 pub struct Received {
     pub sender: String,
     pub recipients: Vec<String>,
-    /// As it came, lines ending in CR LF.
+    /// The unchanged message, with lines that end in CR LF.
     pub message: String,
 }
 
@@ -24,7 +23,7 @@ pub struct Received {
 struct State {
     received: Vec<Received>,
     answers: VecDeque<String>,
-    unwanted: HashMap<String, String>,
+    refusals: HashMap<String, String>,
     refused: usize,
 }
 
@@ -47,7 +46,7 @@ impl SmtpServer {
             while let Ok((stream, _)) = listener.accept().await {
                 let state = Arc::clone(&shared);
                 sessions.spawn(async move {
-                    // A client that goes away ends its session only.
+                    // A client that disconnects ends only its own session.
                     let _ = session(stream, &state).await;
                 });
             }
@@ -64,76 +63,76 @@ impl SmtpServer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).received.clone()
     }
 
-    /// How many mails were refused.
+    /// The number of refused mails.
     pub fn refused(&self) -> usize {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).refused
     }
 
-    /// Answers the next mails, one each, with this instead of accepting them; for example `451 later`.
+    /// Refuses the next mails, each with one of these replies, for example `451 later`.
     pub fn refuse_next(&self, answers: &[&str]) {
         let answers = answers.iter().map(ToString::to_string);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).answers.extend(answers);
     }
 
-    /// Answers every mail to this recipient with this, for example `550 no such user`, until [`Self::welcome`].
+    /// Refuses every mail to this recipient with this reply, for example `550 no such user`, until [`Self::welcome`].
     pub fn refuse_recipient(&self, address: &str, answer: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.unwanted.insert(address.to_owned(), answer.to_owned());
+        state.refusals.insert(address.to_owned(), answer.to_owned());
     }
 
     pub fn welcome(&self, address: &str) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).unwanted.remove(address);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).refusals.remove(address);
     }
 }
 
 async fn session(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
-    // Short answers to short commands: waiting for more to send would cost 40 ms each time.
+    // Replies are short: with Nagle's algorithm each would wait up to 40 ms for an acknowledgement.
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    say(&mut stream, "220 test ESMTP").await?;
+    reply(&mut stream, "220 test ESMTP").await?;
     let (mut sender, mut recipients) = (String::new(), Vec::new());
     loop {
-        let Some(line) = hear(&mut stream).await? else { return Ok(()) };
+        let Some(line) = read_line(&mut stream).await? else { return Ok(()) };
         let verb = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
         match verb.as_str() {
-            "EHLO" => say(&mut stream, "250-test\r\n250 8BITMIME").await?,
-            "HELO" | "NOOP" => say(&mut stream, "250 ok").await?,
+            "EHLO" => reply(&mut stream, "250-test\r\n250 8BITMIME").await?,
+            "HELO" | "NOOP" => reply(&mut stream, "250 ok").await?,
             "MAIL" => {
                 sender = path(&line);
                 recipients.clear();
-                say(&mut stream, "250 ok").await?;
+                reply(&mut stream, "250 ok").await?;
             }
             "RCPT" => {
                 let recipient = path(&line);
-                let refusal = unwanted(state, &recipient);
+                let refusal = refusal_of(state, &recipient);
                 if refusal.is_none() {
                     recipients.push(recipient);
                 }
-                say(&mut stream, refusal.as_deref().unwrap_or("250 ok")).await?;
+                reply(&mut stream, refusal.as_deref().unwrap_or("250 ok")).await?;
             }
-            "DATA" if recipients.is_empty() => say(&mut stream, "503 who is it for?").await?,
+            "DATA" if recipients.is_empty() => reply(&mut stream, "503 no recipients").await?,
             "DATA" => {
-                say(&mut stream, "354 go on").await?;
+                reply(&mut stream, "354 start mail input").await?;
                 let message = data(&mut stream).await?;
                 let mail = Received { sender: sender.clone(), recipients: recipients.clone(), message };
-                let answer = judge(state, mail);
-                say(&mut stream, &answer).await?;
+                let answer = accept_or_refuse(state, mail);
+                reply(&mut stream, &answer).await?;
             }
             "RSET" => {
                 recipients.clear();
-                say(&mut stream, "250 ok").await?;
+                reply(&mut stream, "250 ok").await?;
             }
-            "QUIT" => return say(&mut stream, "221 bye").await,
-            _ => say(&mut stream, "502 not here").await?,
+            "QUIT" => return reply(&mut stream, "221 bye").await,
+            _ => reply(&mut stream, "502 command not implemented").await?,
         }
     }
 }
 
-fn unwanted(state: &Mutex<State>, recipient: &str) -> Option<String> {
-    state.lock().unwrap_or_else(PoisonError::into_inner).unwanted.get(recipient).cloned()
+fn refusal_of(state: &Mutex<State>, recipient: &str) -> Option<String> {
+    state.lock().unwrap_or_else(PoisonError::into_inner).refusals.get(recipient).cloned()
 }
 
-fn judge(state: &Mutex<State>, mail: Received) -> String {
+fn accept_or_refuse(state: &Mutex<State>, mail: Received) -> String {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(answer) = state.answers.pop_front() {
         state.refused += 1;
@@ -143,7 +142,7 @@ fn judge(state: &Mutex<State>, mail: Received) -> String {
     "250 accepted".to_owned()
 }
 
-/// What is between the angle brackets.
+/// The address between the angle brackets.
 fn path(line: &str) -> String {
     let inside = line.split_once('<').and_then(|(_, rest)| rest.split_once('>'));
     inside.map(|(path, _)| path.to_owned()).unwrap_or_default()
@@ -152,11 +151,11 @@ fn path(line: &str) -> String {
 async fn data(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     let mut message = String::new();
     loop {
-        match hear(stream).await? {
+        match read_line(stream).await? {
             None => return Err(std::io::ErrorKind::UnexpectedEof.into()),
             Some(line) if line == "." => return Ok(message),
             Some(line) => {
-                // A leading dot was doubled on the way.
+                // The client doubles a leading dot (RFC 5321, section 4.5.2).
                 message.push_str(line.strip_prefix('.').unwrap_or(&line));
                 message.push_str("\r\n");
             }
@@ -164,7 +163,7 @@ async fn data(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     }
 }
 
-async fn hear(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> {
+async fn read_line(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<String>> {
     let mut line = String::new();
     if stream.read_line(&mut line).await? == 0 {
         return Ok(None);
@@ -172,6 +171,6 @@ async fn hear(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Strin
     Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-async fn say(stream: &mut BufReader<TcpStream>, text: &str) -> std::io::Result<()> {
+async fn reply(stream: &mut BufReader<TcpStream>, text: &str) -> std::io::Result<()> {
     stream.write_all(format!("{text}\r\n").as_bytes()).await
 }

@@ -1,4 +1,4 @@
-//! Outside programs that some tests need: those of `deploy/requirements.txt`, where `deploy/test` puts them.
+//! External programs that some tests need: those of `deploy/requirements.txt`, which `deploy/test` installs.
 
 #![expect(clippy::expect_used, reason = "a test without its tools has to stop")]
 
@@ -9,8 +9,8 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// A program of the Python tools, or `None` after having said that the test is skipped. With `CI=true` that is a
-/// failure.
+/// The path of a Python tool. When it is missing, reports the test as skipped and returns `None`; with `CI=true` the
+/// test fails instead.
 pub fn python_tool(test: &str, program: &str) -> Option<PathBuf> {
     let bin = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.local/venv/bin");
     let path = PathBuf::from(bin).join(program);
@@ -28,7 +28,7 @@ pub fn python_tool(test: &str, program: &str) -> Option<PathBuf> {
     None
 }
 
-/// An S3 service with one bucket, until it is dropped.
+/// An S3 service with one bucket; it stops when the value is dropped.
 pub struct S3Server {
     url: String,
     _process: Child,
@@ -37,7 +37,7 @@ pub struct S3Server {
 impl S3Server {
     pub const BUCKET: &'static str = "files";
 
-    /// `None` when the program for it is missing: see [`python_tool`].
+    /// `None` when the program is missing; see [`python_tool`].
     pub async fn start(test: &str) -> Option<Self> {
         let program = python_tool(test, "moto_server")?;
         let mut process = Command::new(program)
@@ -55,14 +55,14 @@ impl S3Server {
                 break url.trim().to_owned();
             }
         };
-        // Read on, so that its log never fills the pipe.
+        // The log is read to the end, so that it never fills the pipe and blocks the server.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let server = Self { url, _process: process };
-        server.make_bucket().await;
+        server.create_bucket().await;
         Some(server)
     }
 
-    /// What tells a service to keep its files here.
+    /// The flags of a service that stores its files here.
     pub fn flags(&self) -> Vec<String> {
         let flags = [
             ("--files-s3-bucket", Self::BUCKET),
@@ -73,14 +73,14 @@ impl S3Server {
         flags.iter().flat_map(|(flag, value)| [(*flag).to_owned(), (*value).to_owned()]).collect()
     }
 
-    async fn make_bucket(&self) {
+    async fn create_bucket(&self) {
         let host = self.url.trim_start_matches("http://");
         let mut stream = tokio::net::TcpStream::connect(host).await.expect("it listens");
-        // Somebody has to be calling; who it is does not matter here.
-        let who = "AWS4-HMAC-SHA256 Credential=test/20260101/eu-west-1/s3/aws4_request";
+        // The server requires credentials but does not check them.
+        let credentials = "AWS4-HMAC-SHA256 Credential=test/20260101/eu-west-1/s3/aws4_request";
         let body = "<CreateBucketConfiguration><LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>";
         let request = format!(
-            "PUT /{} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {who}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "PUT /{} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {credentials}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             Self::BUCKET,
             body.len()
         );

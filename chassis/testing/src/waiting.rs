@@ -1,22 +1,22 @@
-//! Waiting for what happens in the background. The one place in the tests that knows real time: a test says what is to
-//! become true and goes on as soon as it is.
+//! Waiting for background work. The only place in the tests that uses real time: a test states a condition and
+//! continues as soon as it holds.
 
 use std::time::Duration;
 
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Far more than anything takes; only a test that has failed already waits this long.
-const BOUND: Duration = Duration::from_mins(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Far longer than any condition takes; only a test that fails waits this long.
+const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Looks again and again until the condition holds.
+/// Polls the condition until it holds.
 ///
 /// # Panics
-/// When it does not within three minutes.
+/// When the condition does not hold within three minutes.
 pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let holds = async {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         while !condition().await {
             ticks.tick().await;
         }
     };
-    assert!(tokio::time::timeout(BOUND, holds).await.is_ok(), "this never came true: {what}");
+    assert!(tokio::time::timeout(TIMEOUT, holds).await.is_ok(), "this never came true: {what}");
 }
