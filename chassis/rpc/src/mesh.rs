@@ -135,6 +135,7 @@ where
         let answer = scope::call(account, effect.clone(), kept.clone(), self.inner.call(request));
         let answer = async move {
             let started = Instant::now();
+            // At the deadline the handler is dropped at its current await; `effect` says whether it had sent a commit.
             let answer = tokio::time::timeout_at(deadline.into(), answer).await;
             drop((permit, share));
             let response = match answer {

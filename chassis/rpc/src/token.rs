@@ -224,8 +224,8 @@ impl Tokens {
             Some(identity) => identity,
             None => self.verify_signature(token)?,
         };
-        // The cache is shared by clones for other processes, so audience and expiry are checked on every call. A token
-        // of the previous release has no audience.
+        // These checks are not cached: a cached identity may expire, and clones for other processes share the cache.
+        // A token of the previous release has no audience.
         let for_us = identity.audience.is_empty() || identity.audience == self.own;
         (for_us && now.timestamp() <= identity.expires_at).then_some(identity)
     }

@@ -46,7 +46,7 @@ pub struct Settings {
     #[command(flatten)]
     pub telemetry: TelemetrySettings,
 
-    /// Maximum number of calls in progress; above it a call is refused immediately with UNAVAILABLE
+    /// Maximum number of calls in progress; above it a call is refused immediately
     #[arg(long, env = "MAX_IN_FLIGHT", default_value_t = 512, global = true)]
     pub max_in_flight: usize,
 

@@ -37,7 +37,7 @@ impl<S: Service> ProvisioningService for Provisioning<S> {
     }
 }
 
-// The upsert makes provisioning repeatable: a caller that lost the response sends the request again.
+/// The upsert makes provisioning repeatable: a caller that lost the response sends the request again.
 async fn store(tx: &mut Tx<'_>, input: &ProvisionAccountRequest) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.settings();

@@ -256,7 +256,7 @@ impl RequestPlan {
                     }
                 }
                 (Source::Query, _) => put_parameter(field, &parameters[index], encoder.faults, &mut out),
-                // An empty mask is written too: without a mask a service would take every field as given.
+                // An empty mask is written too: without a mask a service would change every field.
                 (Source::Mask, _) => put_nested(field.number, &mut out, |out| {
                     for name in content.map(|content| self.mask(content)).unwrap_or_default() {
                         put_bytes(1, name.as_bytes(), out);

@@ -94,6 +94,7 @@ impl Permits {
 impl Open {
     /// Closes the connections that have been idle longest, of one network or of all. `false` when none is idle.
     fn make_room(&mut self, of: Option<IpAddr>) -> bool {
+        // Lock order: the permits of the port first, then the state of a connection. Nothing locks them in reverse.
         let mut idle: Vec<_> = self
             .networks
             .iter()

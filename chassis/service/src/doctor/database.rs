@@ -105,7 +105,7 @@ fn settings(facts: &Facts) -> Finding {
         return bad(NAME, "nothing can be written here", advice);
     }
     if facts.encoding != "UTF8" {
-        let advice = "Make the database anew with encoding UTF8: dump, createdb -E UTF8, restore.";
+        let advice = "Recreate the database with encoding UTF8: dump, createdb -E UTF8, restore.";
         return bad(NAME, format!("the encoding is {}", facts.encoding), advice);
     }
     if !facts.durable {
@@ -186,7 +186,7 @@ async fn role(connection: &mut PgConnection, schema: &str) -> Result<Finding, sq
             "Let the program log in with a role that has its own schema only (deploy/k8s/roles.sql).";
         doubtful(NAME, format!("{} is a superuser", role.name), advice)
     } else if !role.foreign.is_empty() {
-        let advice = "Revoke usage on the schemas of others (deploy/k8s/roles.sql).";
+        let advice = "Revoke usage on the schemas of other services (deploy/k8s/roles.sql).";
         doubtful(NAME, format!("{} also sees {}", role.name, role.foreign.join(", ")), advice)
     } else {
         good(NAME, format!("{}, with its own schema only", role.name))
@@ -235,7 +235,7 @@ fn compare(program: &str, applied: &[Applied], own: &Migrator) -> Finding {
         .map(|row| row.version.to_string())
         .collect();
     if !missing.is_empty() {
-        let advice = format!("Run `{program} migrate`, then look again.");
+        let advice = format!("Run `{program} migrate`, then examine again.");
         bad(NAME, format!("not applied: {}", missing.join(", ")), &advice)
     } else if !changed.is_empty() {
         let advice = "The database was migrated by another build. Run the release that it was migrated with.";
