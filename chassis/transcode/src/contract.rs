@@ -191,7 +191,7 @@ fn signature(policy: &MethodPolicy, request: &RequestPlan) -> Result<Option<Head
         (_, false) => Err("its policy has `signature`; map the body to a field of SignedBody".to_owned()),
         (name, true) => HeaderName::try_from(name)
             .map(Some)
-            .map_err(|_| format!("its policy has `signature: {name}`, which is no name of a header")),
+            .map_err(|_| format!("its policy has `signature: {name}`, which is not a header name")),
     }
 }
 

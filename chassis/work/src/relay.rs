@@ -177,7 +177,7 @@ impl Relay {
         let minter = self.tokens.to(self.peer.name()).at_depth(depth);
         let token = minter.mint_mesh(job.account(), self.service, job.now());
         let token = MetadataValue::try_from(token)
-            .map_err(|_| Status::internal("the token is not a valid header value"))?;
+            .map_err(|_| Status::internal("the context token is not a valid header value"))?;
         request.metadata_mut().insert(token::HEADER, token);
         let mut client = EventListenerServiceClient::new(self.peer.channel());
         client.deliver_events(request).await.map(|_| ())

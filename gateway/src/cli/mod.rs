@@ -29,12 +29,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve until told to stop (the default)
+    /// Serve until stopped (the default)
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
-    /// Forget what is older than AUDIT_DAYS in the audit log and exit; for the owner of the schema, as the role that
-    /// serves cannot
+    /// Delete entries of the audit log that are older than AUDIT_DAYS and exit; needs the owner of the schema, because
+    /// the role that serves may not delete them
     PurgeAudit,
     /// See whether database, services, migrations, clocks, files and mail are as they should be, and what to do if not
     Doctor {

@@ -218,7 +218,7 @@ fn a_signature_and_a_signed_body_go_together_and_stand_for_a_token() {
     let (whole, header) = ("body: \"event\"", "signature: \"X-Signature\"");
     case("Signed", whole, "", "put an unguessable token into it");
     case("Request", "body: \"body\"", header, "a field of SignedBody");
-    case("Signed", whole, "signature: \"no header\"", "no name of a header");
+    case("Signed", whole, "signature: \"no header\"", "not a header name");
     case("Signed", whole, &format!("{header} needs_a_field: true"), "no body with fields");
     case("Masked", whole, header, "no body with fields");
     case("Signed", "body: \"*\"", header, "map the body to it");

@@ -84,7 +84,7 @@ impl Exchange {
         self.posted += 1;
         if let Err(error) = post_wake_up(&self.db, self.process, self.posted, &accounts).await {
             // The number stays used: other processes see the gap and sweep.
-            tracing::warn!(error = chain(&error), "other processes could not be notified of new work");
+            tracing::warn!(error = chain(&error), "posting a wake-up for other processes failed");
         }
     }
 
