@@ -1,5 +1,5 @@
-//! Whether the whole mesh is as it should be: the gateway looks at its own database, and asks every replica of every
-//! service what it finds. Only a service can see its own schema, files and peers.
+//! Diagnoses the whole mesh: the gateway checks its own database, and asks every replica of every service for its own
+//! findings, because only a service has access to its schema, files and peers.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use tonic::{Code, Status};
 
 use crate::runtime::{MIGRATIONS, NAME, Runtime, no_account};
 
-/// More than the time limits of everything that a service examines.
+/// Longer than the time limits of the checks of a service.
 const EXAMINE_TIMEOUT: Duration = Duration::from_secs(20);
-/// A token from so far in the future is accepted by a service whose clock is ahead.
+/// The second attempt dates its token this far into the future, so that a service whose clock is ahead accepts it.
 const CLOCK_AHEAD: TimeDelta = TimeDelta::days(1);
 /// The name of the check whether a service answers.
 const ANSWERS: &str = "answers";
 const UNREACHABLE_ADVICE: &str =
     "See that it runs, what its log says, and that its address in PEERS is right.";
 
-/// Something that was looked at, and whose it is.
+/// A finding, and the process that it is about.
 pub struct Line {
     pub who: String,
     pub finding: Finding,
 }
 
-/// Looks at everything at the same time; the gateway's own comes first, then the services by name.
+/// Runs all checks concurrently. The gateway's own findings come first, then the services by name.
 pub async fn examine(runtime: &Runtime) -> Vec<Line> {
     let mut peers: Vec<&Peer> = runtime.peers.iter().collect();
     peers.sort_by_key(|peer| peer.name());
@@ -45,7 +45,7 @@ pub async fn examine(runtime: &Runtime) -> Vec<Line> {
     lines
 }
 
-/// How many of them are failures.
+/// The number of findings that are failures.
 pub fn failures(lines: &[Line]) -> usize {
     lines.iter().filter(|line| line.finding.outcome() == Outcome::Failed).count()
 }

@@ -1,5 +1,5 @@
 //! The REST side of the mesh: one generic pipeline, driven by plans that are computed once from the descriptor.
-//! Must not know what any resource is.
+//! Has no code for any single resource.
 
 pub mod accounts;
 pub mod cli;

@@ -1,7 +1,7 @@
 //! Whether the gateway can do its work. It needs its own database; when all connections of the pool are busy, the check
 //! opens one beside the pool. A service that does not answer is reported, but the gateway stays ready, because it still
-//! serves the routes of the others. However often readiness is asked for, the database and the services are checked
-//! about once a second.
+//! serves the routes of the other services. However often readiness is requested, the database and the services are
+//! checked about once a second.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Readiness {
     runtime: Runtime,
-    /// The last result, under its only key. Callers that come while it is made wait for it.
+    /// The last result, under its only key. Callers that arrive while it is computed wait for it.
     last: Cache<(), Report>,
 }
 
-/// What answered, everything asked at the same time.
+/// The result of one check of the database and all services.
 #[derive(Clone)]
 struct Report {
     database: bool,
@@ -35,7 +35,7 @@ impl Readiness {
         Self { runtime, last: Cache::builder().time_to_live(MAX_AGE).build() }
     }
 
-    /// Whether requests should come here. What does not answer is named either way.
+    /// Whether requests should be sent to this gateway. Services that do not answer are named either way.
     pub async fn check(&self) -> Result<String, String> {
         let Report { database, missing } = self.report().await;
         match (database, missing.is_empty()) {

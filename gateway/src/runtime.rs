@@ -1,5 +1,5 @@
-//! What all parts of the gateway share: database, clock, context tokens, TLS and the services that it calls. Knows none
-//! of those parts, so that each of them can use it.
+//! What all parts of the gateway share: database, clock, context tokens, TLS and the services that it calls. Depends on
+//! none of those parts, so that each of them can use it.
 
 use chassis_base::{Account, AccountId, Clock, Error};
 use chassis_data::Db;
@@ -21,7 +21,7 @@ pub const NAME: &str = "gateway";
 /// The gateway's own tables.
 pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-/// The actor of such a call in the audit log.
+/// The actor of calls from the command line in the audit log.
 const LOCAL_ACTOR: &str = "command line";
 
 /// Cheap to clone; clones share the pool and the channels.
@@ -61,8 +61,8 @@ impl Runtime {
         Ok(request)
     }
 
-    /// A request to an rpc of this process, without a network in between, for the command line and tests. Whoever has
-    /// the configuration of this process may call everything.
+    /// A request to an rpc of this process, without a network in between, for the command line and tests. It may call
+    /// every rpc: its caller has the configuration of this process, secrets included.
     pub fn local_request<T>(&self, rpc: &'static str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         let context = Context::internal(&no_account(), LOCAL_ACTOR, rpc, &self.clock);

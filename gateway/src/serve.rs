@@ -53,7 +53,7 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
     })
 }
 
-/// Serves until told to stop.
+/// Serves until a signal stops the process.
 pub async fn serve(settings: Settings) -> Result<(), String> {
     let mesh = &settings.mesh;
     mesh.check()?;
@@ -78,8 +78,8 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
         serve_mesh(internal, &app.runtime, &settings, stop),
     );
     internal?;
-    // The order of the stop: no more requests, then no more background work, then what both have left to write, and only
-    // then the pool.
+    // The order of the shutdown: requests end, then background work; then the last uses of keys are written, and
+    // only then the pool closes.
     working.stop(mesh.stop.grace()).await;
     app.keys
         .record_uses()
@@ -90,7 +90,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// The port of the API. All connections may come from one address where a proxy is in front.
+/// The port of the API. Behind a proxy all connections may come from one address, so there is no limit per address.
 pub fn public_port(settings: &Settings) -> Port {
     let per_address = usize::try_from(settings.max_connections_per_address).unwrap_or(usize::MAX);
     let mut port = Port::new(

@@ -1,6 +1,6 @@
-//! Accounts: one set of operations for the command line and for internal teams over gRPC. Knows the services only as
+//! Accounts: one set of operations for the command line and for internal teams over gRPC. The services appear only as
 //! peers that every account is provisioned in. The contract's `AccountService` has the rpcs of keys too, so `rpc.rs`
-//! serves them from `keys`; nothing in `keys` knows of this folder.
+//! serves them from `keys`; nothing in `keys` uses this folder.
 
 pub(crate) mod operations;
 pub mod provision;
@@ -28,7 +28,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The account as services and context tokens know it.
+    /// The account in the form of services and context tokens.
     pub fn account(&self) -> Result<Account, Error> {
         Ok(Account {
             id: self.account_id,

@@ -21,7 +21,7 @@ pub(crate) async fn get(connection: &mut PgConnection, id_or_name: &str) -> Resu
     })
 }
 
-/// Creates an account in the gateway's own table. The services learn of it afterwards; see `provision.rs`.
+/// Creates an account in the gateway's own table. The services are provisioned afterwards; see `provision.rs`.
 pub(crate) async fn create(
     tx: &mut Tx<'_>,
     input: &CreateAccountRequest,

@@ -1,5 +1,5 @@
 //! Provisioning: every service creates its own row and its defaults of an account. A file of its own, because these are
-//! calls to the services and no write of this one.
+//! calls to the services and not writes of the gateway.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::Record;
 use crate::runtime::{NAME, Runtime};
 
 const PROVISION_TIMEOUT: Duration = Duration::from_secs(15);
-/// Before a retry.
+/// The pause before a retry.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A service that does not know the account yet, and why.
+/// A service that has not been provisioned with the account yet, and why.
 #[derive(Clone, Debug)]
 pub struct Unprovisioned {
     pub peer: String,
@@ -81,7 +81,7 @@ impl Provisioning {
     }
 }
 
-/// Whether the service itself asks for a repeat; one that cannot be reached does not.
+/// Whether the service itself asks for a repeat. A transport error is not a reason to repeat.
 fn is_busy(status: &Status) -> bool {
     status.code() == Code::Unavailable && !is_transport(status)
 }

@@ -51,7 +51,7 @@ impl Accounts {
 
     /// Creates an account and provisions it in the services.
     ///
-    /// A crash in between leaves an account that no service knows. A repeat with the same idempotency key returns the
+    /// A crash in between leaves an account that no service has. A repeat with the same idempotency key returns the
     /// stored answer and provisions again; so does [`Accounts::provision`].
     pub async fn create(&self, request: Request<CreateAccountRequest>) -> Result<Created, Status> {
         let response = self.runtime.db.write(Call::open(request)?, operations::create).await?;
@@ -60,7 +60,7 @@ impl Accounts {
         Ok(created)
     }
 
-    /// Provisions an account again; harmless for services that know it.
+    /// Provisions an account again; has no effect in services that have it.
     pub async fn provision(&self, id_or_name: &str) -> Result<Vec<Unprovisioned>, Error> {
         let account = self.get(id_or_name).await?;
         provision(&self.runtime, &account).await

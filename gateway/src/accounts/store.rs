@@ -31,7 +31,7 @@ pub(crate) async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, s
     .await
 }
 
-/// By id, or by name without regard to upper and lower case. At most one account matches: `rules.rs` refuses a name that
+/// Finds an account by id, or by name regardless of case. At most one account matches: `rules.rs` refuses a name that
 /// looks like an id.
 pub(crate) async fn find(
     connection: &mut PgConnection,

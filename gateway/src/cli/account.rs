@@ -28,7 +28,7 @@ pub(super) enum Command {
     },
     /// Print every account: id, name, country, time zone and currency, separated by tabs
     List,
-    /// Provision an account in every service again; harmless for those that know it
+    /// Provision an account in every service again; no effect in services that have it
     Provision {
         /// Id or name
         account: String,

@@ -122,14 +122,14 @@ pub(super) async fn expiry(services: &Services, account: &str, text: &str) -> Re
     }
     let account = services.accounts.get(account).await.and_then(|record| record.account());
     let zone = account.map_err(|error| reason(&Status::from(error)))?.timezone;
-    let date = text.parse().ok().and_then(|date| end_of(date, zone));
+    let date = text.parse().ok().and_then(|date| end_of_day(date, zone));
     date.ok_or_else(|| {
         format!("--expires {text}: must be a date (2027-01-31) or a time (2027-01-31T12:00:00Z)")
     })
 }
 
 /// The first moment after the day.
-fn end_of(day: NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
+fn end_of_day(day: NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
     let midnight = day.checked_add_days(Days::new(1))?.and_time(NaiveTime::MIN);
     // Where clocks are put forward at midnight, the next day begins an hour later.
     let starts = (0..=2).map(|hours| midnight + chrono::TimeDelta::hours(hours));
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn a_key_works_until_the_day_ends_in_the_accounts_zone() {
         let day = NaiveDate::from_ymd_opt(2027, 6, 30).unwrap();
-        assert_eq!(end_of(day, Tz::Europe__Amsterdam).unwrap().to_rfc3339(), "2027-06-30T22:00:00+00:00");
-        assert_eq!(end_of(day, Tz::UTC).unwrap().to_rfc3339(), "2027-07-01T00:00:00+00:00");
-        assert!(end_of(NaiveDate::MAX, Tz::UTC).is_none());
+        assert_eq!(end_of_day(day, Tz::Europe__Amsterdam).unwrap().to_rfc3339(), "2027-06-30T22:00:00+00:00");
+        assert_eq!(end_of_day(day, Tz::UTC).unwrap().to_rfc3339(), "2027-07-01T00:00:00+00:00");
+        assert!(end_of_day(NaiveDate::MAX, Tz::UTC).is_none());
     }
 }

@@ -9,7 +9,7 @@ use prost_types::Timestamp;
 use proto::google::rpc;
 use tonic::{Code, Status};
 
-/// One line on stdout. A reader that is gone is an error to report and not a panic.
+/// Prints one line to stdout. A closed pipe is an error to report and not a panic.
 pub(super) fn print(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|error| format!("cannot print: {error}"))
 }

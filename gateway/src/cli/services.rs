@@ -18,7 +18,7 @@ pub(super) struct Services {
 impl Services {
     pub(super) fn new(settings: &Settings) -> Result<Self, String> {
         if !settings.peers.is_empty() {
-            // The services would refuse what is signed with another secret.
+            // The services would refuse tokens that are signed with another secret.
             settings.mesh.check()?;
         }
         let runtime = Runtime::open(settings, Clock::system())?;

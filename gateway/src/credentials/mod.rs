@@ -1,5 +1,5 @@
 //! Credentials of internal teams, and the context tokens that teams get for them. One set of operations for the command
-//! line and for gRPC. Knows neither REST nor what a service does with a token.
+//! line and for gRPC. Independent of REST, and of what a service does with a token.
 
 mod operations;
 mod rpc;

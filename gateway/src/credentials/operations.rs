@@ -103,7 +103,7 @@ struct Accepted {
     account: Account,
 }
 
-/// Checks a credential for an account. Callers are not told which of the two is wrong.
+/// Checks a credential for an account. The error does not reveal which of the two is wrong.
 async fn accept(
     runtime: &Runtime,
     input: &CreateTokenRequest,

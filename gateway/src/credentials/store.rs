@@ -48,7 +48,7 @@ pub(super) async fn list(connection: &mut PgConnection) -> Result<Vec<Record>, s
     .await
 }
 
-/// Revokes a credential for all its accounts; one that is revoked already keeps its time. Empty when there is none.
+/// Revokes a credential for all its accounts. A second revocation keeps the time of the first. Empty when it is absent.
 /// Reads the whole table, which is small, so that no index is needed that does not begin with the account.
 pub(super) async fn revoke(
     connection: &mut PgConnection,

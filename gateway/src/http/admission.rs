@@ -25,7 +25,7 @@ pub(super) enum Admitted {
 }
 
 impl Admitted {
-    /// Whose permits in the service the request takes.
+    /// Whom the permit of the request counts for.
     pub(super) fn requester(&self, from: IpAddr) -> Requester {
         match self {
             Self::Key(caller) => Requester::Account(caller.account.id),
@@ -46,7 +46,7 @@ impl Admitted {
     }
 }
 
-/// How deep in a chain of automation a request says that it is. The claim needs no proof: a larger one only ends the
+/// The depth in a chain of automation that a request claims. The claim needs no proof: a larger one only ends the
 /// caller's own chain earlier.
 fn automation_depth(headers: &HeaderMap) -> u32 {
     let claims = headers.get_all(AUTOMATION_DEPTH).iter();
@@ -94,7 +94,7 @@ pub(super) async fn admit(
     Ok(Admitted::Key(caller))
 }
 
-/// Writes the limit, if there is one, to the headers, and refuses what is above it.
+/// Writes the limit, if any, to the headers, and refuses a request above it.
 pub(super) fn within(decision: Option<Decision>, headers: &mut HeaderMap) -> Result<(), Refusal> {
     let Some(decision) = decision else { return Ok(()) };
     decision.write_headers(headers);
@@ -122,7 +122,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Ar
     })
 }
 
-/// The scheme is case-insensitive.
+/// The key of a `Bearer` header. The scheme is case-insensitive.
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, key) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())

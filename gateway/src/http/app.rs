@@ -33,10 +33,10 @@ pub struct App {
     pub cors: Cors,
     /// The context tokens of requests without a key.
     pub public_tokens: TokenCache,
-    /// Who says which client a request comes from.
+    /// The proxies that name the client of a request.
     pub proxies: Proxies,
     pub readiness: Readiness,
-    /// How far a stop has come.
+    /// The stage of the shutdown.
     pub stop: watch::Receiver<Stage>,
 }
 
@@ -53,7 +53,7 @@ pub struct ByteBudgets {
     pub requests: ByteBudget,
     /// Responses that are in memory as a whole, until they are written.
     pub answers: ByteBudget,
-    /// Responses that are passed on as they come.
+    /// Responses that are streamed.
     pub downloads: ByteBudget,
 }
 

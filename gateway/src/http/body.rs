@@ -1,4 +1,4 @@
-//! The body of a request: its size, its type, its bytes as JSON, or as they came with their signature.
+//! The body of a request: its size, its type, and its bytes, as JSON or unchanged with their signature.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -80,8 +80,8 @@ async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reservation) ->
             Err(_) => return Err(Refusal::new(Problem::Malformed, "The body ended early.")),
         };
         let Ok(data) = frame.into_data() else { continue };
-        // Counted as it arrives and not by Content-Length: what is announced and never sent takes nothing from others.
-        // Does not wait for the budget: requests that are half read would wait for each other.
+        // Counted as it arrives and not by Content-Length: bytes that are announced and never sent take no budget.
+        // This does not wait for the budget, because requests that are half read would wait for each other.
         if read.len() + data.len() > MIN_COUNTED {
             reserved.grow(data.len())?;
         }
@@ -90,7 +90,7 @@ async fn bounded(headers: &HeaderMap, body: Body, reserved: &mut Reservation) ->
     Ok(read.freeze())
 }
 
-/// Without its parameters.
+/// The media type without its parameters.
 fn media_type(headers: &HeaderMap) -> &str {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()

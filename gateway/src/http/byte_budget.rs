@@ -15,14 +15,14 @@ use tokio::sync::Notify;
 
 use super::problem::Refusal;
 
-/// What has fewer bytes than this is not counted: small requests and responses pass however much is in memory. How many of
-/// them there can be is bounded by the requests in progress, and by the connections.
+/// Content with fewer bytes than this is not counted: small requests and responses pass however much is in memory.
+/// Their number is bounded by the requests in progress, and by the connections.
 pub(super) const MIN_COUNTED: usize = 32 << 10;
-/// How long to wait for what others give back.
+/// How long to wait for bytes that other owners release.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The part of the budget that one address can have: a quarter.
+/// One address can have a quarter of the budget.
 const ADDRESS_SHARE: usize = 4;
-/// The part that one connection can have: a sixteenth.
+/// One connection can have a sixteenth of the budget.
 const CONNECTION_SHARE: usize = 16;
 
 /// Whose bytes they are.
@@ -42,9 +42,9 @@ impl Owner {
 /// Why bytes cannot be reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetExceeded {
-    /// The owner has as much as one can have.
+    /// The owner has its full share.
     Share,
-    /// All owners together have.
+    /// All owners together have the full budget.
     Total,
 }
 
@@ -70,7 +70,7 @@ impl From<BudgetExceeded> for Refusal {
 pub struct ByteBudget(Arc<Shared>);
 
 struct Shared {
-    /// For the metrics.
+    /// The label of the metrics.
     name: &'static str,
     limit: usize,
     held: Mutex<Held>,
@@ -105,11 +105,11 @@ impl ByteBudget {
         Ok(reserved)
     }
 
-    /// The same, but waits a little for what is just being written.
+    /// The same, but waits a little for bytes that are just being written.
     pub async fn reserve_or_wait(&self, owner: Owner, bytes: usize) -> Result<Reservation, BudgetExceeded> {
         let until = tokio::time::Instant::now() + RESERVE_TIMEOUT;
         loop {
-            // Before the attempt: what is given back between the two would not wake this up otherwise.
+            // Registered before the attempt, so that a release between the attempt and the wait is not missed.
             let freed = self.0.freed.notified();
             match self.reserve(owner, bytes) {
                 Err(_) if tokio::time::timeout_at(until, freed).await.is_ok() => {}
@@ -124,8 +124,8 @@ impl Shared {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `own` is what the reservation has already. A single body that is larger than a share, or than the budget, passes
-    /// when there is no other.
+    /// `own` is what the reservation has already. A body that is larger than a share, or than the budget, passes when
+    /// it is the only one.
     fn add(&self, owner: Owner, bytes: usize, own: usize) -> Result<(), BudgetExceeded> {
         let mut held = self.held();
         let fits = |held: usize, limit: usize| held <= own || held + bytes <= limit;
@@ -202,7 +202,7 @@ impl Reservation {
         }
     }
 
-    /// The content, counted until the last part of it is dropped: written, or given up.
+    /// The content, counted until its last part is dropped, because it was written or the client disconnected.
     pub fn attach(self, content: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         attach(content, self)
     }

@@ -22,7 +22,7 @@ impl Proxies {
         Self { count: settings.proxies(), header: settings.forwarded_header }
     }
 
-    /// Whether there is one in front.
+    /// Whether a proxy is in front of the gateway.
     pub fn is_any(&self) -> bool {
         self.count > 0
     }
@@ -49,7 +49,7 @@ impl Proxies {
         let entry = entries.get(entries.len().saturating_sub(self.count))?;
         match self.header {
             ForwardedHeader::XForwardedFor => address(entry),
-            ForwardedHeader::Forwarded => address(for_of(entry)?),
+            ForwardedHeader::Forwarded => address(forwarded_for(entry)?),
         }
     }
 }
@@ -78,7 +78,7 @@ fn split(text: &str, mark: char) -> Vec<&str> {
 }
 
 /// The value of `for` in an element of `Forwarded` (RFC 7239, 4).
-fn for_of(element: &str) -> Option<&str> {
+fn forwarded_for(element: &str) -> Option<&str> {
     let pairs = split(element, ';').into_iter().filter_map(|pair| pair.split_once('='));
     let mut found = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
     found.next().map(|(_, value)| value.trim())

@@ -1,6 +1,7 @@
 //! How many requests may be in progress in the services at the same time. Each service has permits of its own, and all
-//! share the rest: one that hangs, and whoever floods it, can take what is shared and no more. Within a service nobody
-//! has more than twice as many permits as are left for others, so that one account, or one address, never has them all.
+//! share the rest: a service that hangs can take its own and the shared permits, but not those of other services.
+//! Within a service nobody has more than twice as many permits as are free, so that one account, or one address, never
+//! has them all.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,7 +17,7 @@ use super::problem::Refusal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Requester {
     Account(AccountId),
-    /// Of requests without a key.
+    /// The client address of requests without a key.
     Address(IpAddr),
 }
 
@@ -45,12 +46,12 @@ struct InService {
     requesters: HashMap<Requester, usize>,
 }
 
-/// Why there is no permit.
+/// Why a request gets no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitReached {
-    /// The requester has as many as one can have while others need some.
+    /// The requester has its full share.
     Share,
-    /// The service has none left.
+    /// The service has no permits left.
     Service,
 }
 
@@ -83,7 +84,7 @@ impl ConcurrencyLimit {
         self.0.in_flight().services.get(service).map_or(0, |in_service| in_service.all)
     }
 
-    /// A permit for a request to a service, held until it is dropped. Never waits: who gets none is refused.
+    /// A permit for a request to a service, held until it is dropped. Never waits: without a free permit it refuses.
     pub fn acquire(&self, service: &str, requester: Requester) -> Result<Permit, LimitReached> {
         let mut in_flight = self.0.in_flight();
         let (all, own) = in_flight.services.get(service).map_or((0, 0), |in_service| {
@@ -137,7 +138,7 @@ impl Drop for Permit {
         let shared = &self.limit.0;
         let mut in_flight = shared.in_flight();
         let Some(in_service) = in_flight.services.get_mut(&self.service) else { return };
-        // Permits are alike: whichever request ends, the common ones are given back first.
+        // Permits are interchangeable: whichever request ends, the common ones are released first.
         let was_common = in_service.all > shared.own;
         in_service.all -= 1;
         if let Some(own) = in_service.requesters.get_mut(&self.requester) {

@@ -18,7 +18,7 @@ pub enum Cors {
 }
 
 impl Cors {
-    /// `*` among the origins is all of them; no origins at all is none.
+    /// `*` among the origins allows every origin; an empty list allows none.
     pub fn new(origins: &[String]) -> Result<Self, String> {
         if origins.iter().any(|origin| origin.trim() == "*") {
             return Ok(Self::Any);

@@ -19,7 +19,7 @@ const WINDOW: usize = 128 << 10;
 pub(super) const COST: usize = 2 * WINDOW;
 /// How long a service may take for the next message.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client may read nothing. Its connection may be closed sooner.
+/// How long a client may stop reading. Its connection may be closed sooner.
 const CLIENT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A download that has begun: its first message, and where the rest comes from.
@@ -43,7 +43,7 @@ enum DownloadError {
     ClientTimeout,
 }
 
-/// The content as a body. The reservation is given back when the last of it is written.
+/// The content as a body. The reservation is released when the last part is written.
 pub(super) fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: Reservation) -> Body {
     // The channel needs no bound: the window bounds the bytes that are in it.
     let (sender, receiver) = mpsc::unbounded_channel();
@@ -57,7 +57,7 @@ pub(super) fn body(data: Bytes, length: u64, rest: Streaming<Bytes>, reserved: R
         };
         if let Err(error) = ended {
             tracing::warn!(%error, "download aborted");
-            // An error means that the client is gone.
+            // An error means that the client has disconnected.
             let _ = sender.send(Err(error));
         }
     });
@@ -80,7 +80,7 @@ impl Pump {
         let mut next = Some(first);
         while let Some(data) = next {
             sent += u64::try_from(data.len()).unwrap_or(u64::MAX);
-            // Without a length it comes from a service that does not stream, with everything in its first message.
+            // A service that does not stream sends no length, and everything in its first message.
             if sent > self.length && self.length > 0 {
                 return Err(DownloadError::Length { sent, expected: self.length });
             }
@@ -100,12 +100,12 @@ impl Pump {
         }
         let part = u32::try_from(data.len().min(WINDOW)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.window).acquire_many_owned(part);
-        // The semaphore is never closed.
+        // The semaphore is never closed, so the only failure is the timeout.
         let Ok(Ok(permit)) = tokio::time::timeout(CLIENT_TIMEOUT, permit).await else {
             return Err(DownloadError::ClientTimeout);
         };
         let held = (permit, Arc::clone(&self.reserved));
-        // An error means that the client is gone, which ends this task too.
+        // An error means that the client has disconnected, which ends this task too.
         let _ = self.sender.send(Ok(attach(data, held)));
         Ok(())
     }

@@ -158,7 +158,7 @@ async fn method_not_allowed(RequestId(id): RequestId) -> Response {
         .into_response(&id)
 }
 
-/// Whether the gateway can serve; with `?mesh`, whether everything behind it is there too.
+/// Whether the gateway can serve; with `?mesh`, whether every service behind it answers too.
 async fn readyz(
     State(app): Shared,
     RequestId(id): RequestId,

@@ -31,10 +31,10 @@ use super::response::{self, Counted};
 use super::upstream::Outgoing;
 use super::{body, download};
 
-/// How much earlier than the gateway a service gives up.
+/// A service gives up this much earlier than the gateway, so that its own answer still arrives.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(50);
 
-/// Handles one request of an operation. Refusals of the caller's making keep the rate-limit headers.
+/// Handles one request of an operation. The rate-limit headers are on refusals too.
 pub(super) async fn handle(
     app: &App,
     operation: &Operation,
@@ -61,8 +61,8 @@ pub(super) async fn handle(
     response
 }
 
-/// Who makes the request, and a permit for the service that it is for. Permits are counted by account, which is known
-/// only after the look-up of the key; so look-ups have a limit of their own.
+/// Who makes the request, and a permit for the service that it is for. Permits are counted by account, and the account
+/// is the result of the look-up of the key; so look-ups have a limit of their own.
 async fn enter(
     app: &App,
     operation: &Operation,
@@ -118,7 +118,7 @@ impl Incoming<'_> {
 
     async fn answer(&self, body: Body) -> Result<Response, Refusal> {
         let (budgets, owner) = (&self.app.budgets, self.owner);
-        // Held until the answer is there: until then the request is in memory in one form or another.
+        // Held until the answer is complete: until then the request is in memory in one form or another.
         let mut reserved = budgets.requests.empty(owner);
         let body = body::read(self.operation, &self.parts.headers, body, &mut reserved).await?;
         let key = self.idempotency_key()?;
@@ -130,11 +130,12 @@ impl Incoming<'_> {
             .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail))?;
         drop(body);
         let upstream = self.app.upstreams.get(&self.operation.peer).ok_or_else(|| {
-            tracing::error!(peer = self.operation.peer, "PEERS has no address of this service");
+            tracing::error!(peer = self.operation.peer, "PEERS has no address for this service");
             Refusal::new(Problem::Unavailable, "This part of the service is not running.")
         })?;
         let message = std::mem::take(&mut bound.message);
         let outgoing = self.outgoing(&bound, message, key)?;
+        // Set before the call: when the deadline drops this future, the service may have received the request.
         self.sent.store(true, Ordering::Relaxed);
         let refused = |status: tonic::Status| {
             Refusal::from_status(&status, |pointer| self.operation.request.locate(&bound, pointer))
@@ -159,7 +160,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// Honoured on every POST with an API key, ignored on other methods and where there is no account to keep it for.
+    /// Honoured on every POST with an API key. Ignored on other methods, and without an account to store it for.
     fn idempotency_key(&self) -> Result<Option<&HeaderValue>, Refusal> {
         let honoured = self.parts.method == Method::POST && !self.operation.is_public();
         let key = self.parts.headers.get(IDEMPOTENCY_KEY).filter(|_| honoured);
@@ -188,7 +189,7 @@ impl Incoming<'_> {
         let mut headers = HeaderMap::with_capacity(8);
         let (service, sent) = (&self.operation.peer, &self.parts.headers);
         headers.insert(token::HEADER, self.admitted.context_token(self.app, service, sent));
-        // Made or checked by the request-id layer.
+        // The request-id layer made or checked it, so it is always a header value.
         if let Ok(id) = HeaderValue::try_from(self.id) {
             headers.insert(REQUEST_ID, id);
         }

@@ -15,18 +15,18 @@ use proto::google::rpc;
 use serde::Serialize;
 use tonic::{Code, Status};
 
-/// What to do when it is not known whether a request was carried out.
+/// Advice for the caller of a request that may or may not have been carried out.
 const IN_DOUBT: &str = "The request may have been carried out all the same: look whether it is there, or repeat it \
                         with the Idempotency-Key that it had.";
 
-/// A request that is not carried out, and why. Becomes a response once the id of its request is known.
+/// Why a request is not carried out. Becomes a response together with the id of the request.
 #[derive(Debug)]
 pub struct Refusal {
     pub problem: Problem,
     pub detail: String,
     pub errors: Vec<Entry>,
     pub data: BTreeMap<String, String>,
-    /// Whether the request may have been carried out all the same.
+    /// Whether the request may have been carried out nevertheless.
     pub may_have_happened: bool,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -219,7 +219,7 @@ fn by_code(status: &Status) -> Problem {
         Code::Unavailable | Code::Cancelled | Code::ResourceExhausted => Problem::Unavailable,
         _ if is_transport(status) => Problem::Unavailable,
         _ => {
-            tracing::error!(code = ?status.code(), message = status.message(), "unexpected status of a service");
+            tracing::error!(code = ?status.code(), message = status.message(), "unexpected status from a service");
             Problem::Internal
         }
     }

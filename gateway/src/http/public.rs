@@ -21,7 +21,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Clone, Copy)]
 pub(super) struct OwnSiteOnly;
 
-/// Around every response of a public path, refusals included.
+/// Completes every response of a public path, refusals included.
 pub(super) async fn finish(RequestId(id): RequestId, request: Request, next: Next) -> Response {
     let wants_page = prefers_page(request.headers());
     let mut response = next.run(request).await;
@@ -54,8 +54,8 @@ fn as_page(response: Response, summary: &ProblemSummary, request_id: &str) -> Re
     Response::from_parts(parts, Body::from(page.html))
 }
 
-/// Refuses what a page of another site makes a browser send. The browser says where a request comes from. Other programs
-/// send no such header, and no page can make them send something in another person's name.
+/// Refuses a write that a page of another site makes a browser send. `Sec-Fetch-Site` says where a request comes from.
+/// Programs other than browsers do not send it, and no page can make them act in another person's name.
 pub(super) fn refuse_cross_site(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     let own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
     if method.is_safe() || headers.get_all(FETCH_SITE).iter().all(own) {

@@ -30,7 +30,7 @@ const MAX_WAITING: usize = 8;
 static WAITING: Semaphore = Semaphore::const_new(MAX_WAITING);
 
 impl Counted<'_> {
-    /// A reservation of so many bytes; a small response needs none.
+    /// Reserves this number of bytes; a small response needs no reservation.
     async fn reserve(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
         let Self { budget, owner } = *self;
         if bytes < MIN_COUNTED {
@@ -103,7 +103,7 @@ pub(super) async fn http_body(
     Ok((status, headers, content).into_response())
 }
 
-/// A file, passed on as it comes.
+/// A file, streamed to the client.
 pub(super) fn download(
     operation: &Operation,
     answer: tonic::Response<Download>,
@@ -128,7 +128,7 @@ fn has_content(status: StatusCode) -> bool {
     !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// Status and headers as the service set them. What it leaves out has the strictest default.
+/// Status and headers as the service set them. Headers that it leaves out have the strictest default.
 fn head(
     operation: &Operation,
     body: HttpBody,
@@ -191,6 +191,6 @@ fn mark_replay(replay: bool, headers: &mut HeaderMap) {
 
 /// Always a defect on our side: the service and the gateway are built from one contract.
 fn unusable(operation: &Operation, error: &dyn std::fmt::Display) -> Refusal {
-    tracing::error!(%error, operation = operation.name, "the answer of a service is not usable");
+    tracing::error!(%error, operation = operation.name, "the answer of a service cannot be used");
     Refusal::new(Problem::Internal, "Something went wrong on our side.")
 }

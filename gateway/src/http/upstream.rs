@@ -19,9 +19,9 @@ use super::download::Download;
 
 /// Largest answer of a service that comes in one message: a page of a list has 4 MiB at most, a thread of messages 6.
 const MAX_RESPONSE: usize = 8 << 20;
-/// Largest message of a stream. Services send small ones; one of an older release sends a file of 16 MiB as a whole.
+/// Largest message of a stream. Services send small messages, but an older release sends a file of 16 MiB in one.
 const MAX_MESSAGE: usize = (16 << 20) + (64 << 10);
-/// The backoff before the second and the third attempt. Half to all of it is slept, at random.
+/// The backoff before the second and the third attempt, of which a random half to whole is slept.
 const BACKOFFS: [Duration; 2] = [Duration::from_millis(40), Duration::from_millis(200)];
 
 /// The services, by name.
@@ -30,7 +30,7 @@ pub struct Upstreams(HashMap<String, Upstream>);
 pub struct Upstream {
     pub peer: Peer,
     /// Bounds repeats to a fifth of the requests, so that an overloaded service does not get even more. Each service has
-    /// its own: one that is down does not use up those of the others.
+    /// its own budget, so that a service that is down does not use up the repeats of other services.
     retries: TpsBudget,
 }
 
@@ -77,7 +77,7 @@ impl Upstream {
         }
     }
 
-    /// The same for an answer that comes as a stream. Returns when its first message is there.
+    /// The same for an answer that is a stream. Returns when its first message has arrived.
     pub async fn begin(&self, outgoing: &Outgoing) -> Result<Response<Download>, Status> {
         let mut attempts = Attempts::new(self, outgoing);
         loop {
@@ -103,7 +103,7 @@ struct Attempts<'a> {
     upstream: &'a Upstream,
     repeatable: bool,
     changes: bool,
-    /// Whether one of them may have had an effect, whatever the result of the next.
+    /// Whether an attempt may have had an effect, whatever the result of the next one.
     in_doubt: bool,
     deadline: Instant,
     backoffs: std::slice::Iter<'static, Duration>,

@@ -20,24 +20,24 @@ use super::lookup_batch::LookupBatch;
 use super::store::{self, KeyUse};
 use super::{KeyWithAccount, TokenCache};
 
-/// How long what was read of a key is trusted. Together with the time that a look-up takes, less than 5 s.
+/// How long a cached key is trusted. Together with the duration of a look-up this is less than 5 s.
 const MAX_AGE: TimeDelta = TimeDelta::seconds(3);
 /// From this age on a key is read again in the background, so that a busy key never waits for the database.
 const REFRESH_AFTER: TimeDelta = TimeDelta::seconds(2);
 /// How long a key stays in the cache after it was last read. What is older than [`MAX_AGE`] is not trusted, but keeps
 /// the caller and its tokens when the next read finds the key unchanged.
 const KEEP_FOR: Duration = Duration::from_mins(5);
-/// Beyond this number the keys that were not used for longest leave the cache.
+/// Beyond this number the least recently used keys leave the cache.
 const MAX_KEYS: u64 = 50_000;
 /// How often the last uses of keys are written to the database.
 const RECORD_USES_EVERY: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// Not a key, unknown, revoked or expired. Callers are not told which of these it is.
+    /// Not a key, unknown, revoked or expired. The response does not reveal which of these it is.
     #[error("the key is not valid")]
     Refused,
-    /// The database could not be asked.
+    /// The database did not answer.
     #[error("keys cannot be looked up")]
     Unavailable(#[from] Error),
 }
@@ -51,16 +51,16 @@ struct Shared {
     tokens: Tokens,
     /// The context tokens of all callers.
     token_cache: TokenCache,
-    /// For addresses that have failed too often.
+    /// The look-ups for addresses that have failed too often.
     batch: LookupBatch,
-    /// By public id. Only keys that exist: a key works as soon as it is created, even if it was tried before.
+    /// The keys by public id. Only keys that exist, so that a new key works immediately, even if it was tried before.
     cache: Cache<String, Arc<CachedKey>>,
 }
 
-/// How a key is looked up that is not in the cache.
+/// How a key that is not in the cache is looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lookup {
-    /// With a query of its own.
+    /// In a query of its own.
     Single,
     /// Together with others; see [`LookupBatch`].
     Batched,
@@ -127,8 +127,8 @@ impl Authenticator {
     }
 
     /// Reads the key unless another request has done so less than [`MAX_AGE`] before `now`. The cache runs one of these
-    /// at a time for each key: requests that come together wait for one query. When a query fails, the next request that
-    /// waits makes another; when a request is canceled, too.
+    /// at a time for each key: requests that come together wait for one query. When a query fails, or its request is
+    /// canceled, the next request that waits makes another.
     async fn read(
         &self,
         public_id: &str,
@@ -155,7 +155,7 @@ impl Authenticator {
         let (this, public_id) = (self.clone(), public_id.to_owned());
         tokio::spawn(async move {
             if let Err(error) = this.refresh(&public_id).await {
-                // Requests go on with what is cached until it is too old, and then fail themselves.
+                // Requests use the cached key until it is too old, and then report the error themselves.
                 tracing::warn!(%error, "refreshing a key failed");
             }
         });
@@ -175,15 +175,15 @@ impl Authenticator {
         refreshed.await.map(|_| ())
     }
 
-    /// What becomes of the cache's entry after a look-up.
+    /// The change of the cache's entry after a look-up.
     async fn look_up(
         &self,
         public_id: &str,
         before: Option<Arc<CachedKey>>,
         lookup: Lookup,
     ) -> Result<Op<Arc<CachedKey>>, Error> {
-        // Taken before the query, because that is the moment the answer is true of. Not the time the request came with:
-        // it may have waited for its turn.
+        // Taken before the query, because the answer may be as old as that. Not the time of the request, which may have
+        // waited for another look-up of the key.
         let read_at = self.0.db.clock().now();
         let Some(row) = self.query(public_id, lookup).await? else { return Ok(Op::Remove) };
         // An unchanged key keeps its caller, and with it the minted tokens.
@@ -212,7 +212,7 @@ impl Authenticator {
         Ok(Caller::new(&row.key, row.account()?, tokens.clone(), token_cache.clone(), db.clock().clone()))
     }
 
-    /// Writes to the database when keys were used since the last time.
+    /// Writes to the database when keys were last used, for the keys that were used since the previous write.
     pub async fn record_uses(&self) -> Result<(), Error> {
         let callers: Vec<Arc<Caller>> =
             self.0.cache.iter().map(|(_, cached)| Arc::clone(&cached.caller)).collect();
@@ -230,7 +230,7 @@ impl Authenticator {
         self.0.db.autocommit(async |connection| Ok(store::record_uses(connection, &uses).await?)).await
     }
 
-    /// Records uses for ever; to be spawned beside the server.
+    /// Records uses in an endless loop; to be spawned beside the server.
     pub async fn record_uses_periodically(self) {
         let mut ticks = tokio::time::interval(RECORD_USES_EVERY);
         loop {

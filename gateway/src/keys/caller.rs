@@ -21,7 +21,7 @@ pub struct Caller {
     tokens: Tokens,
     clock: Clock,
     token_cache: TokenCache,
-    /// What its tokens are cached under. When its key changes, there is a new caller with another holder.
+    /// Its tokens are cached under this holder. When its key changes, there is a new caller with another holder.
     holder: TokenHolder,
     /// In Unix milliseconds; 0: not since the last use was recorded.
     used_at: AtomicI64,
@@ -82,7 +82,7 @@ impl Caller {
         self.used_at.store(now.timestamp_millis(), Ordering::Relaxed);
     }
 
-    /// When it was last used, unless that use was taken already.
+    /// Takes the time of the last use; `None` when there was no use since the last call.
     pub(super) fn take_use(&self) -> Option<DateTime<Utc>> {
         let used_at = self.used_at.swap(0, Ordering::Relaxed);
         DateTime::from_timestamp_millis(used_at).filter(|_| used_at != 0)

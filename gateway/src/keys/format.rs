@@ -46,7 +46,7 @@ impl NewKey {
     }
 }
 
-/// A key as a caller sent it, with the right format and checksum. Whether there is such a key is not known yet.
+/// A key as a caller sent it, with the right format and checksum. It has not been looked up yet.
 #[derive(Clone, Copy)]
 pub struct PresentedKey<'a> {
     pub public_id: &'a str,

@@ -1,6 +1,6 @@
-//! Look-ups of keys for addresses that have failed too often. They are not refused, because a valid key may be among
-//! whatever else comes from such an address. Instead one query at a time answers all that wait: however many keys are
-//! tried, the database has one small statement to answer, and look-ups of other addresses do not wait behind it.
+//! Look-ups of keys for addresses that have failed too often. They are not refused, because such an address may also
+//! send a valid key. Instead one query at a time answers all look-ups that wait: however many keys are tried, the
+//! database runs one small statement, and look-ups of other addresses do not wait behind it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::{KeyWithAccount, store};
 /// Most keys of one query.
 const MAX_IDS: usize = 256;
 
-/// The result of a look-up. An error goes to everyone who waits, so that it is a text.
+/// The result of a look-up. An error is a text, because it is cloned for every waiter.
 type Found = Result<Option<KeyWithAccount>, String>;
 
-/// Those who wait, by public id.
+/// The waiters, by public id.
 type Waiters = HashMap<String, Vec<oneshot::Sender<Found>>>;
 
 /// Cheap to clone; clones share their query.
@@ -30,7 +30,7 @@ pub(super) struct LookupBatch {
 #[derive(Default)]
 struct State {
     waiters: Waiters,
-    /// Whether a task makes queries. Look-ups that come meanwhile are part of its next one.
+    /// Whether a task runs queries. Look-ups that arrive meanwhile are part of its next query.
     running: bool,
 }
 
@@ -56,7 +56,7 @@ impl LookupBatch {
         }
     }
 
-    /// Makes queries until nobody waits.
+    /// Runs queries until nobody waits.
     async fn run(self) {
         loop {
             let waiters = self.next();
@@ -78,8 +78,8 @@ impl LookupBatch {
         }
     }
 
-    /// Those that the next query is for. When there are none, the task ends: `running` is reset under the same lock
-    /// under which the next waiter looks at it.
+    /// The waiters of the next query. Without any, the task ends: `running` is reset under the same lock
+    /// under which the next waiter reads it.
     fn next(&self) -> Waiters {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiters.retain(|_, senders| senders.iter().any(|sender| !sender.is_closed()));

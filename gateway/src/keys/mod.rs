@@ -1,5 +1,5 @@
 //! API keys: their format, what is stored of them, what changes them, the caller that a key stands for, and
-//! authentication. Knows neither HTTP nor what an operation does with the caller. Has no `rpc.rs`: the contract puts the
+//! authentication. Independent of HTTP and of the operations. Has no `rpc.rs`: the contract puts the
 //! rpcs of keys into `AccountService`, which `accounts/rpc.rs` serves.
 
 mod authenticator;

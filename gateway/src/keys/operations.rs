@@ -33,7 +33,7 @@ pub(crate) async fn create(
     Ok(CreateKeyResponse { secret: new.text, key: Some(audited(tx, record)) })
 }
 
-/// Removes scopes from a key. Automation learns of it afterwards; see `worker.rs`.
+/// Removes scopes from a key. The worker sends the remaining scopes to automation afterwards; see `worker.rs`.
 pub(crate) async fn narrow(tx: &mut Tx<'_>, input: &NarrowKeyRequest) -> Result<NarrowKeyResponse, Error> {
     let public_id = public_id(tx, &input.key)?;
     let now = tx.now();
@@ -42,7 +42,7 @@ pub(crate) async fn narrow(tx: &mut Tx<'_>, input: &NarrowKeyRequest) -> Result<
     Ok(NarrowKeyResponse { key: Some(audited(tx, record)) })
 }
 
-/// Ends a key. Gateways notice within the time that they trust what they have read; see `authenticator.rs`.
+/// Revokes a key. Gateways refuse it once their cached copy is too old; see `authenticator.rs`.
 pub(crate) async fn revoke(tx: &mut Tx<'_>, input: &RevokeKeyRequest) -> Result<RevokeKeyResponse, Error> {
     let public_id = public_id(tx, &input.key)?;
     let now = tx.now();
@@ -75,7 +75,7 @@ fn not_found(public_id: &str) -> Error {
 }
 
 /// Writes the audit entry of a key that was created or changed, and returns its message. The entry belongs to the log of
-/// the key's account: the call itself is on behalf of none.
+/// the key's account: the call itself is on behalf of no account.
 fn audited(tx: &mut Tx<'_>, record: Record) -> Key {
     tx.file_under(record.account_id);
     let key = Key::from(record);

@@ -13,7 +13,7 @@ pub(crate) struct KeyUse<'a> {
     pub used_at: DateTime<Utc>,
 }
 
-/// The tables whose scopes automation has to know. Both have the columns that this takes.
+/// The tables whose scopes are sent to automation. Both have the columns that the queries here use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ScopeTable {
     ApiKey,
@@ -29,7 +29,7 @@ impl ScopeTable {
     }
 }
 
-/// A key or a credential whose scopes automation does not know yet.
+/// A key or a credential whose scopes were not sent to automation yet.
 #[derive(sqlx::FromRow)]
 pub(crate) struct UnsyncedScopes {
     pub public_id: String,
@@ -39,7 +39,7 @@ pub(crate) struct UnsyncedScopes {
     tell_at: DateTime<Utc>,
 }
 
-/// One of [`list_with_accounts`].
+/// Finds one key; see [`list_with_accounts`].
 pub(crate) async fn find_with_account(
     connection: &mut PgConnection,
     public_id: &str,
@@ -47,8 +47,8 @@ pub(crate) async fn find_with_account(
     Ok(list_with_accounts(connection, &[public_id]).await?.pop())
 }
 
-/// Keys by their public ids, of whichever accounts they are: a request brings nothing but its key. `last_used_at` is left
-/// out, so that two reads of an unchanged key are equal.
+/// Keys by their public ids, of any account: a request has nothing but its key. `last_used_at` is left out, so that two
+/// reads of an unchanged key are equal.
 pub(crate) async fn list_with_accounts(
     connection: &mut PgConnection,
     public_ids: &[&str],
@@ -98,7 +98,7 @@ pub(crate) async fn list(
     .await
 }
 
-/// Revokes a key; one that is revoked already keeps its time. `None` when there is no such key.
+/// Revokes a key. A second revocation keeps the time of the first. `None` when the key is absent.
 pub(crate) async fn revoke(
     connection: &mut PgConnection,
     public_id: &str,
@@ -114,7 +114,7 @@ pub(crate) async fn revoke(
     .await
 }
 
-/// Removes the scopes of a key that are not among these. `None` when there is no such key.
+/// Removes the scopes of a key that are not among these. `None` when the key is absent.
 pub(crate) async fn narrow(
     connection: &mut PgConnection,
     public_id: &str,
@@ -169,7 +169,7 @@ pub(crate) async fn list_unsynced(
     sqlx::query_as(AssertSqlSafe(sql)).bind(account).bind(now).bind(limit).fetch_all(connection).await
 }
 
-/// Makes a key due at `next`, or never, unless it has changed since it was read.
+/// Makes a key due at `next`, or never. A key that has changed since it was read stays due.
 pub(crate) async fn mark_synced(
     connection: &mut PgConnection,
     table: ScopeTable,

@@ -21,8 +21,7 @@ const MAX_TOKENS: u64 = 300_000;
 #[derive(Clone)]
 pub struct TokenCache(Cache<TokenKey, CachedToken>);
 
-/// Whom a token is for. A key that has changed is another holder than before, so that no token with its former scopes is
-/// found.
+/// The holder of a token. A key that has changed gets a new holder, so that no token with its former scopes is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenHolder(u64);
 
@@ -30,7 +29,7 @@ impl TokenHolder {
     /// Requests without a key.
     pub const PUBLIC: Self = Self(0);
 
-    /// A holder that there was not before.
+    /// A new holder, different from all earlier ones.
     pub fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -66,7 +65,7 @@ struct CachedToken {
 impl Default for TokenCache {
     fn default() -> Self {
         let lifetime = Duration::from_secs(LIFETIME_SECONDS.unsigned_abs());
-        // The cache's own clock only frees memory. Whether a token is still good, `renew_at` says.
+        // The cache's own clock only frees memory; `renew_at` decides whether a token is used again.
         let cache = Cache::builder()
             .max_capacity(MAX_TOKENS)
             .eviction_policy(EvictionPolicy::lru())
@@ -77,8 +76,8 @@ impl Default for TokenCache {
 }
 
 impl TokenCache {
-    /// The token for calls to a service, for the metadata entry `chassis_rpc::token::HEADER`. `mint` makes it when there is
-    /// none that lasts; of several callers at the same time one mints and the others wait.
+    /// The token for calls to a service, for the metadata entry `chassis_rpc::token::HEADER`. `mint` makes a new one
+    /// when the cached token is absent or about to expire. Of concurrent callers one mints, and all get its token.
     pub fn header(
         &self,
         holder: TokenHolder,

@@ -18,7 +18,7 @@ use crate::runtime::Runtime;
 /// Keys of one account in one job.
 const BATCH: i64 = 50;
 
-/// The workers for keys and for credentials; none where there is no automation.
+/// The workers for keys and for credentials; empty when no automation is configured.
 pub(crate) fn workers(runtime: &Runtime) -> Vec<Worker> {
     let Some(peer) = automation::peer(runtime) else { return Vec::new() };
     [ScopeTable::ApiKey, ScopeTable::Credential]
@@ -67,7 +67,7 @@ impl ScopeSync {
         if keys.is_empty() {
             return Ok(Next::WhenDue);
         }
-        // First the calls, then the write: after a crash in between they are made again, which changes nothing.
+        // The calls come before the write: after a crash in between they are repeated, which has no further effect.
         for key in &keys {
             let ended = rules::has_ended(key.revoked_at, key.expires_at, now);
             let scopes = if ended { Vec::new() } else { key.scopes.clone() };
@@ -82,7 +82,7 @@ impl ScopeSync {
 /// A key that is still valid is due again when it expires.
 async fn mark_synced(tx: &mut Tx<'_>, batch: &SyncedBatch) -> Result<(), Error> {
     let account = tx.account();
-    tx.unaudited("what automation knows of a key is not a change of the key");
+    tx.unaudited("sending scopes to automation does not change the key");
     for key in &batch.keys {
         let next = key.expires_at.filter(|end| *end > batch.now && key.revoked_at.is_none());
         store::mark_synced(tx.db(), batch.table, account, key, next).await?;

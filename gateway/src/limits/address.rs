@@ -8,7 +8,7 @@ use tower_governor::key_extractor::PeerIpKeyExtractor;
 use super::Decision;
 use super::token_bucket::TokenBucket;
 
-/// So many requests a minute for each address, with a burst.
+/// Limits the requests a minute of each address, with a burst.
 pub struct AddressLimit(TokenBucket<IpAddr>);
 
 impl AddressLimit {
@@ -22,7 +22,7 @@ impl AddressLimit {
         self.0.check(&network(from))
     }
 
-    /// Removes addresses that may call as often as any.
+    /// Removes addresses that have their full burst again.
     pub fn clean_up(&self) {
         self.0.clean_up();
     }

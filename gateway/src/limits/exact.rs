@@ -57,7 +57,7 @@ impl ExactLimit {
         if is_accepted {
             return Ok(accepted(&hits, now));
         }
-        let until = free_again(&hits, now);
+        let until = free_at(&hits, now);
         self.full_until.insert(Arc::clone(&caller.public_id), until);
         Ok(refused(until, now))
     }
@@ -66,10 +66,10 @@ impl ExactLimit {
 /// Adds the request if its window has room, and returns all hits that are kept; else `None`. The statement is its own
 /// transaction: the limit counts a request also when the operation behind it fails.
 ///
-/// The row lock that the statement takes makes requests of one key wait for each other, over all replicas; that is what
-/// makes the limit exact. The hits are in the order of their times, and the last 30 of them are kept: the first of those
-/// alone tells whether the window of a moment has room. A request whose time was taken before it waited for the lock, or
-/// by a clock that is behind, is judged by its own window too, and is then kept with the time of the last one.
+/// The row lock that the statement takes serializes the requests of one key over all replicas, which makes the limit
+/// exact. The hits are in the order of their times, and the last 30 of them are kept: the first of those alone decides
+/// whether the window of a moment has room. A request whose time was taken before it waited for the lock, or by a clock
+/// that is behind, is judged by its own window too, and is then kept with the time of the last hit.
 async fn accept(
     connection: &mut PgConnection,
     caller: &Caller,
@@ -105,7 +105,7 @@ async fn hits(connection: &mut PgConnection, caller: &Caller) -> Result<Vec<Date
 }
 
 /// When a window that is full has room again: when the 30th hit from the end leaves it.
-fn free_again(hits: &[DateTime<Utc>], now: DateTime<Utc>) -> DateTime<Utc> {
+fn free_at(hits: &[DateTime<Utc>], now: DateTime<Utc>) -> DateTime<Utc> {
     let oldest_that_counts = hits.iter().rev().nth(LIMIT as usize - 1);
     oldest_that_counts.map_or(now, |hit| *hit + WINDOW)
 }

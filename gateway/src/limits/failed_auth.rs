@@ -1,4 +1,4 @@
-//! How often an address may fail to authenticate before it has to wait; a valid key is accepted all the same. Counted per
+//! How often an address may fail to authenticate before it has to wait; a valid key is accepted even then. Counted per
 //! replica. It protects the database: an unknown key costs a look-up each time.
 
 use std::net::IpAddr;
@@ -12,13 +12,12 @@ use tower_governor::governor::{GovernorConfigBuilder, SharedRateLimiter};
 
 use super::{Decision, seconds_up, time_for_one};
 
-/// So many failures a minute for each address; then one more for each that the minute gives back.
+/// Limits the failures a minute of each address. An address without failures left is blocked until the next is free.
 pub struct FailedAuthLimit {
     failures: Option<SharedRateLimiter<IpAddr, StateInformationMiddleware>>,
     per_minute: u32,
-    /// The addresses that have no failures left, and until when. Beside the limiter, which cannot be asked without
-    /// counting. Each entry leaves the cache when its time is over; there is no other bound, so that nobody can push out
-    /// an address that is blocked.
+    /// The addresses that have no failures left, and until when. Kept beside the limiter, because a query of the
+    /// limiter counts as a failure. Entries only expire: with a capacity, new addresses could evict a blocked one.
     blocked: Cache<IpAddr, Instant>,
 }
 
@@ -62,7 +61,7 @@ impl FailedAuthLimit {
         }
     }
 
-    /// Removes addresses that have all their failures again.
+    /// Removes addresses whose failures are all free again.
     pub fn clean_up(&self) {
         if let Some(failures) = &self.failures {
             failures.retain_recent();
@@ -71,7 +70,7 @@ impl FailedAuthLimit {
     }
 }
 
-/// Until the next failure of the address becomes free.
+/// The time until the next failure of an address becomes free.
 fn block_time(per_minute: u32) -> Duration {
     time_for_one(per_minute).max(Duration::from_millis(1))
 }

@@ -22,7 +22,7 @@ impl KeyExtractor for ByCaller {
     }
 }
 
-/// So many requests a minute for each key, with a burst.
+/// Limits the requests a minute of each key, with a burst.
 pub struct KeyLimit(TokenBucket<Arc<str>>);
 
 impl KeyLimit {
@@ -36,7 +36,7 @@ impl KeyLimit {
         self.0.check(&caller.public_id)
     }
 
-    /// Removes keys that may call as often as any.
+    /// Removes keys that have their full burst again.
     pub fn clean_up(&self) {
         self.0.clean_up();
     }

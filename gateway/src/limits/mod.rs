@@ -1,6 +1,6 @@
 //! Limits: how often a key may call, how often an address may without one, and how often it may fail to authenticate.
-//! The only place that knows `governor`; everything here speaks of requests, minutes and seconds. Knows neither routes nor
-//! responses.
+//! The only module that uses `governor`; its interface has requests, minutes and seconds. It depends neither on routes
+//! nor on responses.
 
 // Of tower_governor only the limiter is used, as `GovernorConfigBuilder` makes it, and not its layer. The layer takes the
 // key from the request before the handler runs, but the order of checks is part of the contract: key, rate limit, scope,
@@ -39,15 +39,15 @@ const READINESS_BURST: u32 = 120;
 /// Every limit is counted over a minute.
 const WINDOW_SECONDS: u32 = 60;
 
-/// Whether a request may go on, and what its caller should know about the limit.
+/// Whether a request is allowed, and the state of the limit that its response reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub allowed: bool,
     /// Requests a minute.
     pub limit: u32,
-    /// Requests that are left right now.
+    /// Requests that are left now.
     pub remaining: u32,
-    /// Until all of them are there again, if none is used.
+    /// The time until all of them are free again, if none is used.
     pub reset_seconds: u64,
     /// 0 when allowed, at least 1 when refused.
     pub retry_after_seconds: u64,
@@ -93,7 +93,7 @@ impl Limits {
         }
     }
 
-    /// Removes what no longer counts, for ever; to be spawned beside the server.
+    /// Removes inactive keys and addresses in an endless loop; to be spawned beside the server.
     pub async fn clean_up_periodically(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(CLEAN_UP_EVERY);
         loop {

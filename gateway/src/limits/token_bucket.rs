@@ -1,4 +1,4 @@
-//! A token bucket: so many requests a minute for each key, with a burst. Counted per replica.
+//! A token bucket: a number of requests a minute for each key, with a burst. Counted per replica.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tower_governor::key_extractor::KeyExtractor;
 
 use super::{Decision, seconds_up, time_for_one};
 
-/// A bucket of `burst` requests for each key that is refilled at the rate.
+/// Each key has a bucket of `burst` requests, which is refilled at the rate.
 pub(super) struct TokenBucket<K: Hash + Eq + Clone> {
     limiter: Option<SharedRateLimiter<K, StateInformationMiddleware>>,
     per_minute: u32,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_allowed_and_no_more() {
-        // One a minute: nothing comes back while the test runs.
+        // One a minute: the bucket is not refilled while the test runs.
         let limit = bucket(1, 5);
         let (one, other) = (address(1), address(2));
         for left in (0..5).rev() {

@@ -1,4 +1,4 @@
-//! Example bodies, put together from the examples of the fields.
+//! Example bodies, composed of the examples of the fields.
 
 use prost_reflect::{Cardinality, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use proto::api::{FieldPolicy, Format};

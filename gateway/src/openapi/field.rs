@@ -13,12 +13,12 @@ const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const DEFAULT_MAX_LENGTH: u32 = 255;
 const DATE_OR_EMPTY: &str = r"^(\d{4}-\d{2}-\d{2})?$";
 const TIME_OR_EMPTY: &str = r"^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)?$";
-/// Decimals stay below this, whichever way they are sent.
+/// Decimals are below this, whether they are sent as text or as a number.
 const DECIMAL_LIMIT: i64 = 1_000_000_000_000;
 /// Every record has these, so that they are never the empty text.
 const ALWAYS_SET: [&str; 2] = ["created_at", "updated_at"];
 
-/// A field of a request body. Whatever need not be there may also be `null`.
+/// A field of a request body. A field that is not required may also be `null`.
 pub(super) fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
     let policy = policy::field(field);
     let value = if field.is_map() {
@@ -39,7 +39,7 @@ pub(super) fn request(field: &FieldDescriptor, schemas: &mut Schemas) -> Value {
     with_text(whole, field, &policy)
 }
 
-/// A query parameter: text on the wire, so that there is no `null`.
+/// A query parameter. It is text on the wire, which has no `null`.
 pub(super) fn query(field: &FieldDescriptor) -> Value {
     let policy = policy::field(field);
     let mut schema = listed(field, &policy, input(field, &policy));
@@ -137,7 +137,7 @@ fn decimal_pattern(scale: u32) -> String {
     if scale == 0 { r"^-?\d{1,12}$".to_owned() } else { format!(r"^-?\d{{1,12}}(\.\d{{1,{scale}}})?$") }
 }
 
-/// The schema of a single value. One that may be missing without being `null` is empty instead.
+/// The schema of a single value. An optional value that cannot be `null` is empty instead.
 fn output(field: &FieldDescriptor, policy: &FieldPolicy, schemas: &mut Schemas) -> Value {
     let may_be_empty = !(policy.nullable || policy.required || is_optional(field))
         && field.cardinality() != Cardinality::Repeated;

@@ -1,7 +1,7 @@
 //! The `OpenAPI` 3.1 document, made whole from the descriptor: what the proto files say is what integrators read.
 //!
-//! Owns the wording of conventions that hold for every operation (`introduction.md`). Knows no single operation and
-//! no business word; a text about an operation belongs into the comment above it in its proto file.
+//! Owns the wording of conventions that hold for every operation (`introduction.md`). Names no single operation and
+//! has no business word; a text about an operation belongs in the comment above it in its proto file.
 
 mod example;
 mod field;

@@ -166,6 +166,6 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
 }
 
 fn lower_camel(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map(|letter| letter.to_ascii_lowercase()).into_iter().chain(letters).collect()
+    let mut chars = name.chars();
+    chars.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(chars).collect()
 }

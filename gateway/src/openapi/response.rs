@@ -70,7 +70,7 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     };
     let mut answer = json!({"description": description, "headers": header_references(&names)});
     if route.has_http_body() {
-        answer["content"] = json!({route.policy.media_type.as_str(): as_it_is(&route.policy.media_type)});
+        answer["content"] = json!({route.policy.media_type.as_str(): bare_content(&route.policy.media_type)});
     } else if route.policy.success != 204 {
         let mut sample = example::response(&route.rpc.output());
         if sample.get("meta").is_none() {
@@ -82,8 +82,8 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     answer
 }
 
-/// A body without an envelope: only a text has a type that JSON Schema knows.
-fn as_it_is(media_type: &str) -> Value {
+/// A body without an envelope: JSON Schema has a type for text only.
+fn bare_content(media_type: &str) -> Value {
     let is_text =
         media_type.starts_with("text/") || media_type.ends_with("xml") || media_type.ends_with("json");
     if is_text { json!({"schema": {"type": "string"}}) } else { json!({}) }
@@ -104,8 +104,8 @@ fn shared_name(infos: &[&ProblemInfo]) -> String {
 fn upper_camel(code: &str) -> String {
     code.split('_')
         .flat_map(|word| {
-            let mut letters = word.chars();
-            letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter().chain(letters)
+            let mut chars = word.chars();
+            chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars)
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use prost_reflect::{
 use proto::api::{Access, MethodPolicy};
 use proto::policy;
 
-/// In the table of routes, where a scope would stand.
+/// Stands in place of a scope in the table of routes.
 const PUBLIC: &str = "public";
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
@@ -16,7 +16,7 @@ const FIELD_MASK: &str = "google.protobuf.FieldMask";
 #[derive(Clone, Debug)]
 pub struct Route {
     pub verb: Method,
-    /// With its variables, for example `/v1/clients/{id}`.
+    /// The path with its variables, for example `/v1/clients/{id}`.
     pub path: String,
     pub tag: String,
     pub policy: MethodPolicy,
@@ -77,12 +77,12 @@ impl Route {
         if self.is_public() { PUBLIC } else { &self.policy.scope }
     }
 
-    /// Whether a repeat of the request with the same `Idempotency-Key` does nothing again.
+    /// Whether a repeat of the request with the same `Idempotency-Key` has no further effect.
     pub fn is_repeatable(&self) -> bool {
         self.verb == Method::POST && !self.is_public()
     }
 
-    /// Whether the body is taken as it came, with a signature in a header.
+    /// Whether the body is passed on unchanged, with a signature in a header.
     pub fn is_signed(&self) -> bool {
         !self.policy.signature.is_empty()
     }

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 /// has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
-    /// Everything that a create needs has to be there.
+    /// All fields that a create needs are required.
     Create,
-    /// Only what changes has to be there.
+    /// No field is required: only changed fields are sent.
     Patch,
-    /// As `Patch`, and at least one field has to be there.
+    /// As `Patch`, with at least one field.
     NonEmptyPatch,
     /// The object that may wrap the fields of a create or a patch.
     Wrapped,
-    /// Every field is there.
+    /// Every field is present.
     Response,
     /// A whole response body: as `Response`, with a `meta` even where the message has none.
     Envelope,
@@ -35,7 +35,7 @@ pub(super) struct Undescribed {
 #[derive(Default)]
 pub(super) struct Schemas {
     names: BTreeMap<(String, Use), String>,
-    /// `null` for one that is referred to and not described yet.
+    /// `null` for a schema that is referred to and not described yet.
     written: BTreeMap<String, Value>,
     undescribed: VecDeque<Undescribed>,
 }
@@ -86,9 +86,8 @@ impl Schemas {
             return name;
         }
         let package = message.package_name().split('.').nth(1).unwrap_or_default().to_owned();
-        let mut letters = package.chars();
-        let area: String =
-            letters.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(letters).collect();
+        let mut chars = package.chars();
+        let area: String = chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect();
         format!("{area}{name}")
     }
 }

@@ -42,7 +42,7 @@ pub fn error_page(problem: Problem, detail: &str, faults: &[String], request_id:
     ErrorPage { html: document(heading, &head, &content), policy: policy().clone() }
 }
 
-/// Heading and text, for people who have never heard of an API.
+/// Heading and text, for people who do not use an API.
 fn wording(problem: Problem, detail: &str) -> (&'static str, &str) {
     match problem {
         Problem::NotFound => (

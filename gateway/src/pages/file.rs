@@ -15,7 +15,7 @@ pub const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'"
 pub(super) const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
 
-/// Caches keep it, and ask each time whether it is still the same.
+/// Caches keep it, and revalidate it for each use.
 pub(super) const REVALIDATE: &str = "public, no-cache";
 /// Caches keep it for a day: it changes only with a release.
 pub(super) const DAY: &str = "public, max-age=86400";
@@ -35,7 +35,7 @@ impl File {
         let content = content.into();
         let tag = format!("\"{:.32}\"", hex(&Sha256::digest(&content)));
         Self {
-            // Both are plain ASCII; if one ever were not, the file is served all the same.
+            // Both are plain ASCII; a default takes the place of any other value.
             tag: HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\"")),
             content_type: HeaderValue::from_str(content_type)
                 .unwrap_or(HeaderValue::from_static("application/octet-stream")),

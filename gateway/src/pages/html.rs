@@ -16,7 +16,7 @@ pub(super) fn document(title: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// Text as HTML, with what stands between backticks as code. A backtick without its twin stays as it is.
+/// Text as HTML, with what stands between backticks as code. An unpaired backtick stays as it is.
 pub(super) fn inline(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut html = String::new();

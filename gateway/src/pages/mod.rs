@@ -1,6 +1,6 @@
 //! What people read in a browser or fetch without a key: the `OpenAPI` document, the reference page and the pages that
 //! explain each error code. All of it is made once, when it is first asked for, and comes from this process: no page
-//! loads anything from another host. Also the error page for people without a key. Knows nothing of keys, accounts or
+//! loads anything from another host. Also the error page for people without a key. Independent of keys, accounts and
 //! services.
 
 mod error_page;

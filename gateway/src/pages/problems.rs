@@ -23,7 +23,7 @@ static INDEX: LazyLock<File> = LazyLock::new(|| File::html(problems_page()));
 static NOT_FOUND: LazyLock<File> = LazyLock::new(|| File::html(not_found_page()));
 static STYLE_FILE: LazyLock<File> =
     LazyLock::new(|| File::new(STYLE, "text/css; charset=utf-8", NO_CONTENT_POLICY));
-/// By code.
+/// The pages, by code.
 static PAGES: LazyLock<BTreeMap<&'static str, File>> =
     LazyLock::new(|| policy::problems().iter().map(|info| (info.code, File::html(page_of(info)))).collect());
 
@@ -40,7 +40,7 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .route("/problems/{code}", get(page))
 }
 
-/// The page about one code as HTML; nothing when there is no such code.
+/// The page about one code as HTML; `None` for an unknown code.
 pub fn problem_page(code: &str) -> Option<String> {
     policy::problems().iter().find(|info| info.code == code).map(page_of)
 }

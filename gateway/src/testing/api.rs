@@ -1,4 +1,4 @@
-//! A client of the API with what tests look at: status, headers, exact bytes.
+//! A client of the API that exposes what tests check: status, headers, exact bytes.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub struct Api {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// An answer as it came.
+/// An answer as it was received.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -26,12 +26,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON; `null` when it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// A value of the body by its JSON Pointer; `null` when it is not there.
+    /// A value of the body by its JSON Pointer; `null` when it is absent.
     pub fn at(&self, pointer: &str) -> Value {
         self.json().pointer(pointer).cloned().unwrap_or_default()
     }
@@ -54,7 +54,7 @@ impl Answer {
             .collect()
     }
 
-    /// Fails unless the status is this one; shows the body then.
+    /// Fails, and shows the body, unless the status is this one.
     #[track_caller]
     #[expect(clippy::return_self_not_must_use, reason = "often the status is all that a test asks for")]
     pub fn expect(self, status: u16) -> Self {

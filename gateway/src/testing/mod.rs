@@ -88,7 +88,7 @@ impl TestGateway {
         let input = CreateAccountRequest { name: name.to_owned(), ..CreateAccountRequest::default() };
         let request = self.app.runtime.local_request("test", input);
         let created = self.accounts().create(request).await.expect("a new account");
-        assert!(created.unprovisioned.is_empty(), "every peer knows the account");
+        assert!(created.unprovisioned.is_empty(), "every peer has the account");
         self.accounts().get(name).await.expect("the account").account().expect("usable settings")
     }
 
@@ -109,7 +109,7 @@ impl TestGateway {
         Accounts::new(self.app.runtime.clone())
     }
 
-    /// A client with this key; an empty one sends none.
+    /// A client with this key; without a key when it is empty.
     pub fn api_with(&self, key: &str) -> Api {
         Api::new(self.address, key)
     }
