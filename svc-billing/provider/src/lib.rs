@@ -1,7 +1,7 @@
-//! The interface to payment providers: the calls that billing makes, and nothing more. Knows nothing of invoices.
+//! The interface to payment providers: the calls that billing makes, and nothing more. Independent of invoices.
 //!
-//! Every call that creates or changes something carries an [`IdempotencyKey`]: a provider that has seen the key
-//! returns its first answer again. A call whose outcome is not known ([`Fault::OutcomeUnknown`]) is repeated with the
+//! Every call that creates or changes something carries an [`IdempotencyKey`]: a provider that receives a key again
+//! returns its first answer. A call whose outcome is unknown ([`Fault::OutcomeUnknown`]) is repeated with the
 //! same key, or resolved by a search for our own `reference`, which the provider stores with the payment.
 
 pub mod mollie;
@@ -146,7 +146,7 @@ pub enum Fault {
     /// Nothing was done: the provider is busy or cannot be reached. A repeat is safe after `retry_after` seconds.
     #[error("the payment provider cannot be reached now: {detail}")]
     Unavailable { detail: String, retry_after: Option<u64> },
-    /// The answer was lost or could not be read, so that the call may have been carried out. Look before repeating it.
+    /// The answer was lost or could not be read, so the call may have been carried out. Search before repeating it.
     #[error("the payment provider did not answer clearly: {detail}")]
     OutcomeUnknown { detail: String },
     /// The webhook was not signed by the provider.
@@ -173,7 +173,7 @@ pub trait Provider: Send + Sync {
 
     async fn find_payment(&self, id: &str) -> Result<Option<Payment>, Fault>;
 
-    /// Finds a payment by our reference. For a payment whose creation was not answered, so that its id is not known.
+    /// Finds a payment by our reference. For a payment whose id was lost with the answer to its creation.
     async fn find_payment_by_reference(
         &self,
         reference: &str,

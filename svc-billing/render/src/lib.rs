@@ -1,5 +1,5 @@
 //! Printed documents: what is on one ([`printed`]), how amounts, dates and labels read in each language ([`text`]),
-//! and its PDF ([`pdf`]). Knows no database, no clock and no account.
+//! and its PDF ([`pdf`]). Uses no database, no clock and no account.
 
 pub mod pdf;
 pub mod printed;

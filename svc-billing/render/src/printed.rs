@@ -78,7 +78,7 @@ pub struct PrintedDocument {
     pub look: Look,
 }
 
-/// The state of payment or acceptance, as the reader is told. Amounts are positive.
+/// The state of payment or acceptance, as the document shows it. Amounts are positive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrintedState {
@@ -91,7 +91,7 @@ pub enum PrintedState {
         paid: Decimal,
         credited: Decimal,
     },
-    /// Nothing is asked. The day is not always known.
+    /// Nothing is asked. The day may be absent.
     Paid {
         on: Option<NaiveDate>,
     },
@@ -116,14 +116,14 @@ pub enum PrintedState {
 /// A collection by direct debit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collection {
-    /// The mandate that the payer gave, as the provider knows it.
+    /// The provider's reference of the mandate that the payer gave.
     pub mandate: String,
     /// The day on which it is ordered. Banks take some days more.
     pub on: NaiveDate,
 }
 
 impl PrintedDocument {
-    /// The state that is shown. Where none was set, it follows from the total.
+    /// The state that is shown. Without an explicit state, it follows from the total.
     pub fn shown_state(&self) -> PrintedState {
         match (&self.state, self.kind) {
             (PrintedState::New, Kind::Invoice) if self.total_incl > Decimal::ZERO => PrintedState::ToPay {
@@ -150,11 +150,11 @@ impl PrintedDocument {
     }
 }
 
-/// Texts that are not known are empty.
+/// A seller or buyer. Absent texts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Party {
-    /// The name of a company, or of a person when there is no company.
+    /// The name of a company, or of a person without a company.
     pub name: String,
     /// The person at a company; may be empty.
     pub contact: String,

@@ -25,9 +25,9 @@ async fn a_person_pays_an_invoice_by_its_button() {
     assert_eq!(tab.evaluate("document.querySelector('form')").await, Value::Null);
     assert_eq!(tab.evaluate("location.pathname").await, invoice.page.as_str());
     assert_eq!(world.get(&invoice).await["payment_status"], "paid");
-    let issues = tab.heard("Audits.issueAdded");
+    let issues = tab.events("Audits.issueAdded");
     assert!(issues.is_empty(), "nothing was blocked: {issues:?}");
-    for request in tab.heard("Network.requestWillBeSent") {
+    for request in tab.events("Network.requestWillBeSent") {
         let url = request["request"]["url"].as_str().unwrap();
         assert!(url.starts_with(&host) || url.starts_with("data:"), "{url}");
     }

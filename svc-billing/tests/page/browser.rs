@@ -30,12 +30,12 @@ async fn a_person_opens_a_quote_and_accepts_it_by_its_button() {
     );
     assert_eq!(world.get(&quote).await["payment_status"], "accepted");
 
-    let issues = tab.heard("Audits.issueAdded");
+    let issues = tab.events("Audits.issueAdded");
     assert!(issues.is_empty(), "nothing was blocked: {issues:?}");
-    let logged = tab.heard("Log.entryAdded");
+    let logged = tab.events("Log.entryAdded");
     assert!(logged.is_empty(), "{logged:?}");
     let own = format!("http://{address}/documents/");
-    for request in tab.heard("Network.requestWillBeSent") {
+    for request in tab.events("Network.requestWillBeSent") {
         let url = request["request"]["url"].as_str().unwrap();
         assert!(url.starts_with(&own) || url.starts_with("data:"), "{url}");
     }

@@ -1,4 +1,4 @@
-//! A real browser, spoken to over its own protocol on two pipes: no driver and no port.
+//! A real browser, controlled over its own protocol on two pipes: no driver and no port.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -13,14 +13,14 @@ pub(crate) struct Tab {
     output: BufReader<ChildStdout>,
     session: Option<String>,
     last: u64,
-    /// What the browser told by itself, in its order.
-    pub heard: Vec<Value>,
+    /// The events that the browser has sent, oldest first.
+    pub events: Vec<Value>,
     _profile: tempfile::TempDir,
     _process: Child,
 }
 
 impl Tab {
-    /// `None`, after having said so, where there is no browser. With `CI=true` that is a failure.
+    /// `None`, with a message, when no browser is installed. With `CI=true` that is a failure.
     pub(crate) async fn open(test: &str) -> Option<Self> {
         if !std::env::split_paths(&std::env::var_os("PATH")?).any(|folder| folder.join("chromium").is_file())
         {
@@ -28,7 +28,7 @@ impl Tab {
             return None;
         }
         let profile = tempfile::tempdir().unwrap();
-        // The pipes are the third and fourth file of the browser. Its sandbox wants more rights than a container has.
+        // The pipes are the third and fourth file of the browser. Its sandbox needs more rights than a container has.
         let script = "exec chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
                       --disable-background-networking --user-data-dir=\"$1\" --remote-debugging-pipe \
                       3<&0 4>&1 </dev/null >/dev/null 2>&1";
@@ -45,7 +45,7 @@ impl Tab {
             output: BufReader::new(process.stdout.take().unwrap()),
             session: None,
             last: 0,
-            heard: Vec::new(),
+            events: Vec::new(),
             _profile: profile,
             _process: process,
         };
@@ -59,21 +59,21 @@ impl Tab {
         Some(tab)
     }
 
-    /// Goes to an address and waits until it is there.
+    /// Opens an address and waits until the page is loaded.
     pub(crate) async fn go(&mut self, url: &str) {
-        let from = self.heard.len();
+        let from = self.events.len();
         self.call("Page.navigate", json!({"url": url})).await;
         self.until_loaded(from).await;
     }
 
-    /// Clicks in the middle of the one element with this selector, and waits for the page that it leads to.
+    /// Clicks the middle of the one element with this selector, and waits until the next page is loaded.
     pub(crate) async fn click(&mut self, selector: &str) {
         let middle = format!(
             "(() => {{ const e = document.querySelector('{selector}'); e.scrollIntoView({{block: 'center'}}); \
              const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] }})()"
         );
         let at = self.evaluate(&middle).await;
-        let from = self.heard.len();
+        let from = self.events.len();
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1});
             self.call("Input.dispatchMouseEvent", event).await;
@@ -93,15 +93,15 @@ impl Tab {
         self.evaluate("document.body.innerText").await.as_str().unwrap().to_owned()
     }
 
-    /// The parameters of what the browser told under this name.
-    pub(crate) fn heard(&self, method: &str) -> Vec<&Value> {
-        self.heard.iter().filter(|event| event["method"] == method).map(|event| &event["params"]).collect()
+    /// The parameters of the events of this method.
+    pub(crate) fn events(&self, method: &str) -> Vec<&Value> {
+        self.events.iter().filter(|event| event["method"] == method).map(|event| &event["params"]).collect()
     }
 
     async fn until_loaded(&mut self, from: usize) {
-        while !self.heard[from..].iter().any(|event| event["method"] == "Page.loadEventFired") {
+        while !self.events[from..].iter().any(|event| event["method"] == "Page.loadEventFired") {
             let event = self.read().await;
-            self.heard.push(event);
+            self.events.push(event);
         }
     }
 
@@ -113,14 +113,14 @@ impl Tab {
         }
         let mut message = message.to_string().into_bytes();
         message.push(0);
-        self.input.write_all(&message).await.expect("the browser listens");
+        self.input.write_all(&message).await.expect("the browser reads its input");
         loop {
             let answer = self.read().await;
             if answer["id"] == self.last {
                 assert!(answer.get("error").is_none(), "{method}: {answer}");
                 return answer["result"].clone();
             }
-            self.heard.push(answer);
+            self.events.push(answer);
         }
     }
 

@@ -194,7 +194,7 @@ fn mandate_fault(fault: Fault) -> Fault {
     }
 }
 
-/// The fault of a request that only reads. Nothing was created yet, so an unknown outcome is a safe one.
+/// The fault of a request that only reads. It created nothing, so an unknown outcome can be repeated safely.
 fn not_attempted(fault: Fault) -> Fault {
     match fault {
         Fault::OutcomeUnknown { detail } => Fault::Unavailable { detail, retry_after: None },

@@ -27,7 +27,7 @@ impl Money {
             .then(|| Self { currency: currency.to_owned(), value: exact.abs().to_string() })
     }
 
-    /// None when the value is not a plain decimal number.
+    /// `None` when the value is not a plain decimal number.
     pub(crate) fn amount(&self) -> Option<Decimal> {
         let plain = |character: char| character.is_ascii_digit() || matches!(character, '.' | '-');
         if !self.value.chars().all(plain) {

@@ -45,7 +45,7 @@ impl Settings {
     }
 }
 
-/// Without the secrets: settings end up in logs.
+/// Omits the secrets, because settings end up in logs.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")

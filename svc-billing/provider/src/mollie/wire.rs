@@ -1,6 +1,5 @@
 //! Converts between Mollie's JSON and the types of this crate. Fields that are not needed are not read, so that new
-//! ones do no harm. A value that is not known makes the whole answer unreadable: a guess here would be a guess about
-//! money.
+//! fields have no effect. An unknown value makes the whole answer unreadable: a guess would be a guess about money.
 
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
@@ -58,7 +57,7 @@ pub(super) fn new_payment(payment: &NewPayment) -> Result<Value, Fault> {
     Ok(body)
 }
 
-/// The key is stored in the refund itself, because Mollie forgets the key of the header after an hour.
+/// The key is stored in the refund itself, because Mollie discards the key of the header after an hour.
 pub(super) fn new_refund(key: &IdempotencyKey, amount: Decimal, currency: &str) -> Result<Value, Fault> {
     Ok(json!({ "amount": money(amount, currency)?, "metadata": { "key": key.0 } }))
 }
@@ -93,7 +92,7 @@ struct RawPayment {
     links: Value,
 }
 
-/// The fields that a search through the list of payments compares; the others are not read.
+/// The fields that a search through the list of payments compares; other fields are not read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListEntry {

@@ -7,13 +7,13 @@ use super::reply::Reply;
 use super::state::{FirstUse, HeldMandate, HeldRefund, State};
 use crate::mollie::Money;
 
-/// A request that came.
+/// A request as it was received.
 pub(super) struct Call {
     pub method: Method,
     pub path: String,
     pub query: String,
     pub key: Option<String>,
-    /// Null, if there is none or it is not JSON.
+    /// `null` if it is absent or not JSON.
     pub body: Value,
 }
 

@@ -9,13 +9,13 @@ pub enum InjectedFault {
     Silent,
     /// The connection is closed instead of an answer.
     Dropped,
-    /// 429; nothing was done.
+    /// Status 429; nothing was done.
     Busy { retry_after: Option<u64> },
     /// A status such as 500 or 503.
     Failing(u16),
-    /// 200 with a body that is not JSON.
+    /// Status 200 with a body that is not JSON.
     Garbled,
-    /// 200 with a body larger than any client should read.
+    /// Status 200 with a body larger than any client should read.
     Huge,
     /// A status such as 422, with an error body in Mollie's form; nothing was done.
     Refusing { status: u16, detail: String, field: Option<String> },

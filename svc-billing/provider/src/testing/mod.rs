@@ -30,7 +30,7 @@ use crate::mollie::Settings;
 use state::{HeldPayment, State};
 
 const KEY: &str = "test_dHar4XY7LxsDOtmnkVtjNVWXLSlXsM";
-/// Long enough for a busy machine.
+/// Long enough on a busy machine.
 const TIMEOUT_MS: u64 = 20_000;
 
 /// Serves until it is dropped.
@@ -42,13 +42,13 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// With the machine's clock.
+    /// Starts the server with the machine's clock.
     #[expect(clippy::disallowed_methods, reason = "stands for Mollie, whose clock is not ours")]
     pub async fn start() -> Self {
         Self::start_at(Utc::now).await
     }
 
-    /// With the test's clock, which dates the payments.
+    /// Starts the server with the test's clock, which dates the payments.
     pub async fn start_at(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -59,12 +59,12 @@ impl StandIn {
         Self { address, state, client: webhook::client(), _serving: serving }
     }
 
-    /// For `MOLLIE_API_URL`.
+    /// The value of `MOLLIE_API_URL`.
     pub fn url(&self) -> String {
         format!("http://{}/v2", self.address)
     }
 
-    /// For `MOLLIE_API_KEY`.
+    /// The value of `MOLLIE_API_KEY`.
     pub fn api_key(&self) -> &'static str {
         KEY
     }
@@ -141,12 +141,12 @@ impl StandIn {
         webhook::post(&self.client, &url?, payment, secret.as_deref()).await
     }
 
-    /// Whether webhooks are lost from now on.
+    /// Sets whether webhooks are lost from now on.
     pub fn mute(&self, muted: bool) {
         self.state().muted = muted;
     }
 
-    /// Webhooks are signed from now on.
+    /// Signs webhooks from now on.
     pub fn sign_with(&self, secret: &str) {
         self.state().webhook_secret = Some(secret.to_owned());
     }
@@ -181,7 +181,7 @@ impl StandIn {
         self.state().faults.push((method.clone(), fault));
     }
 
-    /// An hour passes: idempotency keys are forgotten.
+    /// Discards the idempotency keys, as Mollie does after an hour.
     pub fn forget_keys(&self) {
         self.state().keys.clear();
     }

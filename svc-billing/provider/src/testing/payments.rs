@@ -105,7 +105,7 @@ impl State {
     }
 }
 
-/// Parses an amount. One with more or fewer decimals than the currency has is refused.
+/// Parses an amount. An amount with more or fewer decimals than its currency is refused.
 fn money(value: &Value) -> Result<(String, Decimal), Reply> {
     let given: Option<Money> = serde_json::from_value(value.clone()).ok();
     let exact = given.and_then(|given| {

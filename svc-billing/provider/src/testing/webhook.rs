@@ -15,7 +15,7 @@ pub(super) fn client() -> Client {
     Client::builder().timeout(TIMEOUT).build().expect("a client")
 }
 
-/// For the header `X-Mollie-Signature`.
+/// The value of the header `X-Mollie-Signature`.
 pub fn signature(secret: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("a key of any length");
     mac.update(body);

@@ -77,7 +77,7 @@ pub(super) fn breakable(text: &str, width: f64) -> String {
 
 fn break_anywhere(piece: &str, broken: &mut String) {
     for (index, char) in piece.chars().enumerate() {
-        // A mark belongs to the letter before it.
+        // A combining mark belongs to the character before it.
         if index > 0 && advance(char) > 0.0 {
             broken.push(BREAK);
         }

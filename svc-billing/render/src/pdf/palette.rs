@@ -73,12 +73,12 @@ impl Screen {
 }
 
 impl Rgb {
-    /// `away` is black or white: the direction in which the colour gains contrast with the background.
-    fn tones(self, background: Self, away: Self) -> Tones {
+    /// `target` is black or white: the colour is mixed towards it until it has enough contrast with the background.
+    fn tones(self, background: Self, target: Self) -> Tones {
         let soft = self.mix(background, 0.92);
         let reads = |color: &Self| color.contrast(background).min(color.contrast(soft)) >= MIN_CONTRAST;
-        let brand = (0..=20).map(|step| self.mix(away, f64::from(step) * 0.05)).find(reads);
-        Tones { brand: brand.unwrap_or(away).hex(), soft: soft.hex() }
+        let brand = (0..=20).map(|step| self.mix(target, f64::from(step) * 0.05)).find(reads);
+        Tones { brand: brand.unwrap_or(target).hex(), soft: soft.hex() }
     }
 
     fn parse(text: &str) -> Option<Self> {

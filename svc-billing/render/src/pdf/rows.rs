@@ -6,12 +6,12 @@ use super::fit::{breakable, line, line_count, lines, width};
 use crate::printed::Row as PrintedRow;
 use crate::text::{self, Words};
 
-/// The width of the text on the page, and sizes of letters, in points; the template has the same.
+/// The width of the text on the page, and font sizes, in points; the template has the same.
 pub(super) const PAGE: f64 = 467.7;
 pub(super) const LETTER: f64 = 9.0;
 const SMALL: f64 = 8.0;
 pub(super) const GUTTER: f64 = 14.0;
-/// Between a quantity and its unit.
+/// The space between a quantity and its unit.
 const UNIT_GUTTER: f64 = 5.0;
 /// A row with more lines than this may continue on a next page.
 const WHOLE_ROW: usize = 24;

@@ -10,8 +10,8 @@ use crate::PrintedDocument;
 /// The largest QR version that the guideline allows.
 const MAX_VERSION: u8 = 13;
 
-/// The code as SVG, for documents with an amount to transfer in euros to a known account. A draft has none: it is not to
-/// be paid.
+/// The code as SVG, for documents with an amount in euros to transfer and an account to transfer it to. A draft has no
+/// code: it is not to be paid.
 pub(super) fn code(printed: &PrintedDocument) -> Option<String> {
     let payload = payload(printed)?;
     let segments = [QrSegment::make_bytes(payload.as_bytes())];
