@@ -76,7 +76,7 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
     let invoices = deleted_ids(input, INVOICE_DELETED);
     let quotes = deleted_ids(input, QUOTE_DELETED);
     tx.valid()?;
-    // Always files, tasks, notes, projects: two batches lock rows of these tables in the same order.
+    // Always files, tasks, notes, projects, so that two batches lock rows of these tables in the same order.
     for file in &stored {
         file::operations::create_external(tx, file).await?;
     }

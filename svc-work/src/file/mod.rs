@@ -19,7 +19,7 @@ pub(crate) use rules::{media_type, safe_name};
 
 /// The name of the counter of all files.
 const LIST: &str = "file";
-/// What the tokens of download links are signed for.
+/// The purpose that the tokens of download links are signed for.
 const PURPOSE: &str = "work.file";
 /// How long a download link works.
 const LINK_LIFETIME: TimeDelta = TimeDelta::hours(1);

@@ -1,5 +1,5 @@
 //! Changes of files. Bytes are stored before the row that refers to them and removed after it is deleted, so that a row
-//! never refers to bytes that are not there. A crash in between leaves bytes that no row refers to: those of an upload
+//! never refers to bytes that do not exist. A crash in between leaves bytes that no row refers to: those of an upload
 //! are removed by chassis after a day, those of a deleted file by the worker.
 
 use chassis_base::{Account, AccountId, id};
@@ -20,7 +20,7 @@ pub(crate) async fn create(tx: &mut Tx<'_>, record: &Record) -> Result<Record, E
     let account = tx.account();
     let now = tx.now();
     let record = Record { created_at: now, ..record.clone() };
-    // From here on chassis no longer removes the bytes as those of an upload that was given up.
+    // From this commit on chassis no longer removes the bytes as those of an abandoned upload.
     files::list(tx, std::slice::from_ref(&record.key)).await?;
     insert(tx, account, &record).await?;
     Ok(record)
@@ -49,7 +49,7 @@ pub(crate) async fn create_external(tx: &mut Tx<'_>, record: &Record) -> Result<
 async fn insert(tx: &mut Tx<'_>, account: AccountId, record: &Record) -> Result<(), Error> {
     if store::insert(tx.db(), account, record).await? {
         tx.count(LIST, record.created_at, 1);
-        // Without a download link, which would be a secret in the audit log.
+        // Recorded without a download link, which would be a secret in the audit log.
         tx.changed(AUDIT_KIND, record.id, &record.clone().into_message(String::new()));
     }
     Ok(())
@@ -83,7 +83,7 @@ pub(crate) async fn remove_bytes_now(db: &Db, files: &Files, account: &Account, 
     }
 }
 
-/// Removes bytes from the object store. No error when they are not there.
+/// Removes bytes from the object store. Bytes that do not exist are not an error.
 pub(crate) async fn remove_bytes(
     files: &Files,
     account: AccountId,

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-/// How many characters a name has.
+/// How many characters a name can have.
 const MAX_NAME_LENGTH: usize = 255;
-/// How many characters an extension has; a longer one is part of the name.
+/// How many characters an extension can have; a longer one is part of the name.
 const MAX_EXTENSION_LENGTH: usize = 16;
 /// The name of a file whose own name has nothing that can be kept.
 const DEFAULT_NAME: &str = "file";
-/// The media type of a file whose type is not known, or must not be told to a browser.
+/// The media type of a file whose own type is unknown, or must not be sent to a browser.
 const DEFAULT_TYPE: &str = "application/octet-stream";
 
 /// Media types that a browser may show: none of them can run code.
@@ -43,20 +43,20 @@ const TYPES_BY_EXTENSION: [(&str, &str); 20] = [
 /// of text, and never empty.
 pub(crate) fn safe_name(given: &str) -> String {
     let last = given.rsplit(['/', '\\']).find(|part| !part.trim_matches(is_edge).is_empty());
-    let visible: String = last.unwrap_or_default().chars().filter(|letter| !is_hidden(*letter)).collect();
+    let visible: String = last.unwrap_or_default().chars().filter(|c| !is_hidden(*c)).collect();
     let name = shorten(visible.trim_matches(is_edge));
     if name.is_empty() { DEFAULT_NAME.to_owned() } else { name }
 }
 
 /// White space, and dots that would hide a file or lead to another folder.
-fn is_edge(letter: char) -> bool {
-    letter.is_whitespace() || letter == '.' || is_hidden(letter)
+fn is_edge(c: char) -> bool {
+    c.is_whitespace() || c == '.' || is_hidden(c)
 }
 
 /// Control characters, and those that change the direction of text or have no width: `photo<RLO>gpj.exe` looks harmless.
-fn is_hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e0fff}')
 }
@@ -118,8 +118,8 @@ pub(super) struct DownloadHeaders {
     pub policy: &'static str,
 }
 
-/// Lets a browser show a file of a harmless type and save every other one. The type of a file that a browser would run is
-/// not even named.
+/// Lets a browser show a file of a harmless type and save every other file. The type of a file that a browser could run
+/// is not sent.
 pub(super) fn download_headers(name: &str, media_type: &str) -> DownloadHeaders {
     let is_inline = INLINE_TYPES.contains(&media_type);
     let content_type = match media_type {
@@ -151,8 +151,8 @@ fn is_active(media_type: &str) -> bool {
 
 /// `Content-Disposition` with the name twice (RFC 6266): in ASCII for old programs, and in UTF-8.
 fn disposition(kind: &str, name: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || " -_.()".contains(letter);
-    let ascii: String = name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+    let plain = |c: char| c.is_ascii_alphanumeric() || " -_.()".contains(c);
+    let ascii: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
     let mut text = format!("{kind}; filename=\"{ascii}\"");
     if ascii != name {
         text.push_str("; filename*=UTF-8''");

@@ -99,7 +99,7 @@ pub(super) async fn list_generated_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(&source.kind).bind(source.id).fetch_all(connection).await?)
 }
 
-/// Deletes a file: forgets its name and keeps its key, so that its bytes can be removed. Returns the file.
+/// Deletes a file: erases its name and keeps its key, so that its bytes can be removed. Returns the file.
 pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,

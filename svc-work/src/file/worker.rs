@@ -1,5 +1,5 @@
-//! Removes the bytes of deleted files. Whoever deletes a file removes its bytes at the end of the request; this worker
-//! removes those that stayed, because the object store could not be reached or the process ended.
+//! Removes the bytes of deleted files. The request that deletes a file removes its bytes at its end; this worker
+//! removes the bytes that were left, because the object store could not be reached or the process ended.
 
 use chassis_work::worker::{Due, IMMEDIATELY, Job, Next};
 use chassis_work::{Files, Worker};

@@ -1,5 +1,5 @@
-//! Follow-up: events about clients and deals that nobody works on. Knows tasks and notes from its own tables, and asks
-//! relations and crm for clients and deals.
+//! Follow-up: events about clients and deals that nobody works on. Reads tasks and notes from its own tables, and
+//! asks relations and crm for clients and deals.
 //!
 //! The scan for deals is here and not in crm: crm would have to ask work for tasks, and work asks crm already.
 

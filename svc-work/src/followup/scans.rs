@@ -13,7 +13,7 @@ use super::clients::Clients;
 use super::deals::Deals;
 use crate::references::{CLIENT, OPEN_DEAL};
 
-/// When the last task of `listed`, a record of another service, was completed. The column is the one with its id.
+/// When the last task of `listed`, a record of another service, was completed. `$column` holds the id of the record.
 macro_rules! last_task {
     ($column:literal) => {
         concat!(
@@ -57,7 +57,7 @@ pub(crate) fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
     let clients = Arc::new(Clients { outgoing: outgoing.clone() });
     let deals = Arc::new(Deals { outgoing: outgoing.clone() });
     vec![
-        // Once for each time without a follow-up. A note or a completed task starts a new one.
+        // Emitted once for each period without a follow-up. A note or a completed task starts a new period.
         Scan {
             event: "customer.no_followup",
             threshold: Threshold::Days(90),
@@ -79,7 +79,7 @@ pub(crate) fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
             ask: Some(Ask { references: references.clone(), kind: CLIENT, describe: clients }),
             tell: emit_for_clients,
         },
-        // Once for each time without a task. A completed task starts a new one.
+        // Emitted once for each period without a task. A completed task starts a new period.
         Scan {
             event: "deal.no_followup",
             threshold: Threshold::Days(7),

@@ -43,7 +43,7 @@ pub(super) async fn create(
     Ok(record)
 }
 
-/// Replaces an entry. One that was rejected becomes a draft again.
+/// Replaces an entry. A rejected entry becomes a draft again.
 pub(super) async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     let account = tx.account();

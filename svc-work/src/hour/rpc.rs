@@ -1,4 +1,4 @@
-//! `HourService`: takes requests apart, calls the operations, answers.
+//! `HourService`: parses requests, calls the operations, answers.
 
 use chassis_base::id;
 use chassis_base::paging::Page;

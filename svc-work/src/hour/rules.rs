@@ -13,7 +13,7 @@ use crate::Error;
 const MINUTES_PER_HOUR: Decimal = Decimal::from_parts(60, 0, 0, false, 0);
 const HOURS_PER_DAY: Decimal = Decimal::from_parts(24, 0, 0, false, 0);
 
-/// A time in both units. Each is kept as it was sent, and the other one follows from it.
+/// A duration in both units. A unit that was sent is kept as it is, and a missing unit is computed from the other.
 struct TimeSpent {
     hours: Decimal,
     minutes: i32,
@@ -54,14 +54,14 @@ fn time_spent(given: &HourInput, at: &At<'_>, faults: &mut Faults) -> Option<Tim
     }
 }
 
-/// Hours in whole minutes; at least one, because an entry of no time is not valid.
+/// Hours in whole minutes, half a minute rounded up; at least 1, because an entry without time is not valid.
 fn minutes_of(hours: Decimal) -> i32 {
     let minutes = hours * MINUTES_PER_HOUR;
     let whole = minutes.round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
     whole.to_i32().unwrap_or_default().max(1)
 }
 
-/// Minutes in hours with two decimals.
+/// Minutes in hours with two decimals, half a hundredth rounded up.
 fn hours_of(minutes: i32) -> Decimal {
     let hours = Decimal::from(minutes) / MINUTES_PER_HOUR;
     hours.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero).normalize()

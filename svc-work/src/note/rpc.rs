@@ -1,4 +1,4 @@
-//! `NoteService`: takes requests apart, looks references up, calls the operations, answers.
+//! `NoteService`: parses requests, looks up references, calls the operations, answers.
 
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask as Mask;

@@ -80,8 +80,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Replaces the text of a note. The time of the change moves only when the text is another one. Returns the note as it
-/// is then.
+/// Replaces the text of a note. The time of the change is set only when the text differs. Returns the note.
 pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
@@ -97,7 +96,7 @@ pub(super) async fn update(
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(body).bind(now).fetch_optional(connection).await?)
 }
 
-/// Removes the references of notes to records that were deleted. Returns the notes that had one, as they are then.
+/// Removes the references of notes to records that were deleted. Returns the changed notes.
 pub(super) async fn clear_references(
     connection: &mut PgConnection,
     account: AccountId,

@@ -47,8 +47,8 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
     let account = tx.account();
     let now = tx.now();
     let id = tx.id();
-    // The row of the counter stays locked until the transaction ends, and everyone who needs a number waits for it. So
-    // it is the last row that is waited for. A transaction that fails gives its number back.
+    // The row of the counter stays locked until the transaction ends, and every other create waits for it. So it is the
+    // last row that this locks. A rollback also undoes the increment, so that numbers have no gaps.
     let number = rules::number(numbering::next(tx.db(), account, NUMBERS).await?);
     let record = Record { id, version: 1, number, values, quote, created_at: now, updated_at: now };
     if !store::insert(tx.db(), account, &record).await? {
@@ -61,8 +61,8 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
     Ok(record)
 }
 
-/// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace. `missing` are
-/// the faults of references to other services, which count only when the project itself exists.
+/// Changes what the mask names; without a mask, everything. An update that changes no value stores nothing. `missing`
+/// are the faults of references to other services, which count only when the project itself exists.
 pub(super) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
@@ -111,7 +111,7 @@ pub(crate) async fn clear_quotes(tx: &mut Tx<'_>, quotes: &[Uuid]) -> Result<(),
 }
 
 /// The project that another record of this service refers to in the field `at`. `None` for an empty text; a fault when
-/// there is no such project.
+/// the project does not exist.
 pub(crate) async fn check_reference(tx: &mut Tx<'_>, at: &At<'_>, text: &str) -> Result<Option<Uuid>, Error> {
     let account = tx.account();
     let found = match id::parse(text) {
@@ -125,7 +125,7 @@ pub(crate) async fn check_reference(tx: &mut Tx<'_>, at: &At<'_>, text: &str) ->
     Ok(found)
 }
 
-/// Records in the audit log what a project is now.
+/// Records the current project in the audit log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Project::from(record.clone()));
 }

@@ -1,4 +1,4 @@
-//! `ProjectService`: takes requests apart, looks references up, calls the operations, answers.
+//! `ProjectService`: parses requests, looks up references, calls the operations, answers.
 
 use chassis_base::id;
 use chassis_base::paging::Page;
@@ -70,7 +70,7 @@ impl ProjectService for Projects {
         &self,
         request: Request<GetProjectRequest>,
     ) -> Result<Response<GetProjectResponse>, Status> {
-        // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let found =
@@ -89,7 +89,7 @@ impl ProjectService for Projects {
     }
 
     /// Billing is called before the transaction and after it. A crash in between leaves a project whose quote does not
-    /// name it yet; the next call with the same quote finds that project and tells billing again.
+    /// name it yet; the next call with the same quote finds that project and calls billing again.
     async fn create_project_from_quote(
         &self,
         request: Request<CreateProjectFromQuoteRequest>,

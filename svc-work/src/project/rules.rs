@@ -11,8 +11,8 @@ use crate::Error;
 
 const FIELDS: [&str; 6] = ["name", "client_id", "status", "start_date", "end_date", "budget"];
 
-/// The values that a project will have: the named ones of `given`, the others of `current`. A text that cannot be read has
-/// a fault already and counts as left out.
+/// The values that a project will have: those of `given` that the mask names, and the rest of `current`. A text that
+/// cannot be read has a fault already and counts as left out.
 pub(super) fn apply(
     named: UpdateMask<'_>,
     given: &ProjectInput,

@@ -96,7 +96,7 @@ pub(crate) async fn exists(
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
 }
 
-/// Stores a new project. `false` when there is a project of the same quote.
+/// Stores a new project. `false` when the quote already has a project.
 pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -129,7 +129,7 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// Removes the references of projects to these quotes. Returns the projects that had one, as they are then.
+/// Removes the references of projects to these quotes. Returns the changed projects.
 pub(super) async fn clear_quotes(
     connection: &mut PgConnection,
     account: AccountId,

@@ -33,7 +33,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record,
     Ok(record)
 }
 
-/// Changes what the mask names; without a mask, everything. Values that are all the same leave no trace.
+/// Changes what the mask names; without a mask, everything. An update that changes no value stores nothing.
 pub(super) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
@@ -72,7 +72,7 @@ pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Completes a task or opens it again. A repetition keeps the times of the first.
+/// Completes a task or opens it again. A repetition keeps the times of the first call.
 pub(super) async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
@@ -97,7 +97,7 @@ pub(crate) async fn clear_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), E
     Ok(())
 }
 
-/// Records in the audit log what a task is now.
+/// Records the current task in the audit log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Task::from(record.clone()));
 }

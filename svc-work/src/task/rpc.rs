@@ -1,4 +1,4 @@
-//! `TaskService`: takes requests apart, looks references up, calls the operations, answers.
+//! `TaskService`: parses requests, looks up references, calls the operations, answers.
 
 use chassis_base::id;
 use chassis_base::paging::Page;
@@ -63,7 +63,7 @@ impl TaskService for Tasks {
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> Result<Response<GetTaskResponse>, Status> {
-        // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let found =

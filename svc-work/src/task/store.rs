@@ -25,7 +25,7 @@ macro_rules! columns {
     };
 }
 
-/// The columns of a list, which does not show notes: they can be long.
+/// The columns of a list. Notes are left out, because they can be long.
 const LISTED: &str = columns!("'' as notes");
 
 /// Reads the columns in the order of `columns!`.
@@ -156,7 +156,7 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// Removes the references of tasks to these deals. Returns the tasks that had one, as they are then.
+/// Removes the references of tasks to these deals. Returns the changed tasks.
 pub(super) async fn clear_deals(
     connection: &mut PgConnection,
     account: AccountId,
@@ -170,7 +170,7 @@ pub(super) async fn clear_deals(
     Ok(sqlx::query_as(sql).bind(account).bind(deals).bind(now).fetch_all(connection).await?)
 }
 
-/// Completes a task or opens it again. One that has that state already keeps its times. Returns the task as it is then.
+/// Completes a task or opens it again. A task that has that state already keeps its times. Returns the task.
 pub(super) async fn set_completed(
     connection: &mut PgConnection,
     account: AccountId,

@@ -38,7 +38,7 @@ impl FileDownloadService for Downloads {
         let call = Call::open(request)?;
         let pass = self.links.read(&call.input.token).ok_or_else(unknown_link)?;
         let context = self.db.admit(call, pass.account).await?.context;
-        // Said only for a link with a valid signature: nobody can find out otherwise which links there were.
+        // Reported only for a link with a valid signature, so that nobody can find out by guessing which links existed.
         if context.clock.now() > pass.until {
             return Err(expired().into());
         }

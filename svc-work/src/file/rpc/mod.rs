@@ -1,4 +1,4 @@
-//! `FileService`: takes requests apart, calls the operations, answers. A folder, because uploads and downloads stream.
+//! `FileService`: parses requests, calls the operations, answers. A folder, because uploads and downloads stream.
 
 pub(crate) mod download;
 mod upload;
@@ -58,7 +58,7 @@ impl FileService for FilesRpc {
     }
 
     async fn get_file(&self, request: Request<GetFileRequest>) -> Result<Response<GetFileResponse>, Status> {
-        // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let account = context.account_id();
         let now = context.clock.now();

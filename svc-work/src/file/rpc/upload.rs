@@ -1,5 +1,5 @@
-//! Receives an upload: collects its parts up to the limit, stores the bytes, then writes the row. Apart from the other
-//! methods because the request is a stream.
+//! Receives an upload: collects its parts up to the limit, stores the bytes, then writes the row. A file of its
+//! own, because the request is a stream.
 
 use chassis_data::{Db, Tx};
 use chassis_rpc::{Call, Context};
@@ -43,7 +43,7 @@ pub(super) async fn receive(
         created_at: context.clock.now(),
     };
     if faults.is_empty() {
-        // Announced before they are stored: bytes that no row refers to after a day are removed by chassis.
+        // Announced before they are stored, so that chassis removes them after a day if no row refers to them.
         files.expect(db, context.account(), std::slice::from_ref(&key)).await?;
         files.put(&key, bytes).await?;
     }
@@ -66,7 +66,7 @@ fn is_unlisted(answer: &Result<Response<UploadFileResponse>, Status>, record: &R
     }
 }
 
-/// An upload whose parts were put together.
+/// An upload, joined from its parts.
 struct Upload {
     file: FileInput,
     bytes: Vec<u8>,
