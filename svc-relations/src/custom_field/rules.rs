@@ -6,8 +6,8 @@ use proto::{At, Faults};
 
 /// A key can be used as a name in any program: a-z, 0-9 and `_`, starting with a letter.
 pub(super) fn check_key(key: &str, at: &At<'_>, faults: &mut Faults) {
-    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !key.starts_with(|c: char| c.is_ascii_lowercase()) || !key.chars().all(letters) {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !key.starts_with(|c: char| c.is_ascii_lowercase()) || !key.chars().all(allowed) {
         let detail = "key must be made of a-z, 0-9 and _, and start with a letter";
         faults.add(at, Fault::BadFormat, detail);
     }

@@ -64,7 +64,7 @@ pub(crate) async fn put(
     Ok(())
 }
 
-/// The links at whose either end the client is, oldest first.
+/// The links that have the client at either end, oldest first.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,

@@ -72,8 +72,8 @@ pub(super) async fn update(
         return Ok(record.into());
     }
 
-    // The holder is looked up before the update: once the unique index has refused it, the transaction has failed and
-    // the holder could not be named. Two updates at the same time still meet at the index.
+    // The holder is looked up before the update: once the unique index has refused the update, the transaction has
+    // failed and the holder could not be named. Of two concurrent updates the index still refuses the second.
     if changed.contains(&"external_id")
         && let Some(holder) = find_holder(tx, role, &record.values).await?
     {

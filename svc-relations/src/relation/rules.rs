@@ -1,4 +1,4 @@
-//! What makes a client or supplier valid. Pure: knows neither tables nor calls.
+//! What makes a client or supplier valid. Pure: uses neither tables nor calls.
 
 use chassis_base::formats::{Form, country};
 use chassis_base::update_mask::UpdateMask;
@@ -8,7 +8,7 @@ use proto::{At, Faults};
 
 use super::{Role, fields};
 
-/// What the checks need to know besides the values of the request.
+/// What the checks need besides the values of the request.
 #[derive(Clone, Copy)]
 pub(super) struct InputContext<'a> {
     pub role: Role,
