@@ -23,7 +23,7 @@ impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match violated_constraint(&error) {
             // A phase was removed while a deal moved into it. The transaction runs again, and finds either that the
-            // phase is gone or that it has a deal.
+            // phase does not exist or that it has a deal.
             Some("deal_phase") => Self::Chassis(chassis_base::Error::Raced),
             _ => Self::Chassis(error.into()),
         }

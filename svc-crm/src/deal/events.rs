@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::rules::Changes;
 use super::{AcceptedQuote, Record, priority_name, status_name};
 
-/// A new deal. One that is won or lost from the start emits that too.
+/// A new deal. A deal that is won or lost from the start emits that event too.
 pub(super) fn created(tx: &mut Tx<'_>, record: &Record) {
     emit(tx, "deal.created", record, json!({}));
     status(tx, record);
@@ -23,7 +23,7 @@ pub(super) fn changed(tx: &mut Tx<'_>, record: &Record, changes: Changes) {
     }
 }
 
-/// For services whose records refer to the deal. Its version follows the last one that was stored.
+/// Lets other services clear their references to the deal. Its version follows the last stored version.
 pub(super) fn deleted(tx: &mut Tx<'_>, record: &Record) {
     tx.emit(&Event {
         kind: "deal.deleted",

@@ -88,7 +88,7 @@ pub(crate) struct AcceptedQuote {
     #[serde(default)]
     pub number: String,
     pub client_id: Option<Uuid>,
-    /// Passed on as it came.
+    /// Passed on unchanged.
     #[serde(default)]
     pub total_incl_vat: serde_json::Value,
 }
@@ -123,7 +123,7 @@ fn priority_from_name(name: &str) -> Option<DealPriority> {
     all.into_iter().find(|priority| priority_name(*priority) == name)
 }
 
-/// An amount in a message: with two decimals, empty for none.
+/// An amount in a message: with two decimals; empty without an amount.
 fn amount_text(amount: Option<Decimal>) -> String {
     let two_decimals = |mut amount: Decimal| {
         amount.rescale(2);

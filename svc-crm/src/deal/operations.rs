@@ -22,7 +22,7 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, E
     let phase = rules::resolve_phase(&pipelines, requested, None, &at, &mut tx.faults);
     check_source(tx, &given.source, "", &at).await?;
     tx.valid()?;
-    // There is a fault when there is no phase, and then `valid` has returned.
+    // Without a phase there is a fault, and `valid` has returned it.
     let phase = phase.ok_or_else(|| chassis_base::Error::Internal("a deal without a phase".into()))?;
 
     let now = tx.now();
@@ -135,7 +135,7 @@ pub(crate) async fn accept_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Resu
     let account = tx.account();
     let now = tx.now();
     let Some(client) = quote.client_id else { return Ok(()) };
-    // Stored also when no deal fits: an event that is delivered again later has no effect then either.
+    // Stored also without a matching deal, so that a repeated delivery has no effect even if a deal matches by then.
     if !store::insert_accepted_quote(tx.db(), account, quote.id, now).await? {
         return Ok(());
     }
@@ -150,8 +150,7 @@ pub(crate) async fn accept_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Resu
     Ok(())
 }
 
-/// Stores new values of a deal that is locked, and emits the events of the change. Values that are all the same leave
-/// no trace.
+/// Stores new values of a locked deal, and emits the events of the change. Without a changed value it stores nothing.
 async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Deal, Error> {
     let account = tx.account();
     let now = tx.now();
@@ -168,7 +167,7 @@ async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Dea
     Ok(record_change(tx, record))
 }
 
-/// Records in the audit log what a deal is now. Returns the message.
+/// Records the current deal in the audit log. Returns the message.
 fn record_change(tx: &mut Tx<'_>, record: Record) -> Deal {
     let id = record.id;
     let deal = Deal::from(record);
@@ -184,8 +183,9 @@ async fn find_locked(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error>
     }
 }
 
-/// The pipelines of the account. One that was never provisioned gets its defaults first. They are not locked: a phase
-/// that is removed before this transaction ends makes the foreign key refuse the deal, and the transaction runs again.
+/// The pipelines of the account. An account that was never provisioned gets its defaults first. Pipelines are not
+/// locked: a phase that is removed before this transaction ends makes the foreign key refuse the deal, and the
+/// transaction runs again.
 async fn list_pipelines(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {
     let account = tx.account();
     let pipelines = pipeline::store::list(tx.db(), account).await?;

@@ -1,4 +1,4 @@
-//! `DealService`: takes requests apart, looks references up, calls the operations, answers.
+//! `DealService`: parses requests, looks up references, calls the operations, answers.
 
 use chassis_base::id;
 use chassis_base::paging::Page;
@@ -69,7 +69,7 @@ impl DealService for Deals {
     }
 
     async fn get_deal(&self, request: Request<GetDealRequest>) -> Result<Response<GetDealResponse>, Status> {
-        // Without `valid`: a text that is not an id is not found, and nothing else can be at fault.
+        // `valid` is not called: a malformed id is answered as not found, and no other field can be wrong.
         let Call { context, input, .. } = Call::open(request)?;
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let (record, history) = self

@@ -135,8 +135,8 @@ pub(super) fn create(given: &DealInput, phase: PhaseRef) -> Values {
     apply(UpdateMask::All, given, phase, empty)
 }
 
-/// The named values of `given`, and the others of `current`. The checks have refused what cannot be empty, so an empty
-/// value here means the default.
+/// The values of `given` that the mask names, and the rest of `current`. The checks have refused what cannot be
+/// empty, so an empty value here means the default.
 pub(super) fn apply(named: UpdateMask<'_>, given: &DealInput, phase: PhaseRef, current: Values) -> Values {
     let mut values = Values { phase, ..current };
     // The form of all of these was checked, so `ok` and `unwrap_or_default` only turn an empty text into no value.
@@ -167,9 +167,9 @@ pub(super) fn apply(named: UpdateMask<'_>, given: &DealInput, phase: PhaseRef, c
 pub(super) struct Changes {
     /// Whether any value is different.
     pub any: bool,
-    /// The phase before, when it is another one now.
+    /// The former phase, if it changed.
     pub previous_phase: Option<Uuid>,
-    /// The status before, when it is another one now.
+    /// The former status, if it changed.
     pub previous_status: Option<DealStatus>,
 }
 
@@ -180,8 +180,8 @@ impl Changes {
     }
 }
 
-/// Gives a deal new values, and sets the version and the times that follow from them. Values that are all the same
-/// leave the deal as it was.
+/// Gives a deal new values, and sets the version and the times that follow from them. Equal values leave the
+/// deal as it is.
 pub(super) fn update(record: &mut Record, values: Values, now: DateTime<Utc>) -> Changes {
     let old = &record.values;
     let changes = Changes {

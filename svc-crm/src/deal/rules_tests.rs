@@ -124,7 +124,7 @@ fn what_a_deal_must_have_cannot_be_emptied() {
     let all = ["/title", "/client_id", "/pipeline_id", "/phase_id", "/priority", "/status"];
     assert_eq!(faults_of(UpdateMask::Only(&paths)), all);
     assert_eq!(faults_of(UpdateMask::Only(&[])), Vec::<String>::new());
-    assert_eq!(faults_of(UpdateMask::All), all[..2], "the others have defaults");
+    assert_eq!(faults_of(UpdateMask::All), all[..2], "the other fields have defaults");
     assert_eq!(faults_of(UpdateMask::Only(&["colour".to_owned()])), ["/update_mask"]);
 }
 

@@ -43,7 +43,7 @@ macro_rules! same {
 /// All scans of deals.
 pub(crate) fn all() -> Vec<Scan> {
     vec![
-        // Once for each time without a change: every change starts a new one.
+        // Emitted once for each period without a change: every change starts a new period.
         Scan {
             event: "deal.stalled",
             threshold: Threshold::Days(14),
@@ -53,7 +53,7 @@ pub(crate) fn all() -> Vec<Scan> {
             ask: None,
             tell: emit,
         },
-        // Once for each time that the deal is in a phase.
+        // Emitted once for each time that the deal is in a phase.
         Scan {
             event: "deal.phase_idle",
             threshold: Threshold::Days(7),
@@ -63,7 +63,7 @@ pub(crate) fn all() -> Vec<Scan> {
             ask: None,
             tell: emit,
         },
-        // Once for each expected date.
+        // Emitted once for each expected date.
         Scan {
             event: "deal.close_due",
             threshold: Threshold::None,

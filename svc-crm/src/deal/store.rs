@@ -134,7 +134,7 @@ pub(super) async fn find_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Up to two open deals of a client, which is enough to know whether there is exactly one. Locks them, so that the one
+/// Up to two open deals of a client, which is enough to decide whether there is exactly one. Locks them, so that the
 /// deal is still open when its change is written.
 pub(super) async fn find_two_open_locked(
     connection: &mut PgConnection,
@@ -224,7 +224,7 @@ pub(super) async fn update(
 }
 
 /// Gives deals the next version, so that each can emit an event while nothing else of it changes: two events of a deal
-/// never have the same version. Returns the deals as they are then, in no order.
+/// never have the same version. Returns the changed deals, in no order.
 pub(super) async fn increment_versions(
     connection: &mut PgConnection,
     account: AccountId,

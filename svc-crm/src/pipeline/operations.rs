@@ -75,8 +75,8 @@ pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
         return Err(Error::IsLast(kind::PIPELINE));
     }
     let account = tx.account();
-    // Deals do not take the lock. One that comes into the pipeline after this look makes the foreign key of deals
-    // refuse the deletion, and the transaction runs again.
+    // Deals do not take the lock. A deal that is stored after this query makes the foreign key of deals refuse the
+    // deletion, and the transaction runs again.
     if store::has_deals(tx.db(), account, pipeline.id, None).await? {
         return Err(Error::HasDeals(kind::PIPELINE));
     }
@@ -138,7 +138,7 @@ pub(super) async fn delete_phase(tx: &mut Tx<'_>, id: &str) -> Result<(), Error>
         return Err(Error::IsLast(kind::PHASE));
     }
     let account = tx.account();
-    // As in `delete`: the foreign key of deals refuses what this look missed.
+    // As in `delete`: the foreign key of deals refuses the deletion when this query missed a deal.
     if store::has_deals(tx.db(), account, pipeline.id, Some(phase.id)).await? {
         return Err(Error::HasDeals(kind::PHASE));
     }
@@ -164,12 +164,12 @@ pub(super) async fn reorder_phases(
     rules::find(store::list(tx.db(), account).await?, pipeline_id)
 }
 
-/// Records in the audit log what a pipeline is now.
+/// Records the current pipeline in the audit log.
 fn record_change(tx: &mut Tx<'_>, pipeline: &Pipeline) {
     tx.changed(kind::PIPELINE, pipeline.id, &proto::crm::Pipeline::from(pipeline.clone()));
 }
 
-/// Records in the audit log what a phase is now.
+/// Records the current phase in the audit log.
 fn record_phase_change(tx: &mut Tx<'_>, pipeline_id: Uuid, phase: &Phase) {
     tx.changed(kind::PHASE, phase.id, &phase.clone().into_message(pipeline_id));
 }

@@ -1,4 +1,4 @@
-//! `PipelineService`: takes requests apart, calls the operations, answers.
+//! `PipelineService`: parses requests, calls the operations, answers.
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;

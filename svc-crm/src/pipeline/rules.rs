@@ -41,7 +41,7 @@ pub(super) fn check_change(named: UpdateMask<'_>, given: &PipelineInput, faults:
     }
 }
 
-/// Gives a pipeline the named values of `given`. A whole pipeline that does not say whether it is active is.
+/// Gives a pipeline the named values of `given`. Without a mask, a pipeline without `active` is active.
 pub(super) fn apply(named: UpdateMask<'_>, given: &PipelineInput, pipeline: &mut Pipeline) {
     named.put("name", &given.name, &mut pipeline.name);
     named.put("active", &given.active.unwrap_or(true), &mut pipeline.active);

@@ -1,5 +1,5 @@
-//! The SQL of pipelines and phases. Whoever writes holds the lock of the setup: positions are counted from the rows that
-//! are there.
+//! The SQL of pipelines and phases. Every writer holds the lock of the setup, because positions are computed from the
+//! existing rows.
 
 use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
@@ -49,7 +49,7 @@ pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> R
     Ok(pipelines)
 }
 
-/// Adds a pipeline, without its phases, after the others.
+/// Adds a pipeline at the end, without its phases.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -70,7 +70,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Adds a phase after the others of its pipeline.
+/// Adds a phase at the end of its pipeline.
 pub(crate) async fn insert_phase(
     connection: &mut PgConnection,
     account: AccountId,

@@ -6,12 +6,12 @@ use proto::crm::{DealSource, Pipeline};
 use super::{Defaults, Initial, store};
 use crate::{Error, kind};
 
-/// Creates the defaults of an account that has none. `false` when it has had them before: what was changed or removed
-/// since then stays so.
+/// Creates the defaults of an account that has none. `false` when they were created before: later changes and
+/// removals stay.
 pub(crate) async fn ensure_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
     let account = tx.account();
     let now = tx.now();
-    // The row comes first: of two transactions that get here, the second waits for the first and then finds its row.
+    // The row comes first: of two concurrent transactions, the second waits for the first and then finds its row.
     if !store::insert(tx.db(), account, now).await? {
         return Ok(false);
     }
@@ -30,8 +30,8 @@ pub(crate) async fn ensure_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
 /// writes in between. It is the first row that these operations lock, so they cannot block each other.
 pub(crate) async fn lock(tx: &mut Tx<'_>) -> Result<(), Error> {
     let account = tx.account();
-    // A row that this transaction has just inserted is locked already. One that another transaction inserted
-    // meanwhile has to be locked again.
+    // A row that this transaction has just inserted is locked already. A row that another transaction inserted in the
+    // meantime has to be locked by a second attempt.
     if !store::lock(tx.db(), account).await? && !ensure_defaults(tx).await? {
         store::lock(tx.db(), account).await?;
     }

@@ -1,4 +1,4 @@
-//! `DealSourceService`: takes requests apart, calls the operations, answers.
+//! `DealSourceService`: parses requests, calls the operations, answers.
 
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;

@@ -22,7 +22,7 @@ pub(crate) async fn exists(
     Ok(sqlx::query_scalar(sql).bind(account).bind(name).fetch_one(connection).await?)
 }
 
-/// Adds a source after the others. The caller holds the lock of the setup: without it two sources could get the same
+/// Adds a source at the end. The caller holds the lock of the setup: without it two sources could get the same
 /// position.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
