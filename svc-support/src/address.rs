@@ -37,7 +37,7 @@ impl OwnDomain {
         Self(domain.trim().trim_end_matches('.').to_ascii_lowercase())
     }
 
-    /// `None` when none is configured.
+    /// `None` when no domain is configured.
     pub fn name(&self) -> Option<&str> {
         Some(self.0.as_str()).filter(|name| !name.is_empty())
     }
@@ -92,8 +92,8 @@ fn encode(bytes: &[u8]) -> String {
     let mut pending = 0_u32;
     let mut bits = 0;
     let mut push = |value: u32| {
-        let letter = usize::try_from(value & 31).unwrap_or_default();
-        text.push(char::from(ALPHABET[letter]));
+        let index = usize::try_from(value & 31).unwrap_or_default();
+        text.push(char::from(ALPHABET[index]));
     };
     for byte in bytes {
         pending = (pending << 8) | u32::from(*byte);
@@ -119,8 +119,8 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut pending = 0_u32;
     let mut bits = 0;
-    for letter in text.bytes().map(|letter| letter.to_ascii_lowercase()) {
-        let value = ALPHABET.iter().position(|character| *character == letter)?;
+    for byte in text.bytes().map(|byte| byte.to_ascii_lowercase()) {
+        let value = ALPHABET.iter().position(|character| *character == byte)?;
         pending = (pending << 5) | u32::try_from(value).ok()?;
         bits += 5;
         if bits >= 8 {

@@ -7,7 +7,7 @@ use proto::api::Problem;
 pub enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// With the kind of the record that has the name, for example `status`.
+    /// Holds the kind of the record that has the name, for example `status`.
     #[error("another {0} has this name")]
     NameTaken(&'static str),
     #[error("tickets have this status")]

@@ -144,7 +144,7 @@ impl Service for Support {
 }
 
 impl Support {
-    /// Receives the mail that comes in over SMTP.
+    /// Receives mail over SMTP.
     pub fn mail_receiver(&self) -> MailReceiver {
         self.receiver.clone()
     }

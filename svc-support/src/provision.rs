@@ -4,8 +4,7 @@ use chassis_data::Tx;
 
 use crate::{Error, channel, status};
 
-/// Creates the defaults of an account that has none. They are created once: what was changed or removed since then
-/// stays that way.
+/// Creates the defaults of an account that has none. They are created once: later changes and removals stay.
 pub(crate) async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let account = tx.account();
     // The built-in statuses cannot be removed, so an account without a status has not been provisioned.

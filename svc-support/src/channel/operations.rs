@@ -1,4 +1,5 @@
-//! The writes of channels: load, decide, store, record. An rpc that records nothing is recorded with its answer.
+//! The writes of channels: load, decide, store, record. An rpc that records nothing itself is recorded in
+//! the audit log with its answer.
 
 use chassis_base::id;
 use chassis_data::Tx;
@@ -20,7 +21,7 @@ pub(crate) async fn create_default(tx: &mut Tx<'_>) -> Result<(), Error> {
     let values = Values { name: "Support".to_owned(), active: true, position: 1, ..Values::default() };
     let account = tx.account();
     let record = insert(tx, values).await?;
-    // Provisioning does not know the mail domain, so this entry has no inbound address.
+    // Provisioning has no mail domain, so this entry has no inbound address.
     tx.changed(AUDIT_KIND, record.id, &record.into_proto(account, &OwnDomain::default()));
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::{Record, Values};
 use crate::Error;
 use crate::address::InboundKey;
 
-/// The number of channels that an account can have. Every mail that comes in is compared with all of them.
+/// The number of channels that an account can have. Every incoming mail is compared with all of them.
 pub(crate) const MAX_CHANNELS: i64 = 100;
 
 macro_rules! columns {
@@ -35,7 +35,7 @@ impl FromRow<'_, PgRow> for Record {
                 active: row.try_get("active")?,
                 position: row.try_get("position")?,
             },
-            // A key of another length must not become one that others could guess.
+            // A key of another length must not become a key that can be guessed.
             inbound_key: InboundKey::try_from(key.as_slice()).map_err(|_| undecodable_key())?,
             created_at: row.try_get("created_at")?,
             updated_at: row.try_get("updated_at")?,
@@ -47,7 +47,7 @@ fn undecodable_key() -> Undecodable {
     Undecodable::new("channel.inbound_key has the wrong length")
 }
 
-/// The active channels, or the others, in their order.
+/// The active channels, or the inactive ones, in their order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,

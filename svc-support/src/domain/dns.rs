@@ -1,5 +1,5 @@
-//! Queries the DNS. Answers are not cached: who has just set a record wants to see it. A file of its own because it is
-//! the only code that uses the resolver.
+//! Queries the DNS. Answers are not cached, so that a record that was just set is found. A file of its own because it
+//! is the only code that uses the resolver.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const MAX_VALUES: usize = 100;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Dns {
-    /// Without a server, those of the machine's configuration.
+    /// Without a server, the servers of the machine's configuration are used.
     pub server: Option<SocketAddr>,
 }
 

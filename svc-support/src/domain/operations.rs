@@ -41,8 +41,8 @@ pub(super) async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Resul
     record_change(tx, record, own)
 }
 
-/// Stores the result of a check. The other services have the key by now, or have lost it, so a domain that is shown as
-/// verified can be sent from everywhere. If this transaction fails, the next check repeats both.
+/// Stores the result of a check. The caller has sent the key to the other services, or removed it from them, so that
+/// every service can send from a domain that is shown as verified. After a failure here the next check repeats both.
 pub(super) async fn apply_check(
     tx: &mut Tx<'_>,
     checked: &Record,

@@ -1,4 +1,4 @@
-//! `EmailDomainService`: parse, call, answer. What asks the DNS and other services comes before the transaction.
+//! `EmailDomainService`: parse, call, answer. Calls to the DNS and to other services come before the transaction.
 
 use chassis_data::{Db, Tx};
 use chassis_rpc::{Call, Context};
@@ -99,11 +99,11 @@ impl EmailDomainService for Domains {
         let host = host(&call.input.domain, &call.input.subdomain);
         let mut record = self.find(&call.context, &host).await?.ok_or(NOT_FOUND)?;
         let was_verified = record.verified;
-        // No grace period: the caller wants to know what the DNS has now.
+        // No grace period: the caller asks for the current state of the DNS.
         self.verifier.check(&mut record, TimeDelta::zero(), self.db.clock().now()).await?;
         let account = call.context.account();
         let deadline = call.context.deadline;
-        // The other services come first: a domain that is shown as verified can be sent from everywhere.
+        // The other services come first, so that every service can send from a domain that is shown as verified.
         if record.verified {
             self.verifier.distribute_key(account, deadline, &record).await?;
         } else if was_verified {
@@ -118,6 +118,7 @@ impl EmailDomainService for Domains {
     ) -> Result<Response<DeleteEmailDomainResponse>, Status> {
         let call = Call::open(request)?;
         let host = host(&call.input.domain, &call.input.subdomain);
+        // The other services come first: after a crash in between, a repeat still finds the domain and its key.
         if self.find(&call.context, &host).await?.is_some_and(|record| record.verified) {
             self.verifier.revoke_key(call.context.account(), call.context.deadline, &host).await?;
         }

@@ -83,7 +83,7 @@ pub(super) fn expected_records(record: &Record, dkim: &str, own: &OwnDomain) -> 
     records
 }
 
-/// Whether one of the values that the DNS has serves the purpose of the expected record. The owner may have written it
+/// Whether one of the values in the DNS serves the purpose of the expected record. The owner may have written it
 /// differently, or added to it.
 pub(super) fn is_satisfied(expected: &ExpectedRecord, values: &[String]) -> bool {
     let value = expected.value.as_str();
@@ -123,7 +123,7 @@ fn is_version(text: &str, version: &str) -> bool {
 fn tag(text: &str, name: &str) -> Option<String> {
     let tags = text.split(';').filter_map(|tag| tag.split_once('='));
     let value = tags.filter(|(tag, _)| tag.trim() == name).map(|(_, value)| value).next()?;
-    Some(value.chars().filter(|letter| !letter.is_whitespace()).collect())
+    Some(value.chars().filter(|c| !c.is_whitespace()).collect())
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ pub(crate) async fn find_route(
 }
 
 /// Routes the mail of a host to an account, unless it is routed already. Returns the account that has it afterwards. The
-/// update that changes nothing is there because only then the row is returned, and locked, in both cases.
+/// update that changes nothing makes the statement return the row, and lock it, in both cases.
 pub(crate) async fn put_route(
     connection: &mut PgConnection,
     account: AccountId,

@@ -1,6 +1,6 @@
 //! The limit on the memory of mails that are coming in: one for all of them, and half of it for one account and for one
-//! peer address, so that nobody can lock the others out. Memory is reserved as bytes arrive and released when the mail has
-//! been processed. Knows nothing of mail.
+//! peer address, so that no single one can take all of it. Memory is reserved as bytes arrive and released when the
+//! mail has been processed. Independent of the content of mail.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -104,8 +104,8 @@ impl Reservation {
         fits
     }
 
-    /// The same, but waits for memory that others release. Only for an empty reservation: two that hold memory and wait
-    /// for more could wait for each other.
+    /// The same, but waits for memory that others release. Only for an empty reservation: two reservations that hold
+    /// memory and wait for more could wait for each other.
     #[must_use]
     pub async fn wait_to_grow(&mut self, bytes: usize, timeout: Duration) -> bool {
         let memory = Arc::clone(&self.memory);

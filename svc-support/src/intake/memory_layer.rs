@@ -1,5 +1,5 @@
-//! Reserves memory for mails that come over gRPC, before their bytes are read: first for the largest mail, and once the
-//! size is known, for this one.
+//! Reserves memory for mails that come over gRPC, before their bytes are read: first for the largest mail, and
+//! after the mail was read, for its own size.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Mail that comes in: what it says, which ticket it belongs to, and storing it there. Knows nothing of SMTP.
+//! Incoming mail: its content, which ticket it belongs to, and storing it there. Independent of SMTP.
 
 mod events;
 pub mod mail;

@@ -109,7 +109,7 @@ impl Intake {
     }
 }
 
-/// `None` when the sender is not known, `""` when the envelope has none, as that of a bounce.
+/// The sender of the envelope: `None` when the request has none, `""` for the empty sender of a bounce.
 fn envelope_sender(text: &str) -> Option<String> {
     match text.trim() {
         "" => None,

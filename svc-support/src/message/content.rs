@@ -1,5 +1,5 @@
 //! Text and HTML of a message: a missing one is made from the other, and HTML is sanitised. Pure. Apart from `rules.rs`
-//! because mail that comes in uses it too.
+//! because incoming mail uses it too.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ const MAX_TAGS: usize = 10_000;
 static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let mut builder = Builder::default();
     builder
-        // A remote image tells its server who reads the message; images inside the mail are among the attachments.
+        // A remote image reveals to its server who reads the message; images inside the mail are among the attachments.
         .rm_tags(["img", "map", "area"])
         .add_clean_content_tags(["title"])
         .url_schemes(["http", "https", "mailto", "tel"].into())
@@ -51,7 +51,7 @@ pub(crate) fn sanitise(html: &str) -> String {
     }
     let clean = CLEANER.clean(html).to_string();
     // HTML parsers treat a byte order mark at the start as white space.
-    let blank = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
+    let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     // A carriage return that was written as a character reference would be parsed as a line feed the next time.
     let clean = clean.replace('\0', "").replace("\r\n", "\n").replace('\r', "\n");
     let clean = clean.trim_matches(blank).to_owned();
@@ -83,7 +83,7 @@ pub(crate) fn html_of(text: &str) -> String {
 
 /// The part of a text that is stored, without NUL characters, which Postgres does not accept.
 pub(crate) fn cut(text: &str) -> String {
-    text.trim().chars().filter(|letter| *letter != '\0').take(MAX_CHARS).collect()
+    text.trim().chars().filter(|c| *c != '\0').take(MAX_CHARS).collect()
 }
 
 #[cfg(test)]

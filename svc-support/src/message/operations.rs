@@ -1,4 +1,4 @@
-//! The writes of messages: load, decide, store, record. Mail that comes in adds its messages with [`add`] too.
+//! The writes of messages: load, decide, store, record. Incoming mail adds its messages with [`add`] too.
 
 use chassis_base::id;
 use chassis_data::Tx;
@@ -44,7 +44,7 @@ pub(super) async fn create(
         record.to = addresses(&to);
         record.cc = addresses(&cc);
         let suppressed = answers_a_program(tx, &ticket, &record).await?;
-        // A mail needs a recipient in `to`; one with `cc` only is not sent.
+        // A mail needs a recipient in `to`; a reply with `cc` only is not mailed.
         if !to.is_empty() && !suppressed {
             let outgoing = Outgoing { ticket: &ticket, channel: channel.as_ref(), to, cc };
             mailer.queue(tx, outgoing, &mut record).await?;

@@ -64,9 +64,9 @@ async fn serve_connection(
     receiver: &MailReceiver,
     stop: watch::Receiver<Stage>,
 ) {
-    // Otherwise a short reply could wait for the acknowledgement of the one before. A failure only costs time.
+    // Otherwise a short reply could wait for the acknowledgement of the previous reply. A failure only costs time.
     let _ = connection.stream.set_nodelay(true);
-    // Held until the session ends.
+    // The slot is held until the session ends.
     let slot = SessionSlots::acquire(slots, connection.peer);
     let outcome = if slot.is_some() {
         session::run(connection, receiver, stop).await

@@ -18,9 +18,9 @@ pub(super) const MIN_GROWTH: usize = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
     pub command: Duration,
-    /// For a chunk of a mail.
+    /// The time for a chunk of a mail.
     pub chunk: Duration,
-    /// For a whole mail.
+    /// The time for a whole mail.
     pub mail: Duration,
 }
 
@@ -69,8 +69,8 @@ pub(super) enum Data {
 }
 
 /// Reads the data of a mail up to the line that ends it, and removes the dots that the client has added to lines. A mail
-/// has at most `max` bytes, and never more memory than is reserved for it. A mail that is not kept is read to its end all
-/// the same, because the client reads the reply only then.
+/// has at most `max` bytes, and never more memory than is reserved for it. A mail that is not kept is still read to its
+/// end, because the client reads the reply only then.
 ///
 /// Only CR LF ends a line. A bare CR or LF is part of the text: if it ended a line here and not in the mail server in
 /// front, one mail could smuggle in another (SMTP smuggling).

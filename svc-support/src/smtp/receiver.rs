@@ -19,7 +19,7 @@ use crate::intake::memory::MailMemory;
 use crate::intake::{self, Intake};
 use crate::{Error, channel, domain, ticket};
 
-/// For storing one mail in one account.
+/// The time limit for storing one mail in one account.
 const DELIVERY_TIMEOUT: Duration = Duration::from_mins(2);
 /// The name of the rpc in the context of the calls that are made here.
 const RPC: &str = "smtp";
@@ -136,7 +136,7 @@ impl MailReceiver {
                 tracing::warn!(code = ?status.code(), message = status.message(), "mail delivery deferred");
                 Disposition::Deferred
             }
-            // The transaction may still commit. The mail comes again then, and is recognised by its message id.
+            // The transaction may still commit. The client sends the mail again, and its message id then identifies it.
             Err(_) => Disposition::Deferred,
         }
     }

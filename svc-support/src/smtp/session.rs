@@ -222,14 +222,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Session<'a, S> {
         let text = if self.local {
             dispositions.iter().map(|disposition| reply_for(*disposition)).collect::<Vec<_>>().join("\r\n")
         } else {
-            // SMTP has one reply for all recipients. If it is a failure, the mail comes again, and the accounts that
-            // have it already recognise it by its message id.
+            // SMTP has one reply for all recipients. After a failure the client sends the mail again, and
+            // accounts that have it already recognise it by its message id.
             dispositions.iter().max().map_or(DEFERRED, |worst| reply_for(*worst)).to_owned()
         };
         self.reply(&text).await
     }
 
-    /// Forgets the mail that was begun.
+    /// Discards the mail that was begun.
     fn reset(&mut self) {
         self.sender = None;
         self.size = 0;

@@ -1,4 +1,5 @@
-//! The writes of statuses: load, decide, store, record. An rpc that records nothing is recorded with its answer.
+//! The writes of statuses: load, decide, store, record. An rpc that records nothing itself is recorded in
+//! the audit log with its answer.
 
 use chassis_base::id;
 use chassis_data::Tx;

@@ -11,7 +11,7 @@ use crate::Error;
 /// The number of statuses that an account can have.
 pub(crate) const MAX_STATUSES: i64 = 100;
 
-/// The active statuses, or the others, in their order.
+/// The active statuses, or the inactive ones, in their order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -90,7 +90,7 @@ pub(crate) struct Usage {
     pub in_use: bool,
 }
 
-/// Locks the row of a status that is about to be removed, and looks whether a ticket has it.
+/// Locks the row of a status that is about to be removed, and returns whether a ticket has it.
 pub(crate) async fn find_usage_locked(
     connection: &mut PgConnection,
     account: AccountId,

@@ -1,4 +1,4 @@
-//! The writes of tickets: load, decide, store, record. Requests and mail that comes in share them.
+//! The writes of tickets: load, decide, store, record. Requests and incoming mail share them.
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
@@ -112,12 +112,12 @@ pub(super) async fn update(
     Ok(record)
 }
 
-/// Records a ticket in the audit log as it is now.
+/// Records the current ticket in the audit log.
 pub(crate) fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Ticket::from(record.clone()));
 }
 
-/// Gives a ticket a status and returns the one it had. The caller has set `updated_at` to the time of the change.
+/// Gives a ticket a status and returns its former status. The caller has set `updated_at` to the time of the change.
 pub(crate) fn set_status(record: &mut Record, status: String) -> String {
     record.closed_at = (status == CLOSED).then(|| record.closed_at.unwrap_or(record.updated_at));
     std::mem::replace(&mut record.status, status)

@@ -44,7 +44,7 @@ pub(crate) fn create(given: &TicketInput, client: &Lookup, faults: &mut Faults) 
     }
 }
 
-/// The values of a changed ticket: those of `given` that the mask names, and the others of `current`.
+/// The values of a changed ticket: those of `given` that the mask names, and the rest of `current`.
 pub(crate) fn patch(
     mask: UpdateMask<'_>,
     given: &TicketPatch,

@@ -52,7 +52,7 @@ impl FromRow<'_, PgRow> for Record {
             status,
             source: stored::decode("ticket.source", columns.take()?, Source::from_name)?,
             channel_id: columns.take()?,
-            // A secret of another length must not become one that others could guess.
+            // A secret of another length must not become a secret that can be guessed.
             reply_secret: ReplySecret::try_from(columns.take::<&[u8]>()?)
                 .map_err(|_| undecodable_secret())?,
             message_count: columns.take()?,

@@ -6,7 +6,7 @@ use mail_parser::{Message, MimeHeaders};
 
 use crate::automatic::Automatic;
 
-/// Whether a person wrote a mail, according to its headers. `sender` is the sender of the envelope, if that is known.
+/// Whether a person wrote a mail, according to its headers. `sender` is the sender of the envelope, if given.
 pub(super) fn detect(message: &Message<'_>, sender: Option<&str>) -> Automatic {
     let submitted = header(message, "Auto-Submitted");
     // The value may be followed by parameters.

@@ -53,7 +53,7 @@ pub struct Attached {
     pub bytes: Vec<u8>,
 }
 
-/// `None` when the bytes are not a mail, or have too many parts. `sender` is the sender of the envelope, if it is known.
+/// `None` when the bytes are not a mail, or have too many parts. `sender` is the sender of the envelope, if given.
 pub fn parse(raw: &[u8], sender: Option<&str>) -> Option<Mail> {
     if count_types(raw) > MAX_PARTS {
         return None;
@@ -227,14 +227,11 @@ fn content_type(part: &MessagePart<'_>) -> String {
 /// A text on one line and of limited length, without control characters, invisible characters, and those that change the
 /// direction of the text.
 fn line(text: &str) -> String {
-    let hidden = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    let spaced: String = text
-        .chars()
-        .take(10 * MAX_LINE_CHARS)
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect();
+    let hidden = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let spaced: String =
+        text.chars().take(10 * MAX_LINE_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|letter| !hidden(*letter)).take(MAX_LINE_CHARS).collect::<String>().trim().to_owned()
+    words.chars().filter(|c| !hidden(*c)).take(MAX_LINE_CHARS).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn is_clean(text: &str) -> bool {
-    !text.contains(|letter: char| letter.is_control())
+    !text.contains(|c: char| c.is_control())
 }
 
 proptest! {
