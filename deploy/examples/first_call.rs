@@ -21,7 +21,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut clients = ClientServiceClient::new(connect("RELATIONS_GRPC").await?);
 
     let page = ListClientsRequest { per_page: Some(3), ..ListClientsRequest::default() };
-    let page = clients.list_clients(with(&token, page)?).await.map_err(|status| told(&status))?.into_inner();
+    let page =
+        clients.list_clients(with(&token, page)?).await.map_err(|status| message_of(&status))?.into_inner();
     println!("{} clients, among them:", page.meta.map(|meta| meta.total).unwrap_or_default());
     for client in page.data {
         println!("  {} {}", client.id, client.company_name);
@@ -41,7 +42,7 @@ async fn token() -> Result<String, Box<dyn Error>> {
     let account = env::var("ACCOUNT").unwrap_or_else(|_| "demo".to_owned());
     let request = CreateTokenRequest { credential, account, ..CreateTokenRequest::default() };
     let mut tokens = TokenServiceClient::new(connect("GATEWAY_GRPC").await?);
-    Ok(tokens.create_token(request).await.map_err(|status| told(&status))?.into_inner().token)
+    Ok(tokens.create_token(request).await.map_err(|status| message_of(&status))?.into_inner().token)
 }
 
 async fn create(
@@ -52,7 +53,7 @@ async fn create(
     let client = ClientInput { company_name: "First call in Rust".to_owned(), ..ClientInput::default() };
     let mut request = with(token, CreateClientRequest { client: Some(client) })?;
     request.metadata_mut().insert("idempotency-key", key.parse()?);
-    let answer = clients.create_client(request).await.map_err(|status| told(&status))?.into_inner();
+    let answer = clients.create_client(request).await.map_err(|status| message_of(&status))?.into_inner();
     Ok(answer.data.unwrap_or_default().id)
 }
 
@@ -75,6 +76,6 @@ async fn connect(variable: &str) -> Result<Channel, Box<dyn Error>> {
     Ok(Endpoint::from_shared(format!("https://{address}"))?.tls_config(tls)?.connect().await?)
 }
 
-fn told(status: &Status) -> String {
+fn message_of(status: &Status) -> String {
     format!("{:?}: {}", status.code(), status.message())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis_base::Clock;
 use chassis_data::audit;
 use chassis_service::connections::{self, Port};
-use chassis_service::server::{self, Mesh};
+use chassis_service::server::{self, Authentication};
 use chassis_service::stage::{self, Stage};
 use chassis_transcode::contract;
 use chassis_work::worker::Workers;
@@ -118,6 +118,6 @@ pub async fn serve_mesh(
     let credentials = Credentials::new(runtime.clone());
     routes.add_service(CredentialServiceServer::new(credentials.clone()));
     routes.add_service(TokenServiceServer::new(credentials));
-    let mesh = Mesh { tokens: &runtime.tokens, clock: &runtime.clock, tls: &runtime.tls };
-    server::serve_grpc(listener, routes, mesh, &settings.mesh, stop).await
+    let authentication = Authentication { tokens: &runtime.tokens, clock: &runtime.clock, tls: &runtime.tls };
+    server::serve_grpc(listener, routes, authentication, &settings.mesh, stop).await
 }

@@ -24,7 +24,7 @@ impl Wake {
     }
 
     /// Notifies all listeners; returns whether there was any.
-    pub(crate) fn tell(&self, account: AccountId) -> bool {
+    pub(crate) fn notify(&self, account: AccountId) -> bool {
         let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut notified = false;
         for listener in listeners.iter().filter_map(Weak::upgrade) {

@@ -19,7 +19,7 @@ impl Db {
     /// Makes the workers of all processes check an account whose rows may have changed. If the notification is lost,
     /// for example because the process ends, the next sweep finds the work.
     pub async fn wake_workers(&self, account: AccountId) {
-        if account.uuid().is_nil() || self.wake.tell(account) {
+        if account.uuid().is_nil() || self.wake.notify(account) {
             return;
         }
         // This is a command, or a service without background work: only other processes have workers.

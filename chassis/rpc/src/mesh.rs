@@ -70,22 +70,22 @@ fn rpcs() -> HashMap<&'static str, &'static Rpc> {
 }
 
 impl<S> Layer<S> for MeshLayer {
-    type Service = Mesh<S>;
+    type Service = MeshService<S>;
 
-    fn layer(&self, inner: S) -> Mesh<S> {
-        Mesh { inner, shared: Arc::clone(&self.0) }
+    fn layer(&self, inner: S) -> MeshService<S> {
+        MeshService { inner, shared: Arc::clone(&self.0) }
     }
 }
 
 #[derive(Clone)]
-pub struct Mesh<S> {
+pub struct MeshService<S> {
     inner: S,
     shared: Arc<Shared>,
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-impl<S> Service<Request<Body>> for Mesh<S>
+impl<S> Service<Request<Body>> for MeshService<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,

@@ -32,15 +32,15 @@ pub async fn background<T>(account: AccountId, work: impl Future<Output = T>) ->
 
 /// The account that a task works for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct CurrentTask {
     pub account: AccountId,
     /// Whether no caller waits for the task.
     pub background: bool,
 }
 
-/// The origin of the current task; `None` for work of the process itself, which runs outside any scope.
-pub fn origin() -> Option<Origin> {
-    SCOPE.try_with(|scope| Origin { account: scope.account, background: scope.background }).ok()
+/// The account of the current task; `None` for work of the process itself, which runs outside any scope.
+pub fn current_task() -> Option<CurrentTask> {
+    SCOPE.try_with(|scope| CurrentTask { account: scope.account, background: scope.background }).ok()
 }
 
 /// The effect of the current call; outside a call, one that nobody reads.

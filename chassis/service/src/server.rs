@@ -67,8 +67,12 @@ pub async fn serve(
         working.stop(settings.stop.grace()).await;
         Ok(())
     };
-    let mesh = Mesh { tokens: &runtime.tokens, clock: &runtime.clock, tls: &runtime.tls };
-    tokio::try_join!(serve_grpc(listener, routes, mesh, settings, stop.clone()), besides, stopping)?;
+    let authentication = Authentication { tokens: &runtime.tokens, clock: &runtime.clock, tls: &runtime.tls };
+    tokio::try_join!(
+        serve_grpc(listener, routes, authentication, settings, stop.clone()),
+        besides,
+        stopping
+    )?;
     runtime.db.close().await;
     tracing::info!(service = runtime.name, "stopped");
     Ok(())
@@ -76,7 +80,7 @@ pub async fn serve(
 
 /// The means to authenticate calls.
 #[derive(Clone, Copy)]
-pub struct Mesh<'a> {
+pub struct Authentication<'a> {
     pub tokens: &'a Tokens,
     pub clock: &'a Clock,
     pub tls: &'a Tls,
@@ -94,7 +98,7 @@ async fn ready(db: Db) -> Result<String, String> {
 pub async fn serve_grpc(
     listener: TcpListener,
     mut routes: RoutesBuilder,
-    Mesh { tokens, clock, tls }: Mesh<'_>,
+    Authentication { tokens, clock, tls }: Authentication<'_>,
     settings: &Settings,
     stop: watch::Receiver<Stage>,
 ) -> Result<(), String> {

@@ -24,7 +24,7 @@ pub use running::{
     Started, TestCaller, environment, secret, service_settings, start, start_with, start_working,
     start_working_service, timing,
 };
-pub use scanning::{look_through, set_threshold};
+pub use scanning::{run_scans, set_threshold};
 pub use server::TestServer;
 pub use smtp::{Received, SmtpServer};
 pub use status::{error_info, expected_faults, faults};

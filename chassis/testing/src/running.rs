@@ -10,7 +10,7 @@ use chassis_base::{Account, Clock};
 use chassis_rpc::call::{IDEMPOTENCY_KEY, REQUEST_ID};
 use chassis_rpc::token::{self, Tokens};
 use chassis_service::config::{ServiceSettings, Settings};
-use chassis_service::server::{Mesh, serve_grpc};
+use chassis_service::server::{Authentication, serve_grpc};
 use chassis_service::stage::Stage;
 use chassis_service::{Runtime, Service, assembly};
 use chassis_work::worker::{Timing, Workers};
@@ -103,8 +103,9 @@ async fn serve(routes: RoutesBuilder, runtime: Runtime, settings: Settings) -> S
     let (stop, stopped) = watch::channel(Stage::Running);
     let serving = runtime.clone();
     tokio::spawn(async move {
-        let mesh = Mesh { tokens: &serving.tokens, clock: &serving.clock, tls: &serving.tls };
-        serve_grpc(listener, routes, mesh, &settings, stopped).await.expect("serving");
+        let authentication =
+            Authentication { tokens: &serving.tokens, clock: &serving.clock, tls: &serving.tls };
+        serve_grpc(listener, routes, authentication, &settings, stopped).await.expect("serving");
     });
     Started { address, runtime, stop, workers: None }
 }

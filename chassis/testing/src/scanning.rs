@@ -12,7 +12,7 @@ use super::{Started, TestCaller, eventually};
 ///
 /// # Panics
 /// When the service refuses the request or the scans do not end.
-pub async fn look_through(service: &Started, caller: &TestCaller) {
+pub async fn run_scans(service: &Started, caller: &TestCaller) {
     let mut client = ScanServiceClient::new(service.channel());
     client.run_scans(caller.request(RunScansRequest {})).await.expect("a scan that can be requested");
     await_scan(service, caller).await;

@@ -7,14 +7,14 @@ use tonic::{Request, Status};
 use uuid::Uuid;
 
 /// Who may call the services for an account.
-pub struct Mesh {
+pub struct MeshCaller {
     tokens: Tokens,
     account: Account,
     actor: &'static str,
     clock: Clock,
 }
 
-impl Mesh {
+impl MeshCaller {
     /// `actor` is who calls, for logs and history.
     pub fn new(secret: &str, account: Uuid, actor: &'static str) -> Self {
         let account = Account {

@@ -28,7 +28,7 @@ use super::byte_budget::Owner;
 use super::concurrency_limit::{LimitReached, Permit};
 use super::problem::Refusal;
 use super::response::{self, Counted};
-use super::upstream::Outgoing;
+use super::upstream::UpstreamCall;
 use super::{body, download};
 
 /// A service gives up this much earlier than the gateway, so that its own answer still arrives.
@@ -185,7 +185,7 @@ impl Incoming<'_> {
         bound: &Bound,
         message: Vec<u8>,
         key: Option<&HeaderValue>,
-    ) -> Result<Outgoing, Refusal> {
+    ) -> Result<UpstreamCall, Refusal> {
         let mut headers = HeaderMap::with_capacity(8);
         let (service, sent) = (&self.operation.peer, &self.parts.headers);
         headers.insert(token::HEADER, self.admitted.context_token(self.app, service, sent));
@@ -211,7 +211,7 @@ impl Incoming<'_> {
             );
         }
         trace::pass_trace(&self.parts.headers, &mut headers);
-        Ok(Outgoing {
+        Ok(UpstreamCall {
             path: self.operation.grpc_path.clone(),
             message: message.into(),
             metadata: MetadataMap::from_headers(headers),

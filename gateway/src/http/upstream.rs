@@ -52,7 +52,7 @@ impl Upstreams {
 }
 
 /// One call to a service.
-pub struct Outgoing {
+pub struct UpstreamCall {
     pub path: PathAndQuery,
     pub message: Bytes,
     pub metadata: MetadataMap,
@@ -64,10 +64,10 @@ pub struct Outgoing {
 }
 
 impl Upstream {
-    pub async fn call(&self, outgoing: &Outgoing) -> Result<Response<Bytes>, Status> {
+    pub async fn call(&self, outgoing: &UpstreamCall) -> Result<Response<Bytes>, Status> {
         let mut attempts = Attempts::new(self, outgoing);
         loop {
-            let Outgoing { path, message, metadata, .. } = outgoing;
+            let UpstreamCall { path, message, metadata, .. } = outgoing;
             let left = attempts.deadline.saturating_duration_since(Instant::now());
             let answer = self.peer.call(path.clone(), message.clone(), metadata.clone(), left, MAX_RESPONSE);
             let answer = tokio::time::timeout_at(attempts.deadline, answer).await;
@@ -78,7 +78,7 @@ impl Upstream {
     }
 
     /// The same for an answer that is a stream. Returns when its first message has arrived.
-    pub async fn begin(&self, outgoing: &Outgoing) -> Result<Response<Download>, Status> {
+    pub async fn begin(&self, outgoing: &UpstreamCall) -> Result<Response<Download>, Status> {
         let mut attempts = Attempts::new(self, outgoing);
         loop {
             let answer = tokio::time::timeout_at(attempts.deadline, self.try_begin(outgoing)).await;
@@ -88,8 +88,8 @@ impl Upstream {
         }
     }
 
-    async fn try_begin(&self, outgoing: &Outgoing) -> Result<Response<Download>, Status> {
-        let Outgoing { path, message, metadata, timeout, .. } = outgoing;
+    async fn try_begin(&self, outgoing: &UpstreamCall) -> Result<Response<Download>, Status> {
+        let UpstreamCall { path, message, metadata, timeout, .. } = outgoing;
         let stream = self.peer.stream(path.clone(), message.clone(), metadata.clone(), *timeout, MAX_MESSAGE);
         let (metadata, mut rest, extensions) = stream.await?.into_parts();
         let first = rest.message().await?.ok_or_else(|| Status::internal("the answer has no message"))?;
@@ -110,10 +110,10 @@ struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    fn new(upstream: &'a Upstream, outgoing: &Outgoing) -> Self {
+    fn new(upstream: &'a Upstream, outgoing: &UpstreamCall) -> Self {
         upstream.retries.deposit();
         let deadline = Instant::now() + outgoing.timeout;
-        let Outgoing { repeatable, changes, .. } = *outgoing;
+        let UpstreamCall { repeatable, changes, .. } = *outgoing;
         Self { upstream, repeatable, changes, in_doubt: false, deadline, backoffs: BACKOFFS.iter() }
     }
 

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chassis_base::{Account, Clock};
-use chassis_testing::{SmtpServer, Started, TestCaller, eventually, look_through};
+use chassis_testing::{SmtpServer, Started, TestCaller, eventually, run_scans};
 use chrono::TimeDelta;
 use gateway::testing::{Api, TestGateway};
 use hmac::{Hmac, KeyInit, Mac};
@@ -193,7 +193,7 @@ async fn an_invoice_that_becomes_late_is_followed_up_by_itself() {
     let invoice = chain.invoice().await;
     let number = invoice["number"].as_str().unwrap();
     chain.clock.advance(TimeDelta::days(15));
-    look_through(&chain.billing, &chain.caller()).await;
+    run_scans(&chain.billing, &chain.caller()).await;
     chain.until_runs("waiting", 2).await;
     assert_eq!(chain.api.get("/v1/events?type=invoice.late").await.expect(200).at("/meta/total"), 1);
     assert!(chain.smtp.received().is_empty(), "there is patience first");

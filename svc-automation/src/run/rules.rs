@@ -36,7 +36,7 @@ impl<'d> StepRef<'d> {
 
 /// How an attempt of a step ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum AttemptResult {
+pub(super) enum StepResult {
     Done(Value),
     Branch(bool),
     /// The run waits until then.
@@ -123,7 +123,7 @@ pub(super) fn timeout(step: &Step) -> std::time::Duration {
 
 /// What follows an attempt, the `attempts`-th of the step.
 pub(super) fn transition(
-    result: AttemptResult,
+    result: StepResult,
     step: StepRef<'_>,
     attempts: u32,
     now: DateTime<Utc>,
@@ -140,26 +140,26 @@ pub(super) fn transition(
         is_ignored_failure: false,
     };
     match result {
-        AttemptResult::Done(answer) => Transition {
+        StepResult::Done(answer) => Transition {
             answer: Some(answer),
             had_effect: kind.is_action(),
             ..plain(Outcome::Done, step_or_end(graph.after(node)))
         },
-        AttemptResult::Branch(holds) => Transition {
+        StepResult::Branch(holds) => Transition {
             answer: Some(holds.into()),
             ..plain(Outcome::Done, step_or_end(graph.branch(node, holds)))
         },
-        AttemptResult::Wait(until) if until <= now => plain(Outcome::Done, step_or_end(graph.after(node))),
-        AttemptResult::Wait(until) if until > now + MAX_WAIT => {
+        StepResult::Wait(until) if until <= now => plain(Outcome::Done, step_or_end(graph.after(node))),
+        StepResult::Wait(until) if until > now + MAX_WAIT => {
             let error = format!("{until} is more than five years away");
             failed(&Failure::permanent(error), step, attempts, now)
         }
-        AttemptResult::Wait(until) => plain(Outcome::Waiting, Next::Later(Status::Waiting, Some(until))),
-        AttemptResult::WaitForApproval(limit) => {
+        StepResult::Wait(until) => plain(Outcome::Waiting, Next::Later(Status::Waiting, Some(until))),
+        StepResult::WaitForApproval(limit) => {
             plain(Outcome::Pending, Next::Later(Status::PendingApproval, limit))
         }
-        AttemptResult::Expired => plain(Outcome::Expired, step_or_end(graph.rejected(node))),
-        AttemptResult::Failed(failure) => failed(&failure, step, attempts, now),
+        StepResult::Expired => plain(Outcome::Expired, step_or_end(graph.rejected(node))),
+        StepResult::Failed(failure) => failed(&failure, step, attempts, now),
     }
 }
 
@@ -241,7 +241,7 @@ steps:
         read(FLOW, "", &mut proto::Faults::default()).unwrap()
     }
 
-    fn after(step: &str, result: AttemptResult, attempts: u32) -> Transition {
+    fn after(step: &str, result: StepResult, attempts: u32) -> Transition {
         let definition = definition();
         let graph = Graph::of(&definition);
         let node = graph.find(step).unwrap();
@@ -253,47 +253,44 @@ steps:
     fn a_transient_failure_is_retried_until_the_attempts_are_used_up() {
         let now = chassis_testing::moment();
         for attempts in 1..5 {
-            let next = after("plain", AttemptResult::Failed(Failure::transient("away")), attempts);
+            let next = after("plain", StepResult::Failed(Failure::transient("away")), attempts);
             let Next::Later(Status::Retrying, Some(at)) = next.next else { panic!("{next:?}") };
             assert!(at > now && at <= now + MAX_BACKOFF && next.outcome == Outcome::Retrying);
         }
-        let last = after("plain", AttemptResult::Failed(Failure::transient("away")), 5);
+        let last = after("plain", StepResult::Failed(Failure::transient("away")), 5);
         assert_eq!((last.outcome, last.next, last.error.as_str()), (Outcome::Failed, Next::Fail, "away"));
-        let permanent = after("plain", AttemptResult::Failed(Failure::permanent("no")), 1);
+        let permanent = after("plain", StepResult::Failed(Failure::permanent("no")), 1);
         assert_eq!(permanent.next, Next::Fail);
     }
 
     #[test]
     fn a_run_continues_after_a_failure_that_its_step_ignores() {
-        let next = after("lenient", AttemptResult::Failed(Failure::transient("away")), 2);
+        let next = after("lenient", StepResult::Failed(Failure::transient("away")), 2);
         assert_eq!((next.next, next.is_ignored_failure), (Next::Step("ask".into()), true));
         assert_eq!(final_status(1), Status::Partial);
     }
 
     #[test]
     fn an_approval_that_does_not_come_in_time_is_its_own_outcome() {
-        let expired = after("ask", AttemptResult::Expired, 1);
+        let expired = after("ask", StepResult::Expired, 1);
         assert_eq!((expired.outcome, expired.next), (Outcome::Expired, Next::Step("sorry".into())));
-        let asked = after("ask", AttemptResult::WaitForApproval(None), 1);
+        let asked = after("ask", StepResult::WaitForApproval(None), 1);
         assert_eq!(asked.next, Next::Later(Status::PendingApproval, None));
     }
 
     #[test]
     fn a_wait_that_is_over_does_not_wait_and_an_endless_one_fails() {
         let now = chassis_testing::moment();
-        assert_eq!(after("last", AttemptResult::Wait(now), 1).next, Next::End);
+        assert_eq!(after("last", StepResult::Wait(now), 1).next, Next::End);
         let later = now + TimeDelta::days(1);
-        assert_eq!(
-            after("last", AttemptResult::Wait(later), 1).next,
-            Next::Later(Status::Waiting, Some(later))
-        );
-        assert_eq!(after("last", AttemptResult::Wait(now + TimeDelta::days(3000)), 1).next, Next::Fail);
+        assert_eq!(after("last", StepResult::Wait(later), 1).next, Next::Later(Status::Waiting, Some(later)));
+        assert_eq!(after("last", StepResult::Wait(now + TimeDelta::days(3000)), 1).next, Next::Fail);
     }
 
     #[test]
     fn only_effects_count_as_actions() {
-        assert!(after("plain", AttemptResult::Done(json!({})), 1).had_effect);
-        assert!(!after("last", AttemptResult::Done(Value::Null), 1).had_effect);
+        assert!(after("plain", StepResult::Done(json!({})), 1).had_effect);
+        assert!(!after("last", StepResult::Done(Value::Null), 1).had_effect);
     }
 
     #[test]

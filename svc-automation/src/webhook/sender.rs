@@ -17,7 +17,7 @@ use tonic::Request;
 use tonic::metadata::MetadataValue;
 use uuid::Uuid;
 
-use super::rules::{self, AttemptResult};
+use super::rules::{self, DeliveryResult};
 use super::store::{self, DeliveryToEndpoint};
 use super::{Delivery, DeliveryStatus, Endpoint};
 use crate::Error;
@@ -49,7 +49,7 @@ impl Sender {
         endpoint: &Endpoint,
         depth: u32,
         now: DateTime<Utc>,
-    ) -> AttemptResult {
+    ) -> DeliveryResult {
         let outgoing = OutgoingRequest {
             method: "POST".to_owned(),
             url: endpoint.url.clone(),

@@ -118,7 +118,7 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         "external_id": Some(&record.external_id).filter(|text| !text.is_empty()),
         "is_credit": record.is_credit(),
         "is_draft": !record.is_final,
-        "subscription_id": record.origin.map(|origin| origin.subscription),
+        "subscription_id": record.billed_period.map(|billed| billed.subscription),
     });
     extend(&mut data, more);
     tx.emit(&Event {

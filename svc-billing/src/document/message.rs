@@ -108,10 +108,10 @@ fn meta(record: &Record, rows: &[&Row], credited_by: &[Uuid], history: &[History
             missing: record.einvoice_missing.clone(),
         }),
         history: history.iter().map(DocumentHistory::from).collect(),
-        subscription_id: record.origin.map(|origin| origin.subscription.to_string()),
+        subscription_id: record.billed_period.map(|billed| billed.subscription.to_string()),
         period: record
-            .origin
-            .map(|origin| Period { from: origin.period.from.to_string(), to: origin.period.to.to_string() }),
+            .billed_period
+            .map(|billed| Period { from: billed.period.from.to_string(), to: billed.period.to.to_string() }),
     }
 }
 

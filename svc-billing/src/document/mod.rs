@@ -94,7 +94,7 @@ pub(crate) struct Record {
     /// The invoice that this one credits.
     pub credits: Option<Uuid>,
     /// The subscription that made it.
-    pub origin: Option<Origin>,
+    pub billed_period: Option<BilledPeriod>,
     pub external_id: String,
     /// The secret in its public links.
     pub token: [u8; 16],
@@ -154,9 +154,9 @@ pub(crate) struct MailDelivery {
     pub error: String,
 }
 
-/// Where the invoice of a subscription comes from.
+/// The period of a subscription that an invoice bills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct BilledPeriod {
     pub subscription: Uuid,
     pub period: Period,
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use chassis_data::Tx;
-use chassis_work::scan::{Findings, Scan, Telling, Threshold};
+use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -63,9 +63,9 @@ fn silent_quotes() -> Scan {
         lock: LOCK,
         // An accepted quote is never silent again.
         kept: "exists (select from billing.document d \
-               where d.account_id = $1 and d.id = told.entity_id and d.accepted_at is null)",
-        ask: None,
-        tell,
+               where d.account_id = $1 and d.id = reported.entity_id and d.accepted_at is null)",
+        external: None,
+        emit: emit_for_documents,
     }
 }
 
@@ -81,9 +81,9 @@ fn late_invoices() -> Scan {
         ),
         lock: LOCK,
         kept: "exists (select from billing.document d \
-               where d.account_id = $1 and d.id = told.entity_id)",
-        ask: None,
-        tell,
+               where d.account_id = $1 and d.id = reported.entity_id)",
+        external: None,
+        emit: emit_for_documents,
     }
 }
 
@@ -97,9 +97,9 @@ fn forgotten_drafts() -> Scan {
         lock: LOCK,
         // A final document never becomes a draft again.
         kept: "exists (select from billing.document d \
-               where d.account_id = $1 and d.id = told.entity_id and not d.is_final)",
-        ask: None,
-        tell,
+               where d.account_id = $1 and d.id = reported.entity_id and not d.is_final)",
+        external: None,
+        emit: emit_for_documents,
     }
 }
 
@@ -129,13 +129,13 @@ fn inactive_clients() -> Scan {
         ),
         lock: "",
         kept: concat!(
-            "told.cause = (select l.id::text from billing.document l \
-             where l.account_id = $1 and l.client_id = told.entity_id and ",
+            "reported.cause = (select l.id::text from billing.document l \
+             where l.account_id = $1 and l.client_id = reported.entity_id and ",
             issued!("l"),
             " order by l.invoice_date desc, l.id desc limit 1)"
         ),
-        ask: None,
-        tell: tell_of_clients,
+        external: None,
+        emit: emit_for_clients,
     }
 }
 
@@ -151,29 +151,29 @@ fn overdue_clients() -> Scan {
         ),
         lock: LOCK_CAUSES,
         kept: "exists (select from billing.document d \
-               where d.account_id = $1 and d.id = told.cause::uuid)",
-        ask: None,
-        tell: tell_of_clients,
+               where d.account_id = $1 and d.id = reported.cause::uuid)",
+        external: None,
+        emit: emit_for_clients,
     }
 }
 
-fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
-    Box::pin(async move { Ok(emit_of_documents(tx, findings).await?) })
+fn emit_for_documents<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
+    Box::pin(async move { Ok(emit_document_events(tx, findings).await?) })
 }
 
-async fn emit_of_documents(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
+async fn emit_document_events(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
     for record in store::raise_versions(tx.db(), account, &findings.entities()).await? {
-        events::time_passed(tx, findings.event, &record, findings.waited());
+        events::time_passed(tx, findings.event, &record, findings.threshold_data());
     }
     Ok(())
 }
 
-fn tell_of_clients<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
-    Box::pin(async move { Ok(emit_of_clients(tx, findings).await?) })
+fn emit_for_clients<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
+    Box::pin(async move { Ok(emit_client_events(tx, findings).await?) })
 }
 
-async fn emit_of_clients(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
+async fn emit_client_events(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
     let ids: Vec<Uuid> = findings.causes.iter().filter_map(|cause| cause.cause.parse().ok()).collect();
     let invoices = store::list_by_ids(tx.db(), account, &ids).await?;
@@ -193,6 +193,6 @@ fn more(invoice: &Record, findings: &Findings) -> Value {
         "due_date": invoice.due_date,
         "open_amount": events::number(invoice.open_amount),
     });
-    events::extend(&mut more, findings.waited());
+    events::extend(&mut more, findings.threshold_data());
     more
 }

@@ -1,7 +1,7 @@
 //! The scans of subscriptions: events that are emitted because time passes.
 
 use chassis_data::Tx;
-use chassis_work::scan::{Findings, Scan, Telling, Threshold};
+use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 
 use super::{events, list_by_ids};
 use crate::Error;
@@ -21,20 +21,20 @@ fn expiring() -> Scan {
                where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update",
         // An ended subscription stays ended; until then its end date may change.
         kept: "exists (select from billing.subscription s \
-               where s.account_id = $1 and s.id = told.entity_id and s.status <> 'ended')",
-        ask: None,
-        tell,
+               where s.account_id = $1 and s.id = reported.entity_id and s.status <> 'ended')",
+        external: None,
+        emit: emit_each,
     }
 }
 
-fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+fn emit_each<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(async move { Ok(emit(tx, findings).await?) })
 }
 
 async fn emit(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
     for record in list_by_ids(tx.db(), account, &findings.entities()).await? {
-        events::time_passed(tx, findings.event, &record, findings.waited()).await?;
+        events::time_passed(tx, findings.event, &record, findings.threshold_data()).await?;
     }
     Ok(())
 }

@@ -10,9 +10,8 @@ struct Stored {
     data: Value,
 }
 
-/// What was told of documents since the last look, in the order in which it happened to each entity; the outbox is empty
-/// then.
-async fn told(world: &World, user: &User) -> Vec<Stored> {
+/// Takes the events of documents from the outbox, in the order in which they happened to each entity.
+async fn take_events(world: &World, user: &User) -> Vec<Stored> {
     sqlx::query_as(
         "with gone as (delete from billing.outbox where account_id = $1 returning *)
          select type, entity_type, entity_id::text, data::json as data from gone where entity_type <> 'file'
@@ -25,7 +24,7 @@ async fn told(world: &World, user: &User) -> Vec<Stored> {
 }
 
 async fn names(world: &World, user: &User) -> Vec<String> {
-    told(world, user).await.into_iter().map(|event| event.r#type).collect()
+    take_events(world, user).await.into_iter().map(|event| event.r#type).collect()
 }
 
 #[tokio::test]
@@ -35,7 +34,7 @@ async fn creating_a_document_is_told_with_what_it_is() {
     let client = user.client("C").await;
     let body = json!({"title": "Bread", "client_id": client, "external_id": "x", "rows": priced(&[5])});
     let invoice = user.create("invoices", body.clone()).await;
-    let events = told(&world, &user).await;
+    let events = take_events(&world, &user).await;
     let [event] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(
         [&event.r#type, &event.entity_type, &event.entity_id],
@@ -69,9 +68,9 @@ async fn what_happens_to_a_quote_is_told_once() {
     let quote = user
         .create("quotes", json!({"title": "T", "client_id": user.client("C").await, "rows": priced(&[5])}))
         .await;
-    told(&world, &user).await;
+    take_events(&world, &user).await;
     let phases = async |expected: &[(&str, Value)]| {
-        let events = told(&world, &user).await;
+        let events = take_events(&world, &user).await;
         let events: Vec<_> = events
             .iter()
             .map(|event| (event.r#type.as_str(), json!([event.data["from"], event.data["to"]])))
@@ -94,7 +93,7 @@ async fn what_happens_to_a_quote_is_told_once() {
     let other = user
         .create("quotes", json!({"title": "T", "client_id": quote["client_id"], "rows": priced(&[5])}))
         .await;
-    told(&world, &user).await;
+    take_events(&world, &user).await;
     user.finalize("quotes", &other).await;
     phases(&[("quote.phase_changed", json!(["draft", "open"]))]).await;
 }
@@ -109,7 +108,7 @@ async fn an_invoice_is_told_when_it_is_paid_and_a_clients_first_one_once() {
     user.pay(&first, json!({"amount": 4})).await;
     assert_eq!(names(&world, &user).await, [""; 0]);
     let rest = user.pay(&first, json!({})).await;
-    let events = told(&world, &user).await;
+    let events = take_events(&world, &user).await;
     let shown: Vec<_> = events
         .iter()
         .map(|event| (event.r#type.as_str(), event.entity_type.as_str(), &*event.entity_id))
@@ -157,9 +156,9 @@ async fn a_credit_is_told_of_the_invoice_and_is_an_invoice_itself() {
     let world = World::new().await;
     let user = world.user().await;
     let draft = user.draft(&user.client("C").await, &[10, 20]).await;
-    told(&world, &user).await;
+    take_events(&world, &user).await;
     let credit = user.credit(&draft, json!({"credit_all": false, "row_indexes": [0]})).await;
-    let events = told(&world, &user).await;
+    let events = take_events(&world, &user).await;
     let shown: Vec<_> = events.iter().map(|event| (event.r#type.as_str(), event.entity_id.clone())).collect();
     assert_eq!(shown, [("invoice.credited", id(&draft)), ("invoice.created", id(&credit))]);
     assert_eq!(events[0].data["credit_id"], credit["id"]);
@@ -215,8 +214,8 @@ async fn a_pdf_that_is_kept_is_told_once_for_each_content() {
     let invoice = user.invoice(&client, &[10]).await;
     let pdf = invoice["pdf_url"].as_str().unwrap().split_once("/documents/").unwrap().1.to_owned();
     let pdf = format!("/documents/{pdf}");
-    let told = async || {
-        let told: Vec<(String, Value)> = sqlx::query_as(
+    let file_events = async || {
+        let file_events: Vec<(String, Value)> = sqlx::query_as(
             "select entity_id::text, data::json from billing.outbox where account_id = $1 and type = 'file.stored'
              order by entity_id",
         )
@@ -224,10 +223,10 @@ async fn a_pdf_that_is_kept_is_told_once_for_each_content() {
         .fetch_all(&mut world.database.connect().await)
         .await
         .unwrap();
-        told
+        file_events
     };
     user.api.get(&pdf).await.expect(200);
-    let [(file, data)] = told().await.try_into().unwrap();
+    let [(file, data)] = file_events().await.try_into().unwrap();
     let name = format!("{}.pdf", invoice["number"].as_str().unwrap());
     for (field, value) in [
         ("id", &json!(file)),
@@ -246,7 +245,8 @@ async fn a_pdf_that_is_kept_is_told_once_for_each_content() {
     assert_eq!(data["size"], kept.len());
     user.patch("invoices", &invoice, json!({"title": "Another"})).await;
     user.api.get(&pdf).await.expect(200);
-    let versions: Vec<i64> = told().await.iter().map(|(_, data)| data["version"].as_i64().unwrap()).collect();
+    let versions: Vec<i64> =
+        file_events().await.iter().map(|(_, data)| data["version"].as_i64().unwrap()).collect();
     assert!(versions.len() == 2 && versions[0] < versions[1], "{versions:?}");
 }
 
@@ -263,7 +263,7 @@ async fn a_pdf_that_could_not_be_kept_is_ready_and_told_when_it_was_made_after_a
     let pdf = invoice["pdf_url"].as_str().unwrap().split_once("/documents/").unwrap().1.to_owned();
     let pdf = format!("/documents/{pdf}");
     user.api.get(&pdf).await.expect(503);
-    let told = async || {
+    let file_events = async || {
         sqlx::query_scalar::<_, i64>(
             "select count(*) from billing.outbox where account_id = $1 and type = 'file.stored'",
         )
@@ -272,10 +272,10 @@ async fn a_pdf_that_could_not_be_kept_is_ready_and_told_when_it_was_made_after_a
         .await
         .unwrap()
     };
-    assert_eq!(told().await, 0, "what is not kept is not listed");
+    assert_eq!(file_events().await, 0, "what is not kept is not listed");
     std::fs::remove_file(&occupied).unwrap();
     user.api.get(&pdf).await.expect(200);
     assert_eq!(user.get("invoices", &invoice).await["pdf"]["status"], "ready");
     user.api.get(&pdf).await.expect(200);
-    assert_eq!(told().await, 1);
+    assert_eq!(file_events().await, 1);
 }

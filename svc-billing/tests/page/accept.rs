@@ -19,7 +19,7 @@ async fn an_open_quote_is_accepted_once_and_its_page_says_so() {
     assert!(!page.contains(BUTTON));
     world.clock.advance(TimeDelta::days(2));
     world.accept(&quote).await.expect(303);
-    assert_eq!(world.told(&quote, "quote.accepted").await, 1);
+    assert_eq!(world.count_events(&quote, "quote.accepted").await, 1);
     let shown = world.get(&quote).await;
     assert_eq!(shown["payment_status"], "accepted");
     assert_eq!(shown["meta"]["accepted_at"], "2026-11-15T11:00:00.123Z");
@@ -43,7 +43,7 @@ async fn a_quote_can_be_accepted_on_its_last_day_and_not_after() {
     let answer = world.accept(&other).await.expect(303);
     assert_eq!(answer.header("location"), Some(other.page.as_str()), "back to the page, which tells");
     assert_eq!(world.get(&other).await["payment_status"], "open");
-    assert_eq!(world.told(&other, "quote.accepted").await, 0);
+    assert_eq!(world.count_events(&other, "quote.accepted").await, 0);
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_draft_and_a_quote_with_a_status_of_its_own_cannot_be_accepted() {
         assert!(!page.contains(BUTTON), "{status}");
         world.accept(quote).await.expect(303);
         assert_eq!(world.get(quote).await["payment_status"], status);
-        assert_eq!(world.told(quote, "quote.accepted").await, 0);
+        assert_eq!(world.count_events(quote, "quote.accepted").await, 0);
     }
 }
 
@@ -79,5 +79,5 @@ async fn two_who_accept_at_once_accept_once() {
     let (one, two) = tokio::join!(world.accept(&quote), world.accept(&quote));
     one.expect(303);
     two.expect(303);
-    assert_eq!(world.told(&quote, "quote.accepted").await, 1);
+    assert_eq!(world.count_events(&quote, "quote.accepted").await, 1);
 }

@@ -27,7 +27,7 @@ async fn a_link_that_leads_nowhere_is_a_page_that_says_so() {
             says(&text(&answer), &["This page is not here"]);
         }
     }
-    assert_eq!(world.told(&quote, "quote.viewed").await, 0);
+    assert_eq!(world.count_events(&quote, "quote.viewed").await, 0);
 }
 
 #[tokio::test]

@@ -140,5 +140,5 @@ async fn a_quote_that_was_opened_again_by_hand_is_offered_again() {
     world.api.patch(&quote.api, json!({"payment_status": "open"})).await.expect(200);
     says(&world.page(&quote).await, &["Wacht op uw akkoord"]);
     world.accept(&quote).await.expect(303);
-    assert_eq!(world.told(&quote, "quote.accepted").await, 2);
+    assert_eq!(world.count_events(&quote, "quote.accepted").await, 2);
 }

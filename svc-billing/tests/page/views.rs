@@ -14,7 +14,7 @@ async fn a_quote_that_is_looked_at_is_told_of_once_a_day_of_the_account() {
     for (hours, told) in [(0, 1), (0, 1), (11, 1), (1, 2), (0, 2), (24, 3)] {
         world.clock.advance(TimeDelta::hours(hours));
         world.page(&quote).await;
-        assert_eq!(world.told(&quote, "quote.viewed").await, told, "{hours} hours later");
+        assert_eq!(world.count_events(&quote, "quote.viewed").await, told, "{hours} hours later");
     }
     let history = world.get(&quote).await["meta"]["history"].clone();
     let views = history.as_array().unwrap().iter().filter(|entry| entry["event"] == "viewed").count();
@@ -27,9 +27,9 @@ async fn a_look_whether_the_link_leads_somewhere_is_no_view() {
     let quote = world.final_quote().await;
     let head = world.visitor.send(Method::HEAD, &quote.page, &[], "").await.expect(200);
     assert!(head.body.is_empty());
-    assert_eq!(world.told(&quote, "quote.viewed").await, 0);
+    assert_eq!(world.count_events(&quote, "quote.viewed").await, 0);
     world.page(&quote).await;
-    assert_eq!(world.told(&quote, "quote.viewed").await, 1);
+    assert_eq!(world.count_events(&quote, "quote.viewed").await, 1);
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn drafts_other_documents_and_pdfs_are_looked_at_in_silence() {
     world.page(&invoice).await;
     world.open(&format!("{}/pdf", quote.page)).await.expect(200);
     for document in [&draft, &invoice, &quote] {
-        assert_eq!(world.told(document, "quote.viewed").await, 0);
+        assert_eq!(world.count_events(document, "quote.viewed").await, 0);
     }
 }
 
@@ -53,5 +53,5 @@ async fn a_page_is_shown_even_when_the_view_cannot_be_noted() {
     let broken = "alter table billing.document_history add constraint no_views check (event <> 'viewed')";
     world.database.connect().await.execute(broken).await.unwrap();
     assert!(world.page(&quote).await.contains(&quote.number));
-    assert_eq!(world.told(&quote, "quote.viewed").await, 0);
+    assert_eq!(world.count_events(&quote, "quote.viewed").await, 0);
 }

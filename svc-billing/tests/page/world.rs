@@ -103,8 +103,8 @@ impl World {
         self.visitor.send(Method::POST, &path, &[BROWSER, form, site], "").await
     }
 
-    /// How often something was told of a document.
-    pub(crate) async fn told(&self, document: &Document, event: &str) -> i64 {
+    /// The number of events of this type about a document.
+    pub(crate) async fn count_events(&self, document: &Document, event: &str) -> i64 {
         sqlx::query_scalar("select count(*) from billing.outbox where entity_id = $1::uuid and type = $2")
             .bind(&document.id)
             .bind(event)

@@ -13,10 +13,10 @@ async fn a_client_without_a_new_invoice_is_told_once_for_each_silence() {
     let first = dated("2026-11-15").await;
     dated("2026-09-01").await;
     world.at("2027-05-13T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "customer.inactive").await, [""; 0], "179 days");
+    assert_eq!(world.entities_of(&user, "customer.inactive").await, [""; 0], "179 days");
     world.at("2027-05-14T12:00:00Z", &user).await;
-    let told = world.told(&user, "customer.inactive").await;
-    let [(entity, data)] = told.as_slice() else { panic!("{told:?}") };
+    let events = world.events(&user, "customer.inactive").await;
+    let [(entity, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((entity, &data["id"]), (&client, &json!(client)));
     assert_eq!((&data["invoice_id"], &data["number"]), (&first["id"], &first["number"]));
     assert_eq!(data["days"], 180);
@@ -24,13 +24,13 @@ async fn a_client_without_a_new_invoice_is_told_once_for_each_silence() {
     user.create("invoices", &client, json!({"generation_mode": "draft"})).await;
     user.act("invoices", &first, "credit", json!({})).await.expect(201);
     world.at("2027-12-01T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "customer.inactive").await.len(), 1);
+    assert_eq!(world.entities_of(&user, "customer.inactive").await.len(), 1);
     let second = dated("2027-12-01").await;
     world.at("2028-05-28T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "customer.inactive").await.len(), 1, "179 days");
+    assert_eq!(world.entities_of(&user, "customer.inactive").await.len(), 1, "179 days");
     world.at("2028-05-29T12:00:00Z", &user).await;
-    let told = world.told(&user, "customer.inactive").await;
-    assert_eq!((told.len(), &told[1].1["invoice_id"]), (2, &second["id"]));
+    let events = world.events(&user, "customer.inactive").await;
+    assert_eq!((events.len(), &events[1].1["invoice_id"]), (2, &second["id"]));
 }
 
 #[tokio::test]
@@ -41,11 +41,11 @@ async fn a_client_with_invoices_that_stay_late_is_told_once_for_each() {
     let due = async |date: &str| user.create("invoices", &client, json!({"due_date": date})).await;
     let (first, paid, second) = (due("2026-11-29").await, due("2026-11-29").await, due("2026-12-05").await);
     world.at("2026-12-12T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "customer.payment_overdue").await, [""; 0], "13 days");
+    assert_eq!(world.entities_of(&user, "customer.payment_overdue").await, [""; 0], "13 days");
     user.act("invoices", &paid, "payments", json!({})).await.expect(201);
     world.at("2026-12-13T12:00:00Z", &user).await;
-    let told = world.told(&user, "customer.payment_overdue").await;
-    let [(entity, data)] = told.as_slice() else { panic!("{told:?}") };
+    let events = world.events(&user, "customer.payment_overdue").await;
+    let [(entity, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((entity, &data["id"]), (&client, &json!(client)));
     for (name, value) in [
         ("invoice_id", first["id"].clone()),
@@ -57,11 +57,11 @@ async fn a_client_with_invoices_that_stay_late_is_told_once_for_each() {
         assert_eq!(data[name], value, "{name}");
     }
     world.at("2027-06-01T12:00:00Z", &user).await;
-    let told = world.told(&user, "customer.payment_overdue").await;
-    let invoices: Vec<_> = told.iter().map(|(_, data)| data["invoice_id"].clone()).collect();
+    let events = world.events(&user, "customer.payment_overdue").await;
+    let invoices: Vec<_> = events.iter().map(|(_, data)| data["invoice_id"].clone()).collect();
     assert_eq!(invoices, [first["id"].clone(), second["id"].clone()]);
 
-    // All that is told of a client is in order, whatever brought it about.
+    // All events of a client are in order, whatever brought it about.
     user.act("invoices", &second, "payments", json!({})).await.expect(201);
     let events: Vec<(String, i64)> = sqlx::query_as(
         "select type, sequence from billing.outbox where account_id = $1 and entity_type = 'client' order by sequence",

@@ -18,10 +18,10 @@ async fn a_sent_quote_without_an_answer_is_told_once() {
     user.patch("quotes", &patched, json!({"payment_status": "accepted"})).await;
     user.patch("quotes", &rejected, json!({"payment_status": "rejected"})).await;
     world.at("2026-11-22T10:59:59Z", &user).await;
-    assert_eq!(world.told_of(&user, "quote.silent").await, [""; 0]);
+    assert_eq!(world.entities_of(&user, "quote.silent").await, [""; 0]);
     world.at("2026-11-22T11:00:01Z", &user).await;
-    let told = world.told(&user, "quote.silent").await;
-    let [(entity, data)] = told.as_slice() else { panic!("{told:?}") };
+    let events = world.events(&user, "quote.silent").await;
+    let [(entity, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(*entity, id(&silent));
     for (name, value) in [
         ("id", silent["id"].clone()),
@@ -35,8 +35,8 @@ async fn a_sent_quote_without_an_answer_is_told_once() {
     }
     user.send("quotes", &silent).await;
     world.at("2027-03-01T12:00:00Z", &user).await;
-    let told = world.told_of(&user, "quote.silent").await;
-    assert_eq!(told, [id(&silent)], "once, and {} was never sent", unsent["number"]);
+    let events = world.entities_of(&user, "quote.silent").await;
+    assert_eq!(events, [id(&silent)], "once, and {} was never sent", unsent["number"]);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn what_happens_behind_a_link_is_as_deep_in_automation_as_the_record() {
     });
     let headers = [("content-type", "application/json"), ("x-automation-depth", "3")];
     let made = user.api.send(Method::POST, "/v1/quotes", &headers, body.to_string()).await.expect(201);
-    // Whoever opens it may be a program that was told of it.
+    // Whoever opens it may be a program that was sent its address.
     world.visit(&made.at("/data")).await;
     let sql = "select depth from billing.outbox where account_id = $1 and type = 'quote.viewed'";
     let mut connection = world.database.connect().await;
@@ -91,9 +91,9 @@ async fn a_quote_that_was_looked_at_is_not_silent_for_some_days() {
     world.at("2026-11-20T12:00:00Z", &user).await;
     world.visit(&quote).await;
     world.at("2026-11-26T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "quote.silent").await, [""; 0], "seen six days ago");
+    assert_eq!(world.entities_of(&user, "quote.silent").await, [""; 0], "seen six days ago");
     world.at("2026-11-27T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "quote.silent").await, [id(&quote)]);
+    assert_eq!(world.entities_of(&user, "quote.silent").await, [id(&quote)]);
 }
 
 #[tokio::test]
@@ -109,14 +109,14 @@ async fn an_invoice_is_late_when_its_due_date_has_passed_where_the_account_is() 
     let payment = user.act("invoices", &paid, "payments", json!({})).await.expect(201).at("/data/payment");
     user.act("invoices", &credited, "credit", json!({})).await.expect(201);
     world.at("2026-11-29T22:59:59Z", &user).await;
-    assert_eq!(world.told_of(&user, "invoice.late").await, [""; 0], "it is still the 29th");
+    assert_eq!(world.entities_of(&user, "invoice.late").await, [""; 0], "it is still the 29th");
     world.at("2026-11-29T23:00:00Z", &user).await;
-    let mut told = world.told(&user, "invoice.late").await;
-    told.sort_by_key(|(entity, _)| entity.clone());
-    let entities: Vec<String> = told.iter().map(|(entity, _)| entity.clone()).collect();
+    let mut events = world.events(&user, "invoice.late").await;
+    events.sort_by_key(|(entity, _)| entity.clone());
+    let entities: Vec<String> = events.iter().map(|(entity, _)| entity.clone()).collect();
     assert_eq!(entities, [id(&open), id(&part)]);
-    assert_eq!(told[1].1["payment_status"], "partially_paid");
-    assert_eq!((&told[0].1["due_date"], &told[0].1["days"]), (&json!("2026-11-29"), &json!(null)));
+    assert_eq!(events[1].1["payment_status"], "partially_paid");
+    assert_eq!((&events[0].1["due_date"], &events[0].1["days"]), (&json!("2026-11-29"), &json!(null)));
 
     // A payment that is taken back makes an invoice late for the first time, or not a second time.
     let taken_back = format!("/v1/invoices/{}/payments/{}", id(&paid), id(&payment));
@@ -126,9 +126,9 @@ async fn an_invoice_is_late_when_its_due_date_has_passed_where_the_account_is() 
     let rest = format!("/v1/invoices/{}/payments/{}", id(&part), id(&rest));
     user.api.send(Method::DELETE, &rest, &[], "").await.expect(204);
     world.at("2027-01-10T12:00:00Z", &user).await;
-    let mut told = world.told_of(&user, "invoice.late").await;
-    told.sort();
-    assert_eq!(told, [id(&open), id(&part), id(&paid)]);
+    let mut events = world.entities_of(&user, "invoice.late").await;
+    events.sort();
+    assert_eq!(events, [id(&open), id(&part), id(&paid)]);
 }
 
 #[tokio::test]
@@ -143,14 +143,15 @@ async fn drafts_of_every_kind_are_told_once_when_they_are_old() {
     let finished = user.create("invoices", &client, json!({"generation_mode": "draft"})).await;
     user.act("invoices", &finished, "finalize", json!({})).await.expect(200);
     world.at("2026-11-18T10:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "document.draft").await, [""; 0]);
+    assert_eq!(world.entities_of(&user, "document.draft").await, [""; 0]);
     for day in ["2026-11-18T12:00:00Z", "2026-11-19T12:00:00Z"] {
         world.at(day, &user).await;
-        let mut told = world.told(&user, "document.draft").await;
-        told.sort_by_key(|(entity, _)| entity.clone());
-        let told: Vec<_> = told.iter().map(|(entity, data)| (entity.clone(), data["days"].clone())).collect();
+        let mut events = world.events(&user, "document.draft").await;
+        events.sort_by_key(|(entity, _)| entity.clone());
+        let events: Vec<_> =
+            events.iter().map(|(entity, data)| (entity.clone(), data["days"].clone())).collect();
         let expected: Vec<_> = drafts.iter().map(|draft| (id(draft), json!(3))).collect();
-        assert_eq!(told, expected);
+        assert_eq!(events, expected);
     }
     user.api.send(Method::DELETE, &format!("/v1/invoices/{}", id(&drafts[0])), &[], "").await.expect(200);
     user.act("quotes", &drafts[1], "finalize", json!({})).await.expect(200);

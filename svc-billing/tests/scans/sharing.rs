@@ -15,15 +15,15 @@ async fn a_threshold_holds_for_its_account_alone() {
     for user in [&hasty, &other] {
         world.at("2026-11-16T12:00:00Z", user).await;
     }
-    let told = world.told(&hasty, "document.draft").await;
-    let [(entity, data)] = told.as_slice() else { panic!("{told:?}") };
+    let events = world.events(&hasty, "document.draft").await;
+    let [(entity, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((entity, &data["days"]), (&id(&theirs), &json!(1)));
-    assert_eq!(world.told_of(&other, "document.draft").await, [""; 0]);
+    assert_eq!(world.entities_of(&other, "document.draft").await, [""; 0]);
     for user in [&hasty, &other] {
         world.at("2026-11-18T12:00:00Z", user).await;
     }
-    assert_eq!(world.told_of(&hasty, "document.draft").await.len(), 1);
-    assert_eq!(world.told_of(&other, "document.draft").await, [id(&others)]);
+    assert_eq!(world.entities_of(&hasty, "document.draft").await.len(), 1);
+    assert_eq!(world.entities_of(&other, "document.draft").await, [id(&others)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,15 +43,15 @@ async fn several_workers_together_tell_everything_once() {
         world.add_replica().await;
     }
     for user in &users {
-        eventually("all is told", async || {
+        eventually("all is reported", async || {
             // Leases are shared anew as time goes by.
             world.clock.advance(TimeDelta::milliseconds(200));
-            world.told_of(user, "customer.payment_overdue").await.len() >= 3
+            world.entities_of(user, "customer.payment_overdue").await.len() >= 3
         })
         .await;
         world.look(user).await;
         for event in ["invoice.late", "customer.payment_overdue"] {
-            assert_eq!(world.told_of(user, event).await.len(), 3, "{event}");
+            assert_eq!(world.entities_of(user, event).await.len(), 3, "{event}");
         }
     }
 }

@@ -19,10 +19,10 @@ async fn a_subscription_near_its_end_is_told_once_for_each_end_date() {
     let end = json!({"subscription_end": "2027-01-20"});
     user.act("subscriptions", &stopped, "deactivate", end).await.expect(200);
     world.at("2026-12-20T22:59:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "subscription.expiring").await, [""; 0], "31 days");
+    assert_eq!(world.entities_of(&user, "subscription.expiring").await, [""; 0], "31 days");
     world.at("2026-12-20T23:00:00Z", &user).await;
-    let told = world.told(&user, "subscription.expiring").await;
-    let [(entity, data)] = told.as_slice() else { panic!("{told:?}") };
+    let events = world.events(&user, "subscription.expiring").await;
+    let [(entity, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(*entity, id(&created));
     for (name, value) in [
         ("id", created["id"].clone()),
@@ -36,18 +36,18 @@ async fn a_subscription_near_its_end_is_told_once_for_each_end_date() {
     ] {
         assert_eq!(data[name], value, "{name}");
     }
-    // Later, and back again: the first date was told.
+    // Later, and back again: the first date was reported.
     user.patch("subscriptions", &created, json!({"subscription_end": "2027-03-01"})).await;
     world.at("2026-12-25T12:00:00Z", &user).await;
     user.patch("subscriptions", &created, json!({"subscription_end": "2027-01-20"})).await;
     world.at("2026-12-26T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "subscription.expiring").await.len(), 1);
+    assert_eq!(world.entities_of(&user, "subscription.expiring").await.len(), 1);
     user.patch("subscriptions", &created, json!({"subscription_end": "2027-03-01"})).await;
     world.at("2027-01-29T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "subscription.expiring").await.len(), 1, "31 days");
+    assert_eq!(world.entities_of(&user, "subscription.expiring").await.len(), 1, "31 days");
     world.at("2027-01-30T12:00:00Z", &user).await;
-    let told = world.told(&user, "subscription.expiring").await;
-    assert_eq!((told.len(), &told[1].1["end_date"]), (2, &json!("2027-03-01")));
+    let events = world.events(&user, "subscription.expiring").await;
+    assert_eq!((events.len(), &events[1].1["end_date"]), (2, &json!("2027-03-01")));
     world.at("2027-06-01T12:00:00Z", &user).await;
-    assert_eq!(world.told_of(&user, "subscription.expiring").await.len(), 2);
+    assert_eq!(world.entities_of(&user, "subscription.expiring").await.len(), 2);
 }

@@ -122,8 +122,8 @@ impl World {
         self.gateway.api_with("").send(Method::GET, page, &[browser], "").await.expect(200);
     }
 
-    /// What the account was told by events of one kind: the entity and the data, in the order of telling.
-    pub(crate) async fn told(&self, user: &User, event: &str) -> Vec<(String, Value)> {
+    /// The account's events of one type: the entity and the data, oldest first.
+    pub(crate) async fn events(&self, user: &User, event: &str) -> Vec<(String, Value)> {
         sqlx::query_as(
             "select entity_id::text, data::json from billing.outbox where account_id = $1 and type = $2
              order by occurred_at, id",
@@ -136,8 +136,8 @@ impl World {
     }
 
     /// The entities of these.
-    pub(crate) async fn told_of(&self, user: &User, event: &str) -> Vec<String> {
-        self.told(user, event).await.into_iter().map(|(entity, _)| entity).collect()
+    pub(crate) async fn entities_of(&self, user: &User, event: &str) -> Vec<String> {
+        self.events(user, event).await.into_iter().map(|(entity, _)| entity).collect()
     }
 }
 

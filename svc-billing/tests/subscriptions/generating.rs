@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::support::{User, World, id};
 
 /// The events about invoices, in their order.
-async fn told(world: &World, user: &User) -> Vec<(String, Value)> {
+async fn events(world: &World, user: &User) -> Vec<(String, Value)> {
     sqlx::query_as(
         "select type, data::json from billing.outbox where account_id = $1 and entity_type = 'invoice'
          order by occurred_at, id",
@@ -83,7 +83,7 @@ async fn a_date_makes_one_final_invoice_at_midnight_of_the_account() {
         (&json!("2026-11-30"), &json!("2026-12-30"))
     );
 
-    let events = told(&world, &user).await;
+    let events = events(&world, &user).await;
     let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((kind.as_str(), &data["id"]), ("invoice.created", &invoice["id"]));
     assert_eq!(data["subscription_id"], created["id"]);

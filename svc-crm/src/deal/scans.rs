@@ -2,7 +2,7 @@
 //! without an open task belongs to the service that has the tasks.
 
 use chassis_data::Tx;
-use chassis_work::scan::{Findings, Scan, Telling, Threshold};
+use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 
 use super::{events, store};
 use crate::Error;
@@ -33,9 +33,9 @@ macro_rules! open {
 macro_rules! same {
     ($cause:expr) => {
         concat!(
-            "exists (select from crm.deal d where d.account_id = $1 and d.id = told.entity_id and ",
+            "exists (select from crm.deal d where d.account_id = $1 and d.id = reported.entity_id and ",
             $cause,
-            " = told.cause)"
+            " = reported.cause)"
         )
     };
 }
@@ -50,8 +50,8 @@ pub(crate) fn all() -> Vec<Scan> {
             causes: open!(moment!("updated_at"), "d.updated_at <= $2"),
             lock: LOCK,
             kept: same!(moment!("updated_at")),
-            ask: None,
-            tell: emit,
+            external: None,
+            emit,
         },
         // Emitted once for each time that the deal is in a phase.
         Scan {
@@ -60,8 +60,8 @@ pub(crate) fn all() -> Vec<Scan> {
             causes: open!(moment!("phase_since"), "d.phase_since <= $2"),
             lock: LOCK,
             kept: same!(moment!("phase_since")),
-            ask: None,
-            tell: emit,
+            external: None,
+            emit,
         },
         // Emitted once for each expected date.
         Scan {
@@ -70,20 +70,20 @@ pub(crate) fn all() -> Vec<Scan> {
             causes: open!("to_char(d.expected_close_date, 'YYYY-MM-DD')", "d.expected_close_date <= $3"),
             lock: LOCK,
             kept: same!("to_char(d.expected_close_date, 'YYYY-MM-DD')"),
-            ask: None,
-            tell: emit,
+            external: None,
+            emit,
         },
     ]
 }
 
-fn emit<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+fn emit<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(async move { Ok(emit_all(tx, findings).await?) })
 }
 
 async fn emit_all(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
     for deal in store::increment_versions(tx.db(), account, &findings.entities()).await? {
-        events::time_passed(tx, findings.event, &deal, findings.waited());
+        events::time_passed(tx, findings.event, &deal, findings.threshold_data());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The events that deals emit because time passes.
 
-use chassis_testing::{Started, look_through, set_threshold};
+use chassis_testing::{Started, run_scans, set_threshold};
 use chrono::TimeDelta;
 use proto::crm::BatchGetDealsRequest;
 use proto::crm::deal_service_client::DealServiceClient;
@@ -16,7 +16,7 @@ const MOMENT: TimeDelta = TimeDelta::milliseconds(1);
 /// Advances the clock, runs the scans, and returns the names of the events they emitted.
 async fn after(world: &World, crm: &Started, user: &User, time: TimeDelta) -> Vec<String> {
     world.clock.advance(time);
-    look_through(crm, user.caller()).await;
+    run_scans(crm, user.caller()).await;
     let mut names = user.take_event_names(world).await;
     names.sort();
     names
@@ -37,7 +37,7 @@ async fn an_open_deal_emits_one_event_for_each_time_without_a_change_and_each_ti
     assert_eq!(after(MOMENT).await, ["deal.phase_idle"]);
     assert_eq!(after(week - MOMENT).await, [""; 0], "once");
     world.clock.advance(MOMENT);
-    look_through(&crm, user.caller()).await;
+    run_scans(&crm, user.caller()).await;
     let events = user.take_events(&world).await;
     let expected = json!({
         "id": deal["id"], "title": "Ovens", "amount": 12.5, "status": "open", "priority": "medium",
@@ -70,7 +70,7 @@ async fn an_expected_close_date_emits_one_event_when_it_begins_in_the_time_zone_
     // It is noon there, an hour ahead of UTC.
     assert_eq!(after(TimeDelta::hours(11)).await, [""; 0]);
     world.clock.advance(TimeDelta::hours(1));
-    look_through(&crm, user.caller()).await;
+    run_scans(&crm, user.caller()).await;
     let events = user.take_events(&world).await;
     assert_eq!(events.len(), 1, "{events:?}");
     let (name, data) = &events[0];
@@ -111,7 +111,7 @@ async fn each_account_has_its_own_thresholds_and_events_of_its_own_deals() {
     set_threshold(&crm, user.caller(), "deal.stalled", Some(2)).await;
     world.clock.advance(TimeDelta::days(2));
     for user in [&user, &other] {
-        look_through(&crm, user.caller()).await;
+        run_scans(&crm, user.caller()).await;
     }
     let events = user.take_events(&world).await;
     assert_eq!(
@@ -141,7 +141,7 @@ async fn two_processes_emit_one_event_of_each_deal() {
     user.take_events(&world).await;
     world.clock.advance(TimeDelta::days(14));
     for crm in [&one, &other, &one] {
-        look_through(crm, user.caller()).await;
+        run_scans(crm, user.caller()).await;
     }
     let events = user.take_events(&world).await;
     let of = |name: &str| {

@@ -21,7 +21,7 @@ pub(crate) struct Mailer {
 }
 
 /// A reply that is to be mailed.
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct OutgoingReply<'a> {
     pub ticket: &'a ticket::Record,
     pub channel: Option<&'a channel::Record>,
     pub to: Vec<Mailbox>,
@@ -34,10 +34,10 @@ impl Mailer {
     pub(crate) async fn queue(
         &self,
         tx: &mut Tx<'_>,
-        outgoing: Outgoing<'_>,
+        outgoing: OutgoingReply<'_>,
         reply: &mut Record,
     ) -> Result<(), Error> {
-        let Outgoing { ticket, channel, to, cc } = outgoing;
+        let OutgoingReply { ticket, channel, to, cc } = outgoing;
         let account = tx.account();
         let Sender { name, email } = channel.map_or_else(Sender::default, channel::Record::sender);
         let sender = self.mailer.sender(tx.db(), account, name, email).await?;

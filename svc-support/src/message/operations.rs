@@ -5,7 +5,7 @@ use chassis_data::Tx;
 use chassis_work::mail;
 use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
 
-use super::mailer::{Mailer, Outgoing};
+use super::mailer::{Mailer, OutgoingReply};
 use super::rules::{self, Checked, addresses};
 use super::{Record, content, events, store};
 use crate::automatic::Automatic;
@@ -46,7 +46,7 @@ pub(super) async fn create(
         let suppressed = answers_a_program(tx, &ticket, &record).await?;
         // A mail needs a recipient in `to`; a reply with `cc` only is not mailed.
         if !to.is_empty() && !suppressed {
-            let outgoing = Outgoing { ticket: &ticket, channel: channel.as_ref(), to, cc };
+            let outgoing = OutgoingReply { ticket: &ticket, channel: channel.as_ref(), to, cc };
             mailer.queue(tx, outgoing, &mut record).await?;
         }
     }

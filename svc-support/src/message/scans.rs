@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chassis_data::Tx;
-use chassis_work::scan::{Findings, Scan, Telling, Threshold};
+use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 use uuid::Uuid;
 
 use super::{events, store};
@@ -37,16 +37,16 @@ pub(crate) fn unanswered() -> Scan {
         lock: LOCK,
         kept: concat!(
             "exists (select from support.message m \
-             where m.account_id = $1 and m.ticket_id = told.entity_id and m.id::text = told.cause and ",
+             where m.account_id = $1 and m.ticket_id = reported.entity_id and m.id::text = reported.cause and ",
             unanswered!(),
             ")"
         ),
-        ask: None,
-        tell: emit_unanswered,
+        external: None,
+        emit: emit_unanswered,
     }
 }
 
-fn emit_unanswered<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+fn emit_unanswered<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(async move { Ok(emit_each(tx, findings).await?) })
 }
 
@@ -59,7 +59,7 @@ async fn emit_each(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
         let Some(ticket) = tickets.get(&cause.entity_id) else { continue };
         let Some(id) = chassis_base::id::parse(&cause.cause) else { continue };
         if let Some(message) = store::find(tx.db(), account, ticket.id, id).await? {
-            events::time_passed(tx, findings.event, ticket, &message, &findings.waited());
+            events::time_passed(tx, findings.event, ticket, &message, &findings.threshold_data());
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! holds; `chassis` decides when it runs and remembers what it has reported.
 
 use chassis_data::Tx;
-use chassis_work::scan::{Findings, Scan, Telling, Threshold};
+use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 
 use super::{Record, events, store};
 use crate::Error;
@@ -49,19 +49,19 @@ pub(crate) fn stale() -> Scan {
         // The status is not part of this condition: a settled ticket that is opened again is not reported twice for
         // the same silence.
         kept: concat!(
-            "exists (select from support.ticket t where t.account_id = $1 and t.id = told.entity_id and ",
+            "exists (select from support.ticket t where t.account_id = $1 and t.id = reported.entity_id and ",
             silent_since!(cause),
-            " = told.cause)"
+            " = reported.cause)"
         ),
-        ask: None,
-        tell: emit_stale,
+        external: None,
+        emit: emit_stale,
     }
 }
 
-fn emit_stale<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+fn emit_stale<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(async move {
         for ticket in raise_versions(tx, findings).await? {
-            events::time_passed(tx, findings.event, &ticket, &[], &findings.waited());
+            events::time_passed(tx, findings.event, &ticket, &[], &findings.threshold_data());
         }
         Ok(())
     })

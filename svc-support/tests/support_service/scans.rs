@@ -1,6 +1,6 @@
 //! The scans for stale tickets and unanswered messages.
 
-use chassis_testing::{look_through, set_threshold};
+use chassis_testing::{run_scans, set_threshold};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const DAY: TimeDelta = TimeDelta::days(1);
 
 /// Runs the scans of an account and returns the new events.
 async fn scan(world: &World, user: &User) -> Vec<(String, Value)> {
-    look_through(&world.support, &user.mesh).await;
+    run_scans(&world.support, &user.mesh).await;
     sqlx::query_as(
         "with gone as (delete from support.outbox where account_id = $1 returning *)
          select type, data::json from gone where type in ('ticket.stale', 'mail.unanswered') order by occurred_at, id",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chassis_data::{Event, Tx};
 use chassis_rpc::outgoing::Outgoing;
 use chassis_rpc::references::References;
-use chassis_work::scan::{Ask, Findings, Scan, Telling, Threshold};
+use chassis_work::scan::{Emission, ExternalRecords, Findings, Scan, Threshold};
 use serde_json::Value;
 
 use super::clients::Clients;
@@ -46,7 +46,8 @@ macro_rules! still {
         concat!(
             "not exists (select from work.task where task.account_id = $1 and task.",
             $column,
-            " = told.entity_id and (extract(epoch from task.completed_at) * 1000)::bigint > told.cause::bigint)",
+            " = reported.entity_id \
+             and (extract(epoch from task.completed_at) * 1000)::bigint > reported.cause::bigint)",
             $more
         )
     };
@@ -74,10 +75,15 @@ pub(crate) fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
             kept: still!(
                 "client_id",
                 " and not exists (select from work.note where note.account_id = $1 \
-                 and note.client_id = told.entity_id and (extract(epoch from note.created_at) * 1000)::bigint > told.cause::bigint)"
+                 and note.client_id = reported.entity_id \
+                 and (extract(epoch from note.created_at) * 1000)::bigint > reported.cause::bigint)"
             ),
-            ask: Some(Ask { references: references.clone(), kind: CLIENT, describe: clients }),
-            tell: emit_for_clients,
+            external: Some(ExternalRecords {
+                references: references.clone(),
+                kind: CLIENT,
+                describe: clients,
+            }),
+            emit: emit_for_clients,
         },
         // Emitted once for each period without a task. A completed task starts a new period.
         Scan {
@@ -86,17 +92,21 @@ pub(crate) fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
             causes: idle!("deal_id", concat!("greatest(listed.created_at, ", last_task!("deal_id"), ")")),
             lock: "",
             kept: still!("deal_id", ""),
-            ask: Some(Ask { references: references.clone(), kind: OPEN_DEAL, describe: deals }),
-            tell: emit_for_deals,
+            external: Some(ExternalRecords {
+                references: references.clone(),
+                kind: OPEN_DEAL,
+                describe: deals,
+            }),
+            emit: emit_for_deals,
         },
     ]
 }
 
-fn emit_for_clients<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+fn emit_for_clients<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(emit_all(tx, "client", findings))
 }
 
-fn emit_for_deals<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+fn emit_for_deals<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(emit_all(tx, "deal", findings))
 }
 
@@ -108,7 +118,7 @@ async fn emit_all(
     for cause in &findings.causes {
         // Without a description the record was deleted, or closed, since it was listed.
         let Some(mut data) = findings.about(cause.entity_id).cloned() else { continue };
-        if let (Value::Object(data), Value::Object(threshold)) = (&mut data, findings.waited()) {
+        if let (Value::Object(data), Value::Object(threshold)) = (&mut data, findings.threshold_data()) {
             data.extend(threshold);
         }
         let version = tx.next_version(entity_type, cause.entity_id).await?;

@@ -1,6 +1,6 @@
 //! The events about clients and deals without a follow-up.
 
-use chassis_testing::{Started, look_through, set_threshold};
+use chassis_testing::{Started, run_scans, set_threshold};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn take_events(world: &World, user: &User) -> Vec<(String, Value)> {
 /// Advances the clock, runs the scans, and returns the names of the events they emitted.
 async fn after(world: &World, work: &Started, user: &User, time: TimeDelta) -> Vec<String> {
     world.clock.advance(time);
-    look_through(work, &user.token).await;
+    run_scans(work, &user.token).await;
     take_events(world, user).await.into_iter().map(|(name, _)| name).collect()
 }
 
@@ -43,7 +43,7 @@ async fn a_client_without_a_follow_up_emits_one_event_for_each_time_without_one(
 
     assert_eq!(after(days(90) - MOMENT).await, [""; 0]);
     world.clock.advance(MOMENT);
-    look_through(&work, &user.token).await;
+    run_scans(&work, &user.token).await;
     let expected = json!({
         "id": client, "type": "company", "company_name": "Mill", "firstname": "", "lastname": "", "email": "",
         "external_id": null, "debtor_number": "D-00001", "days": 90,
@@ -72,7 +72,7 @@ async fn an_open_deal_without_an_open_task_emits_one_event_for_each_time_without
 
     assert_eq!(after(days(7) - MOMENT).await, [""; 0]);
     world.clock.advance(MOMENT);
-    look_through(&work, &user.token).await;
+    run_scans(&work, &user.token).await;
     let expected = json!({
         "id": deal["id"], "title": "Ovens", "amount": 12.5, "status": "open", "priority": "medium",
         "pipeline_id": deal["pipeline_id"], "phase_id": deal["phase_id"], "client_id": client,
@@ -166,7 +166,7 @@ async fn all_clients_are_scanned_when_there_are_more_than_one_page() {
     .await
     .unwrap();
     world.clock.advance(days(90));
-    look_through(&work, &user.token).await;
+    run_scans(&work, &user.token).await;
     let events = take_events(&world, &user).await;
     let ids: std::collections::BTreeSet<String> =
         events.iter().map(|(_, data)| data["id"].to_string()).collect();

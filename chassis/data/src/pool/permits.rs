@@ -27,9 +27,9 @@ pub(crate) struct Purpose {
 impl Purpose {
     /// A read on behalf of the current task.
     pub(crate) fn present() -> Self {
-        scope::origin().map_or_else(Self::default, |origin| Self {
-            account: Some(origin.account),
-            background: origin.background,
+        scope::current_task().map_or_else(Self::default, |task| Self {
+            account: Some(task.account),
+            background: task.background,
             writes: false,
         })
     }

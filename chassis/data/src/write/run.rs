@@ -194,7 +194,7 @@ impl Db {
                 "a public call wrote before its link was resolved to an account".into(),
             ));
         }
-        let in_background = scope::origin().is_some_and(|origin| origin.background);
+        let in_background = scope::current_task().is_some_and(|task| task.background);
         let background = matches!(origin, Origin::Work { .. }) || in_background;
         let purpose = Purpose { account: Some(account.id), background, writes: true };
         let mut connection = self.pool.begin(purpose).await?;

@@ -109,7 +109,7 @@ impl Activity {
     }
 
     /// Closes the connection to make room for another.
-    pub(super) fn crowd_out(&self) {
+    pub(super) fn evict(&self) {
         self.state().crowded = true;
         self.wake();
     }
@@ -126,7 +126,7 @@ impl Activity {
     }
 
     /// Records that bytes arrived from the client.
-    pub(super) fn note_read(&self) {
+    pub(super) fn record_read(&self) {
         let mut state = self.state();
         // Over HTTP/2 other frames arrive between requests, so a read does not mean that a head has begun.
         if state.http1 && state.requests == 0 && state.head_since.is_none() {
@@ -135,7 +135,7 @@ impl Activity {
     }
 
     /// Records that bytes were written to the client.
-    pub(super) fn note_written(&self) {
+    pub(super) fn record_written(&self) {
         let mut state = self.state();
         // Over HTTP/1 this is the buffered rest of a response. Over HTTP/2 it may be the reply to a ping.
         if state.http1 && state.requests == 0 {
@@ -250,9 +250,9 @@ mod tests {
         assert_eq!(after(31), None);
         drop(request);
         assert_eq!((after(74), after(76)), (None, Some(End::Idle)));
-        activity.note_read();
+        activity.record_read();
         assert_eq!((after(9), after(11)), (None, Some(End::Head)), "an incomplete head");
-        activity.crowd_out();
+        activity.evict();
         assert_eq!(after(0), Some(End::Crowded));
     }
 

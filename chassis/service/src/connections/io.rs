@@ -48,7 +48,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Timed<IO> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.activity.note_read();
+            self.activity.record_read();
         }
         read
     }
@@ -57,7 +57,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Timed<IO> {
 impl<IO: AsyncWrite + Unpin> Timed<IO> {
     fn written(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if matches!(written, Poll::Ready(Ok(1..))) {
-            self.activity.note_written();
+            self.activity.record_written();
         }
         self.in_time(cx, written)
     }

@@ -108,7 +108,7 @@ impl Open {
         }
         for (_, network, id) in idle.iter().take(last) {
             if let Some(activity) = self.remove(*network, *id) {
-                activity.crowd_out();
+                activity.evict();
             }
         }
         last > 0

@@ -8,7 +8,7 @@ use chassis_rpc::tls::Tls;
 use chassis_rpc::token::Tokens;
 use chassis_service::config::Settings;
 use chassis_service::connections::{self, Port};
-use chassis_service::server::{Mesh, operators_port, serve_grpc, serve_operators};
+use chassis_service::server::{Authentication, operators_port, serve_grpc, serve_operators};
 use chassis_service::stage::Stage;
 use chassis_testing::{TestCaller, eventually};
 use clap::Parser;
@@ -66,7 +66,7 @@ async fn a_call_in_progress_outlives_a_first_stage_that_is_longer_than_the_secon
         serve_grpc(
             listener,
             routes,
-            Mesh { tokens: &tokens, clock: &serving_clock, tls: &tls },
+            Authentication { tokens: &tokens, clock: &serving_clock, tls: &tls },
             &settings,
             stopped,
         )
@@ -169,7 +169,7 @@ async fn silent_connections_to_the_ports_of_a_service_are_closed() {
         serve_grpc(
             grpc,
             RoutesBuilder::default(),
-            Mesh { tokens: &tokens, clock: &clock, tls: &tls },
+            Authentication { tokens: &tokens, clock: &clock, tls: &tls },
             &settings,
             running,
         )

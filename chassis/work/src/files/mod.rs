@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use chassis_base::error::chain;
 use chassis_base::{AccountId, Error};
-use error::{away, busy, unreachable};
+use error::{busy, unavailable, unreachable};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode};
@@ -148,7 +148,7 @@ impl Files {
                 Some(stored) if stored == content => Ok(()),
                 Some(_) => Err(Error::Internal(format!("the file {path} exists with other content"))),
                 // A concurrent writer has not finished, or the file was deleted in between.
-                None => Err(away()),
+                None => Err(unavailable()),
             },
             Err(error) => Err(unreachable(&*error)),
         }

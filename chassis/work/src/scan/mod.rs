@@ -66,21 +66,21 @@ pub struct Scan {
     /// check and the event: `$1` is the account, `$2` the entities (uuid[]), `$3` their causes (text[]). '' if there is
     /// nothing to lock.
     pub lock: &'static str,
-    /// A condition on `told`, a remembered cause (`account_id`, `entity_id`, `cause`). It is true as long as the cause
-    /// can hold, now or later, with any threshold.
+    /// A condition on `reported`, a remembered cause (`account_id`, `entity_id`, `cause`). It is true as long as the
+    /// cause can hold, now or later, with any threshold.
     pub kept: &'static str,
     /// For a scan about records of another service: how to list and describe them. The query of `causes` then has two
     /// more parameters, `$5` (uuid[]) and `$6` (timestamptz[]): some of these records and when they were created. It
     /// returns at most one cause for each of them, and none for other records.
-    pub ask: Option<Ask>,
+    pub external: Option<ExternalRecords>,
     /// Emits an event for each cause. Every event needs its own version of the entity.
-    pub tell: Tell,
+    pub emit: Emit,
 }
 
 /// Records of another service, requested outside any transaction. When the other service no longer lists a record, its
 /// causes are forgotten.
 #[derive(Clone)]
-pub struct Ask {
+pub struct ExternalRecords {
     pub references: References,
     pub kind: Kind,
     pub describe: Arc<dyn Describe>,
@@ -92,8 +92,8 @@ pub trait Describe: Send + Sync {
     async fn describe(&self, account: &Account, ids: &[Uuid]) -> Result<HashMap<Uuid, Value>, Error>;
 }
 
-pub type Tell = for<'a, 'b> fn(&'a mut Tx<'b>, &'a Findings) -> Telling<'a>;
-pub type Telling<'a> = BoxFuture<'a, Result<(), Error>>;
+pub type Emit = for<'a, 'b> fn(&'a mut Tx<'b>, &'a Findings) -> Emission<'a>;
+pub type Emission<'a> = BoxFuture<'a, Result<(), Error>>;
 
 /// Causes that are reported now.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ impl Findings {
     }
 
     /// The threshold as an object with `days` or `hours`, for the data of events.
-    pub fn waited(&self) -> Value {
+    pub fn threshold_data(&self) -> Value {
         match self.threshold {
             Threshold::None => json!({}),
             Threshold::Days(_) => json!({"days": self.amount}),
@@ -131,7 +131,7 @@ impl Findings {
 
 /// The parameters of a scan's query: its time, and the records that it is limited to.
 #[derive(Clone, Debug)]
-struct Reach {
+struct ScanParameters {
     since: DateTime<Utc>,
     today: NaiveDate,
     amount: i32,
@@ -140,7 +140,7 @@ struct Reach {
     created: Vec<DateTime<Utc>>,
 }
 
-impl Reach {
+impl ScanParameters {
     fn of(threshold: Threshold, amount: i32, now: DateTime<Utc>, zone: chrono_tz::Tz) -> Self {
         let waited = match threshold {
             Threshold::None => TimeDelta::zero(),

@@ -93,7 +93,7 @@ async fn set(
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());
     store::set_threshold(tx.db(), account, &input.event, input.value, now).await?;
-    store::ask_for_turn(tx.db(), account, now).await?;
+    store::request_turn(tx.db(), account, now).await?;
     let threshold = scan.map(|scan| message(scan, input.value));
     if let Some(threshold) = &threshold {
         tx.changed("threshold", &threshold.event, threshold);
@@ -104,6 +104,6 @@ async fn set(
 async fn run(tx: &mut Tx<'_>, _: &RunScansRequest) -> Result<RunScansResponse, Error> {
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());
-    store::ask_for_turn(tx.db(), account, now).await?;
+    store::request_turn(tx.db(), account, now).await?;
     Ok(RunScansResponse {})
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::store::{self, Key, Turn};
-use super::{Ask, Cause, Findings, Reach, Scan};
+use super::{Cause, ExternalRecords, Findings, Scan, ScanParameters};
 use crate::worker::{Due, Job, Next, Worker};
 
 /// The time between two turns of an account, and after a turn in which a scan failed.
@@ -94,19 +94,19 @@ async fn scan_pages(
 
 /// Reports the next causes after `after`; returns the last of them if there may be more.
 async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Option<Cause>, Error> {
-    let reach = Reach::of(scan.threshold, amount, job.now(), job.account().timezone);
-    if let Some(ask) = &scan.ask {
-        return page_of_records(job, scan, ask, reach, after.entity_id).await;
+    let parameters = ScanParameters::of(scan.threshold, amount, job.now(), job.account().timezone);
+    if let Some(external) = &scan.external {
+        return page_of_records(job, scan, external, parameters, after.entity_id).await;
     }
     let found = job
         .db()
         .read(async |connection| {
-            store::find_causes(connection, job.account_id(), scan, &reach, after, PAGE).await
+            store::find_causes(connection, job.account_id(), scan, &parameters, after, PAGE).await
         })
         .await?;
     let last = found.last().filter(|_| found.len() == PAGE).cloned();
     if !found.is_empty() {
-        job.write(&Page { scan: scan.clone(), reach, found, about: HashMap::new() }, report).await?;
+        job.write(&Page { scan: scan.clone(), parameters, found, about: HashMap::new() }, report).await?;
     }
     Ok(last)
 }
@@ -116,19 +116,22 @@ async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Opti
 async fn page_of_records(
     job: &Job,
     scan: &Scan,
-    ask: &Ask,
-    mut reach: Reach,
+    external: &ExternalRecords,
+    mut parameters: ScanParameters,
     after: Uuid,
 ) -> Result<Option<Cause>, Error> {
     let (account, id) = (job.account(), job.account_id());
-    (reach.listed, reach.created) = ask.references.list(account, ask.kind, after).await?.into_iter().unzip();
-    let last = reach.listed.last().filter(|_| reach.listed.len() >= MAX_LISTED).copied();
+    (parameters.listed, parameters.created) =
+        external.references.list(account, external.kind, after).await?.into_iter().unzip();
+    let last = parameters.listed.last().filter(|_| parameters.listed.len() >= MAX_LISTED).copied();
     let (found, gone) = job
         .db()
         .read(async |connection| {
             let before_all = Cause::default();
-            let found = store::find_causes(connection, id, scan, &reach, &before_all, MAX_LISTED).await?;
-            let gone = store::find_told_of_others(connection, id, scan, after, last, &reach.listed).await?;
+            let found =
+                store::find_causes(connection, id, scan, &parameters, &before_all, MAX_LISTED).await?;
+            let gone =
+                store::find_reported_of_others(connection, id, scan, after, last, &parameters.listed).await?;
             Ok::<_, Error>((found, gone))
         })
         .await?;
@@ -137,11 +140,12 @@ async fn page_of_records(
     }
     for found in found.chunks(PAGE) {
         let ids: Vec<Uuid> = found.iter().map(|cause| cause.entity_id).collect();
-        let about = ask.describe.describe(account, &ids).await?;
+        let about = external.describe.describe(account, &ids).await?;
         let found = found.iter().filter(|cause| about.contains_key(&cause.entity_id));
         let found: Vec<Cause> = found.cloned().collect();
         if !found.is_empty() {
-            job.write(&Page { scan: scan.clone(), reach: reach.clone(), found, about }, report).await?;
+            job.write(&Page { scan: scan.clone(), parameters: parameters.clone(), found, about }, report)
+                .await?;
         }
     }
     Ok(last.map(|entity_id| Cause { entity_id, cause: String::new() }))
@@ -159,7 +163,7 @@ async fn forget(tx: &mut Tx<'_>, gone: &Gone) -> Result<(), Error> {
 
 struct Page {
     scan: Scan,
-    reach: Reach,
+    parameters: ScanParameters,
     found: Vec<Cause>,
     /// The descriptions of another service's records.
     about: HashMap<Uuid, Value>,
@@ -172,14 +176,14 @@ async fn report(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
     if !scan.lock.is_empty() {
         store::lock(tx.db(), account, scan.lock, &page.found).await?;
     }
-    let causes = store::remember(tx.db(), account, scan, &page.reach, &page.found, now).await?;
+    let causes = store::remember(tx.db(), account, scan, &page.parameters, &page.found, now).await?;
     if causes.is_empty() {
         return Ok(());
     }
-    let (event, threshold, amount) = (scan.event, scan.threshold, page.reach.amount);
+    let (event, threshold, amount) = (scan.event, scan.threshold, page.parameters.amount);
     let findings = Findings { event, causes, threshold, amount, about: page.about.clone() };
     tx.unaudited("the passing of time changes no record");
-    (scan.tell)(tx, &findings).await
+    (scan.emit)(tx, &findings).await
 }
 
 async fn save_progress(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection};
 use uuid::Uuid;
 
-use super::{Cause, Reach, Scan};
+use super::{Cause, Scan, ScanParameters};
 
 /// How many remembered causes one sweep checks.
 const SWEPT: i64 = 500;
@@ -83,7 +83,7 @@ pub(super) async fn put_turn(
 }
 
 /// Requests a new turn of the account that starts from the beginning, now.
-pub(super) async fn ask_for_turn(
+pub(super) async fn request_turn(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
@@ -136,7 +136,7 @@ pub(super) async fn find_causes(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
-    reach: &Reach,
+    parameters: &ScanParameters,
     after: &Cause,
     limit: usize,
 ) -> Result<Vec<Cause>, Error> {
@@ -149,18 +149,18 @@ pub(super) async fn find_causes(
          where $2::timestamptz is not null and $3::date is not null and $4::integer is not null
             and $5::uuid[] is not null and $6::timestamptz[] is not null
             and (found.entity_id, found.cause) > ($8::uuid, $9::text) and not exists (
-                select from scan_told told where told.account_id = $1 and told.event = $7
-                    and told.entity_id = found.entity_id and told.cause = found.cause
+                select from scan_told reported where reported.account_id = $1 and reported.event = $7
+                    and reported.entity_id = found.entity_id and reported.cause = found.cause
                 offset 0)
          order by found.entity_id, found.cause limit {limit}"
     );
     let found = sqlx::query_as(AssertSqlSafe(sql))
         .bind(account)
-        .bind(reach.since)
-        .bind(reach.today)
-        .bind(reach.amount)
-        .bind(&reach.listed)
-        .bind(&reach.created)
+        .bind(parameters.since)
+        .bind(parameters.today)
+        .bind(parameters.amount)
+        .bind(&parameters.listed)
+        .bind(&parameters.created)
         .bind(scan.event)
         .bind(after.entity_id)
         .bind(&after.cause)
@@ -186,7 +186,7 @@ pub(super) async fn remember(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
-    reach: &Reach,
+    parameters: &ScanParameters,
     causes: &[Cause],
     now: DateTime<Utc>,
 ) -> Result<Vec<Cause>, Error> {
@@ -203,20 +203,20 @@ pub(super) async fn remember(
          returning entity_id, cause"
     );
     let (entities, causes) = columns(causes);
-    let told = sqlx::query_as(AssertSqlSafe(sql))
+    let reported = sqlx::query_as(AssertSqlSafe(sql))
         .bind(account)
-        .bind(reach.since)
-        .bind(reach.today)
-        .bind(reach.amount)
-        .bind(&reach.listed)
-        .bind(&reach.created)
+        .bind(parameters.since)
+        .bind(parameters.today)
+        .bind(parameters.amount)
+        .bind(&parameters.listed)
+        .bind(&parameters.created)
         .bind(scan.event)
         .bind(entities)
         .bind(causes)
         .bind(now)
         .fetch_all(connection)
         .await?;
-    Ok(told)
+    Ok(reported)
 }
 
 /// Checks a page of remembered causes after `after` and forgets those that can no longer hold. Returns where to
@@ -257,7 +257,7 @@ pub(super) async fn sweep(
 }
 
 /// The reported causes of records after `after`, up to `last`, that are not in `listed`.
-pub(super) async fn find_told_of_others(
+pub(super) async fn find_reported_of_others(
     connection: &mut PgConnection,
     account: AccountId,
     scan: &Scan,
@@ -265,7 +265,7 @@ pub(super) async fn find_told_of_others(
     last: Option<Uuid>,
     listed: &[Uuid],
 ) -> Result<Vec<Cause>, Error> {
-    let told = sqlx::query_as(
+    let reported = sqlx::query_as(
         "select entity_id, cause from scan_told
          where account_id = $1 and event = $2 and entity_id > $3 and ($4::uuid is null or entity_id <= $4)
             and entity_id <> all($5)
@@ -279,10 +279,10 @@ pub(super) async fn find_told_of_others(
     .bind(SWEPT)
     .fetch_all(connection)
     .await?;
-    Ok(told)
+    Ok(reported)
 }
 
-/// Forgets causes, except those for which `kept`, a condition on `told`, is true.
+/// Forgets causes, except those for which `kept`, a condition on `reported`, is true.
 pub(super) async fn forget(
     connection: &mut PgConnection,
     account: AccountId,
@@ -291,8 +291,9 @@ pub(super) async fn forget(
     causes: &[Cause],
 ) -> Result<(), Error> {
     let sql = format!(
-        "delete from scan_told told using unnest($3::uuid[], $4::text[]) as old (entity_id, cause)
-         where told.account_id = $1 and told.event = $2 and told.entity_id = old.entity_id and told.cause = old.cause
+        "delete from scan_told reported using unnest($3::uuid[], $4::text[]) as old (entity_id, cause)
+         where reported.account_id = $1 and reported.event = $2
+            and reported.entity_id = old.entity_id and reported.cause = old.cause
             and not ({kept})"
     );
     let (entities, causes) = columns(causes);

@@ -67,7 +67,7 @@ impl Board {
     }
 
     /// Requests a sweep. Wake-ups for newly leased partitions went to their previous owner.
-    pub(super) fn ask_for_sweep(&self) {
+    pub(super) fn request_sweep(&self) {
         self.needs_sweep.store(true, Ordering::Relaxed);
     }
 
@@ -75,7 +75,7 @@ impl Board {
         self.needs_sweep.swap(false, Ordering::Relaxed)
     }
 
-    pub(super) fn tell(&self, found: Found) {
+    pub(super) fn report(&self, found: Found) {
         // Sending fails only when the worker has stopped.
         let _ = self.found.send(found);
     }
@@ -99,7 +99,7 @@ impl Boards {
         self.all.iter().filter(|board| board.is_prompt).all(|board| board.holds(account))
     }
 
-    pub(super) fn ask_for_sweeps(&self) {
-        self.all.iter().for_each(|board| board.ask_for_sweep());
+    pub(super) fn request_sweeps(&self) {
+        self.all.iter().for_each(|board| board.request_sweep());
     }
 }

@@ -24,7 +24,7 @@ use super::job::{Job, Next};
 use super::lease::Leases;
 use super::schedule::Schedule;
 use super::slot::{Slot, Slots};
-use super::stop::{Stop, in_time, told_to_stop};
+use super::stop::{Stop, in_time, stopped};
 use super::timing::Timing;
 use super::wake::{ALL, Inbox};
 use crate::interval::every;
@@ -105,7 +105,7 @@ impl Driver {
             self.next = slots.map(|slots| self.next.take().unwrap_or_else(|| Box::pin(slots.free())));
             // All branches are cancel safe: state changes only in the handlers.
             tokio::select! {
-                () = told_to_stop(&mut stop) => break,
+                () = stopped(&mut stop) => break,
                 slot = wait_for_slot(&mut self.next) => {
                     self.next = None;
                     self.begin(slot);
@@ -245,7 +245,7 @@ impl Driver {
         // A partition that was lost and leased again in between has another fence.
         let is_new = |(partition, fence): (&u16, &i64)| before.get(partition) != Some(fence);
         if self.leases.held().iter().any(is_new) || self.leases.lost_replica() {
-            board.ask_for_sweep();
+            board.request_sweep();
         }
         let leases = &self.leases;
         self.schedule.retain(|account| leases.covers(account));

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::backoff::backoff;
 use super::board::{Boards, Found};
 use super::due::{Answer, Question};
-use super::stop::{Stop, gone, in_time, told_to_stop};
+use super::stop::{Stop, gone, in_time, stopped};
 use super::wake::Which;
 use crate::interval::every;
 
@@ -93,7 +93,7 @@ impl Examiner {
         let mut ticker = every(self.poll);
         loop {
             tokio::select! {
-                () = told_to_stop(&mut stop) => break,
+                () = stopped(&mut stop) => break,
                 () = boards.inbox.arrived.notified() => {
                     tokio::time::sleep_until(self.next_at).await;
                     self.next_at = Instant::now() + MIN_POLL_INTERVAL;
@@ -135,7 +135,7 @@ impl Examiner {
         for Answer { account, asked, due } in answers {
             for (number, at) in due {
                 if let Some(board) = self.boards.all.get(number).filter(|board| board.holds(account.id)) {
-                    board.tell(Found { account: Arc::clone(&account), asked, at });
+                    board.report(Found { account: Arc::clone(&account), asked, at });
                 }
             }
         }

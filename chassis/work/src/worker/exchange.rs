@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::board::Boards;
-use super::stop::{Stop, in_time, told_to_stop};
+use super::stop::{Stop, in_time, stopped};
 use super::wake::ALL;
 use crate::interval::every;
 
@@ -48,7 +48,7 @@ impl Exchange {
         let mut ticker = every(self.poll);
         loop {
             tokio::select! {
-                () = told_to_stop(&mut stop) => break,
+                () = stopped(&mut stop) => break,
                 _ = ticker.tick() => {
                     if let Err(error) = in_time(self.receive()).await {
                         tracing::warn!(error = chain(&error), "wake-ups of other processes could not be read");
@@ -110,7 +110,7 @@ impl Exchange {
             let before = self.read.insert(process, (number, Instant::now())).map_or(0, |(number, _)| number);
             // A gap in the numbers or an empty post means that some accounts are not listed.
             if number > before + 1 || accounts.is_empty() {
-                self.boards.ask_for_sweeps();
+                self.boards.request_sweeps();
             }
             for account in accounts {
                 self.boards.inbox.wake(AccountId::trust(account), ALL);

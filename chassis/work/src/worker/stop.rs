@@ -9,7 +9,7 @@ use tokio::sync::watch;
 pub(super) type Stop = watch::Receiver<Option<Duration>>;
 
 /// Waits for the stop signal. A dropped sender counts as one.
-pub(super) async fn told_to_stop(stop: &mut Stop) {
+pub(super) async fn stopped(stop: &mut Stop) {
     let _ = stop.wait_for(Option::is_some).await;
 }
 

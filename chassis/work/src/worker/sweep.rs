@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::board::Boards;
 use super::due;
-use super::stop::{Stop, in_time, told_to_stop};
+use super::stop::{Stop, in_time, stopped};
 use crate::interval::every;
 
 /// How many accounts one query returns.
@@ -51,7 +51,7 @@ impl Sweeper {
         let mut ticker = every(self.poll);
         loop {
             tokio::select! {
-                () = told_to_stop(&mut stop) => break,
+                () = stopped(&mut stop) => break,
                 _ = ticker.tick() => {
                     for number in 0..self.swept.len() {
                         self.sweep_if_due(number).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chassis_base::Clock;
 use deploy_tools::Result;
 use deploy_tools::http::authority;
-use deploy_tools::mesh::{Mesh, service_error};
+use deploy_tools::mesh::{MeshCaller, service_error};
 use deploy_tools::receiver::{Received, Receiver};
 use proto::automation::ApplyFlowRequest;
 use proto::automation::flow_service_client::FlowServiceClient;
@@ -48,7 +48,7 @@ pub(crate) async fn run(options: &Events) -> Result<()> {
     let (sender, requests) = mpsc::unbounded_channel();
     let receiver =
         Receiver::start(sender).await.map_err(|fault| format!("no port for the receiver: {fault}"))?;
-    let mesh = Mesh::new(&options.context_secret, options.account, "bench");
+    let mesh = MeshCaller::new(&options.context_secret, options.account, "bench");
     let flow = FLOW.replace("RECEIVER", &format!("'{}'", receiver.url()));
     apply_flow(options, &mesh, &flow, true).await?;
     let mut bench = Bench {
@@ -69,7 +69,7 @@ pub(crate) async fn run(options: &Events) -> Result<()> {
 }
 
 /// Stores the flow and switches it on or off.
-async fn apply_flow(options: &Events, mesh: &Mesh, flow: &str, active: bool) -> Result<()> {
+async fn apply_flow(options: &Events, mesh: &MeshCaller, flow: &str, active: bool) -> Result<()> {
     let channel = mesh.connect("automation", &format!("http://{}", options.automation)).await?;
     let request = ApplyFlowRequest { definition: flow.to_owned(), active: Some(active) };
     let applied = FlowServiceClient::new(channel).apply_flow(mesh.request(request)?).await;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use deploy_tools::mesh::{Mesh, service_error};
+use deploy_tools::mesh::{MeshCaller, service_error};
 use deploy_tools::receiver::Receiver;
 use proto::automation::ApplyFlowRequest;
 use proto::automation::flow_service_client::FlowServiceClient;
@@ -28,7 +28,7 @@ const ENDPOINTS: &str = "/v1/webhook-endpoints";
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Adds what is missing.
-pub(crate) async fn add(api: &mut Api, mesh: &Mesh, url: &str) -> Result<(), String> {
+pub(crate) async fn add(api: &mut Api, mesh: &MeshCaller, url: &str) -> Result<(), String> {
     let mut flows = FlowServiceClient::new(mesh.connect(SERVICE, url).await?);
     let request = mesh.request(ApplyFlowRequest { definition: FLOW.to_owned(), active: Some(true) })?;
     let flow = flows

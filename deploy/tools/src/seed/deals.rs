@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
-use deploy_tools::mesh::{Mesh, service_error};
+use deploy_tools::mesh::{MeshCaller, service_error};
 use proto::crm::pipeline_service_client::PipelineServiceClient;
 use proto::crm::{CreatePipelineRequest, PipelineInput};
 use serde::Deserialize;
@@ -49,7 +49,12 @@ pub(crate) fn data() -> Result<Deals, String> {
 
 impl Deals {
     /// Adds the pipeline, unless there is one of its name.
-    pub(crate) async fn add_pipeline(&self, api: &mut Api, mesh: &Mesh, crm: &str) -> Result<(), String> {
+    pub(crate) async fn add_pipeline(
+        &self,
+        api: &mut Api,
+        mesh: &MeshCaller,
+        crm: &str,
+    ) -> Result<(), String> {
         let pipelines = api.get("/v1/pipelines").await?;
         if entries(&pipelines).iter().any(|pipeline| pipeline["name"] == self.pipeline.name.as_str()) {
             return Ok(());

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use chassis_base::Clock;
 use chrono::NaiveDate;
 use clap::Parser;
-use deploy_tools::mesh::Mesh;
+use deploy_tools::mesh::MeshCaller;
 use uuid::Uuid;
 
 use crate::api::Api;
@@ -78,7 +78,7 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> Result<(), String> {
     let mut api = Api::connect(&options.base_url, &options.key).await?;
-    let mesh = options.account.map(|account| Mesh::new(&options.context_secret, account, "seed"));
+    let mesh = options.account.map(|account| MeshCaller::new(&options.context_secret, account, "seed"));
     let today = Clock::system().today(chrono_tz::Europe::Amsterdam);
     relations::add(&mut api).await?;
     let deals = deals::data()?;
@@ -103,7 +103,7 @@ async fn run(options: &Options) -> Result<(), String> {
 
 async fn add_sales(
     options: &Options,
-    mesh: Option<&Mesh>,
+    mesh: Option<&MeshCaller>,
     api: &mut Api,
     today: NaiveDate,
 ) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! What billing does over gRPC only: the seller on the documents, and collections.
 
-use deploy_tools::mesh::{Mesh, service_error};
+use deploy_tools::mesh::{MeshCaller, service_error};
 use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
 use proto::billing::settings_service_client::SettingsServiceClient;
 use proto::billing::{
@@ -16,11 +16,11 @@ const LOGO: &[u8] = include_bytes!("logo.svg");
 pub(crate) struct BillingService<'a> {
     settings: SettingsServiceClient<Channel>,
     debit: DirectDebitServiceClient<Channel>,
-    mesh: &'a Mesh,
+    mesh: &'a MeshCaller,
 }
 
 impl<'a> BillingService<'a> {
-    pub(crate) async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
+    pub(crate) async fn open(url: &str, mesh: &'a MeshCaller) -> Result<Self, String> {
         let channel = mesh.connect(SERVICE, url).await?;
         let settings = SettingsServiceClient::new(channel.clone());
         Ok(Self { settings, debit: DirectDebitServiceClient::new(channel), mesh })

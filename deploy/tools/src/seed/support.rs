@@ -1,7 +1,7 @@
 //! Tickets with their threads, one for each status. Clients write by mail, which comes in over gRPC; we answer over the
 //! public API.
 
-use deploy_tools::mesh::{Mesh, service_error};
+use deploy_tools::mesh::{MeshCaller, service_error};
 use proto::support::ReceiveMailRequest;
 use proto::support::mail_intake_service_client::MailIntakeServiceClient;
 use serde::Deserialize;
@@ -40,11 +40,11 @@ fn data() -> Result<Vec<Ticket>, String> {
 /// Where clients' mail is handed over, and who may do so.
 pub(crate) struct Clients<'a> {
     intake: MailIntakeServiceClient<Channel>,
-    mesh: &'a Mesh,
+    mesh: &'a MeshCaller,
 }
 
 impl<'a> Clients<'a> {
-    pub(crate) async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
+    pub(crate) async fn open(url: &str, mesh: &'a MeshCaller) -> Result<Self, String> {
         let intake = MailIntakeServiceClient::new(mesh.connect(SERVICE, url).await?);
         Ok(Self { intake, mesh })
     }

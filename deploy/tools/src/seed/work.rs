@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::NaiveDate;
-use deploy_tools::mesh::{Mesh, service_error};
+use deploy_tools::mesh::{MeshCaller, service_error};
 use proto::work::file_service_client::FileServiceClient;
 use proto::work::hour_service_client::HourServiceClient;
 use proto::work::project_service_client::ProjectServiceClient;
@@ -89,11 +89,11 @@ pub(crate) fn data() -> Result<Work, String> {
 /// Where work is, and who may call it.
 pub(crate) struct WorkService<'a> {
     channel: Channel,
-    mesh: &'a Mesh,
+    mesh: &'a MeshCaller,
 }
 
 impl<'a> WorkService<'a> {
-    pub(crate) async fn open(url: &str, mesh: &'a Mesh) -> Result<Self, String> {
+    pub(crate) async fn open(url: &str, mesh: &'a MeshCaller) -> Result<Self, String> {
         Ok(Self { channel: mesh.connect(SERVICE, url).await?, mesh })
     }
 }

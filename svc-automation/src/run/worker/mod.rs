@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::operations::step as writes;
 use super::operations::step::{Abandon, Begin, OutgoingMail, Settle};
 use super::prepare::{LocalTime, Prepared, prepare};
-use super::rules::{self, AttemptResult, Failure, IDEMPOTENCY_WINDOW, StepRef};
+use super::rules::{self, Failure, IDEMPOTENCY_WINDOW, StepRef, StepResult};
 use super::{Outcome, StepRecord, store};
 use crate::definition::Kind;
 use crate::definition::graph::{Graph, Node};
@@ -105,9 +105,9 @@ impl Executor {
         match loaded.find_step(node).map(|row| row.outcome) {
             // A step that waited is due again: its wait is over, or its time to be approved.
             Some(Outcome::Waiting) => {
-                self.settle(job, loaded, step, AttemptResult::Done(Value::Null), None).await
+                self.settle(job, loaded, step, StepResult::Done(Value::Null), None).await
             }
-            Some(Outcome::Pending) => self.settle(job, loaded, step, AttemptResult::Expired, None).await,
+            Some(Outcome::Pending) => self.settle(job, loaded, step, StepResult::Expired, None).await,
             None | Some(Outcome::Running | Outcome::Retrying) => {
                 if !is_render_counted && loaded.run.renders >= MAX_RENDERS {
                     return abandon(job, loaded, &node.step.id, RENDERS_USED_UP).await;
@@ -141,15 +141,15 @@ impl Executor {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(failure) => {
-                return self.settle(job, loaded, step, AttemptResult::Failed(failure), None).await;
+                return self.settle(job, loaded, step, StepResult::Failed(failure), None).await;
             }
         };
         let result = match &prepared {
             Prepared::Call(_) | Prepared::Http(_) => return self.request(job, loaded, step, &prepared).await,
-            Prepared::Mail(_) => AttemptResult::Done(Value::Null),
-            Prepared::When(holds) => AttemptResult::Branch(*holds),
-            Prepared::Wait(until) => AttemptResult::Wait(*until),
-            Prepared::Approve { until, .. } => AttemptResult::WaitForApproval(*until),
+            Prepared::Mail(_) => StepResult::Done(Value::Null),
+            Prepared::When(holds) => StepResult::Branch(*holds),
+            Prepared::Wait(until) => StepResult::Wait(*until),
+            Prepared::Approve { until, .. } => StepResult::WaitForApproval(*until),
         };
         self.settle(job, loaded, step, result, Some(prepared)).await
     }
@@ -208,7 +208,7 @@ impl Executor {
             }
             _ => Err(Failure::permanent("a step of another kind")),
         };
-        let result = sent.map_or_else(AttemptResult::Failed, AttemptResult::Done);
+        let result = sent.map_or_else(StepResult::Failed, StepResult::Done);
         let attempts = begin.step.attempts.unsigned_abs();
         let transition = rules::transition(result, step, attempts, job.now());
         let settle = Settle { run: loaded.run.id, step: begin.step, transition, max_attempts, mail: None };
@@ -221,7 +221,7 @@ impl Executor {
         job: &Job,
         loaded: &LoadedRun,
         step: StepRef<'_>,
-        result: AttemptResult,
+        result: StepResult,
         prepared: Option<Prepared>,
     ) -> Result<bool, Error> {
         let mut row = loaded.step_or_new(step.node, step.kind);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::NOT_FOUND;
 use crate::Error;
 use crate::event::{Event, rfc3339};
-use crate::webhook::rules::{self, AttemptResult, EndpointOutcome};
+use crate::webhook::rules::{self, DeliveryResult, EndpointOutcome};
 use crate::webhook::{AUDITED, Content, Delivery, DeliveryStatus, Endpoint, store};
 
 const DELIVERY_NOT_FOUND: Error = Error::NotFound("delivery");
@@ -106,7 +106,7 @@ pub(in crate::webhook) struct Attempt {
     /// How many attempts there were before it. If there are more now, another process has made this attempt too and has
     /// recorded it.
     pub attempts_before: i32,
-    pub result: AttemptResult,
+    pub result: DeliveryResult,
     pub outcome: EndpointOutcome,
     pub started_at: DateTime<Utc>,
     /// Decides whether the endpoint is disabled, here as in the lookup of `notice`.

@@ -25,14 +25,14 @@ const DISABLE_AFTER: TimeDelta = TimeDelta::days(5);
 
 /// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::webhook) struct AttemptResult {
+pub(in crate::webhook) struct DeliveryResult {
     /// `None` when there was no response.
     pub response_status: Option<i32>,
     /// `None` when the attempt succeeded.
     pub error: Option<String>,
 }
 
-impl From<Result<HttpResponse, SendError>> for AttemptResult {
+impl From<Result<HttpResponse, SendError>> for DeliveryResult {
     fn from(sent: Result<HttpResponse, SendError>) -> Self {
         match sent {
             Ok(response) => {
@@ -50,7 +50,7 @@ impl From<Result<HttpResponse, SendError>> for AttemptResult {
 /// Records an attempt in its delivery: it is delivered, has another attempt, or has failed.
 pub(in crate::webhook) fn record_attempt(
     delivery: &mut Delivery,
-    result: &AttemptResult,
+    result: &DeliveryResult,
     now: DateTime<Utc>,
 ) {
     delivery.attempts += 1;
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn eight_attempts_are_made_over_a_day_and_a_bit() {
         let (mut delivery, mut now) = (delivery(), DateTime::UNIX_EPOCH);
-        let failure = AttemptResult { response_status: Some(500), error: Some("no".to_owned()) };
+        let failure = DeliveryResult { response_status: Some(500), error: Some("no".to_owned()) };
         let mut delays = Vec::new();
         for _ in 0..20 {
             record_attempt(&mut delivery, &failure, now);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_success_ends_a_delivery() {
         let mut delivery = delivery();
-        let success = AttemptResult { response_status: Some(204), error: None };
+        let success = DeliveryResult { response_status: Some(204), error: None };
         record_attempt(&mut delivery, &success, DateTime::UNIX_EPOCH);
         assert_eq!((delivery.status, delivery.next_at), (DeliveryStatus::Delivered, None));
     }

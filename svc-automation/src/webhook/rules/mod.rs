@@ -4,7 +4,7 @@ mod attempt;
 mod endpoint;
 
 pub(super) use attempt::{
-    AttemptResult, EndpointOutcome, clear_backoff, fail, is_about_to_be_disabled, record_attempt,
+    DeliveryResult, EndpointOutcome, clear_backoff, fail, is_about_to_be_disabled, record_attempt,
     record_outcome,
 };
 pub(super) use endpoint::{MAX_ENDPOINTS, SECRET_OVERLAP, apply, is_subscribed};

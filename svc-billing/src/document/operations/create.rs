@@ -18,7 +18,7 @@ use crate::document::rules::settlement::{self, Claim};
 use crate::document::rules::status::Status;
 use crate::document::rules::{input, number, search};
 use crate::document::store::{self, Draft, Numbering};
-use crate::document::{Full, Kind, Links, Origin, Parties, Record, Seller, StoredRow, events, message};
+use crate::document::{BilledPeriod, Full, Kind, Links, Parties, Record, Seller, StoredRow, events, message};
 use crate::money::two_places;
 use crate::settings::{self, Settings};
 use crate::{Error, identity};
@@ -33,7 +33,7 @@ pub(crate) struct New {
     pub client: ClientLookup,
     pub links: Links,
     /// Set for an invoice that a subscription makes.
-    pub origin: Option<Origin>,
+    pub billed_period: Option<BilledPeriod>,
 }
 
 pub(crate) async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
@@ -122,7 +122,7 @@ fn record(
         sent_at: None,
         project_number: None,
         credits: None,
-        origin: new.origin,
+        billed_period: new.billed_period,
         external_id: given.external_id.clone(),
         token: Link::random(tx.account()).secret,
         finalized_at: None,
@@ -265,10 +265,10 @@ pub(crate) async fn insert(
         if holder.is_some() {
             return Err(Error::ExternalIdTaken { holder });
         }
-        if let Some(origin) = record.origin
-            && store::is_billed(tx.db(), account, origin).await?
+        if let Some(billed) = record.billed_period
+            && store::is_billed(tx.db(), account, billed).await?
         {
-            let cause = format!("{} of {} has an invoice already", origin.period.from, origin.subscription);
+            let cause = format!("{} of {} has an invoice already", billed.period.from, billed.subscription);
             return Err(chassis_base::Error::Internal(cause).into());
         }
         if !numbering.given.is_empty() {

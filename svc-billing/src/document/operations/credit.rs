@@ -151,7 +151,7 @@ fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
         sent_at: None,
         project_number: None,
         credits: Some(invoice.id),
-        origin: None,
+        billed_period: None,
         external_id: String::new(),
         token: Link::random(tx.account()).secret,
         finalized_at: invoice.is_final.then_some(now),

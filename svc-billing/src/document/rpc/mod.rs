@@ -65,7 +65,7 @@ impl DocumentService {
         let given = call.input.document.clone().unwrap_or_default();
         let client =
             self.shared.clients.resolve(&context, &given.client_id, &given.client_external_id).await?;
-        let new = New { kind: self.kind, client, links: self.shared.links.clone(), origin: None };
+        let new = New { kind: self.kind, client, links: self.shared.links.clone(), billed_period: None };
         let mut response = self.shared.db.write_with(call, new, create).await?;
         self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
         Ok(response)

@@ -15,7 +15,7 @@ use super::rows::{array, packed_rows, row_columns};
 use crate::Error;
 use crate::clients::Client;
 use crate::document::rules::status::Status;
-use crate::document::{Full, History, Kind, MailDelivery, Origin, Parties, Period, Record, Seller};
+use crate::document::{BilledPeriod, Full, History, Kind, MailDelivery, Parties, Period, Record, Seller};
 use crate::money::two_places;
 use chassis_base::stored::decode;
 
@@ -51,7 +51,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         sent_at: columns.take()?,
         project_number: columns.take()?,
         credits: columns.take()?,
-        origin: None,
+        billed_period: None,
         external_id: columns.take()?,
         token: columns.take()?,
         finalized_at: columns.take()?,
@@ -68,17 +68,17 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         invoice_date_given: columns.take()?,
         due_date_given: columns.take()?,
         prepaid_amount: two_places(columns.take()?),
-        origin: origin(columns)?,
+        billed_period: billed_period(columns)?,
         ..record
     })
 }
 
-fn origin(columns: &mut Columns<'_>) -> Result<Option<Origin>, sqlx::Error> {
+fn billed_period(columns: &mut Columns<'_>) -> Result<Option<BilledPeriod>, sqlx::Error> {
     let subscription: Option<Uuid> = columns.take()?;
     let from: Option<NaiveDate> = columns.take()?;
     let to: Option<NaiveDate> = columns.take()?;
     let period = from.zip(to).map(|(from, to)| Period { from, to });
-    Ok(subscription.zip(period).map(|(subscription, period)| Origin { subscription, period }))
+    Ok(subscription.zip(period).map(|(subscription, period)| BilledPeriod { subscription, period }))
 }
 
 fn client(columns: &mut Columns<'_>) -> Result<Option<Client>, sqlx::Error> {
@@ -257,11 +257,11 @@ pub(crate) async fn find_parties(
 pub(crate) async fn is_billed(
     connection: &mut PgConnection,
     account: AccountId,
-    origin: Origin,
+    billed: BilledPeriod,
 ) -> Result<bool, Error> {
     let sql = "select exists (select from billing.document \
                where account_id = $1 and subscription_id = $2 and period_from = $3)";
-    let query = sqlx::query_scalar(sql).bind(account).bind(origin.subscription).bind(origin.period.from);
+    let query = sqlx::query_scalar(sql).bind(account).bind(billed.subscription).bind(billed.period.from);
     Ok(query.fetch_one(connection).await?)
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::audit;
 use crate::clients::ClientLookup;
 use crate::document::operations::New;
-use crate::document::{self, Kind, Links, Origin, Period, operations as documents};
+use crate::document::{self, BilledPeriod, Kind, Links, Period, operations as documents};
 use crate::processor::operations::collect;
 use crate::subscription::rules::lines;
 use crate::subscription::rules::plan::{Status, Turn};
@@ -57,13 +57,14 @@ async fn bill(tx: &mut Tx<'_>, due: &DueSubscription, full: &Full, period: Perio
         Some(client) => ClientLookup::Found(Box::new(client.clone())),
         None => ClientLookup::NotFound("client_id"),
     };
-    let origin = Origin { subscription: due.id, period };
+    let billed_period = BilledPeriod { subscription: due.id, period };
     // Only true if the tables were changed by hand. The plan goes on, instead of failing on the index of the table
     // for ever.
-    if document::store::is_billed(tx.db(), account, origin).await? {
+    if document::store::is_billed(tx.db(), account, billed_period).await? {
         return Ok(());
     }
-    let new = New { kind: Kind::Invoice, client, links: due.links.clone(), origin: Some(origin) };
+    let new =
+        New { kind: Kind::Invoice, client, links: due.links.clone(), billed_period: Some(billed_period) };
     let defaults = settings::store::for_documents(tx.db(), account).await?;
     let given = DocumentInput {
         title: full.record.title.clone(),

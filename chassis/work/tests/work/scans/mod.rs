@@ -26,19 +26,19 @@ async fn a_cause_is_told_once_when_its_time_has_come_and_a_new_one_again() {
     let thing = world.add(&caller, "still", world.clock.now()).await;
     world.clock.advance(TimeDelta::days(3) - TimeDelta::milliseconds(1));
     world.looked(&caller).await;
-    assert_eq!(world.told(&caller).await, []);
+    assert_eq!(world.events(&caller).await, []);
     world.clock.advance(TimeDelta::hours(1));
     world.looked(&caller).await;
-    assert_eq!(world.told(&caller).await, [still(thing, 3)]);
+    assert_eq!(world.events(&caller).await, [still(thing, 3)]);
     for _ in 0..3 {
         world.clock.advance(TimeDelta::days(1));
         world.looked(&caller).await;
     }
-    assert_eq!(world.told(&caller).await.len(), 1, "it is the same silence");
+    assert_eq!(world.events(&caller).await.len(), 1, "it is the same silence");
     world.set_since(thing, world.clock.now()).await;
     world.clock.advance(TimeDelta::days(3));
     world.looked(&caller).await;
-    assert_eq!(world.told(&caller).await, [still(thing, 3), still(thing, 3)]);
+    assert_eq!(world.events(&caller).await, [still(thing, 3), still(thing, 3)]);
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn an_account_is_looked_through_once_an_hour_or_when_someone_asks() {
         .unwrap();
     assert_eq!(next_at, world.clock.now() + TimeDelta::hours(1));
     world.look(&caller).await;
-    assert_eq!(world.told(&caller).await, [still(thing, 3)]);
+    assert_eq!(world.events(&caller).await, [still(thing, 3)]);
 }
 
 #[tokio::test]
@@ -68,22 +68,22 @@ async fn each_account_has_its_own_thresholds_and_hears_of_its_own_things() {
     for caller in [&patient, &other, &third] {
         world.looked(caller).await;
     }
-    assert_eq!(world.told(&patient).await, []);
-    assert_eq!(world.told(&other).await, [still(others, 3)]);
-    assert_eq!(world.told(&third).await, []);
+    assert_eq!(world.events(&patient).await, []);
+    assert_eq!(world.events(&other).await, [still(others, 3)]);
+    assert_eq!(world.events(&third).await, []);
     world.clock.advance(TimeDelta::days(1));
     world.looked(&patient).await;
-    assert_eq!(world.told(&patient).await, [still(theirs, 10)]);
+    assert_eq!(world.events(&patient).await, [still(theirs, 10)]);
     // A shorter threshold applies immediately and reports nothing twice.
     let young = world.add(&patient, "still", world.clock.now() - TimeDelta::days(4)).await;
     assert_eq!(world.set(&patient, "thing.still", None).await.unwrap(), None);
     world.looked(&patient).await;
-    assert_eq!(world.told(&patient).await, [still(theirs, 10), still(young, 3)]);
+    assert_eq!(world.events(&patient).await, [still(theirs, 10), still(young, 3)]);
     world.set(&patient, "thing.still", Some(100)).await.unwrap();
     world.looked(&patient).await;
     world.set(&patient, "thing.still", Some(1)).await.unwrap();
     world.looked(&patient).await;
-    assert_eq!(world.told(&patient).await.len(), 2, "what was told stays told, whatever the threshold");
+    assert_eq!(world.events(&patient).await.len(), 2, "what was told stays told, whatever the threshold");
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn several_replicas_tell_more_than_a_page_of_causes_once_each() {
         eventually("everything is told", async || {
             // Leases are shared again as the clock advances.
             world.clock.advance(TimeDelta::milliseconds(200));
-            world.told(caller).await.len() >= things.len()
+            world.events(caller).await.len() >= things.len()
         })
         .await;
         if !killed {
@@ -159,7 +159,7 @@ async fn several_replicas_tell_more_than_a_page_of_causes_once_each() {
     for (caller, things) in &expected {
         world.clock.advance(TimeDelta::hours(1));
         world.looked(caller).await;
-        let mut told: Vec<Uuid> = world.told(caller).await.into_iter().map(|(_, thing, _)| thing).collect();
+        let mut told: Vec<Uuid> = world.events(caller).await.into_iter().map(|(_, thing, _)| thing).collect();
         told.sort_unstable();
         assert_eq!(told, *things);
     }
@@ -198,7 +198,7 @@ async fn two_who_find_the_same_cause_at_the_same_time_tell_it_once() {
         .unwrap();
     first.commit().await.unwrap();
     world.looked(&caller).await;
-    assert_eq!(world.told(&caller).await, [], "the other one has told it");
+    assert_eq!(world.events(&caller).await, [], "the other one has told it");
 }
 
 async fn waits_for_a_lock(world: &World) {
@@ -224,7 +224,7 @@ async fn what_ends_while_it_is_about_to_be_told_is_not_told() {
     waits_for_a_lock(&world).await;
     change.commit().await.unwrap();
     world.looked(&caller).await;
-    assert_eq!((world.told(&caller).await, world.remembered(&caller).await), (vec![], 0));
+    assert_eq!((world.events(&caller).await, world.remembered(&caller).await), (vec![], 0));
 }
 
 #[tokio::test]
@@ -235,7 +235,7 @@ async fn causes_that_can_no_longer_hold_are_forgotten() {
     for told in 1..=3 {
         world.clock.advance(TimeDelta::days(3));
         world.looked(&caller).await;
-        assert_eq!((world.told(&caller).await.len(), world.remembered(&caller).await), (told, 1));
+        assert_eq!((world.events(&caller).await.len(), world.remembered(&caller).await), (told, 1));
         world.set_since(thing, world.clock.now()).await;
     }
     sqlx::raw_sql("delete from bare.thing").execute(&mut world.database.connect().await).await.unwrap();
@@ -257,12 +257,12 @@ async fn what_another_service_denies_is_asked_again_and_does_not_hide_the_rest()
         .unwrap();
     world.look(&caller).await;
     let alone = |thing: Uuid| ("thing.alone".to_owned(), thing, json!({"name": "x", "hours": 2}));
-    assert_eq!(world.told(&caller).await.last(), Some(&alone(*last)));
-    assert!(world.told(&caller).await.iter().all(|told| *told == alone(*last)));
+    assert_eq!(world.events(&caller).await.last(), Some(&alone(*last)));
+    assert!(world.events(&caller).await.iter().all(|told| *told == alone(*last)));
     world.set_company(denied[0], "").await;
     world.clock.advance(TimeDelta::hours(1));
     world.looked(&caller).await;
-    assert_eq!(world.told(&caller).await, [alone(*last), alone(denied[0])]);
+    assert_eq!(world.events(&caller).await, [alone(*last), alone(denied[0])]);
 }
 
 #[tokio::test]
@@ -274,10 +274,10 @@ async fn what_another_service_no_longer_lists_is_forgotten_and_told_again_when_i
     for (kind, told, remembered) in [("alone", 3, 3), ("gone", 3, 2), ("alone", 4, 3)] {
         world.set_kind(things[1], kind).await;
         world.look(&caller).await;
-        let outcome = (world.told(&caller).await.len(), world.remembered(&caller).await);
+        let outcome = (world.events(&caller).await.len(), world.remembered(&caller).await);
         assert_eq!(outcome, (told, remembered), "{kind}");
     }
-    assert_eq!(world.told(&caller).await[3].1, things[1]);
+    assert_eq!(world.events(&caller).await[3].1, things[1]);
 }
 
 #[tokio::test]
@@ -292,11 +292,11 @@ async fn a_scan_that_fails_holds_up_no_other_and_is_tried_again_soon() {
     let dated = world.add(&caller, "dated", since).await;
     world.look(&caller).await;
     let others = [still(thing, 3), ("thing.dated".to_owned(), dated, json!({}))];
-    assert_eq!(world.told(&caller).await, others);
+    assert_eq!(world.events(&caller).await, others);
     world.set_company(alone, "").await;
     world.clock.advance(TimeDelta::minutes(5));
     world.looked(&caller).await;
-    let told = world.told(&caller).await;
+    let told = world.events(&caller).await;
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(told[2].1, alone);
 }

@@ -9,7 +9,7 @@ use chassis_data::{Db, Event, Tx};
 use chassis_rpc::references::{Kind, References};
 use chassis_service::{Runtime, Service};
 use chassis_testing::{Started, TestCaller, TestDatabase, eventually};
-use chassis_work::scan::{Ask, Describe, Findings, Scan, Telling, Threshold};
+use chassis_work::scan::{Describe, Emission, ExternalRecords, Findings, Scan, Threshold};
 use chrono::{DateTime, Utc};
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
@@ -60,10 +60,11 @@ impl Service for Things {
                      from bare.thing where account_id = $1 and kind = 'still' and since <= $2",
             lock: "select 1 from bare.thing
                    where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update",
-            kept: "exists (select from bare.thing t where t.account_id = told.account_id and t.id = told.entity_id
-                   and (extract(epoch from t.since) * 1000)::bigint::text = told.cause)",
-            ask: None,
-            tell,
+            kept: "exists (select from bare.thing t
+                   where t.account_id = reported.account_id and t.id = reported.entity_id
+                   and (extract(epoch from t.since) * 1000)::bigint::text = reported.cause)",
+            external: None,
+            emit,
         };
         let alone = Scan {
             event: "thing.alone",
@@ -71,7 +72,7 @@ impl Service for Things {
             causes: "select listed.id as entity_id, '' as cause
                      from unnest($5::uuid[], $6::timestamptz[]) as listed (id, created_at) where created_at <= $2",
             kept: "true",
-            ask: Some(Ask { references: self.references.clone(), kind: LONELY, describe }),
+            external: Some(ExternalRecords { references: self.references.clone(), kind: LONELY, describe }),
             ..still.clone()
         };
         let dated = Scan {
@@ -79,7 +80,7 @@ impl Service for Things {
             threshold: Threshold::None,
             causes: "select id as entity_id, '' as cause
                      from bare.thing where account_id = $1 and kind = 'dated' and since::date < $3",
-            ask: None,
+            external: None,
             ..alone.clone()
         };
         // The scan that asks another service comes first, to show that its failure does not stop the next scans.
@@ -110,7 +111,7 @@ impl Describe for Company {
     }
 }
 
-fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
+fn emit<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(async move {
         let account = tx.account();
         let raised: Vec<(Uuid, i64)> = sqlx::query_as(
@@ -122,7 +123,7 @@ fn tell<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Telling<'a> {
         .await?;
         for (entity_id, version) in raised {
             let mut data = findings.about(entity_id).cloned().unwrap_or(json!({}));
-            if let (Value::Object(data), Value::Object(waited)) = (&mut data, findings.waited()) {
+            if let (Value::Object(data), Value::Object(waited)) = (&mut data, findings.threshold_data()) {
                 data.extend(waited);
             }
             let data = data.to_string();
@@ -248,7 +249,7 @@ impl World {
     }
 
     /// The events of the account so far, in order.
-    pub(super) async fn told(&self, caller: &TestCaller) -> Vec<(String, Uuid, Value)> {
+    pub(super) async fn events(&self, caller: &TestCaller) -> Vec<(String, Uuid, Value)> {
         sqlx::query_as(
             "select type, entity_id, data::json from bare.outbox where account_id = $1 order by occurred_at, id",
         )
