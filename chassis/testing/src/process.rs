@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot start its service has to stop")]
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
 use super::{environment, secret, service_database};
@@ -84,9 +84,19 @@ impl Drop for Process {
     }
 }
 
-/// A free port below the ephemeral range, so that the system does not assign it while a service restarts.
+/// A free port that stays this test's until it ends, also while its service restarts. It is below the ephemeral range,
+/// so the system does not assign it, and no other test gets it: the UDP port of the same number is its reservation.
+///
+/// # Panics
+/// When there is none.
 pub fn quiet_port() -> SocketAddr {
-    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).and_then(|l| l.local_addr()).ok();
+    let reserved = |port: u16| {
+        let reservation = UdpSocket::bind(("127.0.0.1", port)).ok()?;
+        let address =
+            TcpListener::bind(("127.0.0.1", port)).and_then(|listener| listener.local_addr()).ok()?;
+        std::mem::forget(reservation);
+        Some(address)
+    };
     let start = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap_or_default();
-    (start..start + 1_000).find_map(free).expect("a free port")
+    (start..start + 1_000).find_map(reserved).expect("a free port")
 }
