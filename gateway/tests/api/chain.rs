@@ -8,22 +8,18 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chassis_base::{Account, Clock};
-use chassis_testing::{SmtpServer, Started, TestCaller, eventually, run_scans};
+use chassis_base::Account;
+use chassis_testing::{SmtpServer, TestCaller, eventually, run_scans};
 use chrono::TimeDelta;
-use gateway::testing::{Api, TestGateway};
+use gateway::testing::Api;
 use hmac::{Hmac, KeyInit, Mac};
 use proto::automation::flow_service_client::FlowServiceClient;
 use proto::automation::webhook_service_client::WebhookServiceClient;
 use proto::automation::{ApplyFlowRequest, GetSigningSecretRequest};
 use serde_json::{Value, json};
 use sha2::Sha256;
-use svc_automation::Automation;
-use svc_billing::Billing;
-use svc_relations::Relations;
-use svc_work::Work;
 
-use crate::support::database;
+use crate::working_mesh::WorkingMesh;
 
 const FLOW: &str = "
 name: Late invoice
@@ -45,8 +41,6 @@ steps:
 ";
 /// The flow that every account has for the same occasion.
 const READY_MADE: &str = "Reminder for a late invoice";
-/// Making a PDF takes long without optimisation, and longer beside other tests.
-const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
 
 /// What came to the server outside: path, headers and body.
 type Got = Arc<Mutex<Vec<(String, HeaderMap, String)>>>;
@@ -72,69 +66,35 @@ fn is_signed(headers: &HeaderMap, body: &str, secret: &str) -> bool {
     header("webhook-signature").split(' ').any(|signature| signature == expected)
 }
 
-/// Everything that takes part, at work.
+/// A mesh at work, with an account, and servers outside that receive mails and requests.
 struct Chain {
-    clock: Clock,
+    mesh: WorkingMesh,
     account: Account,
     api: Api,
-    billing: Started,
-    automation: Started,
     smtp: SmtpServer,
     url: String,
     got: Got,
-    /// Alive as long as the rest.
-    _others: (chassis_testing::TestDatabase, TestGateway, Vec<Started>, tempfile::TempDir),
 }
 
 impl Chain {
     async fn start() -> Self {
-        let (database, clock, files) =
-            (database().await, chassis_testing::clock(), tempfile::tempdir().unwrap());
         let ((url, got), smtp) = (receiver().await, SmtpServer::start().await);
-        let (folder, mail) = (files.path().to_str().unwrap(), smtp.url());
-        let common =
-            ["--files-dir", folder, "--mail-dir", folder, "--smtp-url", &mail, DEADLINE[0], DEADLINE[1]];
-        let with = |more: [&str; 2]| -> Vec<String> {
-            common.iter().copied().chain(more).map(str::to_owned).collect()
-        };
-        // Receives the events; another one, which knows all services, does what follows from them.
-        let receiver = chassis_testing::start_with::<Automation>(database.url(), &clock, &common).await;
-        let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &common).await;
-        let listener = format!("automation={}", receiver.url());
-        let mut peers = format!("relations={}", relations.url());
-        let mut flags = with(["--peers", &peers]);
-        flags.extend(["--listeners".to_owned(), listener]);
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let billing = chassis_testing::start_working::<Billing>(database.url(), &clock, &flags).await;
-        peers = format!("{peers},billing={}", billing.url());
-        let flags = with(["--peers", &peers]);
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let work = chassis_testing::start_with::<Work>(database.url(), &clock, &flags).await;
-        peers = format!("{peers},work={}", work.url());
-        let flags = with(["--peers", &peers]);
-        let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["--allow-private-networks"]).collect();
-        let automation = chassis_testing::start_working::<Automation>(database.url(), &clock, &flags).await;
-        peers = format!("{peers},automation={}", automation.url());
-        let peers: Vec<String> = peers.split(',').map(str::to_owned).collect();
-        // Who waits asks often.
-        let gateway_flags = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();
-        let gateway = TestGateway::start(&database, &clock, &peers, &gateway_flags).await;
-        let account = gateway.account("Bakery").await;
+        let mesh = WorkingMesh::start(&["--smtp-url", &smtp.url()]).await;
+        let account = mesh.gateway.account("Bakery").await;
         let all: Vec<&str> = gateway::scopes::all().iter().map(AsRef::as_ref).collect();
-        let api = gateway.api(&account, &all).await;
-        let others = (database, gateway, vec![receiver, relations, work], files);
-        Self { clock, account, api, billing, automation, smtp, url, got, _others: others }
+        let api = mesh.gateway.api(&account, &all).await;
+        Self { mesh, account, api, smtp, url, got }
     }
 
     fn caller(&self) -> TestCaller {
-        TestCaller::mesh(&self.account, &self.clock)
+        TestCaller::mesh(&self.account, &self.mesh.clock)
     }
 
     /// Switches both flows on, and adds an endpoint for the event of late invoices. Returns its secret.
     async fn prepare(&self) -> String {
         let definition = FLOW.replace("RECEIVER", &self.url);
         let request = self.caller().request(ApplyFlowRequest { definition, active: Some(true) });
-        FlowServiceClient::new(self.automation.channel()).apply_flow(request).await.unwrap();
+        FlowServiceClient::new(self.mesh.automation.channel()).apply_flow(request).await.unwrap();
         let flows = self.api.get("/v1/automation/flows").await.expect(200).at("/data");
         let ready = flows.as_array().unwrap().iter().find(|flow| flow["name"] == READY_MADE).unwrap();
         let path = format!("/v1/automation/flows/{}", ready["id"].as_str().unwrap());
@@ -192,12 +152,12 @@ async fn an_invoice_that_becomes_late_is_followed_up_by_itself() {
     let endpoint_secret = chain.prepare().await;
     let invoice = chain.invoice().await;
     let number = invoice["number"].as_str().unwrap();
-    chain.clock.advance(TimeDelta::days(15));
-    run_scans(&chain.billing, &chain.caller()).await;
+    chain.mesh.clock.advance(TimeDelta::days(15));
+    run_scans(&chain.mesh.billing, &chain.caller()).await;
     chain.until_runs("waiting", 2).await;
     assert_eq!(chain.api.get("/v1/events?type=invoice.late").await.expect(200).at("/meta/total"), 1);
     assert!(chain.smtp.received().is_empty(), "there is patience first");
-    chain.clock.advance(TimeDelta::days(3));
+    chain.mesh.clock.advance(TimeDelta::days(3));
     chain.until_runs("success", 2).await;
 
     let steps =
@@ -233,7 +193,7 @@ impl Chain {
     async fn check_requests(&self, number: &str, task: &Value, endpoint_secret: &str) {
         eventually("both requests have come", async || self.got.lock().unwrap().len() == 2).await;
         let request = self.caller().request(GetSigningSecretRequest {});
-        let mut webhooks = WebhookServiceClient::new(self.automation.channel());
+        let mut webhooks = WebhookServiceClient::new(self.mesh.automation.channel());
         let account_secret = webhooks.get_signing_secret(request).await.unwrap().into_inner().secret;
         for (path, headers, body) in self.got.lock().unwrap().iter() {
             let sent: Value = serde_json::from_str(body).unwrap();

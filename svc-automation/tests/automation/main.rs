@@ -6,7 +6,6 @@ mod access;
 mod approvals;
 mod bounds;
 mod calls;
-mod chains;
 mod events;
 mod flows;
 mod hanging;

@@ -21,8 +21,6 @@ use proto::automation::{
     ApplyFlowRequest, ApplyFlowResponse, CancelRunRequest, Flow, GetRunRequest, Run, TriggerInput,
     TriggerRequest, TriggerResult,
 };
-use proto::relations::client_service_client::ClientServiceClient;
-use proto::relations::{ClientInput, CreateClientRequest};
 use svc_automation::Automation;
 use svc_relations::Relations;
 use tempfile::TempDir;
@@ -34,7 +32,7 @@ use uuid::Uuid;
 pub(crate) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
-    relations: Started,
+    _relations: Started,
     pub account: Account,
     pub caller: TestCaller,
     /// The first replica; others come with [`World::another`].
@@ -71,7 +69,16 @@ impl World {
         let service = chassis_testing::start_with::<Automation>(database.url(), &clock, &listed).await;
         let account = chassis_testing::account();
         let caller = TestCaller::mesh(&account, &clock);
-        Self { database, clock, relations, account, caller, service: Some(service), flags, _mail: mail }
+        Self {
+            database,
+            clock,
+            _relations: relations,
+            account,
+            caller,
+            service: Some(service),
+            flags,
+            _mail: mail,
+        }
     }
 
     /// Another replica, with background work. Dropping it ends it as a kill would.
@@ -105,12 +112,7 @@ impl World {
     }
 
     pub(crate) async fn provision(&self) {
-        self.provision_at(self.channel()).await;
-    }
-
-    /// Makes the account known to another service too.
-    pub(crate) async fn provision_at(&self, service: Channel) {
-        let mut client = ProvisioningServiceClient::new(service);
+        let mut client = ProvisioningServiceClient::new(self.channel());
         let request = ProvisionAccountRequest { name: "Bakery".into() };
         client.provision_account(self.caller.request(request)).await.unwrap();
     }
@@ -162,14 +164,6 @@ impl World {
 
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&mut self.database.connect().await).await.unwrap()
-    }
-
-    /// Makes a client of the account; its event is not delivered.
-    pub(crate) async fn client(&self) -> String {
-        let client = ClientInput { company_name: "Bakery".to_owned(), ..ClientInput::default() };
-        let request = self.caller.request(CreateClientRequest { client: Some(client) });
-        let made = ClientServiceClient::new(self.relations.channel()).create_client(request).await.unwrap();
-        made.into_inner().data.unwrap().id
     }
 
     pub(crate) async fn clients(&self) -> i64 {

@@ -1,15 +1,15 @@
 //! Deliveries of events to webhook endpoints.
 
-use chassis_testing::eventually;
-use chassis_testing::faults;
+use chassis_rpc::call::AUTOMATION_DEPTH;
+use chassis_testing::{eventually, faults};
 use chrono::TimeDelta;
 use proto::audit::ListAuditRequest;
 use proto::audit::audit_service_client::AuditServiceClient;
 use proto::automation::{
     CreateWebhookEndpointRequest, DeleteWebhookEndpointRequest, GetWebhookEndpointRequest,
     ListWebhookDeliveriesRequest, RedeliverWebhookRequest, RotateSigningSecretRequest,
-    RotateWebhookSecretRequest, TestWebhookEndpointRequest, WebhookDelivery, WebhookEndpoint,
-    WebhookEndpointInput, WebhookEndpointWithSecret,
+    RotateWebhookSecretRequest, TestWebhookEndpointRequest, TriggerInput, TriggerRequest, WebhookDelivery,
+    WebhookEndpoint, WebhookEndpointInput, WebhookEndpointWithSecret,
 };
 use serde_json::{Value, json};
 
@@ -200,4 +200,22 @@ async fn an_endpoint_must_be_a_web_address() {
         faults(&status),
         [fault("/endpoint/url", "bad_url"), fault("/endpoint/notify_email", "bad_email")]
     );
+}
+
+#[tokio::test]
+async fn a_webhook_carries_the_depth_of_its_event_and_ends_with_it() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    world.endpoint(&receiver, &[]).await;
+    for depth in [0, 7, 8] {
+        let trigger = TriggerInput { event: "a.b".into(), data: "{}".into(), ..TriggerInput::default() };
+        let request = world.caller.request_at(depth, TriggerRequest { trigger: Some(trigger) });
+        world.triggers().trigger(request).await.unwrap();
+    }
+    let ended = "select count(*) from automation.webhook_delivery where status = 'failed' and error like 'Not delivered%'";
+    eventually("the last was not delivered", async || world.count(ended).await == 1).await;
+    receiver.until_got(2).await;
+    let mut depths: Vec<String> =
+        receiver.got().iter().map(|got| got.header(AUTOMATION_DEPTH).to_owned()).collect();
+    depths.sort();
+    assert_eq!(depths, ["1", "8"]);
 }
