@@ -30,7 +30,7 @@ pub async fn background<T>(account: AccountId, work: impl Future<Output = T>) ->
     SCOPE.scope(Scope { account, background: true, effect, kept }, work).await
 }
 
-/// The account that a task works for.
+/// The task that runs: the account that it works for, and whether anybody waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurrentTask {
     pub account: AccountId,

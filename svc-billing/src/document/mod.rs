@@ -93,7 +93,7 @@ pub(crate) struct Record {
     pub project_number: Option<String>,
     /// The invoice that this one credits.
     pub credits: Option<Uuid>,
-    /// The subscription that made it.
+    /// The period that it bills, when a subscription made it.
     pub billed_period: Option<BilledPeriod>,
     pub external_id: String,
     /// The secret in its public links.
