@@ -38,14 +38,14 @@ fn next(purged: u64) -> Result<Next, Error> {
     Ok(if may_have_more { Next::Now } else { Next::After(TimeDelta::hours(1)) })
 }
 
-async fn purge_events(tx: &mut Tx<'_>, (): &()) -> Result<u64, crate::Error> {
+async fn purge_events(tx: &mut Tx<'_>, (): &()) -> Result<u64, crate::error::Error> {
     event::operations::purge(tx, BATCH).await
 }
 
-async fn purge_deliveries(tx: &mut Tx<'_>, (): &()) -> Result<u64, crate::Error> {
+async fn purge_deliveries(tx: &mut Tx<'_>, (): &()) -> Result<u64, crate::error::Error> {
     webhook::operations::purge(tx, BATCH).await
 }
 
-async fn purge_runs(tx: &mut Tx<'_>, (): &()) -> Result<u64, crate::Error> {
+async fn purge_runs(tx: &mut Tx<'_>, (): &()) -> Result<u64, crate::error::Error> {
     run::operations::purge(tx, BATCH).await
 }

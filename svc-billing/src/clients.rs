@@ -13,7 +13,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::error::Error;
 
 const RELATIONS: &str = "relations";
 

@@ -11,7 +11,8 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use crate::clients::Client;
-use crate::{Error, document, subscription};
+use crate::error::Error;
+use crate::{document, subscription};
 
 const CLIENT_CHANGED: &str = "customer.updated";
 

@@ -3,8 +3,9 @@
 
 use chassis_data::Tx;
 
+use crate::error::Error;
 use crate::settings_base::{self, SettingsLock};
-use crate::{Error, identity, payment_term, settings, tax_rate};
+use crate::{identity, payment_term, settings, tax_rate};
 
 /// Creates the defaults of an account that has none. They are created once: what was changed or removed since stays so.
 pub(crate) async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {

@@ -20,8 +20,9 @@ use proto::billing::{
 };
 use tonic::{Request, Response, Status};
 
+use crate::error::Error;
 use crate::provision::lock_settings;
-use crate::{Error, identity, payment_term, settings, tax_rate};
+use crate::{identity, payment_term, settings, tax_rate};
 
 pub(crate) struct SettingsRpc {
     pub db: Db,

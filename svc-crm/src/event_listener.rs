@@ -7,8 +7,8 @@ use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
 use tonic::{Request, Response, Status};
 
-use crate::Error;
 use crate::deal::{AcceptedQuote, operations};
+use crate::error::Error;
 
 const QUOTE_ACCEPTED: &str = "quote.accepted";
 

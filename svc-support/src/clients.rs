@@ -7,7 +7,7 @@ use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{BatchGetClientsRequest, ListClientsRequest, Relation};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::error::Error;
 
 #[derive(Clone)]
 pub struct Clients {

@@ -2,7 +2,9 @@
 
 use chassis_data::Tx;
 
-use crate::{Error, channel, status};
+use crate::error::Error;
+
+use crate::{channel, status};
 
 /// Creates the defaults of an account that has none. They are created once: later changes and removals stay.
 pub(crate) async fn defaults(tx: &mut Tx<'_>) -> Result<(), Error> {

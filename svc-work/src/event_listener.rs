@@ -13,8 +13,9 @@ use serde::Deserialize;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
+use crate::error::Error;
 use crate::file::{self, Record, Source};
-use crate::{Error, note, project, task};
+use crate::{note, project, task};
 
 const FILE_STORED: &str = "file.stored";
 const DEAL_DELETED: &str = "deal.deleted";

@@ -9,7 +9,9 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use tempfile::TempDir;
 
 use super::bare::Bare;
-use super::{Started, TestDatabase, clock, start_with};
+use super::database::TestDatabase;
+use super::fixtures::clock;
+use super::running::{Started, start_with};
 
 /// A certificate authority, and the folder with its files.
 pub struct Authority {

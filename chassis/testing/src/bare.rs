@@ -14,7 +14,7 @@ use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 use uuid::Uuid;
 
-use super::TestDatabase;
+use super::database::TestDatabase;
 
 pub static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 

@@ -6,6 +6,7 @@ pub mod authority;
 pub mod bare;
 mod citus;
 mod database;
+mod fixtures;
 mod pooler;
 mod process;
 mod running;
@@ -18,6 +19,7 @@ mod tools;
 mod waiting;
 
 pub use database::TestDatabase;
+pub use fixtures::{account, clock, moment};
 pub use pooler::{ServiceDatabase, TestPooler, service_database};
 pub use process::{Process, quiet_port};
 pub use running::{
@@ -31,27 +33,3 @@ pub use status::{error_info, expected_faults, faults};
 pub use stored::store_text;
 pub use tools::{S3Server, python_tool};
 pub use waiting::eventually;
-
-use chassis_base::{Account, AccountId, Clock};
-use chrono::{DateTime, Utc};
-use uuid::Uuid;
-
-/// A fixed Sunday morning.
-pub fn moment() -> DateTime<Utc> {
-    DateTime::UNIX_EPOCH + chrono::TimeDelta::milliseconds(1_794_740_400_123)
-}
-
-/// A clock that is held at [`moment`] until a test moves it.
-pub fn clock() -> Clock {
-    Clock::held_at(moment())
-}
-
-/// An account with a random id, which no other test uses.
-pub fn account() -> Account {
-    Account {
-        id: AccountId::trust(Uuid::new_v4()),
-        timezone: chrono_tz::Europe::Amsterdam,
-        country: "NL".to_owned(),
-        currency: "EUR".to_owned(),
-    }
-}

@@ -37,7 +37,7 @@ impl ServiceDatabase {
     }
 }
 
-/// How the service with this schema reaches a database of [`TestDatabase`](super::TestDatabase). Addresses of other
+/// How the service with this schema reaches a database of [`TestDatabase`](crate::TestDatabase). Addresses of other
 /// servers are unchanged.
 pub fn service_database(url: &str, schema: &str) -> ServiceDatabase {
     let direct = || ServiceDatabase { url: url.to_owned(), pooler: false };

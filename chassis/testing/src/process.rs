@@ -5,7 +5,8 @@
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
-use super::{environment, secret, service_database};
+use super::pooler::service_database;
+use super::running::{environment, secret};
 
 /// A running service, which is killed when the value is dropped.
 pub struct Process {

@@ -21,7 +21,7 @@ use tonic::metadata::MetadataValue;
 use tonic::service::RoutesBuilder;
 use tonic::transport::{Channel, Endpoint};
 
-use super::service_database;
+use super::pooler::service_database;
 
 /// The secret that signs context tokens in tests.
 pub fn secret() -> &'static str {

@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 use proto::scans::scan_service_client::ScanServiceClient;
 use proto::scans::{RunScansRequest, SetThresholdRequest};
 
-use super::{Started, TestCaller, eventually};
+use super::running::{Started, TestCaller};
+use super::waiting::eventually;
 
 /// Runs all scans of the account and waits for their end. Background work of the service must be running.
 ///

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use sqlx::{Connection, PgConnection};
 
-use super::eventually;
+use super::waiting::eventually;
 
 /// A private server; deleted with the value.
 pub struct TestServer {

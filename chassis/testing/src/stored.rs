@@ -5,7 +5,7 @@
 use chassis_base::AccountId;
 use sqlx::AssertSqlSafe;
 
-use crate::TestDatabase;
+use crate::database::TestDatabase;
 
 /// Drops the constraint of a column that refuses other texts, as a newer version may do, and stores one in all rows of the
 /// account. `table` has its schema in front.

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::Malformed;
+use super::malformed::Malformed;
 use super::numbers::number_length;
 use super::text::put_string;
 

@@ -7,6 +7,7 @@
 mod body;
 pub mod contract;
 mod json;
+mod malformed;
 mod numbers;
 mod plan;
 mod query;
@@ -16,22 +17,9 @@ mod scalar;
 mod text;
 mod wire;
 
+pub use malformed::Malformed;
 pub use plan::Refusal;
 pub use query::form_as_json;
 pub use render::{RenderError, ResponsePlan};
 pub use request::{Bound, Location, RequestPlan};
 pub use wire::WireError;
-
-/// The error of a request that cannot be parsed at all, as opposed to one with faults in its values.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{detail}")]
-pub struct Malformed {
-    /// For the integrator: what was found, and where parsing stopped.
-    pub detail: String,
-}
-
-impl Malformed {
-    fn new(detail: impl Into<String>) -> Self {
-        Self { detail: detail.into() }
-    }
-}

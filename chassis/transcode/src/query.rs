@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Malformed;
+use super::malformed::Malformed;
 use super::text::put_string;
 
 type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);

@@ -6,9 +6,9 @@ use prost_reflect::MessageDescriptor;
 use proto::api::Fault;
 use proto::{At, Faults};
 
-use super::Malformed;
 use super::body::{Collector, Content, Encoder};
 use super::json::{self, Failure, Json};
+use super::malformed::Malformed;
 use super::plan::{Direction, Field, Kind, Refusal, Shape};
 use super::query;
 use super::scalar::{Scalar, put_list};

@@ -9,7 +9,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{FlowRef, TriggerType, Version};
-use crate::Error;
+use crate::error::Error;
 
 macro_rules! ref_columns {
     () => {

@@ -3,7 +3,7 @@
 use chassis_data::Tx;
 
 use super::{Event, store};
-use crate::Error;
+use crate::error::Error;
 
 /// Stores the events that are not stored yet and returns these, each once and in the order given: deliveries of other
 /// services are repeated, and a batch may contain the same event twice.

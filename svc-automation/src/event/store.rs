@@ -13,7 +13,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{Event, ReadAccess, Record};
-use crate::Error;
+use crate::error::Error;
 
 /// How long an event is stored.
 pub(crate) const RETENTION: TimeDelta = TimeDelta::days(30);

@@ -11,10 +11,11 @@ use uuid::Uuid;
 use super::{AUDITED, Record, store};
 use crate::definition::model::{Definition, Trigger};
 use crate::definition::{FlowRef, TriggerType, Version, schedule, store as definitions};
+use crate::error::Error;
 use crate::event::rules::{canonical, or_empty_object};
 use crate::event::{Event, rfc3339};
+use crate::ingest;
 use crate::run::{self, StartedRun};
-use crate::{Error, ingest};
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("flow");
 /// The event of a scheduled start.

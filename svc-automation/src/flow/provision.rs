@@ -6,9 +6,9 @@ use proto::Faults;
 
 use super::operations::{self, Apply};
 use super::store;
-use crate::Error;
 use crate::definition::check::{self, CheckContext};
 use crate::definition::{Definition, Kind, methods};
+use crate::error::Error;
 
 /// A flow that is provided.
 struct ReadyMade {

@@ -18,9 +18,9 @@ use uuid::Uuid;
 use super::dry_run;
 use super::operations::{self, Apply, ManualStart, NOT_FOUND};
 use super::store::{self, Filter};
-use crate::Error;
 use crate::definition::check::{self, CheckContext};
 use crate::definition::{TriggerType, model, store as definitions};
+use crate::error::Error;
 
 /// The pointer of the document in requests, before the pointers of its faults.
 const DOCUMENT: &str = "/definition";

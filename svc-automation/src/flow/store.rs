@@ -12,8 +12,8 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::Record;
-use crate::Error;
 use crate::definition::TriggerType;
+use crate::error::Error;
 
 macro_rules! columns {
     () => {

@@ -5,7 +5,7 @@ use chassis_work::Worker;
 use chassis_work::worker::{Due, Job, Next};
 
 use super::operations;
-use crate::Error;
+use crate::error::Error;
 
 /// Flows of one account that one transaction starts.
 const BATCH: i64 = 50;

@@ -8,7 +8,7 @@ use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
 use tonic::{Request, Response, Status};
 
 use super::{operations, rules};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) struct EventListener {
     pub db: Db,

@@ -4,10 +4,11 @@ use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
 
+use crate::error::Error;
 use crate::event::rules::{canonical, is_event_name, or_empty_object};
 use crate::event::{self, Event};
 use crate::run::{self, StartedRun};
-use crate::{Error, webhook};
+use crate::webhook;
 
 /// Stores the events that are new, queues them for webhook endpoints and starts the flows that they trigger, in the order
 /// of the events. Returns the runs.

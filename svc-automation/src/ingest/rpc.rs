@@ -10,7 +10,7 @@ use proto::automation::{
 use tonic::{Request, Response, Status};
 
 use super::operations::{self, Trigger};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) struct Triggers {
     pub db: Db,

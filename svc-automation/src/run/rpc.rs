@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::RunWithSteps;
 use super::operations::{self, NOT_FOUND};
 use super::store::{self, Filter};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) struct Runs {
     pub db: Db,

@@ -26,8 +26,8 @@ use uuid::Uuid;
 use super::Sender;
 use super::operations::{NOT_FOUND, deliveries, endpoints, secrets};
 use super::store::{self, DeliveryFilter};
-use crate::Error;
 use crate::egress::Secret;
+use crate::error::Error;
 use crate::event::ReadAccess;
 
 pub(crate) struct Webhooks {

@@ -20,8 +20,8 @@ use uuid::Uuid;
 use super::rules::{self, DeliveryResult};
 use super::store::{self, DeliveryToEndpoint};
 use super::{Delivery, DeliveryStatus, Endpoint};
-use crate::Error;
 use crate::egress::{Egress, OutgoingRequest};
+use crate::error::Error;
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 

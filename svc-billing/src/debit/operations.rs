@@ -20,6 +20,7 @@ use super::StartedVerification;
 use crate::document::Kind;
 use crate::document::operations::Family;
 use crate::document::rules::amounts::number;
+use crate::error::Error;
 use crate::mandate::{self, MandateState};
 use crate::money::two_places;
 use crate::online_payment::operations::request_cancellation;
@@ -27,7 +28,7 @@ use crate::online_payment::store::{self, commands};
 use crate::online_payment::{CommandKind, NewCommand, OnlinePayment, ProviderName, Purpose, TAKEOVER_DELAY};
 use crate::processor::operations::{collect, request_payment};
 use crate::subscription::operations::{Activation, activate_for_client};
-use crate::{Error, identity, payment, settings};
+use crate::{identity, payment, settings};
 
 /// The amount of a verification, unless the request names another: 0.01.
 const VERIFICATION_AMOUNT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);

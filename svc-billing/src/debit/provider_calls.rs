@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use tonic::Response;
 use uuid::Uuid;
 
-use crate::Error;
+use crate::error::Error;
 use crate::mandate::{self, ClientMandate, Debtor};
 use crate::online_payment::{CommandKind, Purpose, Status, provider_unavailable, store};
 use crate::processor::PaymentProcessor;

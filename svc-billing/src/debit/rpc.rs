@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::operations::{self, StartVerification};
 use super::provider_calls::{complete_verification, load_mandate, refresh_mandate};
-use crate::Error;
+use crate::error::Error;
 use crate::mandate::{ClientMandate, rules};
 use crate::online_payment::ProviderName;
 use crate::processor::{NO_PROVIDER, PaymentProcessor};

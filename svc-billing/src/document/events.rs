@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::rules::status::Status;
 use super::{Kind, Record, store};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) fn created(tx: &mut Tx<'_>, record: &Record) {
     match record.kind {

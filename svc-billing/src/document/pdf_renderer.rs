@@ -21,9 +21,10 @@ use super::rules::printed::printed_document;
 use super::rules::printed_state;
 use super::{Full, Kind, Parties, Seller, store};
 use crate::clients::{self, Clients};
+use crate::error::Error;
 use crate::online_payment::{self, OnlinePayment};
 use crate::renderer::RenderPool;
-use crate::{Error, einvoice, identity};
+use crate::{einvoice, identity};
 
 /// For fetching the client of a draft.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);

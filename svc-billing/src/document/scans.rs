@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Record, events, store};
-use crate::Error;
+use crate::error::Error;
 
 /// Locks the documents that were found. A transaction that changes one of them at the same time is waited for, and the
 /// condition is checked again after the wait.

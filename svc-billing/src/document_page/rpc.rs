@@ -17,10 +17,11 @@ use tonic::{Request, Response, Status};
 use crate::document::operations::{self, Family, OperationContext};
 use crate::document::shared::Shared;
 use crate::document::{Full, Kind, Record, store};
+use crate::error::Error;
 use crate::online_payment::{self, OnlinePayment};
 use crate::page::{Last, Pay, State, html_answer, page};
 use crate::processor::{Checkout, NO_PROVIDER, PaymentProcessor};
-use crate::{Error, sandbox};
+use crate::sandbox;
 
 pub(crate) struct Pages {
     pub shared: Arc<Shared>,

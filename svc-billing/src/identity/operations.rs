@@ -9,7 +9,7 @@ use proto::billing::{Identity, IdentityInput};
 use render::printed::Logo;
 
 use super::{Record, default_of, logo, rules, store};
-use crate::Error;
+use crate::error::Error;
 use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::ListLimit;
 

@@ -11,7 +11,7 @@ use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{Record, Seller};
-use crate::Error;
+use crate::error::Error;
 use chassis_base::stored::decode;
 
 macro_rules! values {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::rules::{self, MandateReport};
 use super::{Debtor, store};
-use crate::Error;
+use crate::error::Error;
 use crate::online_payment::{OnlinePayment, ProviderName};
 
 /// After this time a mandate is fetched again whose worker was killed.

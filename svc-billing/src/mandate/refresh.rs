@@ -9,7 +9,7 @@ use provider::Provider;
 
 use super::Debtor;
 use super::operations::{FetchedMandates, record_mandates};
-use crate::Error;
+use crate::error::Error;
 use crate::online_payment::{ProviderName, provider_unavailable};
 
 /// The part of the caller's time that is reserved for the answer.

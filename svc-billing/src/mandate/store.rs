@@ -9,7 +9,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{Debtor, MandateState};
-use crate::Error;
+use crate::error::Error;
 use chassis_base::stored::decode;
 
 macro_rules! select {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub(crate) use command::{CommandKind, NewCommand, ProviderCommand, TAKEOVER_DELAY};
 
-use crate::Error;
+use crate::error::Error;
 
 /// The name of a provider, as input of a transaction.
 #[derive(Clone, Copy, Debug)]

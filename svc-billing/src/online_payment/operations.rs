@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::store::{self, commands};
 use super::{CommandKind, NewCommand, OnlinePayment};
-use crate::Error;
+use crate::error::Error;
 
 /// Requests the cancellation of a payment, which the worker sends to the provider after `delay`. Returns whether the
 /// payment was open: a payment that has ended meanwhile is left alone.

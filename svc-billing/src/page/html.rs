@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::words::{self, pick};
 use super::{Last, State, style, template};
-use crate::Error;
+use crate::error::Error;
 
 /// A larger logo is left out, because the page would load slowly.
 const MAX_LOGO_BYTES: usize = 2 << 20;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::html::{Badge, Fact, Page, data_uri};
 use super::words::{Tone, pick};
 use super::{style, template};
-use crate::Error;
+use crate::error::Error;
 
 /// The content of the page. Texts are escaped by the template.
 pub(crate) struct Notice<'a> {

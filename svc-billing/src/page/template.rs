@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 
-use crate::Error;
+use crate::error::Error;
 
 /// The extension of a name decides how texts are escaped.
 const TEMPLATES: [(&str, &str); 2] =

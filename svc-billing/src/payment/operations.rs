@@ -13,11 +13,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Payment, rules, store};
-use crate::Error;
 use crate::document::operations::{Family, record_history, settle};
 use crate::document::rules::amounts::number;
 use crate::document::rules::settlement::Settlement;
 use crate::document::{Kind, Record};
+use crate::error::Error;
 use crate::money::two_places;
 use crate::online_payment::operations::request_cancellation;
 

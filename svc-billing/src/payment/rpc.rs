@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 
 use super::operations;
 use super::store::{self, Filter};
-use crate::Error;
+use crate::error::Error;
 
 /// The largest number of payments in one answer without paging.
 const MAX_LISTED: i64 = 10_000;

@@ -12,7 +12,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::Payment;
-use crate::Error;
+use crate::error::Error;
 use chassis_base::stored::decode;
 
 macro_rules! columns {

@@ -6,7 +6,7 @@ use proto::api::Fault;
 use proto::billing::{PaymentTerm, PaymentTermInput};
 
 use super::{defaults, store};
-use crate::Error;
+use crate::error::Error;
 use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::{ListLimit, check_code};
 

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use proto::billing::PaymentTerm;
 use sqlx::PgConnection;
 
-use crate::Error;
+use crate::error::Error;
 
 #[derive(sqlx::FromRow)]
 struct Row {

@@ -10,10 +10,11 @@ use sqlx::PgConnection;
 
 use super::operations::{CommandOutcome, Outcome};
 use super::{Origin, PaymentProcessor};
+use crate::error::Error;
 use crate::online_payment::rules::{self, Observed};
 use crate::online_payment::store::{self, commands};
 use crate::online_payment::{CommandKind, OnlinePayment, ProviderCommand, Purpose, Status, reference};
-use crate::{Error, clients, mandate};
+use crate::{clients, mandate};
 
 /// The time for looking up a client.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -68,7 +68,8 @@ pub(crate) use rpc::webhook_received;
 pub(crate) use worker::worker;
 
 use crate::clients::Clients;
-use crate::{Error, settings};
+use crate::error::Error;
+use crate::settings;
 
 /// Calls the payment provider and records its answers.
 pub(crate) struct PaymentProcessor {

@@ -7,7 +7,7 @@ use chassis_work::worker::Job;
 use chrono::{DateTime, Utc};
 
 use super::operations::{self, CommandOutcome};
-use crate::Error;
+use crate::error::Error;
 
 /// Within a call, or by a worker that holds the account's lease.
 pub(crate) enum Origin<'a> {

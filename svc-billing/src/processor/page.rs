@@ -5,9 +5,10 @@ use render::printed::Language;
 use render::text;
 use sqlx::PgConnection;
 
+use crate::error::Error;
 use crate::online_payment::{OnlinePayment, Purpose, Status};
 use crate::page::{Notice, Page, Tone, notice, pick};
-use crate::{Error, identity, settings};
+use crate::{identity, settings};
 
 pub(crate) async fn page(
     connection: &mut PgConnection,

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::{Origin, PaymentProcessor};
-use crate::Error;
+use crate::error::Error;
 use crate::online_payment::{
     CommandKind, OnlinePayment, ProviderCommand, Status, provider_unavailable, store,
 };

@@ -12,7 +12,7 @@ use provider::{Fault, Webhook};
 use tonic::{Request, Response, Status};
 
 use super::{Origin, PaymentProcessor, page};
-use crate::Error;
+use crate::error::Error;
 use crate::online_payment::{OnlinePayment, parse_reference, provider_unavailable, store};
 use crate::page::html_answer;
 

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use proto::billing::{Product, ProductInput, ProductMeta};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::error::Error;
 
 /// The counter of all products.
 const LIST: &str = "product";

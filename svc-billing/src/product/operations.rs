@@ -6,7 +6,7 @@ use chassis_data::Tx;
 use proto::billing::ProductInput;
 
 use super::{LIST, NOT_FOUND, Record, rules, store};
-use crate::Error;
+use crate::error::Error;
 
 const AUDIT_KIND: &str = "product";
 

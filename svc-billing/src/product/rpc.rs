@@ -14,7 +14,7 @@ use proto::billing::{
 use tonic::{Request, Response, Status};
 
 use super::{NOT_FOUND, operations, store};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) struct Products {
     pub db: Db,

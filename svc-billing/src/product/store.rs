@@ -14,7 +14,7 @@ use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{LIST, Record, rules};
-use crate::Error;
+use crate::error::Error;
 
 macro_rules! columns {
     () => {

@@ -18,7 +18,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
 
-use crate::{Error, einvoice};
+use crate::error::Error;
+
+use crate::einvoice;
 
 /// How long a request waits for its turn.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(8);

@@ -14,7 +14,8 @@ use rust_decimal::Decimal;
 
 use super::operations::{self, CreateCustomer, CreatePayment, PaymentAmount, WriteResult};
 use super::{NAME, parse_external_id, store};
-use crate::{Error, online_payment};
+use crate::error::Error;
+use crate::online_payment;
 
 /// The time for one write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::rules::{self, Act};
 use super::store::{self, NewCustomer};
 use super::{Mandate, Payment, Sequence, external_id, parse_external_id};
-use crate::Error;
+use crate::error::Error;
 
 /// The time that a payer has.
 const CHECKOUT_TIMEOUT: TimeDelta = TimeDelta::hours(1);

@@ -8,8 +8,9 @@ use sqlx::PgConnection;
 
 use super::rules::Act;
 use super::{Mandate, Payment, Sequence, external_id, store};
+use crate::error::Error;
 use crate::page::{Button, Link, Notice, Page, Tone, notice, pick};
-use crate::{Error, identity, settings};
+use crate::{identity, settings};
 
 /// What a page shows besides its payment.
 pub(crate) struct Surroundings {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::rules::{self, Act};
 use super::{NAME, Payment, operations, page, store, webhook};
-use crate::Error;
+use crate::error::Error;
 use crate::page::html_answer;
 use crate::processor::{Origin, PaymentProcessor};
 

@@ -9,7 +9,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{Mandate, Payment, Sequence};
-use crate::Error;
+use crate::error::Error;
 use chassis_base::stored::decode;
 
 /// The number of payments of a customer that a page shows.

@@ -7,8 +7,9 @@ use proto::api::Fault;
 use proto::billing::BillingSettings;
 
 use super::{Settings, rules, store};
+use crate::error::Error;
 use crate::settings_base::SettingsLock;
-use crate::{Error, tax_rate};
+use crate::tax_rate;
 
 const AUDIT_KIND: &str = "billing_settings";
 

@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, Row};
 
 use super::{ForDocuments, SalesRate, Settings};
-use crate::Error;
+use crate::error::Error;
 use crate::tax_rate::{category, countries, type_from_name};
 use chassis_base::stored::decode;
 

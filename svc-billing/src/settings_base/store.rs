@@ -4,7 +4,7 @@ use chassis_base::AccountId;
 use sqlx::PgConnection;
 
 use super::SettingsLock;
-use crate::Error;
+use crate::error::Error;
 
 /// Waits for the lock. `None` when the account has no settings yet, and so nothing to lock.
 pub(crate) async fn lock(

@@ -4,8 +4,8 @@ use chassis_data::{Event, Tx};
 use serde_json::{Value, json};
 
 use super::Record;
-use crate::Error;
 use crate::document::events::{extend, number};
+use crate::error::Error;
 
 const ENTITY: &str = "subscription";
 

@@ -20,10 +20,10 @@ use tonic::{Request, Response, Status};
 use super::operations::{self, NOT_FOUND};
 use super::rules::plan;
 use super::store;
-use crate::Error;
 use crate::clients::ClientLookup;
 use crate::document::shared::Shared;
 use crate::document::{self, Kind};
+use crate::error::Error;
 
 pub(crate) struct SubscriptionRpc {
     pub shared: Arc<Shared>,

@@ -4,7 +4,7 @@ use chassis_data::Tx;
 use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 
 use super::{events, list_by_ids};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) fn all() -> Vec<Scan> {
     vec![expiring()]

@@ -4,7 +4,7 @@ use chassis_data::Tx;
 use proto::billing::{TaxRate, TaxRateContext, TaxRateInput};
 
 use super::{Rate, countries, rules, store};
-use crate::Error;
+use crate::error::Error;
 use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::ListLimit;
 

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
 use super::{Rate, context_from_name, context_name, type_from_name, type_name};
-use crate::Error;
+use crate::error::Error;
 use chassis_base::stored::decode;
 
 #[derive(sqlx::FromRow)]

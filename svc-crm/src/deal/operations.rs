@@ -9,8 +9,9 @@ use proto::{At, Faults};
 
 use super::rules::{self, RequestedPhase};
 use super::{AcceptedQuote, LIST, Record, Values, events, status_list, store};
+use crate::error::Error;
 use crate::pipeline::{self, Pipeline};
-use crate::{Error, kind, setup, source};
+use crate::{kind, setup, source};
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::store::{self, Filter};
 use super::{RecordWithHistory, operations};
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("deal");
 const CLIENT: Kind = Kind { service: "relations", name: "client" };

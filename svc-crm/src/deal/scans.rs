@@ -5,7 +5,7 @@ use chassis_data::Tx;
 use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 
 use super::{events, store};
-use crate::Error;
+use crate::error::Error;
 
 const LOCK: &str = "select 1 from crm.deal \
                     where account_id = $1 and id = any($2) and $3::text[] is not null order by id for update";

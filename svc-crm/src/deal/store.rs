@@ -18,7 +18,7 @@ use super::{
     LIST, PhaseRef, Record, Step, Values, priority_from_name, priority_name, rules, status_from_name,
     status_list, status_name,
 };
-use crate::Error;
+use crate::error::Error;
 
 const TABLE: &str = "crm.deal";
 

@@ -9,7 +9,8 @@ use proto::crm::PipelineInput;
 use uuid::Uuid;
 
 use super::{FoundPhase, MAX_PHASES, MAX_PIPELINES, Phase, Pipeline, rules, store};
-use crate::{Error, kind, ordering, setup};
+use crate::error::Error;
+use crate::{kind, ordering, setup};
 
 /// All pipelines, after locking them.
 async fn list_locked(tx: &mut Tx<'_>) -> Result<Vec<Pipeline>, Error> {

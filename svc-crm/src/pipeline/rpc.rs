@@ -16,7 +16,7 @@ use proto::crm::{
 use tonic::{Request, Response, Status};
 
 use super::{Pipeline, operations, store};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) struct Pipelines {
     pub db: Db,

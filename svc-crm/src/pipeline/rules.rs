@@ -8,7 +8,8 @@ use proto::{At, Faults};
 use uuid::Uuid;
 
 use super::{FoundPhase, Pipeline};
-use crate::{Error, kind, ordering};
+use crate::error::Error;
+use crate::{kind, ordering};
 
 pub(super) fn find(pipelines: Vec<Pipeline>, id: &str) -> Result<Pipeline, Error> {
     let id = id::parse(id);

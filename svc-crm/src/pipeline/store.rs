@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Phase, Pipeline};
-use crate::Error;
+use crate::error::Error;
 
 /// A phase with its pipeline.
 #[derive(sqlx::FromRow)]

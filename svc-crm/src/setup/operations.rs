@@ -4,7 +4,8 @@ use chassis_data::Tx;
 use proto::crm::{DealSource, Pipeline};
 
 use super::{Defaults, Initial, store};
-use crate::{Error, kind};
+use crate::error::Error;
+use crate::kind;
 
 /// Creates the defaults of an account that has none. `false` when they were created before: later changes and
 /// removals stay.

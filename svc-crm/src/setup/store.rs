@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::Initial;
-use crate::Error;
+use crate::error::Error;
 
 /// Stores that an account has its defaults. `false` when that was stored before.
 pub(super) async fn insert(

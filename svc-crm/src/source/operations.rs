@@ -5,7 +5,8 @@ use proto::At;
 use proto::crm::DealSource;
 
 use super::{MAX_SOURCES, Record, rules, store};
-use crate::{Error, kind, ordering, setup};
+use crate::error::Error;
+use crate::{kind, ordering, setup};
 
 const NOT_FOUND: Error = Error::NotFound("deal source");
 

@@ -12,7 +12,7 @@ use proto::crm::{
 use tonic::{Request, Response, Status};
 
 use super::{operations, store};
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) struct Sources {
     pub db: Db,

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::Record;
-use crate::Error;
+use crate::error::Error;
 
 /// All sources, in their order.
 pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {

@@ -5,7 +5,7 @@ use proto::At;
 use proto::relations::{CustomField, CustomFieldEntity, CustomFieldInput, UpdateCustomFieldRequest};
 
 use super::{Record, entity_name, rules, store};
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("custom field");
 /// The kind of these records in the audit log.

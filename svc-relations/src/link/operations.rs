@@ -6,7 +6,7 @@ use proto::relations::{ClientLink, ClientLinkInput, RelationType};
 use uuid::Uuid;
 
 use super::{Record, rules, store};
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("client");
 /// The kind of these records in the audit log.

@@ -8,7 +8,8 @@ use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
 use super::Record;
-use crate::{Error, relation_type};
+use crate::error::Error;
+use crate::relation_type;
 
 /// The type of a client.
 pub(crate) struct ClientType {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::rules::{self, InputContext};
 use super::{Record, Role, events, store};
-use crate::Error;
+use crate::error::Error;
 
 pub(super) async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> Result<Relation, Error> {
     let settings = tx.settings();

@@ -13,7 +13,8 @@ use sqlx::{FromRow, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::{Record, Role, rules};
-use crate::{Error, relation_type};
+use crate::error::Error;
+use crate::relation_type;
 
 const TABLE: &str = "relations.relation";
 

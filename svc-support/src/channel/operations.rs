@@ -9,8 +9,8 @@ use proto::support::TicketChannelInput;
 
 use super::store::{self, MAX_CHANNELS};
 use super::{Record, Values, rules};
-use crate::Error;
 use crate::address::OwnDomain;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("ticket channel");
 /// The kind of these records in the audit log.

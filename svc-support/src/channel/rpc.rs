@@ -12,8 +12,9 @@ use proto::support::{
 use tonic::{Request, Response, Status};
 
 use super::{operations, store};
+use crate::active_filter;
 use crate::address::OwnDomain;
-use crate::{Error, active_filter};
+use crate::error::Error;
 
 pub(crate) struct Channels {
     pub db: Db,

@@ -9,8 +9,8 @@ use sqlx::{FromRow, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::{Record, Values};
-use crate::Error;
 use crate::address::InboundKey;
+use crate::error::Error;
 
 /// The number of channels that an account can have. Every incoming mail is compared with all of them.
 pub(crate) const MAX_CHANNELS: i64 = 100;

@@ -5,7 +5,7 @@ use rsa::RsaPrivateKey;
 use rsa::pkcs1::{EncodeRsaPrivateKey, LineEnding};
 use rsa::rand_core::OsRng;
 
-use crate::Error;
+use crate::error::Error;
 
 /// RSA, because many receivers do not support other algorithms; the length is the longest that fits into a DNS record.
 const BITS: usize = 2048;

@@ -4,8 +4,8 @@ use chassis_base::time::timestamp;
 use proto::support::{DnsRecord, EmailDomainDetail};
 
 use super::{Record, rules};
-use crate::Error;
 use crate::address::OwnDomain;
+use crate::error::Error;
 
 impl Record {
     /// The message for callers, with the records that the DNS should have. Fails when the stored key cannot be read.

@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use proto::api::PutMailKeyRequest;
 use proto::support::{EmailDomain, EmailDomainStatus, EmailDomainType};
 
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("email domain");
 

@@ -8,8 +8,8 @@ use proto::support::EmailDomainDetail;
 
 use super::store::{self, MAX_DOMAINS};
 use super::{NOT_FOUND, Record};
-use crate::Error;
 use crate::address::OwnDomain;
+use crate::error::Error;
 
 /// The kind of these records in the audit log.
 const AUDIT_KIND: &str = "email_domain";

@@ -14,8 +14,8 @@ use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
 use super::{NOT_FOUND, Record, Verifier, key, operations, rules, store};
-use crate::Error;
 use crate::address::OwnDomain;
+use crate::error::Error;
 
 #[derive(Clone)]
 pub(crate) struct Domains {

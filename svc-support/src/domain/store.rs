@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::Record;
-use crate::Error;
+use crate::error::Error;
 
 macro_rules! columns {
     () => {

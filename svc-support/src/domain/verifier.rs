@@ -12,8 +12,8 @@ use proto::api::mail_key_service_client::MailKeyServiceClient;
 use proto::api::{DeleteMailKeyRequest, PutMailKeyRequest};
 
 use super::{Dns, Record, rules};
-use crate::Error;
 use crate::address::OwnDomain;
+use crate::error::Error;
 
 #[derive(Clone)]
 pub(crate) struct Verifier {

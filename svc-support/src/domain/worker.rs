@@ -9,8 +9,8 @@ use chassis_work::worker::{Due, Job, Next};
 use chrono::TimeDelta;
 
 use super::{Record, Verifier, operations, store};
-use crate::Error;
 use crate::address::OwnDomain;
+use crate::error::Error;
 
 /// How long a verified domain may lack a required record. People move and repair DNS zones by hand, and mail should not
 /// stop while they do.

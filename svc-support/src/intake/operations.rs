@@ -10,9 +10,10 @@ use uuid::Uuid;
 use super::mail::Mail;
 use super::{Prepared, events, routing};
 use crate::automatic::Automatic;
+use crate::error::Error;
 use crate::status::rules::OPEN;
 use crate::ticket::{self, NewTicket};
-use crate::{Error, channel, message};
+use crate::{channel, message};
 
 /// The subject of a ticket whose mail has none.
 const NO_SUBJECT: &str = "(no subject)";

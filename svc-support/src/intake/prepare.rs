@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::mail::{self, Attached, Mail};
 use super::{FILE_AREA, Intake, Prepared};
-use crate::Error;
+use crate::error::Error;
 use crate::message::{self, Attachment};
 
 /// A mail as it was handed over.

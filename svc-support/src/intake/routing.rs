@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use super::mail::Mail;
 use crate::address::{OwnDomain, Target, without_subaddress};
-use crate::{Error, channel, message, ticket};
+use crate::error::Error;
+use crate::{channel, message, ticket};
 
 /// The ticket that a mail belongs to. The reply address comes first and the mails that it refers to second: both prove
 /// that the sender has received a mail of that ticket. Anyone can write a ticket number into a subject, so that counts

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 use super::memory_layer::RequestReservation;
 use super::prepare::RawMail;
 use super::{Intake, Prepared, max_bytes, operations};
-use crate::Error;
+use crate::error::Error;
 
 #[tonic::async_trait]
 impl MailIntakeService for Intake {

@@ -7,7 +7,8 @@ use chassis_work::mail::{self, Mail, Mailbox};
 use super::{Record, store};
 use crate::address::OwnDomain;
 use crate::channel::{self, Sender};
-use crate::{Error, ticket};
+use crate::error::Error;
+use crate::ticket;
 
 /// The number of earlier mails that `References` names: enough for mail programs to find the thread.
 const MAX_REFERENCES: i64 = 20;

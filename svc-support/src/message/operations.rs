@@ -9,8 +9,9 @@ use super::mailer::{Mailer, OutgoingReply};
 use super::rules::{self, Checked, addresses};
 use super::{Record, content, events, store};
 use crate::automatic::Automatic;
+use crate::error::Error;
 use crate::status::rules::{WAITING, next};
-use crate::{Error, channel, status, ticket};
+use crate::{channel, status, ticket};
 
 const TICKET_NOT_FOUND: Error = Error::NotFound("ticket");
 /// The kind of these records in the audit log.

@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 use super::mailer::Mailer;
 use super::{operations, store};
-use crate::{Error, ticket};
+use crate::error::Error;
+use crate::ticket;
 
 pub(crate) struct Messages {
     pub db: Db,

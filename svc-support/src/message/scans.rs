@@ -7,8 +7,9 @@ use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 use uuid::Uuid;
 
 use super::{events, store};
+use crate::error::Error;
+use crate::ticket;
 use crate::ticket::scans::{LOCK, raise_versions, unsettled};
-use crate::{Error, ticket};
 
 /// A condition on `m`, a message: a person sent it, and there is no later reply. A note is not a reply.
 macro_rules! unanswered {

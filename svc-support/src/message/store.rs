@@ -10,8 +10,8 @@ use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
 use super::Record;
-use crate::Error;
 use crate::automatic::Automatic;
+use crate::error::Error;
 
 /// The number of messages, and of bytes of their text, that a list of a very long thread contains.
 const MAX_LISTED: i64 = 1000;

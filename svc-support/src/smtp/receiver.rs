@@ -15,9 +15,10 @@ use sqlx::PgConnection;
 use tonic::{Code, Request};
 
 use crate::address::{Destination, OwnDomain, Target, without_subaddress};
+use crate::error::Error;
 use crate::intake::memory::MailMemory;
 use crate::intake::{self, Intake};
-use crate::{Error, channel, domain, ticket};
+use crate::{channel, domain, ticket};
 
 /// The time limit for storing one mail in one account.
 const DELIVERY_TIMEOUT: Duration = Duration::from_mins(2);

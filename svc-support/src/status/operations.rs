@@ -9,7 +9,7 @@ use proto::support::{CreateTicketStatusRequest, TicketStatus, UpdateTicketStatus
 
 use super::store::{self, MAX_STATUSES};
 use super::{BUILT_IN, Record};
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("ticket status");
 /// The kind of these records in the audit log.

@@ -12,7 +12,8 @@ use proto::support::{
 use tonic::{Request, Response, Status};
 
 use super::{operations, store};
-use crate::{Error, active_filter};
+use crate::active_filter;
+use crate::error::Error;
 
 pub(crate) struct Statuses {
     pub db: Db,

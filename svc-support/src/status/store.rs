@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Record;
-use crate::Error;
+use crate::error::Error;
 
 /// The number of statuses that an account can have.
 pub(crate) const MAX_STATUSES: i64 = 100;

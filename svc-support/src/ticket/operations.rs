@@ -9,8 +9,9 @@ use uuid::Uuid;
 use super::{LIST, Record, Source, Values, events, rules, store};
 use crate::automatic::Automatic;
 use crate::clients::Lookup;
+use crate::error::Error;
 use crate::status::rules::{CLOSED, of_a_new_ticket};
-use crate::{Error, channel, status};
+use crate::{channel, status};
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("ticket");
 /// The kind of these records in the audit log.

@@ -14,8 +14,8 @@ use tonic::{Request, Response, Status};
 
 use super::operations::{self, NOT_FOUND};
 use super::store;
-use crate::Error;
 use crate::clients::{Clients, Lookup};
+use crate::error::Error;
 
 pub(crate) struct Tickets {
     pub db: Db,

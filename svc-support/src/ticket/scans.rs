@@ -5,7 +5,7 @@ use chassis_data::Tx;
 use chassis_work::scan::{Emission, Findings, Scan, Threshold};
 
 use super::{Record, events, store};
-use crate::Error;
+use crate::error::Error;
 
 /// Locks the tickets that a scan found, in the order of their ids so that two scans cannot deadlock. Adding a message
 /// locks the ticket too, so no message comes between the query and the event.

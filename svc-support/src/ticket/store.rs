@@ -12,8 +12,8 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{LIST, Record, Source, Values, rules};
-use crate::Error;
 use crate::address::ReplySecret;
+use crate::error::Error;
 
 macro_rules! columns {
     () => {

@@ -9,7 +9,7 @@ use chassis_work::files::{self, Key};
 use uuid::Uuid;
 
 use super::{LIST, Record, store};
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
 const AUDIT_KIND: &str = "file";

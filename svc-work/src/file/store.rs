@@ -11,7 +11,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{LIST, Record, Source};
-use crate::Error;
+use crate::error::Error;
 
 macro_rules! columns {
     () => {

@@ -12,7 +12,8 @@ use uuid::Uuid;
 use super::rules::{self, Transition};
 use super::store::{self, StatusChange};
 use super::{Record, Values};
-use crate::{Error, project};
+use crate::error::Error;
+use crate::project;
 
 const NOT_FOUND: Error = Error::NotFound("hour entry");
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");

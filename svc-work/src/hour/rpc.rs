@@ -16,7 +16,8 @@ use tonic::{Request, Response, Status};
 use super::rules::Transition;
 use super::store::{self, Filter};
 use super::{Record, operations};
-use crate::{Error, project};
+use crate::error::Error;
+use crate::project;
 
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
 

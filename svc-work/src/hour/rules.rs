@@ -8,7 +8,7 @@ use rust_decimal::prelude::ToPrimitive;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::{Values, status_name};
-use crate::Error;
+use crate::error::Error;
 
 const MINUTES_PER_HOUR: Decimal = Decimal::from_parts(60, 0, 0, false, 0);
 const HOURS_PER_DAY: Decimal = Decimal::from_parts(24, 0, 0, false, 0);

@@ -13,7 +13,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{Record, Values, status_from_name, status_name};
-use crate::Error;
+use crate::error::Error;
 
 macro_rules! columns {
     () => {

@@ -8,7 +8,8 @@ use proto::api::Fault;
 use proto::work::{Note, NoteInput};
 
 use super::{Deleted, LIST, Record, Related, store};
-use crate::{Error, project};
+use crate::error::Error;
+use crate::project;
 
 const NOT_FOUND: Error = Error::NotFound("note");
 const AUDIT_KIND: &str = "note";

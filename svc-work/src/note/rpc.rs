@@ -14,8 +14,9 @@ use proto::work::{
 use tonic::{Request, Response, Status};
 
 use super::{Related, operations, store};
+use crate::error::Error;
+use crate::filter;
 use crate::references::{CLIENT, DEAL, INVOICE};
-use crate::{Error, filter};
 
 pub(crate) struct Notes {
     pub db: Db,

@@ -10,7 +10,7 @@ use proto::{At, Faults};
 use uuid::Uuid;
 
 use super::{LIST, NUMBERS, Record, Values, events, rules, store};
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("project");
 const AUDIT_KIND: &str = "project";

@@ -8,7 +8,7 @@ use proto::billing::quote_service_client::QuoteServiceClient;
 use proto::billing::{Document, GetDocumentRequest, SetQuoteProjectRequest};
 use tonic::Code;
 
-use crate::Error;
+use crate::error::Error;
 
 const SERVICE: &str = "billing";
 

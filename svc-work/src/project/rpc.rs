@@ -18,8 +18,9 @@ use proto::{At, Faults};
 use tonic::{Request, Response, Status};
 
 use super::{operations, quotes, store};
+use crate::error::Error;
+use crate::filter;
 use crate::references::CLIENT;
-use crate::{Error, filter};
 
 const NOT_FOUND: Error = Error::NotFound("project");
 

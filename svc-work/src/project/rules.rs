@@ -7,7 +7,7 @@ use proto::work::{ProjectInput, ProjectStatus};
 use proto::{At, Faults};
 
 use super::Values;
-use crate::Error;
+use crate::error::Error;
 
 const FIELDS: [&str; 6] = ["name", "client_id", "status", "start_date", "end_date", "budget"];
 

@@ -13,7 +13,7 @@ use sqlx::{FromRow, PgConnection, Postgres};
 use uuid::Uuid;
 
 use super::{LIST, Record, Values, rules, status_from_name, status_name};
-use crate::Error;
+use crate::error::Error;
 
 macro_rules! columns {
     () => {

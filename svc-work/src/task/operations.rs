@@ -8,7 +8,8 @@ use proto::work::{Task, TaskInput, TaskPatch};
 use uuid::Uuid;
 
 use super::{LIST, Record, Related, rules, store};
-use crate::{Error, project};
+use crate::error::Error;
+use crate::project;
 
 const NOT_FOUND: Error = Error::NotFound("task");
 const AUDIT_KIND: &str = "task";

@@ -16,7 +16,7 @@ use proto::work::{
 use tonic::{Request, Response, Status};
 
 use super::{operations, store};
-use crate::Error;
+use crate::error::Error;
 use crate::references::{CLIENT, DEAL};
 
 const NOT_FOUND: Error = Error::NotFound("task");

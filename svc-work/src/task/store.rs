@@ -12,7 +12,7 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{Deadline, LIST, Record, Related, Values, category_from_name, category_name};
-use crate::Error;
+use crate::error::Error;
 
 macro_rules! columns {
     ($notes:literal) => {

@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use super::rules::final_status;
 use super::{LIST, Outcome, Record, RunWithSteps, Status, StepRecord, store};
-use crate::Error;
 use crate::definition::graph::Graph;
 use crate::definition::{Version, store as definitions};
+use crate::error::Error;
 use crate::event::Event;
 use crate::text::storable;
 

@@ -2,8 +2,8 @@
 
 use chassis_data::Tx;
 
-use crate::Error;
 use crate::definition::{FlowRef, store as definitions};
+use crate::error::Error;
 use crate::event::Event;
 use crate::event::rules::MAX_DEPTH;
 use crate::run::{LIST, Record, StartedRun, Status, store};

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::Error;
 use crate::definition::StepKind;
+use crate::error::Error;
 use crate::run::prepare::PreparedMail;
 use crate::run::rules::{Next, Transition, final_status};
 use crate::run::{Outcome, Record, Status, StepRecord, store};

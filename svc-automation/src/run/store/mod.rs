@@ -14,9 +14,9 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{LIST, Record, Status};
-use crate::Error;
 use crate::definition::TriggerType;
 use crate::dispatcher::{Excluded, Item};
+use crate::error::Error;
 
 pub(super) use steps::{list_steps, put_step};
 

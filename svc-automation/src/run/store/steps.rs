@@ -7,8 +7,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::definition::StepKind;
+use crate::error::Error;
 use crate::run::{Outcome, StepRecord};
 
 const STEP_COLUMNS: &str = "step, ordinal, kind, outcome, attempts, input, answer, error, uncertain, decided_by, \

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::NOT_FOUND;
-use crate::Error;
+use crate::error::Error;
 use crate::event::{Event, rfc3339};
 use crate::webhook::rules::{self, DeliveryResult, EndpointOutcome};
 use crate::webhook::{AUDITED, Content, Delivery, DeliveryStatus, Endpoint, store};

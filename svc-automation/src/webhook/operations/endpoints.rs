@@ -6,8 +6,8 @@ use proto::automation::{WebhookEndpoint, WebhookEndpointInput};
 use uuid::Uuid;
 
 use super::NOT_FOUND;
-use crate::Error;
 use crate::egress::Secret;
+use crate::error::Error;
 use crate::webhook::rules::{self, MAX_ENDPOINTS, SECRET_OVERLAP};
 use crate::webhook::{AUDITED, Binding, Endpoint, store};
 

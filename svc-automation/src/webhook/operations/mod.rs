@@ -4,7 +4,7 @@ pub(super) mod deliveries;
 pub(super) mod endpoints;
 pub(super) mod secrets;
 
-use crate::Error;
+use crate::error::Error;
 
 pub(crate) use deliveries::{purge, queue};
 pub(crate) use secrets::signing_secrets;

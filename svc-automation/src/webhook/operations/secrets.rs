@@ -6,8 +6,8 @@ use chassis_work::worker::Job;
 use chrono::{DateTime, Utc};
 use proto::automation::GetSigningSecretResponse;
 
-use crate::Error;
 use crate::egress::Secret;
+use crate::error::Error;
 use crate::webhook::rules::SECRET_OVERLAP;
 use crate::webhook::{SigningSecrets, store};
 

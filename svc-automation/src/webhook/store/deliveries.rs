@@ -11,8 +11,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::dispatcher::{Excluded, Item};
+use crate::error::Error;
 use crate::event::ReadAccess;
 use crate::webhook::{Delivery, DeliveryStatus, Endpoint};
 

@@ -14,8 +14,8 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::{Binding, Endpoint};
-use crate::Error;
 use crate::egress::Secret;
+use crate::error::Error;
 use crate::event::ReadAccess;
 
 pub(super) use deliveries::{

@@ -4,8 +4,8 @@ use chassis_base::AccountId;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::Error;
 use crate::egress::Secret;
+use crate::error::Error;
 use crate::webhook::SigningSecrets;
 
 pub(in crate::webhook) async fn find_signing(

@@ -25,8 +25,8 @@ use typst::foundations::{Bytes, Datetime, Smart};
 use typst_layout::PagedDocument;
 use typst_pdf::{PdfOptions, PdfStandard, PdfStandards, Timestamp};
 
-use crate::PrintedDocument;
 use crate::printed::Logo;
+use crate::printed::PrintedDocument;
 use world::Files;
 
 /// The number of documents being rendered at this moment.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::fit::{breakable, line};
-use crate::PrintedDocument;
 use crate::printed::Party;
+use crate::printed::PrintedDocument;
 use crate::text::{self, Words};
 
 #[derive(Serialize)]

@@ -11,7 +11,7 @@ use super::fit::{breakable, line, metadata, width};
 use super::palette::Palette;
 use super::parties::{Seller, buyer, seller, sender};
 use super::rows::{Columns, GUTTER, LETTER, PAGE, Row};
-use crate::PrintedDocument;
+use crate::printed::PrintedDocument;
 use crate::printed::{Kind, PrintedState};
 use crate::text::{self, Words};
 

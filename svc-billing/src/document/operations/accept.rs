@@ -7,10 +7,10 @@ use serde_json::json;
 use super::family::Family;
 use super::finalize::make_final;
 use super::{OperationContext, audit, load_message, record_history};
-use crate::Error;
 use crate::document::rules::search;
 use crate::document::rules::status::Status;
 use crate::document::{Kind, events, store};
+use crate::error::Error;
 
 /// Accepts a quote. Doing so again changes nothing, unless its status was changed since.
 pub(crate) async fn accept(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {

@@ -19,9 +19,10 @@ use crate::document::rules::status::Status;
 use crate::document::rules::{input, number, search};
 use crate::document::store::{self, Draft, Numbering};
 use crate::document::{BilledPeriod, Full, Kind, Links, Parties, Record, Seller, StoredRow, events, message};
+use crate::error::Error;
+use crate::identity;
 use crate::money::two_places;
 use crate::settings::{self, Settings};
-use crate::{Error, identity};
 
 /// The last day of the years with four digits.
 const LAST_DAY: NaiveDate = NaiveDate::from_ymd_opt(9999, 12, 31).expect("a valid date");

@@ -16,8 +16,9 @@ use crate::document::rules::amounts::{Amounts, Row, amounts, vat_groups};
 use crate::document::rules::{printed, search};
 use crate::document::store::{self, Draft};
 use crate::document::{Record, StoredRow, events};
+use crate::error::Error;
 use crate::money::two_places;
-use crate::{Error, settings};
+use crate::settings;
 
 pub(crate) async fn credit(
     tx: &mut Tx<'_>,

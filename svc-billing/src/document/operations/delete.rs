@@ -5,8 +5,8 @@ use proto::billing::Document;
 
 use super::family::Family;
 use super::{OperationContext, load_message};
-use crate::Error;
 use crate::document::{Kind, events, store};
+use crate::error::Error;
 
 /// Deletes a draft and returns it as it was.
 pub(crate) async fn delete(tx: &mut Tx<'_>, context: &OperationContext, id: &str) -> Result<Document, Error> {

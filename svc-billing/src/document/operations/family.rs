@@ -4,9 +4,9 @@ use chassis_data::Tx;
 use chrono_tz::Tz;
 
 use super::{at_midnight, audit};
-use crate::Error;
 use crate::document::rules::settlement::{self, Claim, FamilySettlement, PaidAmount, Settlement};
 use crate::document::{Kind, Record, events, store};
+use crate::error::Error;
 use crate::online_payment::operations::cancel_superseded;
 
 /// Locked until the transaction ends. A quote or workorder is a family of one.

@@ -16,7 +16,8 @@ use crate::document::rules::settlement::Settlement;
 use crate::document::rules::status::Status;
 use crate::document::rules::{printed, search};
 use crate::document::{Kind, Parties, Record, Seller, events, store};
-use crate::{Error, identity, settings};
+use crate::error::Error;
+use crate::{identity, settings};
 
 /// Makes a draft final; a final document is returned as it is.
 pub(crate) async fn finalize(

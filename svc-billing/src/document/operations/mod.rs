@@ -35,7 +35,7 @@ use uuid::Uuid;
 use super::rules::amounts::Row;
 use super::store::{self, NewHistory};
 use super::{Kind, Links, Record, message};
-use crate::Error;
+use crate::error::Error;
 
 /// What an operation on an existing document needs besides the request.
 #[derive(Clone)]

@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use super::create::check_dates;
 use super::family::Family;
 use super::{OperationContext, at_midnight, audit, load_message, record_history};
-use crate::Error;
 use crate::document::rules::search;
 use crate::document::rules::status::Status;
 use crate::document::{Kind, Record, events, store};
+use crate::error::Error;
 use crate::online_payment::operations::cancel_superseded;
 
 const FIELDS: [&str; 4] = ["title", "invoice_date", "due_date", "payment_status"];

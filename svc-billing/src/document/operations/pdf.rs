@@ -5,8 +5,8 @@ use chrono::SecondsFormat;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::Error;
 use crate::document::{Kind, store};
+use crate::error::Error;
 
 const UNAUDITED: &str = "whether there is a PDF is not a change of the document";
 

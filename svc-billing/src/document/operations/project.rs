@@ -5,8 +5,8 @@ use chassis_data::Tx;
 use serde_json::json;
 
 use super::{audit, record_history};
-use crate::Error;
 use crate::document::{Kind, store};
+use crate::error::Error;
 
 /// Stores the number of the project with the quote. The same number again changes nothing.
 pub(crate) async fn set_project(tx: &mut Tx<'_>, id: &str, project_number: &str) -> Result<(), Error> {

@@ -13,7 +13,8 @@ use super::finalize::{make_final, status_before};
 use super::{OperationContext, audit, record_history};
 use crate::document::mailer::{DocumentMail, PdfReference};
 use crate::document::{Kind, Record, events, store};
-use crate::{Error, identity};
+use crate::error::Error;
+use crate::identity;
 
 /// The limit of `to` and `cc` together.
 const MAX_RECIPIENTS: usize = 20;

@@ -4,8 +4,8 @@ use chassis_data::Tx;
 use serde_json::json;
 
 use super::record_history;
-use crate::Error;
 use crate::document::{Record, events, store};
+use crate::error::Error;
 
 /// Records the visit, once a day in the account's time zone.
 pub(crate) async fn view(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {

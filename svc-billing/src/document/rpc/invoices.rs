@@ -15,8 +15,8 @@ use render::text::file_name;
 use tonic::{Request, Response, Status};
 
 use super::DocumentService;
-use crate::Error;
 use crate::document::operations::{self, OperationContext};
+use crate::error::Error;
 
 #[tonic::async_trait]
 impl InvoiceService for DocumentService {

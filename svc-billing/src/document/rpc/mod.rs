@@ -25,7 +25,7 @@ use super::operations::{self, New, OperationContext, PdfResult, SendContext};
 use super::shared::Shared;
 use super::store::{self, DraftState};
 use super::{Full, Kind, message};
-use crate::Error;
+use crate::error::Error;
 
 /// The part of the caller's time that is reserved for the answer when a PDF takes long.
 const RESPONSE_RESERVE: Duration = Duration::from_millis(500);

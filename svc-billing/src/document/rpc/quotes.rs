@@ -13,8 +13,8 @@ use proto::billing::{
 use tonic::{Request, Response, Status};
 
 use super::DocumentService;
-use crate::Error;
 use crate::document::operations::{self, OperationContext};
+use crate::error::Error;
 
 #[tonic::async_trait]
 impl QuoteService for DocumentService {

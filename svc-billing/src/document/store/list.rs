@@ -14,8 +14,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::document::Kind;
+use crate::error::Error;
 use crate::money::two_places;
 
 const TABLE: &str = "billing.document";

@@ -6,10 +6,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::columns;
-use crate::Error;
 use crate::clients::Client;
 use crate::document::Record;
 use crate::document::rules::search;
+use crate::error::Error;
 
 pub(crate) async fn mark_sent(
     connection: &mut PgConnection,

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::error::Error;
 
 /// A payment that was received.
 #[derive(Clone, Copy, Debug, FromRow)]

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::columns;
 use super::rows::{array, packed_rows, row_columns};
-use crate::Error;
 use crate::clients::Client;
 use crate::document::rules::status::Status;
 use crate::document::{BilledPeriod, Full, History, Kind, MailDelivery, Parties, Period, Record, Seller};
+use crate::error::Error;
 use crate::money::two_places;
 use chassis_base::stored::decode;
 

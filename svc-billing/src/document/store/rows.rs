@@ -8,9 +8,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::document::StoredRow;
 use crate::document::rules::amounts::Row;
+use crate::error::Error;
 use chassis_base::stored::{Undecodable, decode};
 
 /// In the order in which rows are read.

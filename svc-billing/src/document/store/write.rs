@@ -5,10 +5,10 @@ use rust_decimal::Decimal;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
 
-use crate::Error;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::settlement::Settlement;
 use crate::document::{Parties, Record};
+use crate::error::Error;
 
 /// Where the number of a document comes from.
 #[derive(Clone, Debug)]

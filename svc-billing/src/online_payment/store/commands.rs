@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, Row};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::error::Error;
 use crate::online_payment::{CommandKind, NewCommand, ProviderCommand, ProviderName, TAKEOVER_DELAY};
 use chassis_base::stored::decode;
 

@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::error::Error;
 use crate::money::two_places;
 use crate::online_payment::{OnlinePayment, Purpose, Status};
 use chassis_base::stored::decode;

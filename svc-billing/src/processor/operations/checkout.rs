@@ -7,10 +7,10 @@ use proto::billing::PayOnPageRequest;
 use rust_decimal::Decimal;
 
 use super::{abandon, request_payment};
-use crate::Error;
 use crate::document::Kind;
 use crate::document::operations::Family;
 use crate::document::rules::printed_state;
+use crate::error::Error;
 use crate::online_payment::operations::request_cancellation;
 use crate::online_payment::{OnlinePayment, Purpose, Status, TAKEOVER_DELAY, store};
 

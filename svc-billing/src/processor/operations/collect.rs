@@ -6,9 +6,9 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use super::{abandon, request_payment};
-use crate::Error;
 use crate::document::Kind;
 use crate::document::operations::Family;
+use crate::error::Error;
 use crate::mandate::{self, MandateState};
 use crate::online_payment::{OnlinePayment, Purpose, store};
 

@@ -9,11 +9,12 @@ use rust_decimal::Decimal;
 use super::show_on_invoice;
 use crate::document::Kind;
 use crate::document::operations::Family;
+use crate::error::Error;
+use crate::mandate;
 use crate::mandate::rules::MandateReport;
 use crate::online_payment::rules::{self, Observed};
 use crate::online_payment::store::{self, commands};
 use crate::online_payment::{CommandKind, NewCommand, OnlinePayment, ProviderCommand, Purpose, Status};
-use crate::{Error, mandate};
 
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::seconds(2);
 const MAX_BACKOFF: TimeDelta = TimeDelta::hours(1);

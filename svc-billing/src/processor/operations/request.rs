@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use proto::billing::{PaymentMethod, PaymentType};
 use rust_decimal::Decimal;
 
-use crate::Error;
 use crate::document::operations::Family;
+use crate::error::Error;
 use crate::online_payment::store::{self, commands};
 use crate::online_payment::{CommandKind, NewCommand, OnlinePayment, Purpose, Status, rules};
 use crate::payment::{self, Payment};

@@ -5,7 +5,7 @@ use proto::billing::SubscriptionItem;
 use uuid::Uuid;
 
 use super::{NOT_FOUND, lock, save};
-use crate::Error;
+use crate::error::Error;
 use crate::subscription::Record;
 use crate::subscription::rules::plan::Status;
 

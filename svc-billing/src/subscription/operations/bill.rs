@@ -10,11 +10,12 @@ use super::audit;
 use crate::clients::ClientLookup;
 use crate::document::operations::New;
 use crate::document::{self, BilledPeriod, Kind, Links, Period, operations as documents};
+use crate::error::Error;
 use crate::processor::operations::collect;
+use crate::settings;
 use crate::subscription::rules::lines;
 use crate::subscription::rules::plan::{Status, Turn};
 use crate::subscription::{Full, store};
-use crate::{Error, settings};
 
 /// A subscription that is due, with what was looked up for it before the transaction.
 pub(crate) struct DueSubscription {

@@ -9,9 +9,10 @@ use super::{audit, audit_lines};
 use crate::clients::{Client, ClientLookup};
 use crate::document::operations::check_client;
 use crate::document::rules::search;
+use crate::error::Error;
+use crate::settings;
 use crate::subscription::rules::{lines, terms};
 use crate::subscription::{LIST, Record, store};
-use crate::{Error, settings};
 
 /// The title of a subscription without one.
 const DEFAULT_TITLE: &str = "Subscription";

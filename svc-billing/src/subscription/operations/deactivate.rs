@@ -5,7 +5,7 @@ use proto::At;
 use proto::billing::{DeactivatedSubscription, Deactivation};
 
 use super::{NOT_FOUND, lock, save};
-use crate::Error;
+use crate::error::Error;
 use crate::subscription::rules::plan::Status;
 use crate::subscription::rules::terms;
 

@@ -17,8 +17,8 @@ use chassis_data::Tx;
 use proto::billing::SubscriptionItem;
 
 use super::{Full, Record, lines_message, store};
-use crate::Error;
 use crate::document::rules::amounts::Row;
+use crate::error::Error;
 
 pub(crate) const NOT_FOUND: Error = Error::NotFound("subscription");
 

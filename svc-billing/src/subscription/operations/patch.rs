@@ -7,10 +7,11 @@ use proto::api::Fault;
 use proto::billing::{SubscriptionItem, SubscriptionPatch};
 
 use super::{NOT_FOUND, audit_lines, lock, save};
+use crate::error::Error;
+use crate::settings;
 use crate::subscription::rules::plan::{Plan, Status};
 use crate::subscription::rules::{lines, terms};
 use crate::subscription::store;
-use crate::{Error, settings};
 
 /// Changes the fields of the mask; without a mask, all fields. A request that changes nothing writes nothing.
 pub(crate) async fn patch(

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::columns;
-use crate::Error;
+use crate::error::Error;
 use crate::subscription::rules::plan::Status;
 use crate::subscription::{LIST, Record};
 

@@ -9,8 +9,8 @@ use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
 use super::columns;
-use crate::Error;
 use crate::document::store::packed_rows;
+use crate::error::Error;
 use crate::money::two_places;
 use crate::subscription::rules::calendar::{Series, Term};
 use crate::subscription::rules::plan::{Plan, Status};

@@ -8,10 +8,10 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::clients::Client;
 use crate::document::rules::amounts::Row;
 use crate::document::rules::search;
+use crate::error::Error;
 use crate::subscription::Record;
 
 /// Stores a new subscription, without its lines.

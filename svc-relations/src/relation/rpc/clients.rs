@@ -17,9 +17,10 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use super::{get, list};
+use crate::error::Error;
+use crate::link;
 use crate::relation::store::{self, Filter};
 use crate::relation::{Record, Role, operations};
-use crate::{Error, link};
 
 const ROLE: Role = Role::Client;
 const NOT_FOUND: Error = Error::NotFound("client");

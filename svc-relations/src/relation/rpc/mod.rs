@@ -11,7 +11,7 @@ use proto::relations::Relation;
 
 use super::Role;
 use super::store::{self, Filter};
-use crate::Error;
+use crate::error::Error;
 
 async fn list(
     db: &Db,

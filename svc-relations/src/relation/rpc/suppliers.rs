@@ -12,7 +12,7 @@ use proto::relations::{
 use tonic::{Request, Response, Status};
 
 use super::{get, list};
-use crate::Error;
+use crate::error::Error;
 use crate::relation::store::Filter;
 use crate::relation::{Role, fields, operations};
 

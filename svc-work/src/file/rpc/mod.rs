@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{DownloadLinks, operations, store};
-use crate::Error;
+use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
 /// How many files an answer lists when the request asks for no page.

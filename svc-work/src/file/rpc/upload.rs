@@ -11,7 +11,7 @@ use proto::{At, Check, Faults};
 use sha2::{Digest, Sha256};
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use crate::Error;
+use crate::error::Error;
 use crate::file::{DownloadLinks, Record, Source, operations, rules};
 
 /// The folder of uploads among the files of this service.

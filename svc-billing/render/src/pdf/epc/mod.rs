@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use qrcodegen::{QrCode, QrCodeEcc, QrSegment, Version};
 use rust_decimal::Decimal;
 
-use crate::PrintedDocument;
+use crate::printed::PrintedDocument;
 
 /// The largest QR version that the guideline allows.
 const MAX_VERSION: u8 = 13;
