@@ -3,7 +3,7 @@
 use proto::api::Problem;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
     #[error("the run has finished as {status}")]

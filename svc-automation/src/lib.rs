@@ -36,8 +36,6 @@ use proto::automation::webhook_service_server::WebhookServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
-pub use error::Error;
-
 /// The service.
 pub struct Automation {
     runtime: Runtime,

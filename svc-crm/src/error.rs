@@ -5,7 +5,7 @@ use proto::api::Problem;
 use tonic::Status;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// Holds the kind of record that was not found.
     #[error("there is no such {0} in this account")]
     NotFound(&'static str),

@@ -23,8 +23,6 @@ use proto::crm::pipeline_service_server::PipelineServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
-pub use error::Error;
-
 pub struct Crm {
     db: Db,
     references: References,

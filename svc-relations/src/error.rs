@@ -5,7 +5,7 @@ use proto::api::Problem;
 use uuid::Uuid;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
     /// `holder` is the record that has the external id. It is `None` when the unique index refused the write: the

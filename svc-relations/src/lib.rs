@@ -17,8 +17,6 @@ use proto::relations::supplier_service_server::SupplierServiceServer;
 use sqlx::migrate::Migrator;
 use tonic::service::RoutesBuilder;
 
-pub use error::Error;
-
 pub struct Relations {
     db: Db,
 }

@@ -16,7 +16,7 @@ pub struct Clients {
 
 /// The result of looking up the client id of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Lookup {
+pub(crate) enum Lookup {
     /// The request has no client id.
     #[default]
     NotGiven,
@@ -33,7 +33,7 @@ pub struct Client {
 }
 
 impl Clients {
-    pub async fn look_up(&self, context: &Context, id: &str) -> Result<Lookup, Error> {
+    pub(crate) async fn look_up(&self, context: &Context, id: &str) -> Result<Lookup, Error> {
         let id = id.trim();
         if id.is_empty() {
             return Ok(Lookup::NotGiven);

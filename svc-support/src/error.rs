@@ -4,7 +4,7 @@ use chassis_base::error::database::violated_constraint;
 use proto::api::Problem;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
     /// Holds the kind of the record that has the name, for example `status`.

@@ -45,8 +45,6 @@ use crate::message::Mailer;
 use crate::settings::Settings;
 use crate::smtp::MailReceiver;
 
-pub use error::Error;
-
 /// The size of a request that brings a mail, without the mail.
 const REQUEST_OVERHEAD: usize = 64 << 10;
 

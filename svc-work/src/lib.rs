@@ -33,8 +33,6 @@ use tonic::service::RoutesBuilder;
 
 use crate::file::DownloadLinks;
 
-pub use error::Error;
-
 /// How many files are in memory at the same time, each up to 16 MiB.
 const MAX_FILES_IN_MEMORY: usize = 32;
 

@@ -66,7 +66,7 @@ impl MailReceiver {
 
     /// The recipient with this address: a ticket or an active channel, by an address of this installation or of a
     /// verified domain.
-    pub async fn find(&self, address: &str) -> Result<Option<Recipient>, Error> {
+    pub(crate) async fn find(&self, address: &str) -> Result<Option<Recipient>, Error> {
         let account = self
             .db
             .read(async |connection| {
