@@ -44,27 +44,102 @@ where again;
 
 -- Every event was delivered or waits for it. Of the last day, because delivered ones are not kept for ever.
 -- Compared as sets, as each service may have an account on another node.
-select 'events are delivered or waiting', count(*)
+select format($$
+    select 'events of %1$s are delivered or waiting', count(*) from (
+        (
+            select account_id, id::text from %1$s.%2$s
+            where %4$s and created_at > (select max(created_at) from %1$s.%2$s) - interval '1 day'
+        ) except (
+            select account_id, entity_id from automation.event where type = %3$L
+            union all
+            select undelivered.account_id, record_id from (
+                select account_id, id from %1$s.pending
+                union all
+                select feed.account_id, feed.id from %1$s.feed join %1$s.reader
+                    on reader.account_id = feed.account_id and feed.position > reader.position
+                where reader.name = 'automation'
+                union all
+                select account_id, id from %1$s.reader_exception where reader = 'automation'
+            ) undelivered
+            join %1$s.log on log.account_id = undelivered.account_id and log.id = undelivered.id and event = %3$L
+        )
+    ) missing
+    $$, service, records, event, which)
+from (values
+    ('relations', 'relation', 'customer.created', $$role = 'client'$$),
+    ('crm', 'deal', 'deal.created', 'true'),
+    ('support', 'ticket', 'ticket.created', 'true')
+) as told (service, records, event, which)
+\gexec
+
+-- The log of each service. Positions count 1, 2, 3, …; each hash covers its entry and the hash before it; versions of a
+-- record have no gaps; nobody has read further than there is.
+select format($$
+    select 'log of %1$s: positions have no gaps', count(*)
+    from (select account_id, count(*) as entries, min(position) as first, max(position) as last
+          from %1$s.feed group by account_id) counted
+    left join %1$s.feed_head head on head.account_id = counted.account_id
+    where first <> 1 or last <> entries or head.position is distinct from last
+    $$, name),
+    format($$
+    select 'log of %1$s: an entry has one position, or waits for it', count(*)
+    from (select log.account_id, log.id, count(feed.id) + count(pending.id) as places
+          from %1$s.log
+          left join %1$s.feed on feed.account_id = log.account_id and feed.id = log.id
+          left join %1$s.pending on pending.account_id = log.account_id and pending.id = log.id
+          where log.version > 0 and log.account_id <> '00000000-0000-0000-0000-000000000000'
+          group by log.account_id, log.id) entries
+    where places <> 1
+    $$, name),
+    format($$
+    select 'log of %1$s: the chain of hashes holds', count(*)
+    from (
+        select hash, int8send(32) || coalesce(
+                lag(hash) over (partition by feed.account_id order by position), decode(repeat('00', 32), 'hex'))
+            || int8send(8) || int8send(position)
+            || int8send(octet_length(kind)) || convert_to(kind, 'UTF8')
+            || int8send(octet_length(record_id)) || convert_to(record_id, 'UTF8')
+            || int8send(8) || int8send(version)
+            || int8send(8) || int8send((extract(epoch from at) * 1000000)::bigint)
+            || int8send(octet_length(actor)) || convert_to(actor, 'UTF8')
+            || int8send(coalesce(octet_length(image_hash), 0)) || coalesce(image_hash, '') as covered
+        from %1$s.feed join %1$s.log on log.account_id = feed.account_id and log.id = feed.id
+    ) links where hash <> sha256(covered)
+    $$, name),
+    format($$
+    select 'log of %1$s: images are what their hashes say', count(*) from %1$s.log
+    where image is not null and sha256(image) <> image_hash
+    $$, name),
+    format($$
+    select 'log of %1$s: versions of a record have no gaps', count(*)
+    from (select 1 from %1$s.log where change is not null
+          group by account_id, record_id, kind having count(*) <> max(version) - min(version) + 1) gaps
+    $$, name),
+    format($$
+    select 'log of %1$s: listeners are within it', count(*)
+    from %1$s.reader left join %1$s.feed_head head on head.account_id = reader.account_id
+    where reader.position > coalesce(head.position, 0) or reader.target > coalesce(head.position, 0)
+    $$, name)
+from unnest(array['gateway', 'relations', 'billing', 'crm', 'support', 'work', 'automation']) as service (name)
+\gexec
+
+-- What a service has taken of another's log, that one has sent.
+select 'services have read no further than the logs of others go', count(*)
 from (
-    (
-        select account_id, id::text as entity_id, 'customer.created' as type from relations.relation
-        where role = 'client' and created_at > (select max(created_at) from relations.relation) - interval '1 day'
-        union all
-        select account_id, id::text, 'deal.created' from crm.deal
-        where created_at > (select max(created_at) from crm.deal) - interval '1 day'
-        union all
-        select account_id, id::text, 'ticket.created' from support.ticket
-        where created_at > (select max(created_at) from support.ticket) - interval '1 day'
-    ) except (
-        select account_id, entity_id, type from automation.event
-        union all
-        select account_id, entity_id::text, type from relations.outbox where listener = 'automation'
-        union all
-        select account_id, entity_id::text, type from crm.outbox where listener = 'automation'
-        union all
-        select account_id, entity_id::text, type from support.outbox where listener = 'automation'
-    )
-) missing;
+    select account_id, source, position from automation.received
+    union all select account_id, source, position from billing.received
+    union all select account_id, source, position from crm.received
+    union all select account_id, source, position from work.received
+) taken
+left join (
+    select account_id, 'relations' as source, position from relations.feed_head
+    union all select account_id, 'billing', position from billing.feed_head
+    union all select account_id, 'crm', position from crm.feed_head
+    union all select account_id, 'support', position from support.feed_head
+    union all select account_id, 'work', position from work.feed_head
+    union all select account_id, 'automation', position from automation.feed_head
+) head using (account_id, source)
+where taken.position > coalesce(head.position, 0);
 
 -- The counters of lists are what they count.
 with counted as (

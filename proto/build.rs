@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let encoded = compiler.encode_file_descriptor_set();
     fs::write(out.join("descriptor.bin"), &encoded)?;
 
-    // What the audit log keeps says which message it is.
+    // What the log keeps says which message it is.
     let mut config = tonic_prost_build::Config::new();
     config.enable_type_names();
     let grpc = env::var_os("CARGO_FEATURE_GRPC").is_some();

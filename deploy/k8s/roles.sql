@@ -6,9 +6,9 @@
 -- first migration, and again when a program is added and after an upgrade; repeating it changes nothing. Passwords are
 -- not set here.
 --
---   svc_X        logs in to serve: reads and writes the rows of schema X; of the audit log it can change and remove
---                none. No tables of its own, no other schema. It has the search path and the time limits that a
---                program asks for when it connects: a pooler in transaction mode does not hand that on.
+--   svc_X        logs in to serve: reads and writes the rows of schema X; it can append to the log, but change
+--                and remove nothing of it. No tables of its own, no other schema. It has the search path and the time
+--                limits that a program asks for when it connects: a pooler in transaction mode does not hand that on.
 --   svc_X_owner  logs in to migrate: owns schema X and everything in it. Nothing else.
 
 create extension if not exists pg_trgm schema public;
@@ -20,6 +20,7 @@ declare
     serving text;
     owning text;
     login text;
+    kept text;
 begin
     -- Nobody has anything by being somebody.
     execute format('revoke all on database %I from public', current_database());
@@ -49,10 +50,12 @@ begin
         execute format(
             'alter default privileges for role %I in schema %I grant select, insert, update, delete on tables to %I',
             owning, area, serving);
-        -- The migration that makes the log takes this away; the grant on all tables above has just given it back.
-        if to_regclass(format('%I.audit', area)) is not null then
-            execute format('revoke update, delete on %I.audit from %I', area, serving);
-        end if;
+        -- The migrations that make the log take this away; the grant on all tables above has just given it back.
+        foreach kept in array array['log', 'feed', 'audit'] loop
+            if to_regclass(format('%I.%I', area, kept)) is not null then
+                execute format('revoke update, delete on %I.%I from %I', area, kept, serving);
+            end if;
+        end loop;
 
         -- Those of the second login too, which rotate-database-role makes.
         for login in select rolname from pg_roles where rolname in (serving, serving || '_b') loop

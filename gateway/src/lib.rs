@@ -7,6 +7,7 @@ pub mod credentials;
 pub mod doctor;
 pub mod http;
 pub mod keys;
+pub mod ledger;
 pub mod limits;
 pub mod openapi;
 pub mod pages;

@@ -21,7 +21,7 @@ pub const NAME: &str = "gateway";
 /// The gateway's own tables.
 pub static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-/// The actor of calls from the command line in the audit log.
+/// The actor of calls from the command line in the log.
 const LOCAL_ACTOR: &str = "command line";
 
 /// Cheap to clone; clones share the pool and the channels.

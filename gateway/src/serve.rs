@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use chassis_base::Clock;
-use chassis_data::audit;
+use chassis_data::log;
 use chassis_service::connections::{self, Port};
 use chassis_service::server::{self, Authentication};
 use chassis_service::stage::{self, Stage};
 use chassis_transcode::contract;
-use chassis_work::worker::Workers;
+use chassis_work::worker::{Workers, recovery_worker};
 use proto::accounts::account_service_server::AccountServiceServer;
 use proto::accounts::credential_service_server::CredentialServiceServer;
 use proto::accounts::token_service_server::TokenServiceServer;
@@ -72,7 +72,9 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let public = server::bind(mesh.listen).await?;
     tracing::info!(listen = %mesh.listen, mesh = %settings.mesh_listen, operations = operations.len(), "serving");
     let router = router(Arc::clone(&app), operations);
-    let working = Workers::start(&app.runtime.db, worker::workers(&app.runtime), mesh.workers.timing());
+    let mut workers = worker::workers(&app.runtime);
+    workers.push(recovery_worker());
+    let working = Workers::start(&app.runtime.db, workers, mesh.workers.timing());
     let ((), internal) = tokio::join!(
         connections::serve(public, router, public_port(&settings), stop.clone()),
         serve_mesh(internal, &app.runtime, &settings, stop),
@@ -113,7 +115,8 @@ pub async fn serve_mesh(
     stop: watch::Receiver<Stage>,
 ) -> Result<(), String> {
     let mut routes = RoutesBuilder::default();
-    routes.add_service(audit::server(runtime.db.clone()));
+    routes.add_service(log::audit_server(runtime.db.clone()));
+    routes.add_service(log::server(runtime.db.clone()));
     routes.add_service(AccountServiceServer::new(Accounts::new(runtime.clone())));
     let credentials = Credentials::new(runtime.clone());
     routes.add_service(CredentialServiceServer::new(credentials.clone()));

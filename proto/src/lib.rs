@@ -26,6 +26,8 @@ pub use admin::audit::v1 as audit;
 pub use admin::automation::v1 as automation;
 pub use admin::billing::v1 as billing;
 pub use admin::crm::v1 as crm;
+pub use admin::gateway::v1 as gateway;
+pub use admin::log::v1 as log;
 pub use admin::relations::v1 as relations;
 pub use admin::scans::v1 as scans;
 pub use admin::support::v1 as support;

@@ -14,7 +14,9 @@ use std::rc::Rc;
 
 use chassis_base::Clock;
 use chassis_service::Service;
-use chassis_testing::{Process, TestCaller, TestDatabase, eventually, quiet_port, service_database};
+use chassis_testing::{
+    Process, TestCaller, TestDatabase, eventually, quiet_port, service_database, undelivered,
+};
 use proto::relations::client_service_client::ClientServiceClient;
 use proto::relations::{ClientInput, CreateClientRequest, UpdateClientRequest};
 use svc_automation::Automation;
@@ -166,11 +168,7 @@ async fn no_event_is_lost_or_duplicated() {
         clients.extend(worker.await.unwrap().into_iter().map(|(client, id)| (id, client)));
     }
     assert_eq!(clients.len(), CLIENTS);
-    eventually("every event is delivered", async || {
-        let sql = "select not exists (select from relations.outbox)";
-        sqlx::query_scalar(sql).fetch_one(&mut database.connect().await).await.unwrap()
-    })
-    .await;
+    eventually("every event is delivered", async || undelivered(&database, "relations").await == 0).await;
     compare(&database, &clients).await;
 }
 

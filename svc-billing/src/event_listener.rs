@@ -42,10 +42,11 @@ impl EventListenerService for EventListener {
     }
 }
 
-/// Applies the whole batch or nothing of it. An event that is delivered twice changes nothing: the names are the same.
+/// Applies the whole batch or nothing of it. A retried event that comes twice changes nothing: the names are the same.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
     let (account, now) = (tx.account(), tx.now());
-    let events = event_listener::read::<ChangedClient>(tx, input, CLIENT_CHANGED, "a client");
+    let new = event_listener::unseen(tx, input).await?;
+    let events = event_listener::read::<ChangedClient>(tx, &new, CLIENT_CHANGED, "a client");
     tx.valid()?;
     tx.unaudited("only copies of the client's names change; the change itself is audited by its own service");
     for event in events {

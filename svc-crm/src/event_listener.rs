@@ -26,10 +26,10 @@ impl EventListenerService for EventListener {
     }
 }
 
-/// Handles the whole batch in one transaction or refuses it. The sender repeats a batch whose answer it did not get, so
-/// an event that was handled before has no effect.
+/// Handles the whole batch in one transaction or refuses it. A retried event that was handled before has no effect.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
-    let accepted = event_listener::read::<AcceptedQuote>(tx, input, QUOTE_ACCEPTED, "a quote");
+    let new = event_listener::unseen(tx, input).await?;
+    let accepted = event_listener::read::<AcceptedQuote>(tx, &new, QUOTE_ACCEPTED, "a quote");
     tx.valid()?;
     for event in &accepted {
         operations::accept_quote(tx, &event.data).await?;

@@ -1,4 +1,4 @@
-//! The kinds of records of this service, as the audit log stores them. They never change.
+//! The kinds of records of this service, as the log stores them. They never change.
 
 pub(crate) const DEAL: &str = "deal";
 pub(crate) const DEAL_SOURCE: &str = "deal_source";

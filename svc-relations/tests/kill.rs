@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chassis_base::Clock;
 use chassis_service::Service;
-use chassis_testing::{Process, TestDatabase, quiet_port};
+use chassis_testing::{Process, TestDatabase, eventually, quiet_port};
 use gateway::testing::{Answer, Api, TestGateway};
 use serde_json::json;
 use svc_relations::Relations;
@@ -19,15 +19,7 @@ const MAX_ATTEMPTS: usize = 2_000;
 
 /// Waits until the gateway reaches the service.
 async fn wait_until_ready(api: &Api) {
-    let mut last = None;
-    for _ in 0..MAX_ATTEMPTS {
-        let answer = api.get("/readyz?mesh").await;
-        if answer.status == 200 {
-            return;
-        }
-        last = Some((answer.status, String::from_utf8_lossy(&answer.body).into_owned()));
-    }
-    panic!("the gateway is not ready; its last answer: {last:?}")
+    eventually("the gateway is ready", async || api.get("/readyz?mesh").await.status == 200).await;
 }
 
 /// Repeats a keyed request until it is answered, as an integration does.

@@ -4,7 +4,7 @@
 use chassis_base::{AccountId, id};
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
-use chassis_work::event_listener::{self, Received};
+use chassis_work::event_listener::{self, Received, Unseen};
 use chassis_work::files::Key;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Fault};
@@ -60,12 +60,12 @@ impl EventListenerService for EventListener {
     }
 }
 
-/// Handles the whole batch in one transaction or refuses it. The sender repeats a batch whose answer it did not get, so
-/// an event that was handled before has no effect.
+/// Handles the whole batch in one transaction or refuses it. A retried event that was handled before has no effect.
 async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
     let account = tx.account();
     let at = At::ROOT.name("events");
-    let events = event_listener::read::<StoredFile>(tx, input, FILE_STORED, "a file");
+    let new = event_listener::unseen(tx, input).await?;
+    let events = event_listener::read::<StoredFile>(tx, &new, FILE_STORED, "a file");
     let stored: Vec<Record> = events
         .into_iter()
         .filter_map(|event| {
@@ -73,9 +73,9 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
             read_file(event, account, &at.name("data"), &mut tx.faults)
         })
         .collect();
-    let deals = deleted_ids(input, DEAL_DELETED);
-    let invoices = deleted_ids(input, INVOICE_DELETED);
-    let quotes = deleted_ids(input, QUOTE_DELETED);
+    let deals = deleted_ids(&new, DEAL_DELETED);
+    let invoices = deleted_ids(&new, INVOICE_DELETED);
+    let quotes = deleted_ids(&new, QUOTE_DELETED);
     tx.valid()?;
     // Always files, tasks, notes, projects, so that two batches lock rows of these tables in the same order.
     for file in &stored {
@@ -88,8 +88,8 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
 }
 
 /// The ids of the records that events of this kind are about.
-fn deleted_ids(input: &DeliverEventsRequest, kind: &str) -> Vec<Uuid> {
-    let events = input.events.iter().filter(|event| event.r#type == kind);
+fn deleted_ids(new: &[Unseen<'_>], kind: &str) -> Vec<Uuid> {
+    let events = new.iter().map(|new| new.event).filter(|event| event.r#type == kind);
     events.filter_map(|event| id::parse(&event.entity_id)).collect()
 }
 

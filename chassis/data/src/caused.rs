@@ -6,10 +6,8 @@ use std::collections::HashMap;
 
 use chassis_base::{AccountId, Error};
 use sqlx::PgConnection;
-use uuid::Uuid;
 
-use crate::audit::Rows;
-use crate::outbox::Batch;
+use crate::log::event::Emitted;
 
 /// The depth at which each record was created. A record that is missing was not created by automation.
 pub(crate) async fn find(
@@ -31,12 +29,12 @@ pub(crate) async fn find(
 pub(crate) async fn depths(
     connection: &mut PgConnection,
     account: AccountId,
-    events: &Batch,
+    events: &[Emitted],
     own: u32,
     considered: bool,
 ) -> Result<Vec<i32>, Error> {
-    let of = |ids: &[Uuid]| ids.iter().map(ToString::to_string).collect::<Vec<String>>();
-    let (entities, origins) = (of(&events.entity_ids), of(&events.origins));
+    let entities: Vec<String> = events.iter().map(|it| it.event.entity_id.to_string()).collect();
+    let origins: Vec<String> = events.iter().map(|it| it.origin.to_string()).collect();
     let ids = [entities.as_slice(), origins.as_slice()].concat();
     let known =
         if considered && !ids.is_empty() { find(connection, account, &ids).await? } else { HashMap::new() };
@@ -45,26 +43,28 @@ pub(crate) async fn depths(
     Ok(depths.map(|depth| i32::try_from(depth).unwrap_or(i32::MAX)).collect())
 }
 
-/// Stores the depth of the records that a transaction of automation creates, which are those without an earlier audit
-/// entry. An existing record keeps its depth; otherwise automation that maintains a record would eventually reach the
+/// Stores the depth of the records that a transaction of automation creates, which are those without an earlier entry
+/// in the log. An existing record keeps its depth; otherwise automation that maintains a record would eventually reach the
 /// limit.
 pub(crate) async fn remember(
     connection: &mut PgConnection,
     account: AccountId,
-    audit: &Rows,
+    changed: &[String],
     depth: u32,
 ) -> Result<(), Error> {
-    if depth == 0 || audit.is_empty() {
+    if depth == 0 || changed.is_empty() {
         return Ok(());
     }
+    // The release before wrote `audit`.
     let known: Vec<String> = sqlx::query_scalar(
-        "select distinct entity_id from audit where account_id = $1 and entity_id = any($2)",
+        "select record_id from log where account_id = $1 and record_id = any($2) and change is not null
+         union select entity_id from audit where account_id = $1 and entity_id = any($2)",
     )
     .bind(account)
-    .bind(&audit.entity_ids)
+    .bind(changed)
     .fetch_all(&mut *connection)
     .await?;
-    let mut made: Vec<&String> = audit.entity_ids.iter().filter(|id| !known.contains(id)).collect();
+    let mut made: Vec<&String> = changed.iter().filter(|id| !known.contains(id)).collect();
     made.sort_unstable();
     made.dedup();
     if made.is_empty() {

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 
 use crate::account;
 use crate::connect::{Address, in_schema, plain_options};
-use crate::outbox::Listener;
+use crate::log::event::Listener;
 use crate::pool::{Connection, Pool, Purpose};
 use crate::probe::{Probe, Unreachable};
 use crate::session_settings::{LIMITS, Missing, SessionSettings};

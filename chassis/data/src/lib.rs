@@ -1,9 +1,8 @@
-//! The database of a service: connections, lists and totals, counters, idempotency keys, the outbox of events, the
-//! audit log, and the write transaction that ties them together. It depends on calls only through their context.
+//! The database of a service: connections, lists and totals, counters, idempotency keys, the log, and the write
+//! transaction that ties them together. It depends on calls only through their context.
 //! It can wake background work and check a lease, but contains no background work and nothing of a particular service.
 
 mod account;
-pub mod audit;
 mod caused;
 pub mod connect;
 pub mod db;
@@ -11,11 +10,11 @@ pub mod idempotency;
 pub mod lease;
 mod link;
 pub mod list;
+pub mod log;
 mod long_pages;
 pub mod migrations;
 pub mod numbering;
 mod origin;
-pub mod outbox;
 pub mod pool;
 mod pooler;
 pub mod probe;
@@ -29,8 +28,8 @@ mod wake_up;
 pub mod write;
 
 pub use db::Db;
+pub use log::event::{Event, Listener};
 pub use long_pages::PageBytes;
-pub use outbox::{Event, Listener};
 pub use probe::Unreachable;
 pub use settings::DatabaseSettings;
 pub use wake_up::post_wake_up;

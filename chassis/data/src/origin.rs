@@ -1,4 +1,4 @@
-//! What starts a write transaction, which decides the actor and the method in the audit log.
+//! What starts a write transaction, which decides the actor and the method in the log.
 
 use chassis_rpc::Context;
 use proto::Faults;
@@ -28,7 +28,7 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// The actor in the audit log.
+    /// The actor in the log.
     pub(crate) fn actor(self) -> &'a str {
         match self {
             Self::Call { context, .. } | Self::Amendment { context } => &context.identity.actor,
@@ -41,7 +41,7 @@ impl<'a> Origin<'a> {
         self.call().map_or("", |context| &context.request_id)
     }
 
-    /// The method in the audit log.
+    /// The method in the log.
     pub(crate) fn method(self) -> String {
         match self {
             Self::Call { context, .. } | Self::Amendment { context } => context.rpc.to_owned(),

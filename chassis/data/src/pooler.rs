@@ -10,7 +10,7 @@ pub(crate) fn explain(error: sqlx::Error) -> sqlx::Error {
     }
     let text = format!(
         "a pooler refuses the startup parameters of this program ({}): set DATABASE_POOLER=true, and run \
-         deploy/k8s/roles.sql, which gives search path and limits to the roles. migrate and purge-audit cannot use a \
+         deploy/k8s/roles.sql, which gives search path and limits to the roles. migrate and compact-log cannot use a \
          pooler: let their DATABASE_URL name the database itself",
         refusal.message()
     );

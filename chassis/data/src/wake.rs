@@ -6,8 +6,8 @@ use chassis_base::AccountId;
 
 /// Is notified of commits.
 pub trait CommitListener: Send + Sync {
-    /// Rows of the account may have changed.
-    fn committed(&self, account: AccountId);
+    /// Rows of the account may have changed. `is_logged`: there may be log entries without a position.
+    fn committed(&self, account: AccountId, is_logged: bool);
 }
 
 /// The commit listeners of a process. Usually there is one: its workers.
@@ -24,11 +24,11 @@ impl Wake {
     }
 
     /// Notifies all listeners; returns whether there was any.
-    pub(crate) fn notify(&self, account: AccountId) -> bool {
+    pub(crate) fn notify(&self, account: AccountId, is_logged: bool) -> bool {
         let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut notified = false;
         for listener in listeners.iter().filter_map(Weak::upgrade) {
-            listener.committed(account);
+            listener.committed(account, is_logged);
             notified = true;
         }
         notified

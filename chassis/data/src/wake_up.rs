@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 use uuid::Uuid;
 
 use crate::db::Db;
+use crate::log;
 
 /// How long a post is kept. A process that does not read for longer has lost its leases, and sweeps when it acquires
 /// new ones.
@@ -19,10 +20,21 @@ impl Db {
     /// Makes the workers of all processes check an account whose rows may have changed. If the notification is lost,
     /// for example because the process ends, the next sweep finds the work.
     pub async fn wake_workers(&self, account: AccountId) {
-        if account.uuid().is_nil() || self.wake.notify(account) {
+        self.committed(account, false).await;
+    }
+
+    pub(crate) async fn committed(&self, account: AccountId, is_logged: bool) {
+        if account.uuid().is_nil() || self.wake.notify(account, is_logged) {
             return;
         }
         // This is a command, or a service without background work: only other processes have workers.
+        let mut has_more = is_logged;
+        while has_more {
+            has_more = Box::pin(log::number(self, account)).await.unwrap_or_else(|error| {
+                tracing::warn!(%account, error = chain(&error), "log entries could not be numbered");
+                false
+            });
+        }
         let accounts = [account.uuid()];
         if let Err(error) = Box::pin(post_wake_up(self, Uuid::new_v4(), 1, &accounts)).await {
             tracing::warn!(%account, error = chain(&error), "posting a wake-up for other processes failed");

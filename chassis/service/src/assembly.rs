@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chassis_data::{audit, references};
+use chassis_data::{log, references};
+use chassis_work::worker::recovery_worker;
 use chassis_work::{Worker, files, idempotency, mail, relay, scan};
 use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
@@ -29,7 +30,8 @@ pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder 
     let db = || runtime.db.clone();
     routes.add_service(provisioning::server(Arc::clone(service), db()));
     routes.add_service(mail::key_server(db()));
-    routes.add_service(audit::server(db()));
+    routes.add_service(log::audit_server(db()));
+    routes.add_service(log::server(db()));
     routes.add_service(references::server(S::referables(), db()));
     let scans = service.scans();
     if !scans.is_empty() {
@@ -44,9 +46,12 @@ pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder 
 
 /// The workers of a service and those that every service has.
 pub fn workers<S: Service>(service: &Arc<S>, runtime: &Runtime) -> Vec<Worker> {
-    let relays = runtime.listeners.iter();
-    let relays = relays.map(|listener| relay::worker(S::NAME, listener.clone(), runtime.tokens.clone()));
+    let relays = runtime.db.listeners().iter().filter_map(|listener| {
+        let peer = runtime.listeners.get(&listener.name)?;
+        Some(relay::worker(S::NAME, listener.clone(), peer.clone(), runtime.tokens.clone()))
+    });
     let mut workers: Vec<Worker> = relays.collect();
+    workers.push(recovery_worker());
     workers.push(mail::worker(runtime.mailer.clone(), service.attachments()));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());

@@ -60,7 +60,7 @@ pub struct Settings {
     #[command(flatten)]
     pub workers: WorkerSettings,
 
-    /// Days for which `purge-audit` keeps entries of the audit log; 0 keeps them forever
+    /// Days for which the log keeps every state of a record; then `compact-log` forgets all but the latest. 0: forever
     #[arg(long, env = "AUDIT_DAYS", default_value_t = 400, global = true)]
     pub audit_days: u16,
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chassis_base::Clock;
 use chassis_base::error::chain;
-use chassis_data::{audit, migrations};
+use chassis_data::{log, migrations};
 use chassis_work::dead_letters;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sqlx::migrate::Migrator;
@@ -32,9 +32,10 @@ enum Command {
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
-    /// Delete entries of the audit log that are older than AUDIT_DAYS and exit; needs the owner of the schema, because
-    /// the role that serves may not delete them
-    PurgeAudit,
+    /// Forget what records looked like more than AUDIT_DAYS ago and exit; needs the owner of the schema, because the role
+    /// that serves may not change the log
+    #[command(alias = "purge-audit")]
+    CompactLog,
     /// Events and mails that could not be delivered
     DeadLetters {
         #[command(subcommand)]
@@ -60,7 +61,7 @@ pub fn main<S: Service>() -> ExitCode {
     run(S::NAME, &cli.settings.clone(), async move {
         match cli.command.unwrap_or(Command::Serve) {
             Command::Migrate => migrate(&cli.settings, S::NAME, S::migrations()).await,
-            Command::PurgeAudit => purge_audit(&cli.settings, S::NAME).await,
+            Command::CompactLog => compact_log(&cli.settings, S::NAME).await,
             Command::Serve => serve::<S>(&cli.settings, &cli.own, options).await,
             Command::DeadLetters { action } => {
                 let runtime = Runtime::new(S::NAME, &cli.settings, &cli.own, options, Clock::system())?;
@@ -129,13 +130,13 @@ pub async fn migrate(settings: &Settings, schema: &'static str, own: &Migrator) 
     Ok(())
 }
 
-/// Deletes old entries of the audit log and logs the result.
-pub async fn purge_audit(settings: &Settings, schema: &'static str) -> Result<(), String> {
+/// Forgets old images of the log and reports the result.
+pub async fn compact_log(settings: &Settings, schema: &'static str) -> Result<(), String> {
     let (url, days, now) = (&settings.database.url, settings.audit_days, Clock::system().now());
-    let purged = audit::purge(url, schema, days, now)
+    let log::Compacted { forgotten, moved } = log::compact(url, schema, days, now)
         .await
-        .map_err(|error| format!("the audit log of {schema} could not be purged: {}", chain(&error)))?;
-    tracing::info!(schema, days, purged, "old entries of the audit log purged");
+        .map_err(|error| format!("the log of {schema} could not be compacted: {}", chain(&error)))?;
+    tracing::info!(schema, days, forgotten, moved, "log compacted");
     Ok(())
 }
 

@@ -30,6 +30,6 @@ pub use scanning::{run_scans, set_threshold};
 pub use server::TestServer;
 pub use smtp::{Received, SmtpServer};
 pub use status::{error_info, expected_faults, faults};
-pub use stored::store_text;
+pub use stored::{store_text, undelivered};
 pub use tools::{S3Server, python_tool};
 pub use waiting::eventually;

@@ -1,4 +1,4 @@
-//! Rows as another version might have written them.
+//! Rows that tests look at, or write as another version might have.
 
 #![expect(clippy::expect_used, reason = "a test that cannot change its database has to stop")]
 
@@ -21,4 +21,16 @@ pub async fn store_text(database: &TestDatabase, account: AccountId, table: &str
         .execute(&mut connection)
         .await
         .expect("a stored text");
+}
+
+/// The number of steps that the events of a service have still to go: entries without a position, listeners that are
+/// behind, and events that a listener has refused and will get again.
+pub async fn undelivered(database: &TestDatabase, schema: &str) -> i64 {
+    let sql = format!(
+        "select (select count(*) from {schema}.pending)
+            + (select count(*) from {schema}.reader where target > position)
+            + (select count(*) from {schema}.reader_exception where dead_at is null)"
+    );
+    let count = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut database.connect().await).await;
+    count.expect("a count")
 }

@@ -55,10 +55,13 @@ async fn measure(db: &Db) -> Result<Backlog, Error> {
     let now = db.clock().now();
     let read = async |connection: &mut PgConnection| {
         let events: Vec<EventQueue> = sqlx::query_as(
-            "select listener,
-                extract(epoch from $1 - min(occurred_at) filter (where dead_at is null))::float8 as age_seconds,
-                count(*) filter (where dead_at is not null) as dead
-             from outbox group by listener",
+            "select listener, extract(epoch from $1 - min(since))::float8 as age_seconds, sum(dead)::bigint as dead from (
+                select name as listener, since, 0 as dead from reader where target > position
+                union all
+                select reader, case when dead_at is null then at end, (dead_at is not null)::int from reader_exception
+                union all
+                select listener, case when dead_at is null then occurred_at end, (dead_at is not null)::int from outbox
+             ) waiting group by listener",
         )
         .bind(now)
         .fetch_all(&mut *connection)
@@ -84,9 +87,9 @@ fn publish(db: &Db, Backlog { mut events, mails }: Backlog) {
         events.entry(listener.name.clone()).or_default();
     }
     for (listener, queue) in events {
-        metrics::gauge!("outbox_age_seconds", "listener" => listener.clone())
+        metrics::gauge!("event_age_seconds", "listener" => listener.clone())
             .set(queue.age_seconds.unwrap_or_default());
-        metrics::gauge!("outbox_dead_letters", "listener" => listener).set(as_f64(queue.dead));
+        metrics::gauge!("event_dead_letters", "listener" => listener).set(as_f64(queue.dead));
     }
     metrics::gauge!("mail_age_seconds").set(mails.age_seconds.unwrap_or_default());
     metrics::gauge!("mail_dead_letters").set(as_f64(mails.dead));

@@ -40,7 +40,13 @@ pub struct DeadLetter {
 pub async fn list(db: &Db) -> Result<Vec<DeadLetter>, Error> {
     let query = sqlx::query_as(
         "select kind, id, account_id, what, attempts, dead_at, last_error from (
-            select 'event' as kind, id, account_id, type || ' to ' || listener as what, attempts, dead_at, last_error
+            select 'event' as kind, refused.id, refused.account_id, event || ' to ' || reader as what, attempts, dead_at,
+                last_error
+            from reader_exception refused
+            join log entry on entry.account_id = refused.account_id and entry.id = refused.id
+            where dead_at is not null
+            union all
+            select 'event', id, account_id, type || ' to ' || listener, attempts, dead_at, last_error
             from outbox where dead_at is not null
             union all
             select 'mail', id, account_id, reference, attempts, done_at, last_error from mail where status = 'dead'
@@ -55,9 +61,18 @@ pub async fn list(db: &Db) -> Result<Vec<DeadLetter>, Error> {
 /// was not accepted.
 pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
     let now = db.clock().now();
-    let (mut retried, mails) = db
+    let retried = db
         .autocommit(async |connection| {
-            let retried: Vec<AccountId> = sqlx::query_scalar(
+            let events: Vec<AccountId> = sqlx::query_scalar(
+                "update reader_exception set dead_at = null, attempts = 0, next_at = $2
+             where dead_at is not null and ($1::uuid is null or id = $1) returning account_id",
+            )
+            .bind(id)
+            .bind(now)
+            .fetch_all(&mut *connection)
+            .await?;
+            // Those of the release before.
+            let old: Vec<AccountId> = sqlx::query_scalar(
                 "update outbox set dead_at = null, attempts = 0, next_at = $2
              where dead_at is not null and ($1::uuid is null or id = $1) returning account_id",
             )
@@ -73,10 +88,9 @@ pub async fn retry(db: &Db, id: Option<Uuid>) -> Result<u64, Error> {
         .bind(now)
         .fetch_all(&mut *connection)
         .await?;
-            Ok::<_, Error>((retried, mails))
+            Ok::<_, Error>([events, old, mails].concat())
         })
         .await?;
-    retried.extend(mails);
     for account in retried.iter().collect::<HashSet<_>>() {
         db.wake_workers(*account).await;
     }

@@ -41,8 +41,8 @@ def migration(program):
     return f"migrate-{area(program)}"
 
 
-def purge(program):
-    return f"purge-audit-{area(program)}"
+def compaction(program):
+    return f"compact-log-{area(program)}"
 
 
 class Setting:

@@ -9,7 +9,7 @@ import urllib.parse
 import kubernetes_validate
 import pytest
 import yaml
-from conftest import K8S, PROGRAMS, ROOT, compose, migration, purge
+from conftest import K8S, PROGRAMS, ROOT, compose, migration, compaction
 from test_network import allows, all_pods
 from test_roles import owning, serving
 from test_scripts import made_secrets
@@ -61,7 +61,7 @@ def test_the_connections_of_the_poolers_fit_into_the_database(own):
 def test_programs_know_of_the_pooler_and_jobs_go_around_it(own):
     for program in PROGRAMS:
         assert own.environment("Deployment", program)["DATABASE_POOLER"] == "true"
-        for kind, name in (("Job", migration(program)), ("CronJob", purge(program))):
+        for kind, name in (("Job", migration(program)), ("CronJob", compaction(program))):
             assert "DATABASE_POOLER" not in own.environment(kind, name)
 
 
@@ -100,7 +100,7 @@ def test_every_pod_that_reaches_the_database_can_check_its_certificate(own):
     names = own.get("Cluster", "database")["spec"]["certificates"]["serverAltDNSNames"]
     assert names == ["database-pooler"]
     for program in PROGRAMS:
-        for kind, name in (("Deployment", program), ("Job", migration(program)), ("CronJob", purge(program))):
+        for kind, name in (("Deployment", program), ("Job", migration(program)), ("CronJob", compaction(program))):
             template, _ = own.pod(kind, name)
             sources = template["spec"]["volumes"][0]["projected"]["sources"]
             items = [{"key": "ca.crt", "path": "database-ca.crt"}]

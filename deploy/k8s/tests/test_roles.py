@@ -87,38 +87,42 @@ def tables(server, program):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_works_with_the_rows_of_its_tables(server, program):
     names = tables(server, program)
-    assert {"account", "outbox", "lease", "mail"} <= set(names)
+    assert {"account", "log", "lease", "mail"} <= set(names)
     each = "select * from {0}.{1} limit 1; delete from {0}.{1} where false;"
-    server.does("".join(each.format(area(program), name) for name in names if name != "audit"), role=serving(program))
+    kept = {"log", "feed", "audit"}
+    server.does("".join(each.format(area(program), name) for name in names if name not in kept), role=serving(program))
     server.does(
         f"insert into {area(program)}.replica (worker, owner, until) values ('w', gen_random_uuid(), now());"
         f"update {area(program)}.replica set until = now(); delete from {area(program)}.replica", role=serving(program))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_audit_log_can_be_added_to_and_read_and_only_its_owner_removes_entries(server, program):
-    log = f"{area(program)}.audit"
+def test_the_log_can_be_added_to_and_read_and_only_its_owner_forgets(server, program):
+    log, feed = f"{area(program)}.log", f"{area(program)}.feed"
     add = (
-        f"insert into {log} (account_id, id, at, actor, request_id, method, entity_type, entity_id, message)"
-        " values (gen_random_uuid(), gen_random_uuid(), now(), '', '', '', '', '', '')")
+        f"insert into {log} (account_id, id, at, actor, request_id, method, kind, record_id, version, message)"
+        " values (gen_random_uuid(), gen_random_uuid(), now(), '', '', '', '', '', 1, '');"
+        f"insert into {feed} (account_id, position, id, hash) values (gen_random_uuid(), 1, gen_random_uuid(), '')")
     # As the migrations leave it, and after the roles were made once more.
     for files in ([], [server.roles]):
         server.does("select 1", files=files)
-        server.does(f"{add}; select * from {log}", role=serving(program))
-        for change in (f"update {log} set actor = 'another'", f"delete from {log}", f"truncate {log}"):
+        server.does(f"{add}; select * from {log}, {feed}", role=serving(program))
+        changes = [f"update {log} set actor = 'another'", f"update {feed} set hash = 'another'"]
+        changes += [f"{verb} {table}" for verb in ("delete from", "truncate") for table in (log, feed)]
+        for change in changes:
             server.refuses(change, role=serving(program))
-    server.does(f"delete from {log}", role=owning(program))
+    server.does(f"update {log} set image = null; delete from {log}; delete from {feed}", role=owning(program))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_cannot_change_its_schema(server, program):
     schema = area(program)
     server.refuses(f"create table {schema}.extra (x int)", role=serving(program))
-    server.refuses(f"truncate {schema}.outbox", role=serving(program))
+    server.refuses(f"truncate {schema}.reader", role=serving(program))
     server.refuses("create schema extra", role=serving(program))
     server.refuses("create table public.extra (x int)", role=serving(program))
     server.refuses("create temporary table extra (x int)", role=serving(program))
-    altered = server.run(f"alter table {schema}.outbox add x int", role=serving(program))
+    altered = server.run(f"alter table {schema}.reader add x int", role=serving(program))
     assert "must be owner" in altered.stderr
 
 
@@ -126,7 +130,7 @@ def test_a_program_cannot_change_its_schema(server, program):
 def test_neither_role_sees_another_schema(server, program):
     others = [area(other) for other in PROGRAMS if other != program]
     for role in (serving(program), owning(program)):
-        server.refuses(f"select 1 from {others[0]}.outbox", role=role)
+        server.refuses(f"select 1 from {others[0]}.log", role=role)
         server.refuses(f"create table {others[-1]}.extra (x int)", role=role)
         rights = server.does(
             f"select nspname from pg_namespace where nspname = any('{{{','.join(others)}}}') and"

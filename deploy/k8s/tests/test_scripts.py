@@ -82,7 +82,7 @@ def test_labels_divide_an_overlay_into_the_stages(build):
     """What kubectl would choose by them."""
     for document in build.documents:
         stage = document["metadata"].get("labels", {}).get("app.kubernetes.io/component")
-        stages = {"Job": "migrate", "Deployment": "serve", "CronJob": "purge-audit"}
+        stages = {"Job": "migrate", "Deployment": "serve", "CronJob": "compact-log"}
         assert stage == stages.get(document["kind"])
 
 

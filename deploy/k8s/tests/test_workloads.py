@@ -4,7 +4,7 @@ import re
 
 import kubernetes_validate
 import pytest
-from conftest import PROGRAMS, ROOT, SECRETS, SERVICES, migration, purge
+from conftest import PROGRAMS, ROOT, SECRETS, SERVICES, migration, compaction
 
 # preStop.sleep is on by default from 1.30 on; the last is the newest that the validator knows.
 VERSIONS = ["1.30", "1.32", "1.34", "1.37"]
@@ -47,7 +47,7 @@ def test_every_program_of_the_workspace_is_deployed_and_migrated(build):
     migrated = {document["metadata"]["name"] for document in build.all("Job")}
     assert deployed == set(PROGRAMS)
     assert migrated == {migration(program) for program in PROGRAMS}
-    assert {document["metadata"]["name"] for document in build.all("CronJob")} == {purge(it) for it in PROGRAMS}
+    assert {document["metadata"]["name"] for document in build.all("CronJob")} == {compaction(it) for it in PROGRAMS}
     for program in PROGRAMS:
         build.get("Service", program)
         build.get("ServiceAccount", program)
@@ -58,7 +58,7 @@ def test_a_workload_runs_its_own_program(build):
         for kind, name, argument in (
             ("Deployment", program, "serve"),
             ("Job", migration(program), "migrate"),
-            ("CronJob", purge(program), "purge-audit"),
+            ("CronJob", compaction(program), "compact-log"),
         ):
             template, container = build.pod(kind, name)
             image = container["image"].rsplit("/", 1)[1].split(":")[0]
@@ -154,16 +154,16 @@ def test_services_are_headless_and_choose_serving_pods_only(build):
         assert (service.get("clusterIP") == "None") == (program in SERVICES)
         labels = build.pod("Deployment", program)[0]["metadata"]["labels"]
         assert service["selector"].items() <= labels.items()
-        for kind, name in (("Job", migration(program)), ("CronJob", purge(program))):
+        for kind, name in (("Job", migration(program)), ("CronJob", compaction(program))):
             other = build.pod(kind, name)[0]["metadata"]["labels"]
             assert not service["selector"].items() <= other.items()
 
 
-def test_old_entries_of_the_audit_log_are_removed_every_night(build):
+def test_the_log_is_compacted_every_night(build):
     for program in PROGRAMS:
-        spec = build.get("CronJob", purge(program))["spec"]
+        spec = build.get("CronJob", compaction(program))["spec"]
         assert (spec["schedule"], spec["concurrencyPolicy"]) == ("30 2 * * *", "Forbid")
-        assert int(build.environment("CronJob", purge(program))["AUDIT_DAYS"]) > 0
+        assert int(build.environment("CronJob", compaction(program))["AUDIT_DAYS"]) > 0
 
 
 def test_replicas_are_spread_and_replaced_without_a_gap(build):
@@ -184,7 +184,7 @@ def test_a_pod_has_its_own_secrets_and_those_of_nobody_else(build):
         template, container = build.pod("Deployment", program)
         shared = ["mesh"] if program == "gateway" else ["mesh", "outside"]
         assert mounted(template) == [program, f"{program}-tls", *shared]
-        for kind, name in (("Job", migration(program)), ("CronJob", purge(program))):
+        for kind, name in (("Job", migration(program)), ("CronJob", compaction(program))):
             template, _ = build.pod(kind, name)
             assert mounted(template) == [migration(program)]
     for name, _, container in build.pods():

@@ -43,7 +43,7 @@ pub(crate) async fn create(
     })?;
     let account_id = record.account_id;
     let account = Account::from(record);
-    // The call is on behalf of no account, so that the entry says whose audit log it belongs to.
+    // The call is on behalf of no account, so that the entry says whose log it belongs to.
     tx.file_under(account_id);
     tx.changed("account", account_id, &account);
     Ok(CreateAccountResponse { account: Some(account) })

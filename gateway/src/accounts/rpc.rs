@@ -1,7 +1,7 @@
 //! The gRPC service of internal teams for accounts and their keys. The command line calls it too.
 
-use chassis_base::Error;
 use chassis_base::error::status::unavailable;
+use chassis_base::{Account, Error};
 use chassis_rpc::Call;
 use proto::accounts::account_service_server::AccountService;
 use proto::accounts::{
@@ -58,6 +58,11 @@ impl Accounts {
         let mut created = Created { response, unprovisioned: Vec::new() };
         created.unprovisioned = self.provision(created.id()).await?;
         Ok(created)
+    }
+
+    /// An account by its id or its name.
+    pub async fn find(&self, id_or_name: &str) -> Result<Account, Error> {
+        self.get(id_or_name).await?.account()
     }
 
     /// Provisions an account again; has no effect in services that have it.

@@ -5,6 +5,7 @@ mod account;
 mod credential;
 mod doctor;
 mod key;
+mod ledger;
 mod output;
 mod services;
 
@@ -33,9 +34,10 @@ enum Command {
     Serve,
     /// Bring the database schema up to date and exit
     Migrate,
-    /// Delete entries of the audit log that are older than AUDIT_DAYS and exit; needs the owner of the schema, because
-    /// the role that serves may not delete them
-    PurgeAudit,
+    /// Forget what records looked like more than AUDIT_DAYS ago and exit; needs the owner of the schema, because the role
+    /// that serves may not change the log
+    #[command(alias = "purge-audit")]
+    CompactLog,
     /// See whether database, services, migrations, clocks, files and mail are as they should be, and what to do if not
     Doctor {
         /// Print one JSON object instead of a table
@@ -48,6 +50,9 @@ enum Command {
     /// Make, list and revoke keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Check the logs of an account
+    #[command(subcommand)]
+    Ledger(ledger::Command),
     /// Issue, list and revoke credentials of internal teams
     #[command(subcommand)]
     Credential(credential::Command),
@@ -78,10 +83,11 @@ async fn run(cli: Cli) -> Result<(), String> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve::serve(cli.settings)).await,
         Command::Migrate => chassis_service::process::migrate(&cli.settings.mesh, NAME, &MIGRATIONS).await,
-        Command::PurgeAudit => chassis_service::process::purge_audit(&cli.settings.mesh, NAME).await,
+        Command::CompactLog => chassis_service::process::compact_log(&cli.settings.mesh, NAME).await,
         Command::Doctor { json } => Box::pin(doctor::run(&cli.settings, json)).await,
         Command::Account(command) => account::run(command, &Services::new(&cli.settings)?).await,
         Command::Key(command) => key::run(command, &Services::new(&cli.settings)?).await,
+        Command::Ledger(command) => ledger::run(command, &Services::new(&cli.settings)?).await,
         Command::Credential(command) => credential::run(command, &Services::new(&cli.settings)?).await,
     }
 }

@@ -10,6 +10,7 @@ mod concurrency_limit;
 mod cors;
 mod download;
 mod operation;
+mod own;
 pub mod problem;
 mod public;
 mod request_id;

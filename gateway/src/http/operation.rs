@@ -28,8 +28,9 @@ use super::byte_budget::Owner;
 use super::concurrency_limit::{LimitReached, Permit};
 use super::problem::Refusal;
 use super::response::{self, Counted};
-use super::upstream::UpstreamCall;
-use super::{body, download};
+use super::upstream::{Upstream, UpstreamCall};
+use super::{body, download, own};
+use crate::runtime::NAME;
 
 /// A service gives up this much earlier than the gateway, so that its own answer still arrives.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(50);
@@ -129,10 +130,6 @@ impl Incoming<'_> {
             .bind(&path, self.parts.uri.query(), body.as_deref())
             .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail))?;
         drop(body);
-        let upstream = self.app.upstreams.get(&self.operation.peer).ok_or_else(|| {
-            tracing::error!(peer = self.operation.peer, "PEERS has no address for this service");
-            Refusal::new(Problem::Unavailable, "This part of the service is not running.")
-        })?;
         let message = std::mem::take(&mut bound.message);
         let outgoing = self.outgoing(&bound, message, key)?;
         // Set before the call: when the deadline drops this future, the service may have received the request.
@@ -143,21 +140,34 @@ impl Incoming<'_> {
         let counted = Counted { budget: &budgets.answers, owner };
         match &self.operation.response {
             Answer::Envelope(plan) => {
-                let answer = upstream.call(&outgoing).await.map_err(refused)?;
+                let answer = if self.operation.peer == NAME {
+                    own::answer(self.app, &self.admitted, &outgoing).await
+                } else {
+                    self.upstream()?.call(&outgoing).await
+                };
+                let answer = answer.map_err(refused)?;
                 let answer = response::envelope(self.operation, plan, &answer, &path, counted).await;
                 answer.map_err(|refusal| self.after_call(refusal))
             }
             Answer::HttpBody => {
-                let answer = upstream.call(&outgoing).await.map_err(refused)?;
+                let answer = self.upstream()?.call(&outgoing).await.map_err(refused)?;
                 let answer = response::http_body(self.operation, answer, counted).await;
                 answer.map_err(|refusal| self.after_call(refusal))
             }
             Answer::Stream => {
                 let reserved = budgets.downloads.reserve_or_wait(owner, download::COST).await?;
-                let answer = upstream.begin(&outgoing).await.map_err(refused)?;
+                let answer = self.upstream()?.begin(&outgoing).await.map_err(refused)?;
                 response::download(self.operation, answer, reserved)
             }
         }
+    }
+
+    /// The service that answers.
+    fn upstream(&self) -> Result<&Upstream, Refusal> {
+        self.app.upstreams.get(&self.operation.peer).ok_or_else(|| {
+            tracing::error!(peer = self.operation.peer, "PEERS has no address for this service");
+            Refusal::new(Problem::Unavailable, "This part of the service is not running.")
+        })
     }
 
     /// Honoured on every POST with an API key. Ignored on other methods, and without an account to store it for.

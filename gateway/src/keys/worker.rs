@@ -18,7 +18,7 @@ use crate::runtime::Runtime;
 /// Keys of one account in one job.
 const BATCH: i64 = 50;
 
-/// The workers for keys and for credentials; empty when no automation is configured.
+/// The workers for keys and for credentials; none when no automation is configured.
 pub(crate) fn workers(runtime: &Runtime) -> Vec<Worker> {
     let Some(peer) = automation::peer(runtime) else { return Vec::new() };
     [ScopeTable::ApiKey, ScopeTable::Credential]

@@ -57,7 +57,9 @@ async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
     let request_id = answer.header("x-request-id").unwrap();
     let mut connection = mesh.database.connect().await;
     for schema in ["relations", "automation", "billing", "crm", "work", "support"] {
-        let sql = format!("select count(*) > 0 from {schema}.audit where request_id = $1 and method = $2");
+        let sql = format!(
+            "select count(*) > 0 from {schema}.log where request_id = $1 and method = $2 and change is not null"
+        );
         let found: bool = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
             .bind(request_id)
             .bind(method)
@@ -73,6 +75,7 @@ async fn is_kept(mesh: &Mesh, answer: &Answer, method: &str) -> bool {
 
 /// Operations that change no record: they receive an event, and what follows from it is recorded where it happens.
 const NO_CHANGE: [&str; 2] = ["/v1/automation/trigger", "/v1/webhooks/trigger"];
+const REOPEN: &str = "/v1/tasks/{id}/reopen";
 
 #[tokio::test]
 async fn every_operation_that_changes_something_leaves_an_entry() {
@@ -87,6 +90,10 @@ async fn every_operation_that_changes_something_leaves_an_entry() {
         let known = things.iter().find(|(prefix, _)| operation.path.starts_with(prefix));
         let path = path_of(&operation, known.map_or("", |(_, id)| id));
         let body = body_for(&operation.path, &things).to_string();
+        if operation.path == REOPEN {
+            // A task that is open already would stay as it is.
+            api.post(&path.replace("/reopen", "/complete"), json!({})).await.expect(200);
+        }
         let answer = api.send(operation.method.clone(), &path, JSON, body).await;
         let what = format!("{} {}", operation.method, operation.path);
         if answer.status.is_success() {

@@ -194,6 +194,7 @@ pub(crate) fn body_for(path: &str, things: &[(&str, String)]) -> Value {
         "/v1/deals/{id}/move" => json!({"status": "won"}),
         "/v1/deals/{id}/lose" | "/v1/deals/{id}/win" => json!({}),
         "/v1/invoices/{id}/credit" => json!({"credit_all": true}),
+        "/v1/automation/flows/{id}" => json!({"active": false}),
         _ => json!({
             "company_name": "Changed", "client_id": id("/v1/clients/"), "event": "some.event", "title": "Changed",
             "name": "Changed", "body": "Changed", "amount": 1, "to": "a@example.com", "subject": "Changed",

@@ -1,6 +1,6 @@
 //! Chains of flows that trigger one another are bounded, in whatever way they do.
 
-use chassis_testing::{TestCaller, eventually};
+use chassis_testing::{TestCaller, eventually, undelivered};
 use gateway::testing::Api;
 use proptest::collection::vec;
 use proptest::sample::subsequence;
@@ -86,8 +86,10 @@ async fn start(mesh: &WorkingMesh, graph: &Graph) {
 }
 
 async fn until_delivered(mesh: &WorkingMesh) {
-    let undelivered = "select count(*) from (select id from relations.outbox union all select id from billing.outbox) waiting";
-    eventually("every event is delivered", async || mesh.count(undelivered).await == 0).await;
+    for service in ["relations", "billing"] {
+        eventually("every event is delivered", async || undelivered(&mesh.database, service).await == 0)
+            .await;
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod errors;
 mod flow_chains;
 mod guarded;
 mod idempotency;
+mod ledger;
 mod limits;
 mod lists;
 mod lost_answers;

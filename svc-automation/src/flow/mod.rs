@@ -21,7 +21,7 @@ use crate::definition::{FlowRef, TriggerType};
 
 pub(crate) use rpc::Flows;
 
-/// The name of a flow in the audit log.
+/// The name of a flow in the log.
 const AUDITED: &str = "flow";
 
 /// A flow as it is stored, without its definition.

@@ -2,6 +2,7 @@
 
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
+use chassis_work::event_listener::{self, Unseen};
 use proto::At;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse};
@@ -29,7 +30,7 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
     let account = tx.account();
     let at = At::ROOT.name("events");
     let mut events = Vec::with_capacity(input.events.len());
-    for (index, event) in input.events.iter().enumerate() {
+    for Unseen { index, event } in event_listener::unseen(tx, input).await? {
         events.extend(rules::parse(event, account, &at.index(index), &mut tx.faults));
     }
     tx.valid()?;

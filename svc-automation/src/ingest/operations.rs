@@ -13,7 +13,8 @@ use crate::webhook;
 /// Stores the events that are new, queues them for webhook endpoints and starts the flows that they trigger, in the order
 /// of the events. Returns the runs.
 ///
-/// A crash leaves all of this or nothing of it; the sender delivers again, and what was stored is recognised by its id.
+/// A crash leaves all of this or nothing of it; the sender delivers again, and what was stored is recognised by its position or, if it
+/// was refused before, by its id.
 pub(crate) async fn ingest(tx: &mut Tx<'_>, events: &[Event]) -> Result<Vec<StartedRun>, Error> {
     let new = event::operations::insert_new(tx, events).await?;
     if new.is_empty() {

@@ -22,7 +22,7 @@ use crate::event::ReadAccess;
 pub(crate) use rpc::Webhooks;
 pub(crate) use sender::Sender;
 
-/// The name of an endpoint in the audit log, which never gets its secrets.
+/// The name of an endpoint in the log, which never gets its secrets.
 const AUDITED: &str = "webhook_endpoint";
 
 /// An endpoint as it is stored.

@@ -28,7 +28,7 @@ impl World {
             sequence: 1,
             occurred_at: Some(chassis_base::time::timestamp(chassis_testing::moment())),
             data: r#"{"key": "storage"}"#.into(),
-            depth: 0,
+            ..Event::default()
         };
         let request = self.caller.request(DeliverEventsRequest { events: vec![event] });
         self.listener().deliver_events(request).await.unwrap();

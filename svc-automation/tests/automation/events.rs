@@ -38,7 +38,7 @@ impl World {
             sequence: number,
             occurred_at: Some(chassis_base::time::timestamp(chassis_testing::moment())),
             data: "{}".into(),
-            depth: 0,
+            ..Event::default()
         }
     }
 }

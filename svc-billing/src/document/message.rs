@@ -48,7 +48,7 @@ pub(crate) fn document(account: AccountId, links: &Links, full: &Full) -> Docume
     }
 }
 
-/// A document for the audit log: without its rows, which never change, and without its links, which give access to it.
+/// A document for the log: without its rows, which never change, and without its links, which give access to it.
 pub(crate) fn audit_image(account: AccountId, record: &Record) -> Document {
     let full =
         Full { record: record.clone(), rows: Vec::new(), credited_by: Vec::new(), history: Vec::new() };
@@ -56,7 +56,7 @@ pub(crate) fn audit_image(account: AccountId, record: &Record) -> Document {
     Document { web_url: String::new(), pdf_url: String::new(), pdf: None, ..message }
 }
 
-/// The rows of a document for the audit log, which stores them once.
+/// The rows of a document for the log, which stores them once.
 pub(crate) fn audit_image_of_rows(record: &Record, rows: &[Row]) -> Document {
     let rows: Vec<&Row> = rows.iter().collect();
     Document { id: record.id.to_string(), rows: row_messages(record, &rows), ..Document::default() }

@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// How a kind is stored, and what the contract and the audit log call it.
+    /// How a kind is stored, and what the contract and the log call it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Invoice => "invoice",

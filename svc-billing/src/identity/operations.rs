@@ -140,7 +140,7 @@ fn read_logo(tx: &mut Tx<'_>, bytes: &[u8]) -> Option<Logo> {
     }
 }
 
-/// Records an identity in the audit log.
+/// Records an identity in the log.
 fn audit(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Identity::from(record.clone()));
 }

@@ -49,7 +49,7 @@ impl ClientMandate {
     }
 }
 
-/// The mandate as the audit log stores it.
+/// The mandate as the log stores it.
 impl From<&Debtor> for Mandate {
     fn from(debtor: &Debtor) -> Self {
         let client = ClientMandate { client_found: true, debtor: Some(debtor.clone()), verification: None };

@@ -52,7 +52,7 @@ pub(crate) async fn record_mandates(tx: &mut Tx<'_>, fetched: &FetchedMandates) 
 }
 
 /// Stores a debtor that changed, and schedules the next fetch of its mandate. A fetch that found nothing new leaves no
-/// entry in the audit log.
+/// entry in the log.
 async fn save(tx: &mut Tx<'_>, current: &Debtor, changed: &Debtor) -> Result<(), Error> {
     if changed == current {
         return Ok(());
@@ -106,7 +106,7 @@ pub(crate) async fn postpone(tx: &mut Tx<'_>, postponed: &Postponed) -> Result<(
     store::postpone(tx, postponed.client, postponed.provider.0, postponed.until).await
 }
 
-/// Stores the mandate in the audit log.
+/// Stores the mandate in the log.
 pub(crate) fn audit(tx: &mut Tx<'_>, debtor: &Debtor) {
     tx.changed("mandate", debtor.client_id, &proto::billing::Mandate::from(debtor));
 }

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::money::two_places;
 use crate::online_payment::operations::request_cancellation;
 
-/// The kind of record in the audit log.
+/// The kind of record in the log.
 const AUDIT_KIND: &str = "payment";
 const PATCH_FIELDS: [&str; 7] =
     ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];

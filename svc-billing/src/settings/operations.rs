@@ -49,7 +49,7 @@ pub(crate) async fn update(
     Ok(next)
 }
 
-/// Records the settings in the audit log. An account has one set of them, so its id names the record.
+/// Records the settings in the log. An account has one set of them, so its id names the record.
 fn audit(tx: &mut Tx<'_>, settings: Settings) {
     let account = tx.account();
     tx.changed(AUDIT_KIND, account, &BillingSettings::from(settings));

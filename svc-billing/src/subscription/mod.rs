@@ -164,7 +164,7 @@ impl From<&Plan> for SubscriptionSchedule {
     }
 }
 
-/// The lines alone, which the audit log stores apart from the subscription.
+/// The lines alone, which the log stores apart from the subscription.
 fn lines_message(record: &Record, lines: &[Row]) -> Subscription {
     Subscription {
         id: record.id.to_string(),

@@ -52,13 +52,13 @@ pub(crate) async fn delete(
     Ok(())
 }
 
-/// Records a tax rate in the audit log.
+/// Records a tax rate in the log.
 fn audit(tx: &mut Tx<'_>, rate: Rate) {
     let id = audit_id(rate.context, &rate.code);
     tx.changed(AUDIT_KIND, id, &TaxRate::from(rate));
 }
 
-/// The id of a rate in the audit log. It includes the context, because sales and purchases have the same codes.
+/// The id of a rate in the log. It includes the context, because sales and purchases have the same codes.
 fn audit_id(context: TaxRateContext, code: &str) -> String {
     let context = context.as_str_name().trim_start_matches("TAX_RATE_CONTEXT_").to_ascii_lowercase();
     format!("{context}/{code}")

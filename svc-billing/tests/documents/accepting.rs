@@ -50,7 +50,7 @@ async fn a_quote_whose_status_was_changed_by_hand_is_accepted_again() {
         assert_eq!(accepted["payment_status"], "accepted", "after {status}");
         assert_eq!(accepted["meta"]["accepted_at"], accepted["meta"]["updated_at"]);
     }
-    let told: i64 = sqlx::query_scalar("select count(*) from billing.outbox where type = 'quote.accepted'")
+    let told: i64 = sqlx::query_scalar("select count(*) from billing.log where event = 'quote.accepted'")
         .fetch_one(&mut world.database.connect().await)
         .await
         .unwrap();

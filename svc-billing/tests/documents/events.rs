@@ -10,12 +10,14 @@ struct Stored {
     data: Value,
 }
 
-/// Takes the events of documents from the outbox, in the order in which they happened to each entity.
+/// Takes the events of documents from the log, except internal ones, in the order in which they happened to each entity.
 async fn take_events(world: &World, user: &User) -> Vec<Stored> {
     sqlx::query_as(
-        "with gone as (delete from billing.outbox where account_id = $1 returning *)
-         select type, entity_type, entity_id::text, data::json as data from gone where entity_type <> 'file'
-         order by occurred_at, id",
+        "with gone as (select * from billing.log where account_id = $1 and event is not null),
+            forgotten as (update billing.log set event = null where account_id = $1)
+         select event as type, kind as entity_type, record_id as entity_id, data::json as data from gone
+         where kind <> 'file' and event not like '%.deleted'
+         order by id",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)
@@ -194,7 +196,7 @@ async fn events_of_a_document_come_in_the_order_of_its_changes() {
     user.pay(&invoice, json!({})).await;
     user.credit(&invoice, json!({})).await;
     let sequence: Vec<(String, i64)> = sqlx::query_as(
-        "select type, sequence from billing.outbox where account_id = $1 and entity_id = $2::uuid order by sequence",
+        "select event, sequence from billing.log where event is not null and account_id = $1 and record_id = $2 order by sequence",
     )
     .bind(user.account.id)
     .bind(id(&invoice))
@@ -216,8 +218,8 @@ async fn a_pdf_that_is_kept_is_told_once_for_each_content() {
     let pdf = format!("/documents/{pdf}");
     let file_events = async || {
         let file_events: Vec<(String, Value)> = sqlx::query_as(
-            "select entity_id::text, data::json from billing.outbox where account_id = $1 and type = 'file.stored'
-             order by entity_id",
+            "select record_id, data::json from billing.log where account_id = $1 and event = 'file.stored'
+             order by record_id",
         )
         .bind(user.account.id)
         .fetch_all(&mut world.database.connect().await)
@@ -265,7 +267,7 @@ async fn a_pdf_that_could_not_be_kept_is_ready_and_told_when_it_was_made_after_a
     user.api.get(&pdf).await.expect(503);
     let file_events = async || {
         sqlx::query_scalar::<_, i64>(
-            "select count(*) from billing.outbox where account_id = $1 and type = 'file.stored'",
+            "select count(*) from billing.log where account_id = $1 and event = 'file.stored'",
         )
         .bind(user.account.id)
         .fetch_one(&mut world.database.connect().await)

@@ -12,8 +12,6 @@ use svc_billing::Billing;
 use svc_relations::Relations;
 use tempfile::TempDir;
 
-/// A listener that is never reached, so that its events stay where they can be looked at.
-const LISTENER: &str = "x=http://127.0.0.1:1";
 /// Making a PDF takes long without optimisation, and longer beside other tests.
 const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
 const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
@@ -49,7 +47,7 @@ impl World {
         let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
         let peers = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
-        let flags = ["--peers", &peers, "--files-dir", folder, "--listeners", LISTENER];
+        let flags = ["--peers", &peers, "--files-dir", folder];
         let flags = [&flags[..], &DEADLINE].concat();
         let billing = if smtp_url.is_empty() {
             chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await

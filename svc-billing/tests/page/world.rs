@@ -105,7 +105,7 @@ impl World {
 
     /// The number of events of this type about a document.
     pub(crate) async fn count_events(&self, document: &Document, event: &str) -> i64 {
-        sqlx::query_scalar("select count(*) from billing.outbox where entity_id = $1::uuid and type = $2")
+        sqlx::query_scalar("select count(*) from billing.log where record_id = $1 and event = $2")
             .bind(&document.id)
             .bind(event)
             .fetch_one(&mut self.database.connect().await)

@@ -64,7 +64,7 @@ async fn a_client_with_invoices_that_stay_late_is_told_once_for_each() {
     // All events of a client are in order, whatever brought it about.
     user.act("invoices", &second, "payments", json!({})).await.expect(201);
     let events: Vec<(String, i64)> = sqlx::query_as(
-        "select type, sequence from billing.outbox where account_id = $1 and entity_type = 'client' order by sequence",
+        "select event, sequence from billing.log where event is not null and account_id = $1 and kind = 'client' order by sequence",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)

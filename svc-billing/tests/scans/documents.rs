@@ -54,7 +54,7 @@ async fn what_time_tells_of_a_record_is_as_deep_in_automation_as_its_making() {
         user.api.send(Method::POST, "/v1/invoices", &headers, body.to_string()).await.expect(201);
     }
     world.at("2027-03-01T12:00:00Z", &user).await;
-    let depths = "select depth from billing.outbox where account_id = $1 and type = $2 order by depth";
+    let depths = "select depth from billing.log where account_id = $1 and event = $2 order by depth";
     let mut connection = world.database.connect().await;
     for event in ["invoice.late", "customer.payment_overdue"] {
         let depths = sqlx::query_scalar(depths).bind(user.account.id).bind(event);
@@ -75,7 +75,7 @@ async fn what_happens_behind_a_link_is_as_deep_in_automation_as_the_record() {
     let made = user.api.send(Method::POST, "/v1/quotes", &headers, body.to_string()).await.expect(201);
     // Whoever opens it may be a program that was sent its address.
     world.visit(&made.at("/data")).await;
-    let sql = "select depth from billing.outbox where account_id = $1 and type = 'quote.viewed'";
+    let sql = "select depth from billing.log where account_id = $1 and event = 'quote.viewed'";
     let mut connection = world.database.connect().await;
     let depths: Vec<i32> =
         sqlx::query_scalar(sql).bind(user.account.id).fetch_all(&mut connection).await.unwrap();
@@ -174,7 +174,7 @@ async fn events_of_a_document_that_come_from_time_keep_their_place_among_the_oth
     world.at("2026-11-27T12:00:00Z", &user).await;
     user.act("quotes", &draft, "accept", json!({})).await.expect(200);
     let events: Vec<String> = sqlx::query_scalar(
-        "select type from billing.outbox where account_id = $1 and entity_id = $2::uuid order by sequence",
+        "select event from billing.log where event is not null and account_id = $1 and record_id = $2 order by sequence",
     )
     .bind(user.account.id)
     .bind(id(&draft))

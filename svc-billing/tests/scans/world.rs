@@ -13,8 +13,6 @@ use svc_billing::Billing;
 use svc_relations::Relations;
 use tempfile::TempDir;
 
-/// A listener that is never reached, so that its events stay where they can be looked at.
-const LISTENER: &str = "x=http://127.0.0.1:1";
 /// Making a PDF takes long without optimisation, and longer beside other tests.
 const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
 const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
@@ -50,7 +48,7 @@ impl World {
         let relations = chassis_testing::start_with::<Relations>(database.url(), &clock, &DEADLINE).await;
         let peers = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
-        let flags = ["--peers", &peers, "--files-dir", folder, "--mail-dir", folder, "--listeners", LISTENER];
+        let flags = ["--peers", &peers, "--files-dir", folder, "--mail-dir", folder];
         let flags: Vec<String> = flags.iter().chain(&DEADLINE).map(|flag| (*flag).to_owned()).collect();
         let given: Vec<&str> = flags.iter().map(String::as_str).collect();
         let billing = chassis_testing::start_with::<Billing>(database.url(), &clock, &given).await;
@@ -125,8 +123,8 @@ impl World {
     /// The account's events of one type: the entity and the data, oldest first.
     pub(crate) async fn events(&self, user: &User, event: &str) -> Vec<(String, Value)> {
         sqlx::query_as(
-            "select entity_id::text, data::json from billing.outbox where account_id = $1 and type = $2
-             order by occurred_at, id",
+            "select record_id, data::json from billing.log where account_id = $1 and event = $2
+             order by id",
         )
         .bind(user.account.id)
         .bind(event)

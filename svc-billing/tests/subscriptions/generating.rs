@@ -5,8 +5,8 @@ use crate::support::{User, World, id};
 /// The events about invoices, in their order.
 async fn events(world: &World, user: &User) -> Vec<(String, Value)> {
     sqlx::query_as(
-        "select type, data::json from billing.outbox where account_id = $1 and entity_type = 'invoice'
-         order by occurred_at, id",
+        "select event, data::json from billing.log where event is not null and account_id = $1 and kind = 'invoice'
+         order by id",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)
@@ -16,11 +16,13 @@ async fn events(world: &World, user: &User) -> Vec<(String, Value)> {
 
 /// The depth of each event, in their order.
 async fn depths(world: &World, user: &User) -> Vec<i32> {
-    sqlx::query_scalar("select depth from billing.outbox where account_id = $1 order by occurred_at, id")
-        .bind(user.account.id)
-        .fetch_all(&mut world.database.connect().await)
-        .await
-        .unwrap()
+    sqlx::query_scalar(
+        "select depth from billing.log where event is not null and account_id = $1 order by id",
+    )
+    .bind(user.account.id)
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap()
 }
 
 #[tokio::test]

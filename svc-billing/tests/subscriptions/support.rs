@@ -12,8 +12,6 @@ use svc_billing::Billing;
 use svc_relations::Relations;
 use tempfile::TempDir;
 
-/// A listener that cannot be reached, so that its events stay in the table where tests read them.
-const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["invoices.read", "invoices.write", "relations.read", "relations.write"];
 
 pub(crate) struct World {
@@ -40,7 +38,7 @@ impl World {
         let relations = chassis_testing::start::<Relations>(database.url(), &clock).await;
         let peers = format!("relations={}", relations.url());
         let folder = files.path().to_str().unwrap();
-        let flags = ["--peers", &peers, "--files-dir", folder, "--listeners", LISTENER];
+        let flags = ["--peers", &peers, "--files-dir", folder];
         let flags: Vec<String> = flags.map(str::to_owned).to_vec();
         let given: Vec<&str> = flags.iter().map(String::as_str).collect();
         let billing = chassis_testing::start_with::<Billing>(database.url(), &clock, &given).await;

@@ -1,4 +1,4 @@
-//! Changes of deals: load, decide by the rules, store, then record the change in events and in the audit log.
+//! Changes of deals: load, decide by the rules, store, then record the change in events and in the log.
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
@@ -168,7 +168,7 @@ async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Dea
     Ok(record_change(tx, record))
 }
 
-/// Records the current deal in the audit log. Returns the message.
+/// Records the current deal in the log. Returns the message.
 fn record_change(tx: &mut Tx<'_>, record: Record) -> Deal {
     let id = record.id;
     let deal = Deal::from(record);

@@ -165,12 +165,12 @@ pub(super) async fn reorder_phases(
     rules::find(store::list(tx.db(), account).await?, pipeline_id)
 }
 
-/// Records the current pipeline in the audit log.
+/// Records the current pipeline in the log.
 fn record_change(tx: &mut Tx<'_>, pipeline: &Pipeline) {
     tx.changed(kind::PIPELINE, pipeline.id, &proto::crm::Pipeline::from(pipeline.clone()));
 }
 
-/// Records the current phase in the audit log.
+/// Records the current phase in the log.
 fn record_phase_change(tx: &mut Tx<'_>, pipeline_id: Uuid, phase: &Phase) {
     tx.changed(kind::PHASE, phase.id, &phase.clone().into_message(pipeline_id));
 }

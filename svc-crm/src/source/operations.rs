@@ -46,7 +46,7 @@ pub(super) async fn rename(tx: &mut Tx<'_>, name: &str, new_name: &str) -> Resul
     let now = tx.now();
     store::rename(tx.db(), account, name, new_name, now).await?;
     new_name.clone_into(&mut record.name);
-    // The name is the id of a source in the audit log, so a rename removes one record and adds another.
+    // The name is the id of a source in the log, so a rename removes one record and adds another.
     tx.removed(kind::DEAL_SOURCE, name);
     record_change(tx, &record);
     Ok(record)
@@ -80,7 +80,7 @@ pub(super) async fn reorder(tx: &mut Tx<'_>, names: &[String]) -> Result<Vec<Rec
     Ok(sources)
 }
 
-/// Records the current source in the audit log.
+/// Records the current source in the log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(kind::DEAL_SOURCE, &record.name, &DealSource::from(record.clone()));
 }

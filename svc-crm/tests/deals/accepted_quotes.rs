@@ -17,8 +17,8 @@ fn event(user: &User, kind: &str, data: &Value) -> Event {
         entity_id: Uuid::new_v4().to_string(),
         sequence: 1,
         occurred_at: None,
-        depth: 0,
         data: data.to_string(),
+        ..Event::default()
     }
 }
 

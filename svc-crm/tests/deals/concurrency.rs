@@ -36,7 +36,7 @@ async fn concurrent_moves_leave_a_history_without_gaps() {
     join_all(moves).await;
     let steps = user.get(&deal).await["meta"]["history"].as_array().unwrap().clone();
     let mut events: Vec<(i64, String, String)> = sqlx::query_as(
-        "select sequence, data::json ->> 'from', data::json ->> 'to' from crm.outbox where account_id = $1",
+        "select sequence, data::json ->> 'from', data::json ->> 'to' from crm.log where event is not null and account_id = $1",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)

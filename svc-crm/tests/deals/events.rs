@@ -69,11 +69,12 @@ async fn the_events_of_a_deal_are_in_the_order_in_which_they_happened() {
     for action in ["win", "lose", "win"] {
         user.act(&deal, action, json!({})).await.expect(200);
     }
-    let events: Vec<String> =
-        sqlx::query_scalar("select type from crm.outbox where entity_id = $1::uuid order by sequence")
-            .bind(id(&deal))
-            .fetch_all(&mut world.database.connect().await)
-            .await
-            .unwrap();
+    let events: Vec<String> = sqlx::query_scalar(
+        "select event from crm.log where event is not null and record_id = $1 order by sequence",
+    )
+    .bind(id(&deal))
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap();
     assert_eq!(events, ["deal.created", "deal.won", "deal.lost", "deal.won"]);
 }

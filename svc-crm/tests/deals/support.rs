@@ -15,8 +15,6 @@ use svc_relations::Relations;
 use tonic::Request;
 use tonic::transport::Channel;
 
-/// A listener that cannot be reached, so that events stay in the outbox, where tests look at them.
-const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["deals.read", "deals.write", "relations.read", "relations.write"];
 
 pub(crate) struct World {
@@ -51,8 +49,7 @@ impl World {
 
     /// Starts another crm with its background work, which runs until the value is dropped.
     pub(crate) async fn start_worker(&self) -> Started {
-        let flags = ["--listeners", LISTENER];
-        chassis_testing::start_working::<Crm>(self.database.url(), &self.clock, &flags).await
+        chassis_testing::start_working::<Crm>(self.database.url(), &self.clock, &[]).await
     }
 
     /// Restarts crm and the gateway with an address of relations that nobody listens on. Returns the user with its
@@ -66,7 +63,7 @@ impl World {
 
 async fn start(database: &TestDatabase, clock: &Clock, relations: &str) -> (Started, TestGateway) {
     let peer = format!("relations={relations}");
-    let flags = ["--peers", &peer, "--listeners", LISTENER];
+    let flags = ["--peers", &peer];
     let crm = chassis_testing::start_with::<Crm>(database.url(), clock, &flags).await;
     let peers = [peer, format!("crm={}", crm.url())];
     let gateway = TestGateway::start(database, clock, &peers, &["--rate-per-minute", "0"]).await;
@@ -164,11 +161,12 @@ impl User {
         self.api.get("/v1/pipelines").await.expect(200).at("/data").as_array().unwrap().clone()
     }
 
-    /// Removes and returns the events of the account that were not delivered, in the order in which they happened.
+    /// Takes the events of the account from the log, in the order in which they happened.
     pub(crate) async fn take_events(&self, world: &World) -> Vec<(String, Value)> {
         sqlx::query_as(
-            "with removed as (delete from crm.outbox where account_id = $1 returning *)
-             select type, data::json from removed order by occurred_at, id",
+            "with removed as (select * from crm.log where account_id = $1 and event is not null),
+            forgotten as (update crm.log set event = null where account_id = $1)
+             select event, data::json from removed order by id",
         )
         .bind(self.account.id)
         .fetch_all(&mut world.database.connect().await)

@@ -8,7 +8,7 @@ use super::{Record, entity_name, rules, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("custom field");
-/// The kind of these records in the audit log.
+/// The kind of these records in the log.
 const AUDIT_KIND: &str = "custom_field";
 
 pub(super) async fn create(tx: &mut Tx<'_>, given: Option<&CustomFieldInput>) -> Result<CustomField, Error> {
@@ -54,7 +54,7 @@ pub(super) async fn delete(tx: &mut Tx<'_>, entity: CustomFieldEntity, key: &str
     Ok(())
 }
 
-/// Records a created or changed field in the audit log, and returns it as the answer shows it.
+/// Records a created or changed field in the log, and returns it as the answer shows it.
 fn record_change(tx: &mut Tx<'_>, record: Record) -> CustomField {
     let id = audit_id(record.entity, &record.key);
     let field = CustomField::from(record);
@@ -62,7 +62,7 @@ fn record_change(tx: &mut Tx<'_>, record: Record) -> CustomField {
     field
 }
 
-/// The id of a field in the audit log. The key alone is not unique: several entities can have it.
+/// The id of a field in the log. The key alone is not unique: several entities can have it.
 fn audit_id(entity: CustomFieldEntity, key: &str) -> String {
     format!("{}/{key}", entity_name(entity))
 }

@@ -9,7 +9,7 @@ use super::{Record, rules, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("client");
-/// The kind of these records in the audit log.
+/// The kind of these records in the log.
 const AUDIT_KIND: &str = "client_link";
 
 /// Links a person to the company with this id. A link between the same two clients is replaced.

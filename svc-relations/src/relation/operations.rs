@@ -93,7 +93,7 @@ pub(super) async fn update(
     Ok(record_change(tx, role, record))
 }
 
-/// Records a created or changed record in the audit log, and returns it as the answer shows it.
+/// Records a created or changed record in the log, and returns it as the answer shows it.
 fn record_change(tx: &mut Tx<'_>, role: Role, record: Record) -> Relation {
     let id = record.id;
     let relation = Relation::from(record);

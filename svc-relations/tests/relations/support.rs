@@ -22,13 +22,9 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(&[]).await
-    }
-
-    pub(crate) async fn with(flags: &[&str]) -> Self {
         let database = TestDatabase::new(&[("relations", Relations::migrations())]).await;
         let clock = chassis_testing::clock();
-        let service = chassis_testing::start_with::<Relations>(database.url(), &clock, flags).await;
+        let service = chassis_testing::start::<Relations>(database.url(), &clock).await;
         Self { database, clock, service }
     }
 

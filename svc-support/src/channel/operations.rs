@@ -1,5 +1,5 @@
 //! The writes of channels: load, decide, store, record. An rpc that records nothing itself is recorded in
-//! the audit log with its answer.
+//! the log with its answer.
 
 use chassis_base::id;
 use chassis_data::Tx;
@@ -13,7 +13,7 @@ use crate::address::OwnDomain;
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("ticket channel");
-/// The kind of these records in the audit log.
+/// The kind of these records in the log.
 const AUDIT_KIND: &str = "ticket_channel";
 
 /// Creates the channel that a new account starts with.

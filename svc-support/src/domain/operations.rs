@@ -11,7 +11,7 @@ use super::{NOT_FOUND, Record};
 use crate::address::OwnDomain;
 use crate::error::Error;
 
-/// The kind of these records in the audit log.
+/// The kind of these records in the log.
 const AUDIT_KIND: &str = "email_domain";
 
 /// Stores a new domain. A domain that the account has already keeps its key and can change whether it receives mail.
@@ -100,7 +100,7 @@ pub(super) async fn delete(tx: &mut Tx<'_>, host: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records a created or changed domain in the audit log, and returns it as the answer shows it.
+/// Records a created or changed domain in the log, and returns it as the answer shows it.
 fn record_change(tx: &mut Tx<'_>, record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
     let host = record.host.clone();
     let detail = record.into_proto_detail(own)?;

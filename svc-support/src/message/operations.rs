@@ -14,7 +14,7 @@ use crate::status::rules::{WAITING, next};
 use crate::{channel, status, ticket};
 
 const TICKET_NOT_FOUND: Error = Error::NotFound("ticket");
-/// The kind of these records in the audit log.
+/// The kind of these records in the log.
 const AUDIT_KIND: &str = "ticket_message";
 
 /// Stores a message of ours, queues its mail when it is a reply, and gives the ticket the status that follows.
@@ -105,7 +105,7 @@ pub(crate) async fn add(
     Ok(())
 }
 
-/// Records a new message in the audit log, without its text: a message never changes, so the text stays in the message.
+/// Records a new message in the log, without its text: a message never changes, so the text stays in the message.
 fn record_addition(tx: &mut Tx<'_>, message: &Record) {
     let without_text = Record { body: String::new(), html: String::new(), ..message.clone() };
     tx.changed(AUDIT_KIND, message.id, &without_text.into_proto(&message.queued_mail()));

@@ -1,5 +1,5 @@
 //! The writes of statuses: load, decide, store, record. An rpc that records nothing itself is recorded in
-//! the audit log with its answer.
+//! the log with its answer.
 
 use chassis_base::id;
 use chassis_data::Tx;
@@ -12,7 +12,7 @@ use super::{BUILT_IN, Record};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("ticket status");
-/// The kind of these records in the audit log.
+/// The kind of these records in the log.
 const AUDIT_KIND: &str = "ticket_status";
 
 /// Creates the built-in statuses of a new account.

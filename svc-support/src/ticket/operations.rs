@@ -14,7 +14,7 @@ use crate::status::rules::{CLOSED, of_a_new_ticket};
 use crate::{channel, status};
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("ticket");
-/// The kind of these records in the audit log.
+/// The kind of these records in the log.
 const AUDIT_KIND: &str = "ticket";
 
 pub(super) async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &Lookup) -> Result<Record, Error> {
@@ -113,7 +113,7 @@ pub(super) async fn update(
     Ok(record)
 }
 
-/// Records the current ticket in the audit log.
+/// Records the current ticket in the log.
 pub(crate) fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Ticket::from(record.clone()));
 }

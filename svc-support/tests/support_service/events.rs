@@ -7,8 +7,8 @@ use crate::world::{User, World, mail, text};
 /// Kind, version and data of the events of an account's tickets, in their order.
 async fn events(world: &World, user: &User) -> Vec<(String, i64, Value)> {
     sqlx::query_as(
-        "select type, sequence / 1000, data::json from support.outbox
-         where account_id = $1 and entity_type = 'ticket' order by entity_id, sequence",
+        "select event, sequence / 1000, data::json from support.log
+         where event is not null and account_id = $1 and kind = 'ticket' order by record_id, sequence",
     )
     .bind(user.account().id)
     .fetch_all(&mut world.database.connect().await)

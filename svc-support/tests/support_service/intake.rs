@@ -148,8 +148,8 @@ async fn mail_of_programs_is_stored_and_marked_and_reopens_nothing() {
         assert_eq!(receive(id, headers, sender).await.outcome(), IntakeOutcome::Opened, "{id}");
     }
     let events: Vec<(bool, i32)> = sqlx::query_as(
-        "select (data::json->>'automatic')::boolean, depth from support.outbox \
-         where account_id = $1 and type = 'ticket.inbound_message' order by 2, 1",
+        "select (data::json->>'automatic')::boolean, depth from support.log \
+         where account_id = $1 and event = 'ticket.inbound_message' order by 2, 1",
     )
     .bind(user.account().id)
     .fetch_all(&mut world.database.connect().await)
@@ -253,7 +253,7 @@ async fn attachments_become_files_and_events() {
 }
 
 async fn file_events(world: &World, user: &User) -> Vec<serde_json::Value> {
-    sqlx::query_scalar("select data::json from support.outbox where account_id = $1 and type = 'file.stored'")
+    sqlx::query_scalar("select data::json from support.log where account_id = $1 and event = 'file.stored'")
         .bind(user.account().id)
         .fetch_all(&mut world.database.connect().await)
         .await

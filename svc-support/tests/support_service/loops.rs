@@ -10,8 +10,9 @@ use crate::world::{User, World, header, text};
 /// The events that a flow gets, with the length of the chain of events that led to them.
 async fn take_events(world: &World, user: &User) -> Vec<(String, i32)> {
     sqlx::query_as(
-        "with taken as (delete from support.outbox where account_id = $1 returning *) \
-         select entity_id::text, depth from taken where type = 'ticket.inbound_message' order by occurred_at, id",
+        "with taken as (select * from support.log where account_id = $1 and event is not null),
+            forgotten as (update support.log set event = null where account_id = $1)
+         select record_id, depth from taken where event = 'ticket.inbound_message' order by id",
     )
     .bind(user.account().id)
     .fetch_all(&mut world.database.connect().await)

@@ -13,8 +13,9 @@ const DAY: TimeDelta = TimeDelta::days(1);
 async fn scan(world: &World, user: &User) -> Vec<(String, Value)> {
     run_scans(&world.support, &user.mesh).await;
     sqlx::query_as(
-        "with gone as (delete from support.outbox where account_id = $1 returning *)
-         select type, data::json from gone where type in ('ticket.stale', 'mail.unanswered') order by occurred_at, id",
+        "with gone as (select * from support.log where account_id = $1 and event is not null),
+            forgotten as (update support.log set event = null where account_id = $1)
+         select event, data::json from gone where event in ('ticket.stale', 'mail.unanswered') order by id",
     )
     .bind(user.account().id)
     .fetch_all(&mut world.database.connect().await)

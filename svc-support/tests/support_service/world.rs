@@ -28,8 +28,6 @@ use tokio::sync::watch;
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// A listener that is never reached, so that its events stay in the outbox, where the tests read them.
-const LISTENER: &str = "x=http://127.0.0.1:1";
 const SCOPES: [&str; 4] = ["tickets.read", "tickets.write", "relations.read", "relations.write"];
 pub(crate) const DOMAIN: &str = "mail.example.com";
 
@@ -68,7 +66,7 @@ impl World {
         let peer = format!("relations={}", relations.url());
         let (folder, smtp) = (files.path().to_str().unwrap(), sink.url());
         let own = ["--peers", &peer, "--files-dir", folder, "--smtp-url", &smtp, "--mail-domain", DOMAIN];
-        let own = [&own[..], &["--listeners", LISTENER], flags].concat();
+        let own = [&own[..], flags].concat();
         let flags = own.iter().map(|flag| (*flag).to_owned()).collect();
         let (support, service) =
             chassis_testing::start_working_service::<Support>(database.url(), &clock, &own).await;

@@ -49,7 +49,7 @@ pub(crate) async fn create_external(tx: &mut Tx<'_>, record: &Record) -> Result<
 async fn insert(tx: &mut Tx<'_>, account: AccountId, record: &Record) -> Result<(), Error> {
     if store::insert(tx.db(), account, record).await? {
         tx.count(LIST, record.created_at, 1);
-        // Recorded without a download link, which would be a secret in the audit log.
+        // Recorded without a download link, which would be a secret in the log.
         tx.changed(AUDIT_KIND, record.id, &record.clone().into_message(String::new()));
     }
     Ok(())

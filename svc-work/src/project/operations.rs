@@ -125,7 +125,7 @@ pub(crate) async fn check_reference(tx: &mut Tx<'_>, at: &At<'_>, text: &str) ->
     Ok(found)
 }
 
-/// Records the current project in the audit log.
+/// Records the current project in the log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Project::from(record.clone()));
 }

@@ -98,7 +98,7 @@ pub(crate) async fn clear_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), E
     Ok(())
 }
 
-/// Records the current task in the audit log.
+/// Records the current task in the log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Task::from(record.clone()));
 }

@@ -46,7 +46,7 @@ async fn an_accepted_quote_becomes_one_project_and_names_it() {
     let named = user.get(&path).await;
     assert_eq!(named["data"]["project_number"], "P-00001");
     let events: Vec<(String, String)> = sqlx::query_as(
-        "select type, data::json ->> 'quote_id' from work.outbox where account_id = $1 order by sequence",
+        "select event, data::json ->> 'quote_id' from work.log where event is not null and account_id = $1 order by sequence",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)

@@ -30,8 +30,8 @@ fn event(world: &World, user: &User, data: &Value) -> Event {
         entity_id: data["id"].as_str().unwrap_or_default().to_owned(),
         sequence: 1000,
         occurred_at: Some(timestamp(world.clock.now())),
-        depth: 0,
         data: data.to_string(),
+        ..Event::default()
     }
 }
 

@@ -14,8 +14,8 @@ struct EventRow {
 /// The events of the account, in the order of each record.
 async fn events(world: &World, user: &User) -> Vec<EventRow> {
     sqlx::query_as(
-        "select type, entity_type, entity_id::text, data::json as data from work.outbox where account_id = $1
-         order by entity_id, sequence",
+        "select event as type, kind as entity_type, record_id as entity_id, data::json as data from work.log where event is not null and account_id = $1
+         order by record_id, sequence",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)

@@ -15,11 +15,12 @@ fn days(days: i64) -> TimeDelta {
     TimeDelta::days(days)
 }
 
-/// Removes and returns the events of the account that were not delivered, in the order in which they happened.
+/// Takes the events of the account from the log, in the order in which they happened.
 async fn take_events(world: &World, user: &User) -> Vec<(String, Value)> {
     sqlx::query_as(
-        "with removed as (delete from work.outbox where account_id = $1 returning *)
-         select type, data::json from removed order by occurred_at, id",
+        "with removed as (select * from work.log where account_id = $1 and event is not null),
+            forgotten as (update work.log set event = null where account_id = $1)
+         select event, data::json from removed order by id",
     )
     .bind(user.account.id)
     .fetch_all(&mut world.database.connect().await)

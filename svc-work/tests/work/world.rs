@@ -16,8 +16,6 @@ use tempfile::TempDir;
 
 use crate::support::User;
 
-/// A listener that cannot be reached, so that events stay in the outbox, where tests look at them.
-const LISTENER: [&str; 2] = ["--listeners", "x=http://127.0.0.1:1"];
 /// The peers of work at a port that nobody listens on.
 const UNREACHABLE_PEERS: &str =
     "relations=http://127.0.0.1:1,billing=http://127.0.0.1:1,crm=http://127.0.0.1:1";
@@ -117,14 +115,14 @@ impl WorldBuilder {
         }
         let mut others = Vec::new();
         if self.billing {
-            let flags = [&["--peers", &relations_peer][..], &files_flags, &LISTENER].concat();
+            let flags = [&["--peers", &relations_peer][..], &files_flags].concat();
             let started = chassis_testing::start_with::<Billing>(database.url(), &clock, &flags).await;
             peers.push(peer("billing", &started));
             others.push(started);
         }
 
         let work_peers = self.work_peers.map_or_else(|| peers.join(","), str::to_owned);
-        let mut flags = [&files_flags[..], &LISTENER, self.flags].concat();
+        let mut flags = [&files_flags[..], self.flags].concat();
         if !work_peers.is_empty() {
             flags.extend(["--peers", &work_peers]);
         }
@@ -183,7 +181,6 @@ impl World {
     pub(crate) async fn start_scans_with(&self, crm: &str) -> Started {
         let peers = format!("{},crm={crm}", self.relations_peer());
         let flags = ["--files-dir", self.files().to_str().unwrap(), "--peers", &peers];
-        let flags = [&flags[..], &LISTENER].concat();
         chassis_testing::start_working::<Work>(self.database.url(), &self.clock, &flags).await
     }
 

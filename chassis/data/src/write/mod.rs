@@ -1,13 +1,12 @@
 //! The write transaction. Every mutating rpc goes through [`Db::write`](crate::Db::write): idempotency key,
-//! operation, events, list totals, the audit log and the stored response commit together or not at all. Background
+//! operation, log entries, list totals and the stored response commit together or not at all. Background
 //! work goes through [`Db::fenced`](crate::Db::fenced), which begins with the fence of its lease instead of a key.
 //! [`Db::record`](crate::Db::record) stores what the service itself has found. Nothing else opens a write
 //! transaction.
 //!
 //! [`tx`] is the transaction as operations use it, [`run`] begins transactions and repeats those that lost a race, and
 //! [`finish`] ends them. Round trips besides the operation's own statements: begin, claim (calls with a key) or fence
-//! (background work), finish (one statement for events, totals, audit log and response; skipped if there is none of
-//! these), commit. Then the account's background work is woken, without a round trip if the process has workers.
+//! (background work), finish (one statement for log entries, totals and response; skipped if there is none of these), commit. Then the account's background work is woken, without a round trip if the process has workers.
 
 mod finish;
 mod operation;

@@ -13,12 +13,12 @@ use tonic::{Response, Status};
 use super::finish::Kept;
 use super::operation::{Of, OfBoth, Operation};
 use super::tx::Tx;
-use crate::audit::{self, Trail, check};
 use crate::db::Db;
 use crate::idempotency::{self, Claim, Fingerprint, fingerprint};
 use crate::lease::Lease;
+use crate::log::changes::{self, Changes};
+use crate::log::check;
 use crate::origin::Origin;
-use crate::outbox::Batch;
 use crate::pool::Purpose;
 use crate::totals::Totals;
 
@@ -85,11 +85,11 @@ impl Db {
     {
         let origin = Origin::Call { context, faults, fingerprint };
         let kept = |tx: &mut Tx<'_>, answer: &O::Answer| {
-            tx.trail.answered(context.rpc, answer);
-            let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), tx.trail.first());
+            tx.changes.answered(context.rpc, answer);
+            let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), tx.changes.first());
             Kept {
                 response: fingerprint.map(|_| stored()),
-                record: audit::record(context.rpc, answer).or_else(|| tx.trail.only()),
+                record: changes::record(context.rpc, answer).or_else(|| tx.changes.only()),
             }
         };
         match self.run(context.account(), origin, operation, kept).await? {
@@ -210,12 +210,10 @@ impl Db {
                 _ => Faults::default(),
             },
             now: self.clock.now(),
-            events: Batch::default(),
-            event_count: 0,
+            events: Vec::new(),
             depth: origin.call().map_or(0, |caller| caller.identity.depth),
             totals: Totals::default(),
-            listeners: &self.listeners,
-            trail: Trail::default(),
+            changes: Changes::default(),
             filed_under: None,
             counts,
         })

@@ -9,11 +9,11 @@ use proto::Faults;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::audit::Trail;
-use crate::audit::check::Counts;
 use crate::db::Db;
+use crate::log::changes::Changes;
+use crate::log::check::Counts;
+use crate::log::event::{Emitted, Event};
 use crate::origin::Origin;
-use crate::outbox::{Batch, Event, Listener};
 use crate::pool::Transaction;
 use crate::totals::Totals;
 use crate::{caused, numbering};
@@ -28,13 +28,11 @@ pub struct Tx<'a> {
     /// The faults of the request; a transaction with faults is never committed.
     pub faults: Faults,
     pub(super) now: chrono::DateTime<chrono::Utc>,
-    pub(super) events: Batch,
-    pub(super) event_count: i64,
+    pub(super) events: Vec<Emitted>,
     /// See [`caused`].
     pub(super) depth: u32,
     pub(super) totals: Totals,
-    pub(super) listeners: &'a [Listener],
-    pub(super) trail: Trail,
+    pub(super) changes: Changes,
     /// See [`Tx::file_under`].
     pub(super) filed_under: Option<AccountId>,
     pub(super) counts: Option<Counts>,
@@ -88,8 +86,7 @@ impl<'a> Tx<'a> {
     /// Like [`emit`](Self::emit), for an event that another record (`origin`) caused, for example an invoice an event
     /// about its client.
     pub fn emit_from(&mut self, event: &Event, origin: Uuid) {
-        self.events.add(self.clock.id(), self.event_count, event, origin, self.listeners);
-        self.event_count += 1;
+        self.events.push(Emitted::new(event, origin, self.events.len()));
     }
 
     /// Adds an entry to the total of a list (`1`) or removes it (`-1`), on the day of its creation.
@@ -97,25 +94,25 @@ impl<'a> Tx<'a> {
         self.totals.add(list, created.date_naive(), by);
     }
 
-    /// Writes to the audit log that this record was created or changed. `message` is the record after the change; if it
+    /// Writes to the log that this record was created or changed. `message` is the record after the change; if it
     /// changes again, call this again. If an rpc reports no change, the records in its response count as changed.
-    pub fn changed<M: Message + Name>(&mut self, entity_type: &str, id: impl Display, message: &M) {
-        self.trail.changed(entity_type, &id, message);
+    pub fn changed<M: Message + Name>(&mut self, kind: &str, id: impl Display, message: &M) {
+        self.changes.changed(kind, &id, message);
     }
 
-    /// Writes to the audit log that this record was removed.
-    pub fn removed(&mut self, entity_type: &str, id: impl Display) {
-        self.trail.removed(entity_type, &id);
+    /// Writes to the log that this record was removed.
+    pub fn removed(&mut self, kind: &str, id: impl Display) {
+        self.changes.removed(kind, &id);
     }
 
-    /// Declares why this transaction needs no audit entry. Changes that it reports are still written.
+    /// Declares why this transaction needs no entry in the log. Changes that it reports are still written.
     pub fn unaudited(&mut self, why: &'static str) {
-        self.trail.nothing = Some(why);
+        self.changes.nothing = Some(why);
     }
 
     /// Call this before changing records of another account than the call's: the entries are filed under that account.
     pub fn file_under(&mut self, account: AccountId) {
-        self.trail.file_under(account);
+        self.changes.file_under(account);
         self.filed_under = Some(account);
     }
 

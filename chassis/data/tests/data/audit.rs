@@ -1,14 +1,16 @@
-//! The audit log on real Postgres: entries are written with the change, read in pages, purged, and never left out.
+//! The audit log on real Postgres: entries are written with the change, read in pages, forgotten in time, and never left out.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use chassis_base::{Account, Clock, Error};
-use chassis_data::{Db, Tx, audit};
+use chassis_data::log::{Compacted, compact};
+use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_service::Service as _;
 use chassis_testing::bare::{Bare, context, database, open, write};
 use chassis_testing::{Started, TestCaller};
 use chrono::TimeDelta;
+use prost::{Message as _, Name as _};
 use proto::api::{MailKey, ProvisionAccountRequest, ProvisionAccountResponse};
 use proto::audit::audit_service_client::AuditServiceClient;
 use proto::audit::{AuditEntry, ListAuditRequest, ListAuditResponse};
@@ -163,10 +165,65 @@ async fn old_entries_are_forgotten_but_for_what_records_are_now() {
         put(&db, account, ("gone", 2), None).await;
     }
     clock.advance(TimeDelta::days(31));
-    let purge = async |days| audit::purge(database.url(), Bare::NAME, days, clock.now()).await.unwrap();
-    assert_eq!((purge(0).await, purge(32).await), (0, 0), "kept for ever, and for longer than it is there");
-    assert_eq!((purge(30).await, purge(30).await), (2 * 5 - 2, 0), "of two accounts all but one entry each");
+    let forgotten =
+        async |days| compact(database.url(), Bare::NAME, days, clock.now()).await.unwrap().forgotten;
+    assert_eq!(
+        (forgotten(0).await, forgotten(32).await),
+        (0, 0),
+        "kept for ever, and for longer than it is there"
+    );
+    assert_eq!(
+        (forgotten(30).await, forgotten(30).await),
+        (2 * 3, 0),
+        "of two accounts all but the latest image"
+    );
+    let images: Vec<String> = sqlx::query_scalar("select kind from bare.log where image is not null")
+        .fetch_all(&mut database.connect().await)
+        .await
+        .unwrap();
+    assert_eq!(images, ["kept", "kept"], "what was deleted is in no image");
     put(&db, &account, ("kept", 1), Some("third")).await;
     let entries = all(&service, &account, &clock).await;
     assert!(entries[0].before.contains("second") && entries[0].after.contains("third"));
+}
+
+#[tokio::test]
+async fn entries_of_the_release_before_are_read_and_moved() {
+    let (database, clock, account) = (database().await, chassis_testing::clock(), chassis_testing::account());
+    let service = chassis_testing::start::<Bare>(database.url(), &clock).await;
+    let db = open(&database, &clock);
+    for selector in ["first", "second", "second"] {
+        sqlx::query(
+            "insert into bare.audit (account_id, id, at, actor, request_id, method, entity_type, entity_id, message, image)
+             values ($1, $2, $3, 'a', 'r', 'm', 'thing', '1', $4, $5)",
+        )
+        .bind(account.id)
+        .bind(clock.id())
+        .bind(clock.now())
+        .bind(MailKey::full_name())
+        .bind(key(selector).encode_to_vec())
+        .execute(&mut database.connect().await)
+        .await
+        .unwrap();
+    }
+    put(&db, &account, ("thing", 1), Some("third")).await;
+    let selectors = async || {
+        let of = |text: String| {
+            text.split('"').find(|part| ["first", "second", "third"].contains(part)).map(String::from)
+        };
+        let entries = all(&service, &account, &clock).await;
+        entries.into_iter().map(|it| (of(it.before), of(it.after))).collect::<Vec<_>>()
+    };
+    let change = |before: Option<&str>, after: &str| (before.map(String::from), Some(String::from(after)));
+    let expected = [change(Some("second"), "third"), change(Some("first"), "second"), change(None, "first")];
+    assert_eq!(selectors().await, expected);
+    let compacted = async || compact(database.url(), Bare::NAME, 30, clock.now()).await.unwrap();
+    assert_eq!(compacted().await, Compacted::default(), "programs of the release before may still write");
+    clock.advance(TimeDelta::days(2));
+    assert_eq!(compacted().await, Compacted { forgotten: 0, moved: 3 });
+    assert_eq!(selectors().await, expected);
+    put(&db, &account, ("thing", 1), None).await;
+    assert_eq!(selectors().await.len(), 4);
+    clock.advance(TimeDelta::days(31));
+    assert_eq!(compacted().await, Compacted { forgotten: 4, moved: 0 });
 }

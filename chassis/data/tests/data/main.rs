@@ -3,6 +3,7 @@
 mod audit;
 mod link;
 mod lists;
+mod log;
 mod migrations;
 mod outage;
 mod pool;

@@ -323,7 +323,7 @@ async fn over_the_mesh_reads_of_an_account_leave_connections_to_the_others() {
     let service = chassis_testing::start::<chassis_testing::bare::Bare>(database.url(), &clock).await;
     let (channel, stuck) = (service.channel(), chassis_testing::account());
     let mut holder = database.connect().await;
-    let lock = "begin; lock bare.audit in access exclusive mode";
+    let lock = "begin; lock bare.log in access exclusive mode";
     sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
     let mut observer = database.connect().await;
     let others = async {

@@ -6,7 +6,7 @@
 use chassis_base::Error;
 use chassis_data::connect::Address;
 use chassis_data::migrations::migrate;
-use chassis_data::{Db, audit};
+use chassis_data::{Db, log};
 use chassis_testing::bare::{NO_MIGRATIONS, database, write};
 use chassis_testing::{TestDatabase, TestPooler, eventually};
 use sqlx::postgres::PgConnectOptions;
@@ -101,8 +101,8 @@ async fn commands_that_need_a_session_of_their_own_refuse_a_pooler() {
     ];
     for url in urls {
         let migrated = migrate(&url, "bare", &NO_MIGRATIONS).await.unwrap_err();
-        let purged = audit::purge(&url, "bare", 1, chassis_testing::moment()).await.unwrap_err();
-        for refused in [migrated, purged] {
+        let compacted = log::compact(&url, "bare", 1, chassis_testing::moment()).await.unwrap_err();
+        for refused in [migrated, compacted] {
             let told = chassis_base::error::chain(&refused);
             assert!(told.contains("DATABASE_URL name the database itself"), "{told}");
         }

@@ -28,7 +28,12 @@ const PROGRAMS: [&str; 8] = [
 ];
 
 /// Exceptions: the file, a word of the statement, and why no program of the previous release needs what it takes away.
-const ALLOWED: &[(&str, &str, &str)] = &[];
+/// A statement that breaks two rules needs two.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    (LOG, "revoke", "the rights on tables that this migration makes"),
+    (LOG, "delete", "it names a privilege and deletes nothing"),
+];
+const LOG: &str = "chassis/data/migrations/0050_log.sql";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()

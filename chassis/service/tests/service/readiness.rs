@@ -102,7 +102,7 @@ fn two_ports() -> (SocketAddr, SocketAddr) {
 async fn a_process_is_ready_while_all_of_its_connections_wait_for_a_lock() {
     let served = Served::start().await;
     let (mut holder, mut observer) = (served.observer().await, served.observer().await);
-    sqlx::raw_sql("begin; lock bare.audit in access exclusive mode").execute(&mut holder).await.unwrap();
+    sqlx::raw_sql("begin; lock bare.log in access exclusive mode").execute(&mut holder).await.unwrap();
     let mut reads = served.reads(200);
     eventually("every connection of the pool waits", async || {
         let waiting = "select count(*) from pg_stat_activity

@@ -6,7 +6,7 @@
 //! what the work is.
 //!
 //! Work is not found by polling all accounts. Every commit wakes its account ([`wake`]), also in other processes
-//! ([`exchange`]). For a woken account, one query returns when each worker is due ([`examine`], [`due`]). A periodic
+//! ([`exchange`]), as soon as its log entries have positions ([`sequencer`]). For a woken account, one query returns when each worker is due ([`examine`], [`due`]). A periodic
 //! sweep over all accounts finds work that comes due without a commit ([`sweep`]).
 
 mod backoff;
@@ -19,6 +19,7 @@ mod exchange;
 mod job;
 mod lease;
 mod schedule;
+mod sequencer;
 mod settings;
 mod slot;
 mod stop;
@@ -31,6 +32,7 @@ pub use backoff::backoff;
 pub use definition::Worker;
 pub use due::{Due, IMMEDIATELY};
 pub use job::{Job, Next};
+pub use sequencer::recovery_worker;
 pub use settings::WorkerSettings;
 pub use timing::Timing;
 pub use workers::Workers;

@@ -1,11 +1,10 @@
-//! Collects the accounts that may have work: from every commit of this process, and from those of other processes
+//! Collects the accounts that may have work: from every commit of this process ([`sequencer`](super::sequencer)), and from those of other processes
 //! through the database ([`exchange`](super::exchange)).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chassis_base::AccountId;
-use chassis_data::wake::CommitListener;
 use tokio::sync::Notify;
 
 /// A set of workers of this process, one bit each.
@@ -25,14 +24,13 @@ pub(super) struct Inbox {
     pub departing: Notify,
 }
 
-impl CommitListener for Inbox {
-    fn committed(&self, account: AccountId) {
+impl Inbox {
+    /// Rows of the account may have changed, and its log entries have positions.
+    pub(super) fn committed(&self, account: AccountId) {
         self.wake(account, ALL);
         self.pass_on(account);
     }
-}
 
-impl Inbox {
     pub(super) fn wake(&self, account: AccountId, which: Which) {
         *lock(&self.woken).entry(account).or_default() |= which;
         self.arrived.notify_one();

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::board::{Board, Boards};
 use super::definition::Worker;
+use super::sequencer::Sequencer;
 use super::timing::Timing;
 use super::wake::{Inbox, MAX_WORKERS};
 use super::{drive, examine, exchange, sweep};
@@ -22,7 +23,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts the workers as one replica.
+    /// Starts the workers as one replica, and what numbers its log entries.
     pub fn start(db: &Db, workers: Vec<Worker>, timing: Timing) -> Self {
         assert!(workers.len() <= MAX_WORKERS, "more than {MAX_WORKERS} kinds of background work");
         let (stop, stopped) = watch::channel(None);
@@ -30,7 +31,8 @@ impl Workers {
         let mut tasks = JoinSet::new();
         let mut all = Vec::new();
         let inbox: Arc<Inbox> = Arc::default();
-        db.wake().add(&inbox);
+        let sequencer = Arc::new(Sequencer::new(db.clone(), Arc::clone(&inbox)));
+        db.wake().add(&sequencer);
         for (number, worker) in workers.into_iter().enumerate() {
             let (name, interval) = (Arc::clone(&worker.name), worker.interval.unwrap_or(timing.sweep));
             let (board, found) = Board::new(name, worker.due.clone(), worker.interval.is_none(), interval);
@@ -44,7 +46,8 @@ impl Workers {
         let poll = timing.poll;
         tasks.spawn(exchange::Exchange::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
         tasks.spawn(examine::Examiner::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
-        tasks.spawn(sweep::Sweeper::new(db.clone(), Arc::clone(&boards), poll).run(stopped));
+        tasks.spawn(sweep::Sweeper::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
+        tasks.spawn(sequencer.run(stopped));
         Self { tasks, boards, stop }
     }
 

@@ -1,5 +1,6 @@
 //! Background work, on a real Postgres.
 
+mod event_listener;
 mod files;
 mod identity;
 mod mail;

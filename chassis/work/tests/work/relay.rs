@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use chassis_base::Clock;
+use chassis_base::{Account, Clock};
 use chassis_testing::bare::{Bare, database, emit};
 use chassis_testing::{TestDatabase, eventually};
 use chassis_work::dead_letters;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::event_listener_service_server::{EventListenerService, EventListenerServiceServer};
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Event};
 use tokio::net::TcpListener;
@@ -106,12 +106,20 @@ impl Drop for Serving {
     }
 }
 
+/// The number of events that the listener has not taken, dead letters included.
 async fn waiting(database: &TestDatabase, listener: &str) -> i64 {
-    sqlx::query_scalar("select count(*) from bare.outbox where listener = $1")
-        .bind(listener)
-        .fetch_one(&mut database.connect().await)
-        .await
-        .unwrap()
+    sqlx::query_scalar(
+        "select count(*) from bare.log entry
+         left join bare.feed on feed.account_id = entry.account_id and feed.id = entry.id
+         left join bare.reader on reader.account_id = entry.account_id and reader.name = $1
+         where event is not null and (feed.position is null or feed.position > coalesce(reader.position, 0)
+            or exists (select from bare.reader_exception refused
+                where refused.account_id = entry.account_id and refused.reader = $1 and refused.id = entry.id))",
+    )
+    .bind(listener)
+    .fetch_one(&mut database.connect().await)
+    .await
+    .unwrap()
 }
 
 fn later(clock: &Clock) {
@@ -175,6 +183,8 @@ async fn a_refused_event_suffers_alone_becomes_a_dead_letter_and_can_be_retried(
     emit(db, &account, faulty, 2, r#"{"n": "poison"}"#).await;
     emit(db, &account, faulty, 3, r#"{"n": 3}"#).await;
     emit(db, &account, sound, 1, "{}").await;
+    // Nothing numbers the entries of a process that has no workers until they are a second old.
+    clock.advance(TimeDelta::seconds(2));
 
     let working =
         chassis_testing::start_working::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
@@ -201,7 +211,7 @@ async fn a_refused_event_suffers_alone_becomes_a_dead_letter_and_can_be_retried(
     recorder.assert_order_per_entity();
 
     let mut connection = database.connect().await;
-    sqlx::query("update bare.outbox set data = '{}'").execute(&mut connection).await.unwrap();
+    sqlx::query("update bare.log set data = '{}'").execute(&mut connection).await.unwrap();
     assert_eq!(dead_letters::retry(db, Some(Uuid::nil())).await.unwrap(), 0, "no such letter");
     assert_eq!(dead_letters::retry(db, Some(dead.id)).await.unwrap(), 1);
     eventually("the retried one is delivered", async || waiting(&database, "recorder").await == 0).await;
@@ -217,12 +227,17 @@ async fn a_large_backlog_goes_out_in_bounded_batches() {
     let mut connection = database.connect().await;
     // 64 KiB of data each: a hundred events exceed the message size limit of a listener.
     sqlx::query(
-        "insert into bare.outbox (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
-         select $1, 'recorder', 'thing', $1, n, gen_random_uuid(), 'thing.changed', $2, $3, $3 from generate_series(1, 150) n",
+        "with entries as (
+            insert into bare.log (account_id, id, at, actor, request_id, method, kind, record_id, version, message, event,
+                sequence, data)
+            select $1, lpad(to_hex(n), 32, '0')::uuid, $3, '', '', '', 'thing', '1', n, '', 'thing.changed', n, $2
+            from generate_series(1, 150) n returning account_id, id, at
+         )
+         insert into bare.pending (account_id, id, at) select account_id, id, at from entries",
     )
     .bind(chassis_testing::account().id)
     .bind(format!("{{\"text\": \"{}\"}}", "x".repeat(65_500)))
-    .bind(clock.now())
+    .bind(clock.now() - TimeDelta::seconds(2))
     .execute(&mut connection)
     .await
     .unwrap();
@@ -244,13 +259,96 @@ async fn a_listener_is_told_how_many_events_led_to_each() {
     for entity in 1..=3 {
         emit(&emitting.runtime.db, &account, Uuid::from_u128(entity), 1, "{}").await;
     }
-    sqlx::query("update bare.outbox set depth = 2 where entity_id = $1")
-        .bind(Uuid::from_u128(2))
+    sqlx::query("update bare.log set depth = 2 where record_id = $1")
+        .bind(Uuid::from_u128(2).to_string())
         .execute(&mut database.connect().await)
         .await
         .unwrap();
+    clock.advance(TimeDelta::seconds(2));
     let _working = chassis_testing::start_working::<Bare>(database.url(), &clock, &flags).await;
     eventually("all are received", async || recorder.count() == 3).await;
     let depths: Vec<u32> = recorder.received.lock().unwrap().iter().map(|event| event.depth).collect();
     assert_eq!(depths, [0, 2, 0]);
+}
+
+/// Inserts an event as the release before stored it.
+async fn insert_old(
+    database: &TestDatabase,
+    account: &Account,
+    entity: Uuid,
+    sequence: i64,
+    at: DateTime<Utc>,
+) {
+    sqlx::query(
+        "insert into bare.outbox
+            (account_id, listener, entity_type, entity_id, sequence, id, type, data, occurred_at, next_at)
+         values ($1, 'recorder', 'thing', $2, $3, $4, 'thing.changed', '{}', $5, $5)",
+    )
+    .bind(account.id)
+    .bind(entity)
+    .bind(sequence)
+    .bind(Uuid::new_v4())
+    .bind(at)
+    .execute(&mut database.connect().await)
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn what_the_release_before_has_left_is_delivered_in_order_with_what_is_new() {
+    let (database, clock, recorder) = (database().await, chassis_testing::clock(), Recorder::default());
+    let (address, _server) = recorder.listen("127.0.0.1:0").await;
+    let flags = ["--listeners", &format!("recorder=http://{address}")];
+    let emitting = chassis_testing::start_with::<Bare>(database.url(), &clock, &flags).await;
+    let account = chassis_testing::account();
+    let entities = [Uuid::from_u128(1), Uuid::from_u128(2)];
+    // Programs of both releases change the same records in turns.
+    for version in 1..=9 {
+        for (number, entity) in entities.iter().enumerate() {
+            if (usize::try_from(version).unwrap() + number).is_multiple_of(2) {
+                emit(&emitting.runtime.db, &account, *entity, version, "{}").await;
+            } else {
+                insert_old(&database, &account, *entity, version * 1000, clock.now()).await;
+            }
+        }
+    }
+    clock.advance(TimeDelta::seconds(2));
+    let _working = chassis_testing::start_working::<Bare>(database.url(), &clock, &flags).await;
+    eventually("all is delivered", async || recorder.count() == 18).await;
+    recorder.assert_order_per_entity();
+    eventually("nothing is left", async || {
+        let left = "select count(*) from bare.outbox";
+        let left: i64 = sqlx::query_scalar(left).fetch_one(&mut database.connect().await).await.unwrap();
+        left + waiting(&database, "recorder").await == 0
+    })
+    .await;
+    assert_eq!(recorder.duplicates.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_listener_of_few_events_skips_all_others() {
+    let (database, clock, recorder) = (database().await, chassis_testing::clock(), Recorder::default());
+    let (address, _server) = recorder.listen("127.0.0.1:0").await;
+    let flags = ["--listeners", &format!("recorder=http://{address};thing.wanted")];
+    let (account, at) = (chassis_testing::account(), clock.now() - TimeDelta::seconds(2));
+    // More than one query looks through.
+    sqlx::query(
+        "with entries as (
+            insert into bare.log (account_id, id, at, actor, request_id, method, kind, record_id, version, message, event,
+                sequence, data)
+            select $1, lpad(to_hex(n), 32, '0')::uuid, $2, '', '', '', 'thing', n, n, '',
+                case when n % 6000 = 0 then 'thing.wanted' else 'thing.changed' end, n, '{}'
+            from generate_series(1, 12500) n returning account_id, id, at
+         )
+         insert into bare.pending (account_id, id, at) select account_id, id, at from entries",
+    )
+    .bind(account.id)
+    .bind(at)
+    .execute(&mut database.connect().await)
+    .await
+    .unwrap();
+    let _working = chassis_testing::start_working::<Bare>(database.url(), &clock, &flags).await;
+    eventually("both are received", async || recorder.count() == 2).await;
+    let positions: Vec<i64> = recorder.received.lock().unwrap().iter().map(|event| event.position).collect();
+    assert_eq!(positions, [6000, 12_000]);
 }

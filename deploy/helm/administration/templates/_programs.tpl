@@ -106,7 +106,7 @@ spec:
       env:
         - {name: DATABASE_URL_FILE, value: /run/secrets/administration/DATABASE_URL}
         - {name: LOG_FORMAT, value: json}
-        {{- if eq .args "purge-audit" }}
+        {{- if eq .args "compact-log" }}
         - name: AUDIT_DAYS
           valueFrom:
             configMapKeyRef: {name: mesh, key: AUDIT_DAYS}

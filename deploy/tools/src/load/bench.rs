@@ -97,7 +97,7 @@ impl Bench<'_> {
         }
         let outcome = pgbench::run(plan, self.rounds.span(case.connections), &self.watched).await?;
         if writes {
-            baseline.remove_events(case.service, self.account).await?;
+            baseline.remove_events(case.service).await?;
         }
         figures.put("pgbench_per_second", Some(outcome.per_second));
         figures.put("pgbench_ms", Some(1000.0 * f64::from(case.connections) / outcome.per_second));

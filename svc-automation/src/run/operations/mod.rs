@@ -21,7 +21,7 @@ use crate::text::storable;
 pub(crate) use start::{start_flow, start_triggered};
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("run");
-/// The name of a run in the audit log.
+/// The name of a run in the log.
 const AUDITED: &str = "run";
 
 /// Ends a run. A step in progress is finished, and none is started after it. A cancelled run stays as it is.

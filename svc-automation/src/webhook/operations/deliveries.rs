@@ -20,7 +20,7 @@ const PING: &str = "webhook.ping";
 const PING_RECOVERY_DELAY: TimeDelta = TimeDelta::minutes(1);
 /// The delay of an endpoint whose probe found no free slot.
 const NO_SLOT_DELAY: TimeDelta = TimeDelta::seconds(15);
-/// Why updates of an endpoint's health are not in the audit log.
+/// Why updates of an endpoint's health are not in the log.
 const HEALTH_IS_UNAUDITED: &str = "the health of an endpoint is not a change of it";
 
 /// Queues the events for the account's endpoints.

@@ -62,7 +62,7 @@ pub(in crate::webhook) async fn update(
     Ok(endpoint)
 }
 
-/// Stores an endpoint and its change in the audit log.
+/// Stores an endpoint and its change in the log.
 async fn save(tx: &mut Tx<'_>, endpoint: &Endpoint) -> Result<(), Error> {
     let account = tx.account();
     store::put(tx.db(), account, endpoint).await?;

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::webhook::rules::SECRET_OVERLAP;
 use crate::webhook::{SigningSecrets, store};
 
-/// The name of the secrets in the audit log, which gets their times only.
+/// The name of the secrets in the log, which gets their times only.
 const AUDITED: &str = "signing_secret";
 
 /// The secrets that sign requests now; made when they are needed for the first time.

@@ -54,7 +54,7 @@ async fn load_message(tx: &mut Tx<'_>, context: &OperationContext, id: Uuid) -> 
     Ok(message::document(account, &context.links, &full))
 }
 
-/// Records a document in the audit log.
+/// Records a document in the log.
 fn audit(tx: &mut Tx<'_>, record: &Record) {
     let image = message::audit_image(tx.account(), record);
     tx.changed(record.kind.name(), record.id, &image);

@@ -43,12 +43,12 @@ async fn save(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stores the subscription in the audit log.
+/// Stores the subscription in the log.
 fn audit(tx: &mut Tx<'_>, record: &Record) {
     tx.changed("subscription", record.id, &SubscriptionItem::from(record));
 }
 
-/// Stores its lines in the audit log, apart from the subscription because they rarely change.
+/// Stores its lines in the log, apart from the subscription because they rarely change.
 fn audit_lines(tx: &mut Tx<'_>, record: &Record, lines: &[Row]) {
     tx.changed("subscription_lines", record.id, &lines_message(record, lines));
 }

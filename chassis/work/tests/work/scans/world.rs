@@ -161,9 +161,8 @@ impl World {
     }
 
     pub(super) async fn add_replica(&mut self) {
-        // An unreachable listener, so that the events stay in the outbox and can be read.
         let peers = format!("{}={}", LONELY.service, self.other.url());
-        let flags = ["--listeners", "x=http://127.0.0.1:1", "--peers", &peers];
+        let flags = ["--peers", &peers];
         let replica =
             chassis_testing::start_working::<Things>(self.database.url(), &self.clock, &flags).await;
         self.replicas.push(replica);
@@ -251,7 +250,7 @@ impl World {
     /// The events of the account so far, in order.
     pub(super) async fn events(&self, caller: &TestCaller) -> Vec<(String, Uuid, Value)> {
         sqlx::query_as(
-            "select type, entity_id, data::json from bare.outbox where account_id = $1 order by occurred_at, id",
+            "select event, record_id::uuid, data::json from bare.log where event is not null and account_id = $1 order by id",
         )
         .bind(caller.account.id)
         .fetch_all(&mut self.database.connect().await)

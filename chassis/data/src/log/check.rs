@@ -1,4 +1,4 @@
-//! Completeness of the audit log: a debug build, and so every test, refuses a transaction that changes a record
+//! Completeness of the log: a debug build, and so every test, refuses a transaction that changes a record
 //! without an entry. Postgres counts the rows that a transaction writes to each table; the comment of a table that
 //! does not hold records says so.
 
@@ -43,7 +43,7 @@ pub(crate) async fn refuse_unaudited(
     }
     changed.sort_unstable();
     Err(Error::Internal(format!(
-        "{method} changed {} without an entry in the audit log: call tx.changed, tx.removed or tx.unaudited, or \
+        "{method} changed {} without an entry in the log: call tx.changed, tx.removed or tx.unaudited, or \
          comment the table as `unaudited: why`",
         changed.join(", ")
     )))

@@ -1,4 +1,4 @@
-//! The outbox: events are written in the transaction that they report, and delivered later by the relay.
+//! Events: what a change tells other services. They are written to the log with the change and delivered by the relay.
 
 use uuid::Uuid;
 
@@ -54,43 +54,20 @@ pub struct Event {
 /// The most events of one version; a sequence is `version * EVENTS_PER_VERSION + ordinal`.
 const EVENTS_PER_VERSION: i64 = 1000;
 
-/// The outbox rows of one transaction as a vector for each column, as the insert takes them.
-#[derive(Default)]
-pub(crate) struct Batch {
-    pub listeners: Vec<String>,
-    pub entity_types: Vec<String>,
-    pub entity_ids: Vec<Uuid>,
-    pub sequences: Vec<i64>,
-    pub ids: Vec<Uuid>,
-    pub kinds: Vec<String>,
-    pub data: Vec<String>,
-    /// The records that led to the events. This is not a column; see [`caused`](crate::caused).
-    pub origins: Vec<Uuid>,
+/// An event of the transaction, before it has a log entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Emitted {
+    pub event: Event,
+    /// The record that led to the event; see [`caused`](crate::caused).
+    pub origin: Uuid,
+    pub sequence: i64,
 }
 
-impl Batch {
-    pub(crate) fn add(
-        &mut self,
-        id: Uuid,
-        ordinal: i64,
-        event: &Event,
-        origin: Uuid,
-        listeners: &[Listener],
-    ) {
-        for listener in listeners.iter().filter(|listener| listener.wants(event.kind)) {
-            self.listeners.push(listener.name.clone());
-            self.entity_types.push(event.entity_type.to_owned());
-            self.entity_ids.push(event.entity_id);
-            self.sequences.push(event.version * EVENTS_PER_VERSION + ordinal);
-            self.ids.push(id);
-            self.kinds.push(event.kind.to_owned());
-            self.data.push(event.data.clone());
-            self.origins.push(origin);
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+impl Emitted {
+    /// `ordinal` counts the events of the transaction.
+    pub(crate) fn new(event: &Event, origin: Uuid, ordinal: usize) -> Self {
+        let ordinal = i64::try_from(ordinal).unwrap_or(i64::MAX);
+        Self { event: event.clone(), origin, sequence: event.version * EVENTS_PER_VERSION + ordinal }
     }
 }
 

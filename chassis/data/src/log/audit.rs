@@ -1,4 +1,4 @@
-//! Reads the audit log over gRPC.
+//! Reads the log as an audit log over gRPC: the changes of records, with the record before and after.
 
 use chassis_base::time::{from_timestamp, timestamp};
 use chassis_base::{AccountId, Error, id};
@@ -13,8 +13,8 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
+use super::compact::first_id;
 use super::json;
-use super::purge::first_id;
 use crate::db::Db;
 
 const DEFAULT_SIZE: i64 = 50;
@@ -35,8 +35,8 @@ struct Entry {
     actor: String,
     request_id: String,
     method: String,
-    entity_type: String,
-    entity_id: String,
+    kind: String,
+    record_id: String,
     message: String,
     image: Option<Vec<u8>>,
     message_before: Option<String>,
@@ -81,18 +81,34 @@ async fn list(
     let token = id::parse(&wanted.page_token);
     let before = token.into_iter().chain(bound(wanted.to.as_ref())).min().unwrap_or(Uuid::max());
     // The filter by record is a separate statement, so that the planner uses the index on the record.
-    let one = if wanted.entity_id.is_empty() { "$5 = ''" } else { "entry.entity_id = $5" };
-    // An entry whose image equals the previous one is not a change, so it is left out.
+    let one = if wanted.entity_id.is_empty() { "$5 = ''" } else { "entry.record_id = $5" };
+    // The release before wrote `audit`, whose entries are moved to the log by and by; see `compact`. One of those whose
+    // image equals the previous one is not a change, so it is left out. Both tables are ordered, and
+    // types and collations are those of the columns, so that they are merged by their keys instead of read as a whole.
     let sql = format!(
-        "select entry.id, at, actor, request_id, method, entity_type, entity_id, entry.message, entry.image,
+        "select entry.id, at, actor, request_id, method, kind, record_id, entry.message, entry.image,
             before.message as message_before, before.image as image_before
-         from audit entry left join lateral (
-            select id, message, image from audit earlier
-            where earlier.account_id = $1 and earlier.entity_id = entry.entity_id
-                and earlier.entity_type = entry.entity_type and earlier.id < entry.id
-            order by earlier.id desc limit 1) before on true
-         where entry.account_id = $1 and entry.id < $2 and entry.id >= $3 and ($4 = '' or entity_type = $4) and {one}
-            and ($6 = '' or actor = $6) and (before.id is null or before.image is distinct from entry.image)
+         from (
+            (select id, at, actor, request_id, method, kind, record_id, message, image, version from log
+             where account_id = $1 and change is not null order by id desc)
+            union all
+            (select id, at, actor, request_id, method, entity_type collate \"C\", entity_id collate \"C\", message, image,
+                null::bigint
+             from audit where account_id = $1 order by id desc)) entry
+         left join lateral (
+            select * from (
+                (select id, message, image from log earlier
+                 where earlier.account_id = $1 and earlier.record_id = entry.record_id and earlier.kind = entry.kind
+                    and earlier.change is not null and earlier.version < entry.version
+                 order by earlier.version desc limit 1)
+                union all
+                (select id, message, image from audit earlier
+                 where earlier.account_id = $1 and earlier.entity_id = entry.record_id collate \"default\"
+                    and earlier.entity_type = entry.kind collate \"default\" and earlier.id < entry.id
+                 order by earlier.id desc limit 1)) earlier
+            order by id desc limit 1) before on true
+         where entry.id < $2 and entry.id >= $3 and ($4 = '' or kind = $4) and {one} and ($6 = '' or actor = $6)
+            and (version > 0 or before.id is null or before.image is distinct from entry.image)
          order by entry.id desc limit $7"
     );
     let found = sqlx::query_as(AssertSqlSafe(sql))
@@ -116,8 +132,8 @@ impl From<Entry> for AuditEntry {
             actor: entry.actor,
             request_id: entry.request_id,
             method: entry.method,
-            entity_type: entry.entity_type,
-            entity_id: entry.entity_id,
+            entity_type: entry.kind,
+            entity_id: entry.record_id,
             before: json::text(&entry.message_before.unwrap_or_default(), entry.image_before.as_deref()),
             after: json::text(&entry.message, entry.image.as_deref()),
         }

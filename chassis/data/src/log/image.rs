@@ -1,4 +1,4 @@
-//! A record as the audit log stores it: an encoded message without its secret fields.
+//! A record as the log stores it: an encoded message without its secret fields.
 
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost::{Message, Name};

@@ -1,0 +1,33 @@
+//! The log of an account: what was changed, by whom and when, with the record after the change and the event that the
+//! change tells. The audit log, the delivery of events and the change feed all read this one log.
+//!
+//! A write transaction appends its entries with the statement that finishes it ([`entries`]); operations only report
+//! what they write, with [`Tx::changed`](crate::Tx::changed) and [`Tx::removed`](crate::Tx::removed) ([`changes`]), and
+//! what they tell, with [`Tx::emit`](crate::Tx::emit) ([`event`]). If an rpc reports nothing, the records in its
+//! response count as written. Debug builds check that no change lacks an entry ([`check`]). Records are handled only as
+//! messages of the contract ([`image`]).
+//!
+//! After the commit the entries get their positions: 1, 2, 3, … for each account, without gaps ([`mod@number`]), in a
+//! chain of hashes ([`chain`], [`verify`]). So writers share no lock. Positions are the order in which readers follow the
+//! log ([`read`]); the gateway and internal teams do so over gRPC ([`rpc`]).
+//!
+//! Entries are never deleted. Images that are old and superseded are forgotten by a command ([`mod@compact`]).
+
+mod audit;
+mod chain;
+pub(crate) mod changes;
+pub(crate) mod check;
+mod compact;
+pub(crate) mod entries;
+pub mod event;
+mod image;
+mod json;
+mod number;
+mod read;
+mod rpc;
+mod verify;
+
+pub use audit::server as audit_server;
+pub use compact::{Compacted, compact};
+pub use number::number;
+pub use rpc::{head, server, verify};

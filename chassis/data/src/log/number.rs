@@ -1,0 +1,258 @@
+//! Gives log entries their positions, after the commit.
+//!
+//! Any process may number an account's entries at any time: the statement that stores a batch moves the end of the feed,
+//! and does nothing if another process has moved it since the batch was read. Entries are ordered by the time in their
+//! ids, and those of one record by version. The versions of a record are committed one after the other, so when an entry
+//! is visible, the earlier ones of its record are too.
+
+use std::collections::HashMap;
+
+use chassis_base::{AccountId, Error};
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::chain::{GENESIS, Link};
+use super::event::Listener;
+use crate::db::Db;
+
+/// How many entries are numbered at once.
+const BATCH: usize = 500;
+
+#[derive(sqlx::FromRow)]
+struct Entry {
+    id: Uuid,
+    at: DateTime<Utc>,
+    actor: String,
+    kind: String,
+    record_id: String,
+    version: i64,
+    image_hash: Option<Vec<u8>>,
+    event: Option<String>,
+}
+
+/// The end of the feed.
+struct Head {
+    position: i64,
+    hash: Vec<u8>,
+}
+
+/// Numbers a batch of what is pending of the account, in two round trips. Returns whether there may be more: the caller
+/// decides who is next, so that an account with many entries does not hold up others.
+pub async fn number(db: &Db, account: AccountId) -> Result<bool, Error> {
+    db.autocommit(async |connection| number_batch(connection, account, &db.listeners).await).await
+}
+
+/// Returns whether there may be more.
+async fn number_batch(
+    connection: &mut PgConnection,
+    account: AccountId,
+    listeners: &[Listener],
+) -> Result<bool, Error> {
+    let (head, mut entries) = read(connection, account).await?;
+    if entries.is_empty() {
+        return Ok(false);
+    }
+    let is_full = entries.len() >= BATCH;
+    if is_full {
+        add_versions_beyond(connection, account, &mut entries).await?;
+    }
+    sort(&mut entries);
+    let is_stored = Batch::new(&head, &entries, listeners).store(connection, account, &head).await?;
+    Ok(is_full || !is_stored)
+}
+
+/// The end of the feed and the oldest pending entries.
+async fn read(connection: &mut PgConnection, account: AccountId) -> Result<(Head, Vec<Entry>), Error> {
+    #[derive(sqlx::FromRow)]
+    struct Row {
+        position: Option<i64>,
+        hash: Option<Vec<u8>>,
+        #[sqlx(flatten)]
+        entry: Entry,
+    }
+    let rows: Vec<Row> = sqlx::query_as(
+        "select entry.id, entry.at, actor, kind, record_id, version, image_hash, event, head.position, head.hash
+         from pending
+         join log entry on entry.account_id = pending.account_id and entry.id = pending.id
+         left join feed_head head on head.account_id = pending.account_id
+         where pending.account_id = $1 order by pending.id limit $2",
+    )
+    .bind(account)
+    .bind(i64::try_from(BATCH).unwrap_or(i64::MAX))
+    .fetch_all(connection)
+    .await?;
+    let head = rows.first().and_then(|row| Some(Head { position: row.position?, hash: row.hash.clone()? }));
+    let head = head.unwrap_or_else(|| Head { position: 0, hash: GENESIS.to_vec() });
+    Ok((head, rows.into_iter().map(|row| row.entry).collect()))
+}
+
+/// Adds the pending entries of the same records that are not in the batch: if clocks differ, an earlier version can have
+/// a later id.
+async fn add_versions_beyond(
+    connection: &mut PgConnection,
+    account: AccountId,
+    entries: &mut Vec<Entry>,
+) -> Result<(), Error> {
+    let last = entries.last().map(|entry| entry.id).unwrap_or_default();
+    let beyond: Vec<Entry> = sqlx::query_as(
+        "select entry.id, entry.at, actor, kind, record_id, version, image_hash, event
+         from pending
+         join log entry on entry.account_id = pending.account_id and entry.id = pending.id
+         where pending.account_id = $1 and pending.id > $2
+            and (kind, record_id) in (select * from unnest($3::text[], $4::text[]))
+         order by pending.id",
+    )
+    .bind(account)
+    .bind(last)
+    .bind(entries.iter().map(|entry| entry.kind.as_str()).collect::<Vec<_>>())
+    .bind(entries.iter().map(|entry| entry.record_id.as_str()).collect::<Vec<_>>())
+    .fetch_all(connection)
+    .await?;
+    entries.extend(beyond);
+    Ok(())
+}
+
+/// Sorts by time. The entries of one record share the places that these have, in the order of their versions.
+fn sort(entries: &mut Vec<Entry>) {
+    entries.sort_by_key(|entry| entry.id);
+    let mut places: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    for (place, entry) in entries.iter().enumerate() {
+        places.entry((&entry.kind, &entry.record_id)).or_default().push(place);
+    }
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    for places in places.into_values().filter(|places| places.len() > 1) {
+        let mut sorted = places.clone();
+        sorted.sort_by_key(|place| (entries[*place].version, entries[*place].id));
+        for (place, from) in places.into_iter().zip(sorted) {
+            order[place] = from;
+        }
+    }
+    let mut unsorted: Vec<Option<Entry>> = entries.drain(..).map(Some).collect();
+    entries.extend(order.into_iter().filter_map(|from| unsorted[from].take()));
+}
+
+/// A batch with its positions, as the statement takes it.
+struct Batch<'a> {
+    ids: Vec<Uuid>,
+    positions: Vec<i64>,
+    hashes: Vec<Vec<u8>>,
+    last_at: DateTime<Utc>,
+    /// Listeners with an event in the batch: the position of the last one, and the time of the first.
+    readers: Vec<(&'a str, i64, DateTime<Utc>)>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(head: &Head, entries: &[Entry], listeners: &'a [Listener]) -> Self {
+        let mut batch = Self {
+            ids: Vec::with_capacity(entries.len()),
+            positions: Vec::with_capacity(entries.len()),
+            hashes: Vec::with_capacity(entries.len()),
+            last_at: DateTime::UNIX_EPOCH,
+            readers: Vec::new(),
+        };
+        let mut hash = head.hash.clone();
+        for (position, entry) in (head.position + 1..).zip(entries) {
+            let link = Link {
+                position,
+                kind: &entry.kind,
+                record_id: &entry.record_id,
+                version: entry.version,
+                at: entry.at,
+                actor: &entry.actor,
+                image_hash: entry.image_hash.as_deref(),
+            };
+            hash = link.hash(&hash).to_vec();
+            batch.ids.push(entry.id);
+            batch.positions.push(position);
+            batch.hashes.push(hash.clone());
+            batch.last_at = batch.last_at.max(entry.at);
+            batch.add_readers(entry, position, listeners);
+        }
+        batch
+    }
+
+    fn add_readers(&mut self, entry: &Entry, position: i64, listeners: &'a [Listener]) {
+        let Some(event) = &entry.event else { return };
+        for listener in listeners.iter().filter(|listener| listener.wants(event)) {
+            match self.readers.iter_mut().find(|(name, ..)| *name == listener.name) {
+                Some((_, target, _)) => *target = position,
+                None => self.readers.push((&listener.name, position, entry.at)),
+            }
+        }
+    }
+
+    /// Returns false, and stores nothing, if the end of the feed is no longer `head`.
+    async fn store(
+        self,
+        connection: &mut PgConnection,
+        account: AccountId,
+        head: &Head,
+    ) -> Result<bool, Error> {
+        let (Some(last), Some(hash)) = (self.positions.last(), self.hashes.last()) else { return Ok(true) };
+        let moved: i64 = sqlx::query_scalar(
+            "with head as (
+                insert into feed_head (account_id, position, hash, at) values ($1, $3, $4, $5)
+                on conflict (account_id) do update
+                    set position = excluded.position, hash = excluded.hash, at = excluded.at
+                    where feed_head.position = $2
+                returning position
+            ), numbered as (
+                insert into feed (account_id, position, id, hash)
+                select $1, position, id, hash from unnest($6::uuid[], $7::bigint[], $8::bytea[])
+                    as entry (id, position, hash)
+                where exists (select from head)
+            ), done as (
+                delete from pending where account_id = $1 and id = any($6) and exists (select from head)
+            ), behind as (
+                insert into reader (account_id, name, position, target, since)
+                select $1, name, $2, target, since from unnest($9::text[], $10::bigint[], $11::timestamptz[])
+                    as reader (name, target, since)
+                where exists (select from head)
+                on conflict (account_id, name) do update set target = excluded.target,
+                    since = case when reader.target > reader.position then reader.since else excluded.since end
+            )
+            select count(*) from head",
+        )
+        .bind(account)
+        .bind(head.position)
+        .bind(last)
+        .bind(hash)
+        .bind(self.last_at)
+        .bind(&self.ids)
+        .bind(&self.positions)
+        .bind(&self.hashes)
+        .bind(self.readers.iter().map(|reader| reader.0).collect::<Vec<_>>())
+        .bind(self.readers.iter().map(|reader| reader.1).collect::<Vec<_>>())
+        .bind(self.readers.iter().map(|reader| reader.2).collect::<Vec<_>>())
+        .fetch_one(connection)
+        .await?;
+        Ok(moved > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: u128, record_id: &str, version: i64) -> Entry {
+        Entry {
+            id: Uuid::from_u128(id),
+            at: DateTime::UNIX_EPOCH,
+            actor: String::new(),
+            kind: "thing".to_owned(),
+            record_id: record_id.to_owned(),
+            version,
+            image_hash: None,
+            event: None,
+        }
+    }
+
+    #[test]
+    fn versions_of_a_record_follow_each_other_although_clocks_differ() {
+        let mut entries = vec![entry(4, "a", 1), entry(1, "a", 2), entry(2, "b", 9), entry(3, "a", 3)];
+        sort(&mut entries);
+        let order: Vec<_> = entries.iter().map(|entry| (entry.record_id.as_str(), entry.version)).collect();
+        assert_eq!(order, [("a", 1), ("b", 9), ("a", 2), ("a", 3)]);
+    }
+}

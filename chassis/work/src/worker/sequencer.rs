@@ -1,0 +1,137 @@
+//! Gives log entries their positions right after the commit that wrote them, then wakes the account's workers.
+//!
+//! Entries of a process that ends before that are numbered by [`recovery_worker`], which looks for them every second.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chassis_base::AccountId;
+use chassis_base::error::chain;
+use chassis_data::wake::CommitListener;
+use chassis_data::{Db, log};
+use chassis_rpc::scope;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::definition::Worker;
+use super::due::Due;
+use super::job::{Job, Next};
+use super::stop::{Stop, in_time, stopped};
+use super::wake::Inbox;
+
+/// How many accounts are numbered in parallel. Each takes a connection for two round trips.
+const CONCURRENCY: usize = 4;
+/// How often to look for entries that their process has left without a position.
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Numbers entries whose process has ended before it could.
+pub fn recovery_worker() -> Worker {
+    // An entry is usually numbered within milliseconds by the process that wrote it.
+    let due = Due::new("pending work", "true", "work.at").later("1 second");
+    let number = |job: Job| async move {
+        let has_more = log::number(job.db(), job.account_id()).await?;
+        // The entries may have events for relays.
+        job.db().wake_workers(job.account_id()).await;
+        Ok(if has_more { Next::Now } else { Next::WhenDue })
+    };
+    Worker::new("number", due, number).every(RECOVERY_INTERVAL)
+}
+
+/// The accounts whose entries this process has to number.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<AccountId>,
+    /// What is in `waiting`.
+    known: HashSet<AccountId>,
+    /// Accounts that are being numbered. An account is never numbered twice at once, so that its entries gather.
+    running: HashSet<AccountId>,
+}
+
+impl Queue {
+    fn add(&mut self, account: AccountId) {
+        if self.known.insert(account) {
+            self.waiting.push_back(account);
+        }
+    }
+}
+
+pub(super) struct Sequencer {
+    db: Db,
+    inbox: Arc<Inbox>,
+    queue: Mutex<Queue>,
+    arrived: Notify,
+}
+
+impl CommitListener for Sequencer {
+    fn committed(&self, account: AccountId, is_logged: bool) {
+        if !is_logged {
+            self.inbox.committed(account);
+            return;
+        }
+        self.with_queue(|queue| queue.add(account));
+        self.arrived.notify_one();
+    }
+}
+
+impl Sequencer {
+    pub(super) fn new(db: Db, inbox: Arc<Inbox>) -> Self {
+        Self { db, inbox, queue: Mutex::default(), arrived: Notify::new() }
+    }
+
+    pub(super) async fn run(self: Arc<Self>, mut stop: Stop) {
+        let mut jobs = JoinSet::new();
+        loop {
+            while jobs.len() < CONCURRENCY
+                && let Some(account) = self.take()
+            {
+                jobs.spawn(Arc::clone(&self).number(account));
+            }
+            tokio::select! {
+                () = stopped(&mut stop) => break,
+                Some(_) = jobs.join_next() => {}
+                () = self.arrived.notified() => {}
+            }
+        }
+        // The last commits of the process. What is missed here is found by the worker of another process.
+        loop {
+            while let Some(account) = self.take() {
+                jobs.spawn(Arc::clone(&self).number(account));
+            }
+            if jobs.join_next().await.is_none() {
+                break;
+            }
+        }
+    }
+
+    /// The account that has waited longest and is not being numbered.
+    fn take(&self) -> Option<AccountId> {
+        self.with_queue(|queue| {
+            let free = queue.waiting.iter().position(|account| !queue.running.contains(account))?;
+            let account = queue.waiting.remove(free)?;
+            queue.known.remove(&account);
+            queue.running.insert(account);
+            Some(account)
+        })
+    }
+
+    async fn number(self: Arc<Self>, account: AccountId) {
+        let numbered = scope::background(account, in_time(log::number(&self.db, account)));
+        let has_more = Box::pin(numbered).await.unwrap_or_else(|error| {
+            tracing::warn!(%account, error = chain(&error), "log entries could not be numbered");
+            false
+        });
+        self.with_queue(|queue| {
+            queue.running.remove(&account);
+            // Behind the others, which may have waited meanwhile.
+            if has_more {
+                queue.add(account);
+            }
+        });
+        self.inbox.committed(account);
+    }
+
+    fn with_queue<T>(&self, change: impl FnOnce(&mut Queue) -> T) -> T {
+        change(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,30 @@
+//! Operations that the gateway answers itself, because they are about several services.
+
+use bytes::Bytes;
+use prost::Message as _;
+use tonic::{Response, Status};
+
+use super::admission::Admitted;
+use super::app::App;
+use super::upstream::UpstreamCall;
+use crate::ledger;
+
+const GET_LEDGER: &str = "/admin.gateway.v1.LedgerService/GetLedger";
+
+/// Answers a request as a service would.
+pub(super) async fn answer(
+    app: &App,
+    admitted: &Admitted,
+    call: &UpstreamCall,
+) -> Result<Response<Bytes>, Status> {
+    let Admitted::Key(caller) = admitted else {
+        return Err(Status::internal("an operation of the gateway is public"));
+    };
+    match call.path.as_str() {
+        GET_LEDGER => {
+            let ledger = ledger::heads(&app.runtime, &caller.account, call.timeout).await?;
+            Ok(Response::new(ledger.encode_to_vec().into()))
+        }
+        other => Err(Status::unimplemented(format!("the gateway does not implement {other}"))),
+    }
+}
