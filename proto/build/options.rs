@@ -22,6 +22,11 @@ pub(crate) fn text(message: &DynamicMessage, name: &str) -> String {
     value(message, name).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
+pub(crate) fn texts(message: &DynamicMessage, name: &str) -> Vec<String> {
+    let list = value(message, name).and_then(|value| value.as_list().map(<[Value]>::to_vec));
+    list.unwrap_or_default().iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
 pub(crate) fn number(message: &DynamicMessage, name: &str) -> u32 {
     value(message, name).and_then(|value| value.as_u32()).unwrap_or_default()
 }

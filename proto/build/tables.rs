@@ -1,11 +1,12 @@
 //! Writes the tables that every process needs at run time, so that a service need not read the descriptor: its rpcs
 //! with who may call them and what they answer with, the fields that are secret, and the problems of the contract.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
-use crate::options::{enum_name, extension, flag, number, text};
+use crate::options::{enum_name, extension, flag, number, text, texts};
 
 pub(crate) fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
@@ -13,6 +14,7 @@ pub(crate) fn generate(pool: &DescriptorPool) -> Result<String, std::fmt::Error>
     write_answers(&mut code, pool)?;
     write_secrets(&mut code, pool)?;
     write_secret_answers(&mut code, pool)?;
+    write_versions(&mut code, pool)?;
     write_problems(&mut code, pool)?;
     Ok(code)
 }
@@ -23,9 +25,10 @@ fn write_rpcs(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
         let policy = extension(pool, &method.options(), "admin.api.v1.method");
         let access = policy.as_ref().and_then(|policy| enum_name(policy, "access")).unwrap_or_default();
         let scope = policy.as_ref().map(|policy| text(policy, "scope")).unwrap_or_default();
+        let cannot_rehearse = policy.as_ref().is_some_and(|policy| flag(policy, "cannot_rehearse"));
         writeln!(
             code,
-            "    Rpc {{ path: \"/{}/{}\", access: {}, scope: {scope:?} }},",
+            "    Rpc {{ path: \"/{}/{}\", access: {}, scope: {scope:?}, cannot_rehearse: {cannot_rehearse} }},",
             method.parent_service().full_name(),
             method.name(),
             match access.as_str() {
@@ -50,10 +53,14 @@ fn write_answers(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
         code,
         "/// The rpcs that answer with a record or several, by their path.\npub static ANSWERS: &[Answer] = &["
     )?;
+    let whole = messages_of_kinds(pool);
     for (path, method) in answers {
         let Some((field, record, id)) = record(&method.output()) else { continue };
         let policy = extension(pool, &record.options(), "admin.api.v1.message");
-        if policy.is_some_and(|policy| flag(&policy, "partial")) {
+        let is_partial = policy.is_some_and(|policy| flag(&policy, "partial"));
+        // Another message shows records of this kind whole.
+        let is_part = whole.get(&snake(record.name())).is_some_and(|message| message != record.full_name());
+        if is_partial || is_part {
             continue;
         }
         writeln!(
@@ -66,6 +73,16 @@ fn write_answers(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
         )?;
     }
     writeln!(code, "];\n")
+}
+
+/// The message of each kind of record.
+fn messages_of_kinds(pool: &DescriptorPool) -> BTreeMap<String, String> {
+    let of = |message: MessageDescriptor| {
+        let policy = extension(pool, &message.options(), "admin.api.v1.message");
+        let kinds = policy.map(|policy| texts(&policy, "kinds")).unwrap_or_default();
+        kinds.into_iter().map(move |kind| (kind, message.full_name().to_owned()))
+    };
+    pool.all_messages().flat_map(of).collect()
 }
 
 /// The one field of a response that holds a record or several; a record is a message with an id.
@@ -115,6 +132,34 @@ fn write_secret_answers(code: &mut String, pool: &DescriptorPool) -> std::fmt::R
         }
     }
     writeln!(code, "];\n")
+}
+
+fn write_versions(code: &mut String, pool: &DescriptorPool) -> std::fmt::Result {
+    writeln!(
+        code,
+        "/// The messages of records, by name: the numbers of the fields that lead to the record's version.\n\
+         pub static VERSIONS: &[(&str, &[u32])] = &["
+    )?;
+    let mut messages: Vec<_> = pool.all_messages().collect();
+    messages.sort_by(|one, other| one.full_name().cmp(other.full_name()));
+    for message in messages {
+        let policy = extension(pool, &message.options(), "admin.api.v1.message");
+        let is_record = policy.is_some_and(|policy| !texts(&policy, "kinds").is_empty());
+        if let Some(path) = version(&message).filter(|_| is_record) {
+            writeln!(code, "    ({:?}, &{path:?}),", message.full_name())?;
+        }
+    }
+    writeln!(code, "];\n")
+}
+
+/// The numbers of `version`, or of `meta` and its `version`.
+fn version(message: &MessageDescriptor) -> Option<Vec<u32>> {
+    if let Some(field) = message.get_field_by_name("version") {
+        return Some(vec![field.number()]);
+    }
+    let meta = message.get_field_by_name("meta")?;
+    let Kind::Message(of_meta) = meta.kind() else { return None };
+    Some(vec![meta.number(), of_meta.get_field_by_name("version")?.number()])
 }
 
 /// `CustomField` is `custom_field`.

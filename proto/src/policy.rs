@@ -63,6 +63,8 @@ pub struct Rpc {
     pub path: &'static str,
     pub access: Access,
     pub scope: &'static str,
+    /// See `MethodPolicy.cannot_rehearse`.
+    pub cannot_rehearse: bool,
 }
 
 impl Rpc {
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_area_of_an_rpc_is_in_its_package() {
-        let area = |path| Rpc { path, access: Access::Mesh, scope: "" }.area();
+        let area = |path| Rpc { path, access: Access::Mesh, scope: "", cannot_rehearse: false }.area();
         assert_eq!(area("/admin.crm.v1.PipelineService/CreatePipeline"), Some("crm"));
         assert_eq!(area("/admin.api.v1.ProvisioningService/ProvisionAccount"), None);
         assert_eq!(area("/admin.accounts.v1.AccountService/CreateKey"), None);

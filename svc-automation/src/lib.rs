@@ -89,7 +89,7 @@ impl Service for Automation {
         routes
             .add_service(EventListenerServiceServer::new(ingest::EventListener { db: db() }))
             .add_service(EventServiceServer::new(event::Events { db: db() }))
-            .add_service(FlowServiceServer::new(flow::Flows { db: db() }))
+            .add_service(FlowServiceServer::new(flow::Flows::new(&self.runtime)))
             .add_service(RunServiceServer::new(run::Runs { db: db() }))
             .add_service(TriggerServiceServer::new(ingest::Triggers { db: db() }))
             .add_service(WebhookServiceServer::new(webhooks));

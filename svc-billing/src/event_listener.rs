@@ -11,6 +11,7 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use crate::clients::Client;
+use crate::document::Links;
 use crate::error::Error;
 use crate::{document, subscription};
 
@@ -18,6 +19,8 @@ const CLIENT_CHANGED: &str = "customer.updated";
 
 pub(crate) struct EventListener {
     pub db: Db,
+    /// The links of drafts, which change with their client.
+    pub links: Links,
 }
 
 /// The data of the event.
@@ -38,23 +41,36 @@ impl EventListenerService for EventListener {
         &self,
         request: Request<DeliverEventsRequest>,
     ) -> Result<Response<DeliverEventsResponse>, Status> {
-        self.db.write(Call::open(request)?, deliver).await
+        self.db.write_with(Call::open(request)?, self.links.clone(), deliver).await
     }
 }
 
 /// Applies the whole batch or nothing of it. A retried event that comes twice changes nothing: the names are the same.
-async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
-    let (account, now) = (tx.account(), tx.now());
+async fn deliver(
+    tx: &mut Tx<'_>,
+    input: &DeliverEventsRequest,
+    links: &Links,
+) -> Result<DeliverEventsResponse, Error> {
+    let account = tx.account();
     let new = event_listener::unseen(tx, input).await?;
     let events = event_listener::read::<ChangedClient>(tx, &new, CLIENT_CHANGED, "a client");
     tx.valid()?;
-    tx.unaudited("only copies of the client's names change; the change itself is audited by its own service");
-    for event in events {
-        let client = Client::from(event.data);
-        document::store::follow_client(tx.db(), account, &client, now).await?;
+    tx.unaudited("subscriptions are only found by the names of their client and do not show them");
+    for client in latest(events.into_iter().map(|event| event.data.into())) {
+        document::operations::follow_client(tx, links, &client).await?;
         subscription::follow_client(tx.db(), account, &client).await?;
     }
     Ok(DeliverEventsResponse {})
+}
+
+/// The last state of each client, so that a draft changes once for all events of a batch.
+fn latest(changed: impl Iterator<Item = Client>) -> Vec<Client> {
+    let mut clients: Vec<Client> = Vec::new();
+    for client in changed {
+        clients.retain(|earlier| earlier.id != client.id);
+        clients.push(client);
+    }
+    clients
 }
 
 impl From<ChangedClient> for Client {

@@ -33,7 +33,7 @@ use chassis_data::references::Referable;
 use chassis_data::{Db, Tx};
 use chassis_service::{Runtime, Service};
 use chassis_work::Worker;
-use chassis_work::mail::AttachmentSource;
+use chassis_work::mail::{AttachmentSource, DeliveryObserver};
 use chassis_work::scan::Scan;
 use clap::{Args, FromArgMatches};
 use proto::api::event_listener_service_server::EventListenerServiceServer;
@@ -55,6 +55,7 @@ use tonic::service::RoutesBuilder;
 
 use crate::clients::Clients;
 use crate::document::attachment::PdfAttachments;
+use crate::document::delivery::SentDocuments;
 use crate::document::pdf_renderer::PdfRenderer;
 use crate::document::rpc::DocumentService;
 use crate::document::shared::Shared;
@@ -96,12 +97,13 @@ impl Service for Billing {
     fn routes(self: &Arc<Self>, routes: &mut RoutesBuilder) {
         let db = || self.db.clone();
         let shared = Arc::clone(&self.shared);
+        let links = || self.shared.links.clone();
         let processor = Arc::clone(&self.processor);
         let pages =
             document_page::rpc::Pages { shared: Arc::clone(&shared), processor: Arc::clone(&processor) };
         let documents = |kind| DocumentService { kind, shared: Arc::clone(&shared) };
         routes
-            .add_service(EventListenerServiceServer::new(EventListener { db: db() }))
+            .add_service(EventListenerServiceServer::new(EventListener { db: db(), links: links() }))
             .add_service(InvoiceServiceServer::new(documents(Kind::Invoice)))
             .add_service(QuoteServiceServer::new(documents(Kind::Quote)))
             .add_service(WorkorderServiceServer::new(documents(Kind::Workorder)))
@@ -113,7 +115,7 @@ impl Service for Billing {
                 processor: Arc::clone(&processor),
             }))
             .add_service(SandboxServiceServer::new(sandbox::rpc::SandboxRpc { processor }))
-            .add_service(PaymentServiceServer::new(payment::rpc::PaymentRpc { db: db() }))
+            .add_service(PaymentServiceServer::new(payment::rpc::PaymentRpc { db: db(), links: links() }))
             .add_service(ProductServiceServer::new(product::rpc::Products { db: db() }))
             .add_service(SubscriptionServiceServer::new(subscription::rpc::SubscriptionRpc { shared }))
             .add_service(SettingsServiceServer::new(settings_service::SettingsRpc { db: db() }));
@@ -163,6 +165,10 @@ impl Service for Billing {
         let renderer = self.shared.renderer.clone();
         Some(Arc::new(PdfAttachments { db: self.db.clone(), renderer }))
     }
+
+    fn delivery_observer(self: &Arc<Self>) -> Option<Arc<dyn DeliveryObserver>> {
+        Some(Arc::new(SentDocuments { links: self.shared.links.clone() }))
+    }
 }
 
 /// Mollie, when it has a key.
@@ -198,7 +204,8 @@ fn payment_processor(runtime: &Runtime, clients: Clients, mollie: Option<Mollie>
 
 /// What everything that deals with documents shares.
 fn shared(runtime: &Runtime, clients: Clients) -> Arc<Shared> {
-    let renderer = PdfRenderer::new(runtime.db.clone(), runtime.files.clone(), clients.clone());
     let links = Links::new(&runtime.public_url);
+    let renderer =
+        PdfRenderer::new(runtime.db.clone(), runtime.files.clone(), clients.clone(), links.clone());
     Arc::new(Shared { db: runtime.db.clone(), clients, links, renderer, mailer: runtime.mailer.clone() })
 }

@@ -31,8 +31,7 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
     let new = event_listener::unseen(tx, input).await?;
     let accepted = event_listener::read::<AcceptedQuote>(tx, &new, QUOTE_ACCEPTED, "a quote");
     tx.valid()?;
-    for event in &accepted {
-        operations::accept_quote(tx, &event.data).await?;
-    }
+    let quotes: Vec<&AcceptedQuote> = accepted.iter().map(|event| &event.data).collect();
+    operations::accept_quotes(tx, &quotes).await?;
     Ok(DeliverEventsResponse {})
 }

@@ -1,7 +1,30 @@
-//! Lists that the caller orders: a new order names every entry, and a list has a maximum length. Pure.
+//! Lists that the caller orders: a new order names every entry, a list has a maximum length, and its places have no
+//! gaps. Pure.
 
+use chrono::{DateTime, Utc};
 use proto::api::Fault;
 use proto::{At, Faults};
+
+/// A record that shows its place in such a list.
+pub(crate) trait Entry: Clone {
+    /// Counted from 1.
+    fn order(&self) -> i32;
+
+    /// Gives it another place, which is a change of the record.
+    fn move_to(&mut self, order: i32, now: DateTime<Utc>);
+}
+
+/// Gives the entries the places 1, 2, 3, … Returns those that had another place before.
+pub(crate) fn renumber<E: Entry>(entries: &mut [E], now: DateTime<Utc>) -> Vec<E> {
+    let mut moved = Vec::new();
+    for (order, entry) in (1..).zip(entries) {
+        if entry.order() != order {
+            entry.move_to(order, now);
+            moved.push(entry.clone());
+        }
+    }
+    moved
+}
 
 /// Checks that `requested` names each of `existing` once and nothing else. `None` in `requested` stands for a text that
 /// is not an id. `what` is the kind of entry, for example `phase`.
@@ -53,6 +76,30 @@ mod tests {
             ("/ids/4".to_owned(), Fault::UnknownReference),
         ];
         assert_eq!(faults(&[Some(1), Some(1), Some(2), Some(9), None, Some(3)]), expected);
+    }
+
+    /// Its letter, its place, and how often it was moved.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Letter(char, i32, u8);
+
+    impl Entry for Letter {
+        fn order(&self) -> i32 {
+            self.1
+        }
+
+        fn move_to(&mut self, order: i32, _: DateTime<Utc>) {
+            *self = Self(self.0, order, self.2 + 1);
+        }
+    }
+
+    #[test]
+    fn only_entries_that_get_another_place_are_moved() {
+        let mut letters = [Letter('a', 1, 0), Letter('c', 3, 0), Letter('b', 2, 0), Letter('e', 5, 0)];
+        let moved = renumber(&mut letters, DateTime::UNIX_EPOCH);
+        assert_eq!(moved, [Letter('c', 2, 1), Letter('b', 3, 1), Letter('e', 4, 1)]);
+        assert_eq!(letters[0], Letter('a', 1, 0));
+        assert_eq!(letters[1..], moved);
+        assert_eq!(renumber(&mut letters, DateTime::UNIX_EPOCH), []);
     }
 
     #[test]

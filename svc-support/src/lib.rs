@@ -23,6 +23,7 @@ use chassis_service::server::bind;
 use chassis_service::stage::Stage;
 use chassis_service::{Runtime, Service};
 use chassis_work::Worker;
+use chassis_work::mail::DeliveryObserver;
 use chassis_work::scan::Scan;
 use clap::{Args, Command};
 use proto::support::email_domain_service_server::EmailDomainServiceServer;
@@ -41,7 +42,7 @@ use crate::domain::{Dns, Verifier};
 use crate::intake::memory::MailMemory;
 use crate::intake::memory_layer::MemoryLimited;
 use crate::intake::{Intake, MAX_MAIL_BYTES};
-use crate::message::Mailer;
+use crate::message::{DeliveryRecorder, Mailer};
 use crate::settings::Settings;
 use crate::smtp::MailReceiver;
 
@@ -128,6 +129,10 @@ impl Service for Support {
         vec![ticket::scans::stale(), message::scans::unanswered()]
     }
 
+    fn delivery_observer(self: &Arc<Self>) -> Option<Arc<dyn DeliveryObserver>> {
+        Some(Arc::new(DeliveryRecorder))
+    }
+
     async fn serve_besides(self: Arc<Self>, stop: watch::Receiver<Stage>) -> Result<(), String> {
         let Some(address) = self.mail_listen else { return Ok(()) };
         let listener = bind(address).await?;
@@ -137,7 +142,7 @@ impl Service for Support {
     }
 
     async fn provision(&self, tx: &mut Tx<'_>) -> Result<(), chassis_base::Error> {
-        Ok(provision::defaults(tx).await?)
+        Ok(provision::defaults(tx, &self.own).await?)
     }
 }
 

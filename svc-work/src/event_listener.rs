@@ -6,6 +6,7 @@ use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_work::event_listener::{self, Received, Unseen};
 use chassis_work::files::Key;
+use chrono::SubsecRound;
 use proto::api::event_listener_service_server::EventListenerService;
 use proto::api::{DeliverEventsRequest, DeliverEventsResponse, Fault};
 use proto::{At, Faults};
@@ -14,7 +15,7 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::file::{self, Record, Source};
+use crate::file::{self, DownloadLinks, Record, Source};
 use crate::{note, project, task};
 
 const FILE_STORED: &str = "file.stored";
@@ -24,6 +25,7 @@ const QUOTE_DELETED: &str = "quote.deleted";
 
 pub(crate) struct EventListener {
     pub db: Db,
+    pub links: DownloadLinks,
 }
 
 /// The data of `file.stored`.
@@ -56,12 +58,16 @@ impl EventListenerService for EventListener {
         &self,
         request: Request<DeliverEventsRequest>,
     ) -> Result<Response<DeliverEventsResponse>, Status> {
-        self.db.write(Call::open(request)?, deliver).await
+        self.db.write_with(Call::open(request)?, self.links.clone(), deliver).await
     }
 }
 
 /// Handles the whole batch in one transaction or refuses it. A retried event that was handled before has no effect.
-async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<DeliverEventsResponse, Error> {
+async fn deliver(
+    tx: &mut Tx<'_>,
+    input: &DeliverEventsRequest,
+    links: &DownloadLinks,
+) -> Result<DeliverEventsResponse, Error> {
     let account = tx.account();
     let at = At::ROOT.name("events");
     let new = event_listener::unseen(tx, input).await?;
@@ -78,8 +84,8 @@ async fn deliver(tx: &mut Tx<'_>, input: &DeliverEventsRequest) -> Result<Delive
     let quotes = deleted_ids(&new, QUOTE_DELETED);
     tx.valid()?;
     // Always files, tasks, notes, projects, so that two batches lock rows of these tables in the same order.
-    for file in &stored {
-        file::operations::create_external(tx, file).await?;
+    for file in stored {
+        file::operations::create_external(tx, file, links).await?;
     }
     task::clear_deals(tx, &deals).await?;
     note::clear_references(tx, &note::Deleted { deals: &deals, invoices: &invoices }).await?;
@@ -111,14 +117,18 @@ fn read_file(
         faults.add(at, Fault::NotATime, "occurred_at must be a time");
         return None;
     };
+    // Events have milliseconds. A finer time would be shown by the log as it came and by the table as it is stored.
+    let created_at = created_at.trunc_subsecs(3);
     let StoredFile { id, name, content_type, size, source, version, .. } = stored;
     Some(Record {
         id,
+        version: 1,
         content_type: file::media_type(&content_type, &name),
         name: file::safe_name(&name),
         size,
         key,
         source: Source { kind: source.r#type, id: Some(source.id), version },
         created_at,
+        updated_at: created_at,
     })
 }

@@ -85,8 +85,9 @@ impl Service for Work {
             links: self.links.clone(),
             slots: Arc::clone(&self.slots),
         };
+        let listener = event_listener::EventListener { db: db(), links: self.links.clone() };
         routes
-            .add_service(EventListenerServiceServer::new(event_listener::EventListener { db: db() }))
+            .add_service(EventListenerServiceServer::new(listener))
             .add_service(ProjectServiceServer::new(projects))
             .add_service(HourServiceServer::new(hour::rpc::Hours { db: db() }))
             .add_service(TaskServiceServer::new(task::rpc::Tasks { db: db(), references: references() }))

@@ -9,6 +9,7 @@ use sqlx::PgConnection;
 use crate::account;
 use crate::connect::{Address, in_schema, plain_options};
 use crate::log::event::Listener;
+use crate::log::watch::Watch;
 use crate::pool::{Connection, Pool, Purpose};
 use crate::probe::{Probe, Unreachable};
 use crate::session_settings::{LIMITS, Missing, SessionSettings};
@@ -27,6 +28,7 @@ pub struct Db {
     pub(crate) clock: Clock,
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) wake: Arc<Wake>,
+    pub(crate) watch: Arc<Watch>,
 }
 
 impl Db {
@@ -49,8 +51,8 @@ impl Db {
         let options = if pooler { options } else { options.options(LIMITS) };
         let check_timeout = pooler.then_some(ACQUIRE_TIMEOUT);
         let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, check_timeout);
-        let (listeners, wake) = (listeners.into(), Arc::default());
-        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake })
+        let (listeners, wake, watch) = (listeners.into(), Arc::default(), Arc::default());
+        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake, watch })
     }
 
     /// Checks that sessions have the settings they need; the error says what to do. An unreachable database passes,
@@ -122,6 +124,11 @@ impl Db {
     /// Checks that the database answers, without using a connection of the pool.
     pub async fn ping(&self) -> Result<(), Unreachable> {
         self.probe.ask().await
+    }
+
+    /// Answers those who wait for changes of the log, because the process is about to stop.
+    pub fn stop_waiting(&self) {
+        self.watch.stop();
     }
 
     pub async fn close(&self) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chassis_base::error::status::of_problem;
 use chassis_base::{Account, AccountId, Clock, Error};
-use proto::api::Problem;
+use proto::api::{Precondition, Problem};
 use proto::{At, Check, Faults};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
@@ -21,6 +21,15 @@ const INTERNAL_TIMEOUT: Duration = Duration::from_mins(1);
 pub const REQUEST_ID: &str = "x-request-id";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub const CARRIED_FAULTS: &str = "x-faults-bin";
+/// What a call's path begins with if it is to be carried out and then undone. In the path and not in the metadata, so that
+/// a program of a release without it refuses the call instead of carrying it out.
+pub const DRY_RUN: &str = "/dry-run";
+/// What the path of a call with a precondition begins with, after [`DRY_RUN`], for the same reason.
+pub const CONDITIONAL: &str = "/conditional";
+/// Set on the response of such a call: an encoded `admin.api.v1.Rehearsal`.
+pub const REHEARSAL: &str = "x-rehearsal-bin";
+/// What must hold for a write: an encoded `admin.api.v1.Precondition`.
+pub const PRECONDITION: &str = "x-precondition-bin";
 /// Set on a read whose caller receives only the headers.
 pub const HEAD_ONLY: &str = "x-head-only";
 /// Set by a caller that accepts a streamed response; see `admin.api.v1.HttpBody`.
@@ -50,6 +59,10 @@ pub struct Context {
     pub rpc: &'static str,
     pub idempotency_key: Option<Arc<str>>,
     pub carried: Arc<Faults>,
+    /// Checked by the write transaction.
+    pub precondition: Option<Arc<Precondition>>,
+    /// Whether what it does is undone: the write transaction rolls back, and nothing may be done after it.
+    pub dry_run: bool,
     pub deadline: Instant,
     pub clock: Clock,
 }
@@ -71,6 +84,8 @@ impl Context {
             rpc,
             idempotency_key: None,
             carried: Arc::default(),
+            precondition: None,
+            dry_run: false,
             deadline: Instant::now() + INTERNAL_TIMEOUT,
             clock: clock.clone(),
         }

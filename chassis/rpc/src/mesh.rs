@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use chassis_base::Clock;
 use chassis_base::error::status::{in_doubt, of_problem, unavailable};
 use chassis_base::shares::Shares;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::BodyExt;
 use prost::Message;
 use proto::Faults;
@@ -25,7 +25,7 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::Instrument;
 
-use crate::call::{CARRIED_FAULTS, Context, IDEMPOTENCY_KEY, REQUEST_ID};
+use crate::call::{CARRIED_FAULTS, CONDITIONAL, Context, DRY_RUN, IDEMPOTENCY_KEY, PRECONDITION, REQUEST_ID};
 use crate::scope::{self, Effect, Retained};
 use crate::tls::Callers;
 use crate::token::{self, Identity, Tokens};
@@ -106,16 +106,27 @@ where
         {
             return refuse(status);
         }
+        let dry_run = take_prefix(&mut request, DRY_RUN);
+        let is_conditional = take_prefix(&mut request, CONDITIONAL);
         let Some(rpc) = shared.rpcs.get(request.uri().path()) else {
             // Health, reflection, or an unknown path: these need no account.
             return Box::pin(self.inner.call(request));
         };
+        if dry_run && rpc.cannot_rehearse {
+            let detail = "This call involves somebody outside, which cannot be undone.";
+            return refuse(of_problem(Problem::CannotRehearse, detail, Vec::new(), None));
+        }
         // The permit is held until the handler returns. A request without one is refused: a queue would only add delay.
         let Ok(permit) = Arc::clone(&shared.capacity).try_acquire_owned() else {
             return shed("This service has too much to do. Repeat the request in a moment.");
         };
         let context = match shared.context(rpc, request.headers()) {
-            Ok(context) => context,
+            Ok(context) if is_conditional != context.precondition.is_some() => {
+                return refuse(Status::invalid_argument(
+                    "the path does not say whether there is a precondition",
+                ));
+            }
+            Ok(context) => Context { dry_run, ..context },
             Err(status) => return refuse(status),
         };
         let span = tracing::info_span!(
@@ -132,7 +143,8 @@ where
             return shed("This account has too many requests in progress. Repeat the request in a moment.");
         };
         request.extensions_mut().insert(context);
-        let answer = scope::call(account, effect.clone(), kept.clone(), self.inner.call(request));
+        let call = scope::Call { account, dry_run, effect: effect.clone(), kept: kept.clone() };
+        let answer = scope::call(call, self.inner.call(request));
         let answer = async move {
             let started = Instant::now();
             // At the deadline the handler is dropped at its current await; `effect` says whether it had sent a commit.
@@ -150,6 +162,20 @@ where
             Ok(hold(&kept, response))
         };
         Box::pin(answer.instrument(span))
+    }
+}
+
+/// Removes a prefix from the path; returns whether it was there.
+fn take_prefix(request: &mut Request<Body>, prefix: &str) -> bool {
+    let Some(path) = request.uri().path().strip_prefix(prefix) else { return false };
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = path.parse().ok();
+    match Uri::from_parts(parts) {
+        Ok(uri) => {
+            *request.uri_mut() = uri;
+            true
+        }
+        Err(_) => false,
     }
 }
 
@@ -214,7 +240,11 @@ impl Shared {
             request_id: text(headers, REQUEST_ID).unwrap_or_default().into(),
             rpc: rpc.path,
             idempotency_key: idempotency_key(headers)?,
-            carried: Arc::new(carried_faults(headers)?),
+            carried: Arc::new(
+                carried::<CarriedFaults>(headers, CARRIED_FAULTS)?.map(Faults::from).unwrap_or_default(),
+            ),
+            precondition: carried(headers, PRECONDITION)?.map(Arc::new),
+            dry_run: false,
             deadline: Instant::now() + timeout(headers).map_or(self.deadline, before),
             clock: self.clock.clone(),
         })
@@ -246,11 +276,12 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, Status> {
     }
 }
 
-fn carried_faults(headers: &HeaderMap) -> Result<Faults, Status> {
-    let Some(encoded) = headers.get(CARRIED_FAULTS) else { return Ok(Faults::default()) };
+/// The message in this binary metadata entry.
+fn carried<M: Message + Default>(headers: &HeaderMap, name: &str) -> Result<Option<M>, Status> {
+    let Some(encoded) = headers.get(name) else { return Ok(None) };
     let bytes = STANDARD_NO_PAD.decode(encoded.as_bytes().trim_ascii_end()).ok();
-    let carried = bytes.and_then(|bytes| CarriedFaults::decode(bytes.as_slice()).ok());
-    carried.map(Faults::from).ok_or_else(|| Status::invalid_argument("x-faults-bin cannot be read"))
+    let message = bytes.and_then(|bytes| M::decode(bytes.as_slice()).ok());
+    message.map(Some).ok_or_else(|| Status::invalid_argument(format!("{name} cannot be read")))
 }
 
 /// Ends a little before the caller's own timeout: only the service can say whether the call had an effect, so its
@@ -299,7 +330,8 @@ mod tests {
         let (thing, kept) = (Arc::new(()), Retained::default());
         let account = AccountId::trust(uuid::Uuid::nil());
         let keeping = Arc::clone(&thing);
-        scope::call(account, Effect::default(), kept.clone(), async { scope::keep(keeping) }).await;
+        let call = scope::Call { account, dry_run: false, effect: Effect::default(), kept: kept.clone() };
+        scope::call(call, async { scope::keep(keeping) }).await;
         let body = Body::new(http_body_util::Full::new(bytes::Bytes::from_static(b"an answer")));
         let response = hold(&kept, Response::new(body));
         drop(kept);
@@ -312,7 +344,8 @@ mod tests {
     fn a_public_context_reaches_public_rpcs_and_nothing_else() {
         let (tokens, now) = (Tokens::new("secret"), chrono::DateTime::UNIX_EPOCH);
         let public = tokens.verify(&tokens.to_self().mint_public(now), now).unwrap();
-        let allowed = |access, scope| allow(&Rpc { path: "/a.S/M", access, scope }, &public);
+        let rpc = |access, scope| Rpc { path: "/a.S/M", access, scope, cannot_rehearse: false };
+        let allowed = |access, scope| allow(&rpc(access, scope), &public);
         assert!(allowed(Access::Public, "").is_ok());
         for (access, scope) in [
             (Access::Key, "clients.read"),

@@ -15,19 +15,29 @@ tokio::task_local! {
 struct Scope {
     account: AccountId,
     background: bool,
+    dry_run: bool,
     effect: Effect,
     kept: Retained,
 }
 
-/// Runs a call. Calls without an account, such as those with a link, share the nil account.
-pub async fn call<T>(account: AccountId, effect: Effect, kept: Retained, work: impl Future<Output = T>) -> T {
-    SCOPE.scope(Scope { account, background: false, effect, kept }, work).await
+/// A call to this process.
+pub struct Call {
+    /// Calls without an account, such as those with a link, share the nil account.
+    pub account: AccountId,
+    pub dry_run: bool,
+    pub effect: Effect,
+    pub kept: Retained,
+}
+
+/// Runs a call.
+pub async fn call<T>(Call { account, dry_run, effect, kept }: Call, work: impl Future<Output = T>) -> T {
+    SCOPE.scope(Scope { account, background: false, dry_run, effect, kept }, work).await
 }
 
 /// Runs background work for an account.
 pub async fn background<T>(account: AccountId, work: impl Future<Output = T>) -> T {
     let (effect, kept) = (Effect::default(), Retained::default());
-    SCOPE.scope(Scope { account, background: true, effect, kept }, work).await
+    SCOPE.scope(Scope { account, background: true, dry_run: false, effect, kept }, work).await
 }
 
 /// The task that runs: the account that it works for, and whether anybody waits.
@@ -41,6 +51,11 @@ pub struct CurrentTask {
 /// The account of the current task; `None` for work of the process itself, which runs outside any scope.
 pub fn current_task() -> Option<CurrentTask> {
     SCOPE.try_with(|scope| CurrentTask { account: scope.account, background: scope.background }).ok()
+}
+
+/// Whether the current call is to be undone. What cannot be undone is then not done.
+pub fn is_dry_run() -> bool {
+    SCOPE.try_with(|scope| scope.dry_run).unwrap_or_default()
 }
 
 /// The effect of the current call; outside a call, one that nobody reads.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis_data::{log, references};
+use chassis_data::{Db, log, references};
 use chassis_work::worker::recovery_worker;
 use chassis_work::{Worker, files, idempotency, mail, relay, scan};
 use tokio::sync::watch;
@@ -17,10 +17,18 @@ use crate::stage::Stage;
 
 /// Everything that the process of a service runs.
 pub fn assemble<S: Service>(service: Arc<S>, runtime: &Runtime, stop: watch::Receiver<Stage>) -> Parts {
+    tokio::spawn(end_waiting(runtime.db.clone(), stop.clone()));
     Parts {
         routes: routes(&service, runtime),
         workers: workers(&service, runtime),
         besides: service.serve_besides(stop),
+    }
+}
+
+/// Ends streams that wait for changes of the log when the process begins to stop: they would hold it up.
+async fn end_waiting(db: Db, mut stop: watch::Receiver<Stage>) {
+    if stop.wait_for(|stage| *stage != Stage::Running).await.is_ok() {
+        db.stop_waiting();
     }
 }
 
@@ -52,7 +60,7 @@ pub fn workers<S: Service>(service: &Arc<S>, runtime: &Runtime) -> Vec<Worker> {
     });
     let mut workers: Vec<Worker> = relays.collect();
     workers.push(recovery_worker());
-    workers.push(mail::worker(runtime.mailer.clone(), service.attachments()));
+    workers.push(mail::worker(runtime.mailer.clone(), service.attachments(), service.delivery_observer()));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());
     if S::KEEPS_FILES {

@@ -6,7 +6,7 @@ use chassis_base::Error;
 use chassis_data::Tx;
 use chassis_data::references::Referable;
 use chassis_work::Worker;
-use chassis_work::mail::AttachmentSource;
+use chassis_work::mail::{AttachmentSource, DeliveryObserver};
 use chassis_work::scan::Scan;
 use clap::ArgMatches;
 use sqlx::migrate::Migrator;
@@ -63,6 +63,11 @@ pub trait Service: Sized + Send + Sync + 'static {
 
     /// The source of the attachments that its mails refer to.
     fn attachments(self: &Arc<Self>) -> Option<Arc<dyn AttachmentSource>> {
+        None
+    }
+
+    /// Who is told of attempts to deliver its mails.
+    fn delivery_observer(self: &Arc<Self>) -> Option<Arc<dyn DeliveryObserver>> {
         None
     }
 

@@ -10,6 +10,7 @@ use proto::api::{Access, MethodPolicy, RateClass};
 use proto::google::api::HttpRule;
 use proto::google::api::http_rule::Pattern;
 
+use crate::records::{self, Answered, Target};
 use crate::render::ResponsePlan;
 use crate::request::RequestPlan;
 
@@ -45,6 +46,10 @@ pub struct Operation {
     pub signature: Option<HeaderName>,
     /// The path template of a new record without its id; see [`Operation::location_of`].
     pub location: Option<String>,
+    /// What the response shows.
+    pub answered: Option<Answered>,
+    /// The record that the path names, if the operation changes something.
+    pub target: Option<Target>,
 }
 
 /// The form of an operation's response.
@@ -119,6 +124,10 @@ pub fn operations(pool: &DescriptorPool) -> Result<Vec<Operation>, Error> {
         }
         operation.location = found.then_some(path);
     }
+    let targets = records::targets(&operations);
+    for (operation, target) in operations.iter_mut().zip(targets) {
+        operation.target = target;
+    }
     Ok(operations)
 }
 
@@ -166,6 +175,8 @@ fn operation(method: &MethodDescriptor) -> Result<Option<Operation>, String> {
         response,
         signature,
         location: None,
+        answered: Answered::by(method),
+        target: None,
     }))
 }
 

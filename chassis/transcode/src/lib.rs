@@ -11,6 +11,7 @@ mod malformed;
 mod numbers;
 mod plan;
 mod query;
+pub mod records;
 mod render;
 mod request;
 mod scalar;
@@ -19,7 +20,7 @@ mod wire;
 
 pub use malformed::Malformed;
 pub use plan::Refusal;
-pub use query::form_as_json;
+pub use query::{form_as_json, path_segment};
 pub use render::{RenderError, ResponsePlan};
 pub use request::{Bound, Location, RequestPlan};
 pub use wire::WireError;

@@ -36,7 +36,7 @@ fn decoded<'a>(text: &'a str, part: &'static str) -> impl Iterator<Item = Result
     })
 }
 
-pub(crate) fn path_segment(raw: &str) -> Result<Cow<'_, str>, Malformed> {
+pub fn path_segment(raw: &str) -> Result<Cow<'_, str>, Malformed> {
     decode(raw, "path", false)
 }
 

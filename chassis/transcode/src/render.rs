@@ -35,14 +35,10 @@ pub enum RenderError {
 pub struct ResponsePlan {
     envelope: Shape,
     has_meta: bool,
-    data_id: Option<DataId>,
-}
-
-/// The field numbers that lead to the id of a new record.
-#[derive(Clone, Copy, Debug)]
-struct DataId {
-    data: u32,
-    id: u32,
+    /// The field numbers that lead to the id of the record in the response.
+    data_id: Option<[u32; 2]>,
+    /// The field numbers that lead to its version: `version` of the record or of its `meta`.
+    data_version: Option<Vec<u32>>,
 }
 
 impl ResponsePlan {
@@ -61,20 +57,22 @@ impl ResponsePlan {
             }
         }
         let has_meta = names.len() == 2;
-        let data_id = envelope.fields.first().and_then(|data| match &data.kind {
-            Kind::Message(shape) if !data.repeated => {
-                let id = shape.find("id").filter(|id| matches!(id.kind, Kind::Text) && !id.repeated)?;
-                Some(DataId { data: data.number, id: id.number })
-            }
+        let record = envelope.fields.first().and_then(|data| match &data.kind {
+            Kind::Message(shape) if !data.repeated => Some((data.number, shape)),
             _ => None,
         });
-        Ok(Self { envelope, has_meta, data_id })
+        let data_id = record.and_then(|(data, shape)| {
+            let id = shape.find("id").filter(|id| matches!(id.kind, Kind::Text) && !id.repeated)?;
+            Some([data, id.number])
+        });
+        let data_version = record.and_then(|(data, shape)| Some([vec![data], version(shape)?].concat()));
+        Ok(Self { envelope, has_meta, data_id, data_version })
     }
 
     /// For programs: the message itself, without an envelope.
     pub fn of_message(message: &MessageDescriptor) -> Result<Self, Refusal> {
         let envelope = Shape::of(message, Direction::Response)?;
-        Ok(Self { envelope, has_meta: true, data_id: None })
+        Ok(Self { envelope, has_meta: true, data_id: None, data_version: None })
     }
 
     /// Whether a successful response has a body.
@@ -105,23 +103,45 @@ impl ResponsePlan {
 
     /// The id of the record in the response, for the header `Location`.
     pub fn data_id<'a>(&self, wire: &'a [u8]) -> Option<&'a str> {
-        let numbers = self.data_id?;
-        let mut id = None;
-        let mut envelope = Reader::new(wire);
-        while let Some((number, value)) = envelope.next().ok()? {
-            let Value::Bytes(data) = value else { continue };
-            if number != numbers.data {
-                continue;
-            }
-            let mut fields = Reader::new(data);
-            while let Some((number, value)) = fields.next().ok()? {
-                if let (Value::Bytes(bytes), true) = (value, number == numbers.id) {
-                    id = Some(bytes);
-                }
-            }
-        }
-        std::str::from_utf8(id?).ok().filter(|id| !id.is_empty())
+        let Value::Bytes(id) = last_at(wire, self.data_id.as_ref()?)? else { return None };
+        std::str::from_utf8(id).ok().filter(|id| !id.is_empty())
     }
+
+    /// Whether responses show the version of a record.
+    pub fn has_version(&self) -> bool {
+        self.data_version.is_some()
+    }
+
+    /// The version of the record in the response, for the header `ETag`.
+    pub fn data_version(&self, wire: &[u8]) -> Option<i64> {
+        let Value::Varint(version) = last_at(wire, self.data_version.as_ref()?)? else { return None };
+        Some(version.cast_signed())
+    }
+}
+
+/// The numbers of `version`, or of `meta` and its `version`.
+fn version(shape: &Shape) -> Option<Vec<u32>> {
+    let is_version = |field: &&Field| matches!(field.kind, Kind::Int64) && !field.repeated;
+    if let Some(field) = shape.find("version").filter(is_version) {
+        return Some(vec![field.number]);
+    }
+    let meta = shape.find("meta")?;
+    let Kind::Message(of_meta) = &meta.kind else { return None };
+    Some(vec![meta.number, of_meta.find("version").filter(is_version)?.number])
+}
+
+/// The last value of the field that these numbers lead to. A message may come in parts, which merge.
+fn last_at<'a>(message: &'a [u8], path: &[u32]) -> Option<Value<'a>> {
+    let (number, inner) = path.split_first()?;
+    let (mut found, mut fields) = (None, Reader::new(message));
+    while let Some((have, value)) = fields.next().ok()? {
+        match value {
+            _ if have != *number => {}
+            Value::Bytes(part) if !inner.is_empty() => found = last_at(part, inner).or(found),
+            value => found = Some(value).filter(|_| inner.is_empty()).or(found),
+        }
+    }
+    found
 }
 
 /// The encoded value of one field of the message that is being written.

@@ -15,7 +15,7 @@ use crate::template::is_template;
 
 /// Packages whose rpcs flows cannot call: those that every service implements or that are not about an account, and this
 /// service's own, because no service calls itself.
-const EXCLUDED_PACKAGES: [&str; 5] = ["accounts", "api", "audit", "automation", "scans"];
+const EXCLUDED_PACKAGES: [&str; 7] = ["accounts", "api", "audit", "automation", "gateway", "log", "scans"];
 const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
 /// An rpc that flows can call.

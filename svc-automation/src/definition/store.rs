@@ -64,6 +64,7 @@ pub(crate) async fn find_triggered(
     Ok(sqlx::query_as(sql).bind(account).bind(events).fetch_all(connection).await?)
 }
 
+/// The definition that a flow had in this version: that of the last change of the definition until then.
 pub(crate) async fn find_version(
     connection: &mut PgConnection,
     account: AccountId,
@@ -71,7 +72,7 @@ pub(crate) async fn find_version(
     version: i64,
 ) -> Result<Option<Version>, Error> {
     let sql = "select source, definition, scopes from automation.flow_version
-               where account_id = $1 and flow_id = $2 and version = $3";
+               where account_id = $1 and flow_id = $2 and version <= $3 order by version desc limit 1";
     Ok(sqlx::query_as(sql).bind(account).bind(flow).bind(version).fetch_optional(connection).await?)
 }
 
@@ -95,6 +96,36 @@ pub(crate) async fn insert_version(
     .bind(&content.definition)
     .bind(now)
     .bind(&content.scopes)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Copies the definition to a version that leaves it as it is, for programs of the release before, which look for the very
+/// version of the flow. Copies from before `kept_from` are deleted, because by then no such program runs any more.
+pub(crate) async fn copy_version(
+    connection: &mut PgConnection,
+    account: AccountId,
+    flow: Uuid,
+    version: i64,
+    now: DateTime<Utc>,
+    kept_from: DateTime<Utc>,
+) -> Result<(), Error> {
+    sqlx::query(
+        "with copy as (
+            insert into automation.flow_version
+                (account_id, flow_id, version, source, definition, created_at, scopes, copied)
+            select $1, $2, $3, source, definition, $4, scopes, true from automation.flow_version
+            where account_id = $1 and flow_id = $2 and version < $3 order by version desc limit 1
+         )
+         delete from automation.flow_version
+         where account_id = $1 and flow_id = $2 and copied and created_at < $5",
+    )
+    .bind(account)
+    .bind(flow)
+    .bind(version)
+    .bind(now)
+    .bind(kept_from)
     .execute(connection)
     .await?;
     Ok(())

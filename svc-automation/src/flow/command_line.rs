@@ -17,7 +17,8 @@ use proto::automation::{
 use tonic::{Request, Status};
 use uuid::Uuid;
 
-use super::{Flows, dry_run, store};
+use super::dry_run::{self, Trial};
+use super::{Flows, store};
 use crate::definition::check::{self, CheckContext};
 use crate::definition::{Definition, TriggerType, model};
 
@@ -122,7 +123,9 @@ pub(crate) async fn run(runtime: &Runtime, arguments: &ArgMatches) -> Result<(),
             account.flows.delete_flow(account.request(DeleteFlowRequest { id })).await.map_err(explain)?;
             Ok(())
         }
-        Action::Test { file, event, answers } => test(runtime, &file, event.as_deref(), answers.as_deref()),
+        Action::Test { file, event, answers } => {
+            test(runtime, &file, event.as_deref(), answers.as_deref()).await
+        }
         Action::Schema => {
             print!("{}", model::schema());
             Ok(())
@@ -157,7 +160,12 @@ async fn apply(
     Ok(())
 }
 
-fn test(runtime: &Runtime, file: &Path, event: Option<&Path>, answers: Option<&Path>) -> Result<(), String> {
+async fn test(
+    runtime: &Runtime,
+    file: &Path,
+    event: Option<&Path>,
+    answers: Option<&Path>,
+) -> Result<(), String> {
     let account = Account {
         id: AccountId::trust(Uuid::nil()),
         timezone: chrono_tz::Europe::Amsterdam,
@@ -170,7 +178,11 @@ fn test(runtime: &Runtime, file: &Path, event: Option<&Path>, answers: Option<&P
         let Some(path) = path else { return Ok(serde_json::json!({})) };
         serde_json::from_str(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))
     };
-    let tested = dry_run::run(&definition, &json(event)?, &json(answers)?, &account, runtime.clock.now());
+    let (event, answers) = (json(event)?, json(answers)?);
+    let now = runtime.clock.now();
+    // Without a caller there are no rights to call with: the tester gives the answers.
+    let trial = Trial { event: &event, answers: &answers, account: &account, now, rehearser: None };
+    let tested = dry_run::run(&definition, &trial).await;
     println!(
         "{}",
         if tested.matches { "The event starts the flow." } else { "The event does not start the flow." }
@@ -252,7 +264,7 @@ impl<'r> AccountFlows<'r> {
         };
         let account =
             runtime.db.account(AccountId::trust(*id)).await.map_err(failed)?.ok_or_else(not_found)?;
-        Ok(Self { runtime, account, flows: Flows { db: runtime.db.clone() } })
+        Ok(Self { runtime, account, flows: Flows::new(runtime) })
     }
 
     fn request<T>(&self, message: T) -> Request<T> {

@@ -1,5 +1,5 @@
-//! What a flow would do with an event. Nothing is called, sent or stored; calls get the answers that the tester gives.
-//! Pure.
+//! What a flow would do with an event. Nothing is sent or stored. A call gets the answer that the tester gives, or else it
+//! is carried out by its service and undone.
 
 use chassis_base::Account;
 use chrono::{DateTime, Utc};
@@ -7,6 +7,7 @@ use proto::automation::{TestFlowResponse, TestedStep};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::rehearser::Rehearser;
 use crate::definition::graph::Graph;
 use crate::definition::model::{OnError, Trigger};
 use crate::definition::{Definition, Kind, methods};
@@ -15,15 +16,21 @@ use crate::event::rules::canonical;
 use crate::run::prepare::{LocalTime, Prepared, TemplateContext, prepare, step_result};
 use crate::template::Engine;
 
+/// An event to try a flow with.
+pub(super) struct Trial<'a> {
+    pub event: &'a Value,
+    /// Answers of calls, by the step's id.
+    pub answers: &'a Value,
+    pub account: &'a Account,
+    pub now: DateTime<Utc>,
+    /// Answers the other calls; without it they answer nothing.
+    pub rehearser: Option<Rehearser<'a>>,
+}
+
 /// Walks through the steps that would be taken. Waits take no time, and everything is approved.
-pub(super) fn run(
-    definition: &Definition,
-    event: &Value,
-    answers: &Value,
-    account: &Account,
-    now: DateTime<Utc>,
-) -> TestFlowResponse {
-    let event = complete_event(definition, event, now);
+pub(super) async fn run(definition: &Definition, trial: &Trial<'_>) -> TestFlowResponse {
+    let Trial { account, now, .. } = *trial;
+    let event = complete_event(definition, trial.event, now);
     let kind = event["type"].as_str().unwrap_or_default();
     let matches = match &definition.trigger {
         Trigger::Event(key) | Trigger::Custom(key) => canonical(key) == canonical(kind),
@@ -49,12 +56,17 @@ pub(super) fn run(
         let prepared = prepare(kind, &context.scope(), time, &engine);
         let prepared = prepared.and_then(|prepared| check_arguments(kind, prepared));
         let input = prepared.as_ref().ok().and_then(Prepared::input);
+        let mut answer = json!({});
         let (would, error) = match &prepared {
-            Ok(prepared) => (describe(kind, prepared), String::new()),
+            Ok(prepared) => {
+                let answered = trial.answer(&id, kind, prepared).await;
+                let error = answered.as_ref().err().cloned().unwrap_or_default();
+                answer = answered.unwrap_or(answer);
+                (describe(kind, prepared), error)
+            }
             Err(error) => ("fail".to_owned(), error.clone()),
         };
         let failed = !error.is_empty();
-        let answer = answers.get(&id).cloned().unwrap_or_else(|| json!({}));
         let outcome = if failed { "failed" } else { "done" };
         context.steps.insert(id.clone(), step_result(outcome, &answer, &error));
         steps.push(TestedStep {
@@ -66,11 +78,24 @@ pub(super) fn run(
         });
         next = match prepared {
             Ok(Prepared::When(holds)) => graph.branch(node, holds),
-            Err(_) if node.step.on_error == OnError::Fail => None,
+            _ if failed && node.step.on_error == OnError::Fail => None,
             _ => graph.after(node),
         };
     }
     TestFlowResponse { matches, steps }
+}
+
+impl Trial<'_> {
+    /// What the step would get as its answer, or why its call would fail.
+    async fn answer(&self, id: &str, kind: Kind<'_>, prepared: &Prepared) -> Result<Value, String> {
+        match (self.answers.get(id), kind, prepared, &self.rehearser) {
+            (Some(given), ..) => Ok(given.clone()),
+            (None, Kind::Call(call), Prepared::Call(input), Some(rehearser)) => {
+                rehearser.call(&call.method, input).await
+            }
+            _ => Ok(json!({})),
+        }
+    }
 }
 
 /// The event with all its fields, as a run would see it.
@@ -130,16 +155,17 @@ steps:
       - {id: tell, mail: {to: '{{ steps.client.answer.data.email }}', subject: 'Late: {{ data.number }}', text: Hi}}
 ";
 
-    fn tested(event: &Value, answers: &Value) -> TestFlowResponse {
+    async fn tested(event: &Value, answers: &Value) -> TestFlowResponse {
         let definition = read(FLOW, "", &mut proto::Faults::default()).unwrap();
-        run(&definition, event, answers, &chassis_testing::account(), chassis_testing::moment())
+        let (account, now) = (chassis_testing::account(), chassis_testing::moment());
+        run(&definition, &Trial { event, answers, account: &account, now, rehearser: None }).await
     }
 
-    #[test]
-    fn a_test_shows_every_step_that_would_be_taken() {
+    #[tokio::test]
+    async fn a_test_shows_every_step_that_would_be_taken() {
         let event = json!({"type": "invoice.late", "data": {"client_id": "x", "number": "INV-1"}});
         let answers = json!({"client": {"data": {"email": "a@example.com"}}});
-        let tested = tested(&event, &answers);
+        let tested = tested(&event, &answers).await;
         assert!(tested.matches);
         let ids: Vec<&str> = tested.steps.iter().map(|step| step.id.as_str()).collect();
         assert_eq!(ids, ["client", "has_mail", "pause", "tell"]);
@@ -147,9 +173,9 @@ steps:
         assert_eq!(tested.steps[3].would, "mail \"Late: INV-1\" to a@example.com");
     }
 
-    #[test]
-    fn a_test_ends_where_the_run_would_fail() {
-        let tested = tested(&json!({"type": "invoice.paid", "data": {}}), &json!({}));
+    #[tokio::test]
+    async fn a_test_ends_where_the_run_would_fail() {
+        let tested = tested(&json!({"type": "invoice.paid", "data": {}}), &json!({})).await;
         assert!(!tested.matches);
         assert_eq!(tested.steps.len(), 1);
         assert!(tested.steps[0].error.contains("client_id"), "{}", tested.steps[0].error);

@@ -8,6 +8,7 @@ pub(crate) mod command_line;
 mod dry_run;
 mod operations;
 pub(crate) mod provision;
+mod rehearser;
 mod rpc;
 mod store;
 pub(crate) mod worker;
@@ -35,6 +36,7 @@ pub(crate) struct Record {
     pub trigger_key: String,
     pub active: bool,
     pub step_count: i32,
+    /// Counts all changes, those of the definition among them.
     pub version: i64,
     /// Which of the flows of `provision` it was made from; empty for none.
     pub ready_made: String,
@@ -46,7 +48,11 @@ pub(crate) struct Record {
 
 impl From<Record> for Flow {
     fn from(record: Record) -> Self {
-        let meta = FlowMeta { version: record.version, next_start_at: record.next_start_at.map(timestamp) };
+        let meta = FlowMeta {
+            version: record.version,
+            next_start_at: record.next_start_at.map(timestamp),
+            updated_at: Some(timestamp(record.updated_at)),
+        };
         Self {
             id: record.id.to_string(),
             name: record.name,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chassis_data::Tx;
 use chassis_rpc::token::MESH_SCOPE;
+use chrono::TimeDelta;
 use proto::automation::Flow;
 use serde_json::json;
 use uuid::Uuid;
@@ -20,6 +21,8 @@ use crate::run::{self, StartedRun};
 pub(super) const NOT_FOUND: Error = Error::NotFound("flow");
 /// The event of a scheduled start.
 const SCHEDULED_START: &str = "work.recurring";
+/// As long as a rollout takes: after this time no program of the release before runs any more.
+const UPGRADE: TimeDelta = TimeDelta::hours(1);
 
 /// A checked definition that is to be stored.
 #[derive(Clone, Copy)]
@@ -39,7 +42,7 @@ pub(super) struct Apply<'a> {
 pub(super) struct Applied {
     pub flow: Record,
     pub is_created: bool,
-    /// Whether there is a new version.
+    /// Whether the definition is another one.
     pub is_changed: bool,
 }
 
@@ -78,15 +81,15 @@ pub(super) async fn apply(tx: &mut Tx<'_>, apply: Apply<'_>) -> Result<Applied, 
         created_at: now,
         updated_at: now,
     });
-    let before = (flow.active, flow.version);
-    if is_changed {
-        describe(&mut flow, definition);
-        flow.version += 1;
-        definitions::insert_version(tx.db(), account, flow.id, flow.version, &version, now).await?;
-    }
-    flow.active = apply.active.unwrap_or(flow.active);
-    if before != (flow.active, flow.version) {
-        save(tx, &mut flow).await?;
+    let active = apply.active.unwrap_or(flow.active);
+    if is_changed || flow.active != active {
+        if is_changed {
+            describe(&mut flow, definition);
+        }
+        flow.active = active;
+        save(tx, &mut flow, is_changed.then_some(&version)).await?;
+    } else {
+        tx.unaudited("it is as it was");
     }
     Ok(Applied { flow, is_created, is_changed })
 }
@@ -118,19 +121,32 @@ pub(super) async fn set_active(tx: &mut Tx<'_>, id: Uuid, active: Option<bool>) 
     let account = tx.account();
     let mut flow = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
     let active = active.unwrap_or(flow.active);
-    if flow.active != active {
-        flow.active = active;
-        save(tx, &mut flow).await?;
+    if flow.active == active {
+        tx.unaudited("it is as it was");
+        return Ok(flow);
     }
+    flow.active = active;
+    save(tx, &mut flow, None).await?;
     Ok(flow)
 }
 
-/// Stores a flow with the time of its next start, which follows from its other fields.
-async fn save(tx: &mut Tx<'_>, flow: &mut Record) -> Result<(), Error> {
+/// Stores a flow as its next version, with the time of its next start, which follows from its other fields. Without
+/// `definition` that stays as it is.
+async fn save(tx: &mut Tx<'_>, flow: &mut Record, definition: Option<&Version>) -> Result<(), Error> {
     let (account, now, zone) = (tx.account(), tx.now(), tx.settings().timezone);
     let is_scheduled = flow.active && flow.trigger_type == TriggerType::Schedule;
+    // A line that was valid when it was checked may have no further time.
     flow.next_start_at = is_scheduled.then(|| schedule::next(&flow.trigger_key, now, zone).ok()).flatten();
+    flow.version += 1;
     flow.updated_at = now;
+    match definition {
+        Some(content) => {
+            definitions::insert_version(tx.db(), account, flow.id, flow.version, content, now).await?;
+        }
+        None => {
+            definitions::copy_version(tx.db(), account, flow.id, flow.version, now, now - UPGRADE).await?;
+        }
+    }
     if store::put(tx.db(), account, flow).await? {
         tx.changed(AUDITED, flow.id, &Flow::from(flow.clone()));
         return Ok(());
@@ -174,16 +190,15 @@ pub(super) async fn start(tx: &mut Tx<'_>, start: ManualStart<'_>) -> Result<Sta
         depth: tx.depth(),
         actor: String::new(),
     };
-    run::operations::start_flow(tx, &flow, &event).await
+    Ok(run::operations::start_flow(tx, &flow, &event).await?.into())
 }
 
 /// Starts the scheduled flows whose time has come, at most `limit`; returns how many. A time that passed while no process
 /// was running is made up for once.
 pub(super) async fn start_scheduled(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
-    let (account, now, zone) = (tx.account(), tx.now(), tx.settings().timezone);
-    tx.unaudited("the time of the next start is not a change of a flow");
-    let due = store::find_scheduled_locked(tx.db(), account, now, limit).await?;
-    for flow in &due {
+    let (account, now) = (tx.account(), tx.now());
+    let mut due = store::find_scheduled_locked(tx.db(), account, now, limit).await?;
+    for flow in &mut due {
         let planned = flow.next_start_at.unwrap_or(now);
         let data = json!({"flow_id": flow.id, "flow_name": flow.name, "scheduled_for": rfc3339(planned)});
         let event = Event {
@@ -197,11 +212,10 @@ pub(super) async fn start_scheduled(tx: &mut Tx<'_>, limit: i64) -> Result<i64, 
             depth: 0,
             actor: String::new(),
         };
-        run::operations::start_flow(tx, &FlowRef::from(flow), &event).await?;
+        run::operations::start_flow(tx, &FlowRef::from(&*flow), &event).await?;
         ingest::operations::ingest(tx, &[event]).await?;
-        // A line that was valid when it was checked may have no further time.
-        let next = schedule::next(&flow.trigger_key, now, zone).ok();
-        store::set_next_start(tx.db(), account, flow.id, next).await?;
+        // The time of the next start is another one.
+        save(tx, flow, None).await?;
     }
     Ok(i64::try_from(due.len()).unwrap_or(i64::MAX))
 }

@@ -4,29 +4,44 @@ use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
+use chassis_rpc::peer::Peers;
+use chassis_rpc::token::Tokens;
+use chassis_service::Runtime;
 use proto::automation::flow_service_server::FlowService;
 use proto::automation::{
     ApplyFlowRequest, ApplyFlowResponse, DeleteFlowRequest, DeleteFlowResponse, Flow,
     GetFlowDefinitionRequest, GetFlowDefinitionResponse, GetFlowRequest, GetFlowResponse,
-    GetFlowSchemaRequest, GetFlowSchemaResponse, ListFlowsRequest, ListFlowsResponse, StartFlowRequest,
-    StartFlowResponse, TestFlowRequest, TestFlowResponse, UpdateFlowRequest, UpdateFlowResponse,
+    GetFlowSchemaRequest, GetFlowSchemaResponse, ListFlowsRequest, ListFlowsResponse,
+    ListTriggeredFlowsRequest, ListTriggeredFlowsResponse, StartFlowRequest, StartFlowResponse,
+    TestFlowRequest, TestFlowResponse, TriggeredFlow, UpdateFlowRequest, UpdateFlowResponse,
 };
 use serde_json::Value;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::dry_run;
+use super::dry_run::{self, Trial};
 use super::operations::{self, Apply, ManualStart, NOT_FOUND};
+use super::rehearser::Rehearser;
 use super::store::{self, Filter};
 use crate::definition::check::{self, CheckContext};
-use crate::definition::{TriggerType, model, store as definitions};
+use crate::definition::{FlowRef, TriggerType, model, store as definitions};
 use crate::error::Error;
 
 /// The pointer of the document in requests, before the pointers of its faults.
 const DOCUMENT: &str = "/definition";
 
 pub(crate) struct Flows {
-    pub db: Db,
+    db: Db,
+    /// For trying what flows call.
+    peers: Peers,
+    tokens: Tokens,
+}
+
+impl Flows {
+    pub(crate) fn new(runtime: &Runtime) -> Self {
+        let Runtime { db, peers, tokens, .. } = runtime;
+        Self { db: db.clone(), peers: peers.clone(), tokens: tokens.clone() }
+    }
 }
 
 #[tonic::async_trait]
@@ -83,6 +98,7 @@ impl FlowService for Flows {
                 let flow = store::find(connection, account, id).await?.ok_or(NOT_FOUND)?;
                 let version = if input.version == 0 { flow.version } else { input.version };
                 let found = definitions::find_version(connection, account, id, version).await?;
+                let found = found.filter(|_| version <= flow.version);
                 let definition = found.ok_or(Error::NotFound("version of the flow"))?.source;
                 Ok::<_, Error>(GetFlowDefinitionResponse { definition, version })
             })
@@ -110,7 +126,23 @@ impl FlowService for Flows {
         };
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
         let (event, answers) = (json(&input.event), json(&input.answers));
-        Ok(Response::new(dry_run::run(&definition, &event, &answers, account, now)))
+        let rehearser = Rehearser { peers: &self.peers, tokens: &self.tokens, context: &context };
+        let trial = Trial { event: &event, answers: &answers, account, now, rehearser: Some(rehearser) };
+        Ok(Response::new(Box::pin(dry_run::run(&definition, &trial)).await))
+    }
+
+    async fn list_triggered_flows(
+        &self,
+        request: Request<ListTriggeredFlowsRequest>,
+    ) -> Result<Response<ListTriggeredFlowsResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let account = context.account_id();
+        let flows = self
+            .db
+            .read(async |connection| definitions::find_triggered(connection, account, &input.types).await)
+            .await?;
+        let shown = |flow: FlowRef| TriggeredFlow { id: flow.id.to_string(), name: flow.name };
+        Ok(Response::new(ListTriggeredFlowsResponse { flows: flows.into_iter().map(shown).collect() }))
     }
 
     async fn start_flow(

@@ -129,21 +129,6 @@ pub(super) async fn find_scheduled_locked(
     Ok(sqlx::query_as(sql).bind(account).bind(now).bind(limit).fetch_all(connection).await?)
 }
 
-pub(super) async fn set_next_start(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    next: Option<DateTime<Utc>>,
-) -> Result<(), Error> {
-    sqlx::query("update automation.flow set next_start_at = $3 where account_id = $1 and id = $2")
-        .bind(account)
-        .bind(id)
-        .bind(next)
-        .execute(connection)
-        .await?;
-    Ok(())
-}
-
 /// Stores a flow, new or changed; `false` when another flow has the name.
 pub(super) async fn put(
     connection: &mut PgConnection,

@@ -104,6 +104,8 @@ pub(crate) struct Record {
     pub error: String,
     /// When the worker has to look at it; `None` when it has ended or waits for a person without a limit.
     pub next_at: Option<DateTime<Utc>>,
+    /// Counts the changes of what the run and its steps show.
+    pub version: i64,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
@@ -174,12 +176,6 @@ pub(crate) struct StepRecord {
     pub reason: String,
     pub started_at: DateTime<Utc>,
     pub ended_at: Option<DateTime<Utc>>,
-}
-
-/// A run with its steps.
-pub(crate) struct RunWithSteps {
-    pub run: Record,
-    pub steps: Vec<StepRecord>,
 }
 
 /// A run that an event or a person has started.

@@ -4,7 +4,7 @@
 use chassis_base::Account;
 use chassis_base::formats::email;
 use chassis_base::time::midnight;
-use chrono::{DateTime, NaiveDate, NaiveTime, TimeZone, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeZone, Utc};
 use chrono_tz::Tz;
 use serde_json::{Map, Value, json};
 
@@ -185,8 +185,9 @@ fn wait_end(wait: &Wait, time: LocalTime, rendering: &Rendering<'_>) -> Result<D
         let at = wait.at.as_deref().and_then(|at| NaiveTime::parse_from_str(at, "%H:%M").ok());
         return Ok(instant(day, at.unwrap_or(DEFAULT_TIME), time.zone));
     }
-    let until = DateTime::parse_from_rfc3339(text);
-    until.map(|until| until.to_utc()).map_err(|_| format!("until: `{text}` is neither a date nor a time"))
+    // In milliseconds, as every time that is stored and shown.
+    let until = DateTime::parse_from_rfc3339(text).map(|until| until.to_utc().trunc_subsecs(3));
+    until.map_err(|_| format!("until: `{text}` is neither a date nor a time"))
 }
 
 /// The instant of a time of day in a zone. One that the clocks skip is counted from midnight.

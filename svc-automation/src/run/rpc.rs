@@ -13,7 +13,7 @@ use proto::automation::{
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::RunWithSteps;
+use super::message;
 use super::operations::{self, NOT_FOUND};
 use super::store::{self, Filter};
 use crate::error::Error;
@@ -56,7 +56,7 @@ impl RunService for Runs {
                 Ok::<_, Error>((run, steps))
             })
             .await?;
-        Ok(Response::new(GetRunResponse { data: Some(RunWithSteps { run, steps }.into()) }))
+        Ok(Response::new(GetRunResponse { data: Some(run.with_steps(message::steps(&steps))) }))
     }
 
     async fn cancel_run(
@@ -98,7 +98,7 @@ fn parse_id(tx: &mut Tx<'_>, text: &str) -> Result<Uuid, Error> {
 async fn cancel(tx: &mut Tx<'_>, input: &CancelRunRequest) -> Result<CancelRunResponse, Error> {
     let id = parse_id(tx, &input.id)?;
     let run = operations::cancel(tx, id).await?;
-    let data = CancelledRun { id: run.id.to_string(), status: run.status.name().to_owned() };
+    let data = CancelledRun { id: run.id, status: run.status };
     Ok(CancelRunResponse { data: Some(data) })
 }
 
@@ -120,11 +120,11 @@ async fn decide(
 ) -> Result<Run, Error> {
     let id = parse_id(tx, id)?;
     let decision = decision.cloned().unwrap_or_default();
-    Ok(operations::decide(tx, id, is_approved, &decision).await?.into())
+    operations::decide(tx, id, is_approved, &decision).await
 }
 
 async fn restart(tx: &mut Tx<'_>, input: &RestartRunRequest) -> Result<RestartRunResponse, Error> {
     let id = parse_id(tx, &input.id)?;
     let run = operations::restart(tx, id, input.from()).await?;
-    Ok(RestartRunResponse { data: Some(run.into()) })
+    Ok(RestartRunResponse { data: Some(run) })
 }

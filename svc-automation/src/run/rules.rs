@@ -207,7 +207,6 @@ impl Record {
         step.clone_into(&mut self.step);
         self.renders = 0;
         self.next_at = Some(now);
-        self.updated_at = now;
     }
 
     /// Ends the run. `step` stays: it shows where the run ended, and a restart continues from it.
@@ -215,7 +214,6 @@ impl Record {
         self.status = status;
         self.next_at = None;
         self.finished_at = Some(now);
-        self.updated_at = now;
         metrics::counter!("runs_finished_total", "status" => status.name()).increment(1);
     }
 }

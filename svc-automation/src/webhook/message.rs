@@ -31,6 +31,8 @@ impl From<Endpoint> for WebhookEndpoint {
             failing_since: endpoint.failing_since.map(timestamp),
             disabled_reason: endpoint.disabled_reason,
             old_secret_until: endpoint.old_secret_until.map(timestamp),
+            version: endpoint.version,
+            updated_at: Some(timestamp(endpoint.updated_at)),
         };
         Self {
             id: endpoint.id.to_string(),

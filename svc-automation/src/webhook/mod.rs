@@ -45,6 +45,8 @@ pub(crate) struct Endpoint {
     pub retry_at: Option<DateTime<Utc>>,
     pub disabled_reason: String,
     pub binding: Binding,
+    /// Counts the changes of what the endpoint shows.
+    pub version: i64,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
@@ -115,6 +117,7 @@ impl Endpoint {
             retry_at: None,
             disabled_reason: String::new(),
             binding: Binding::default(),
+            version: 1,
             created_at: now,
             updated_at: now,
         }

@@ -17,4 +17,5 @@ mod steps;
 mod stored_enums;
 mod support;
 mod takeover;
+mod versions;
 mod webhooks;

@@ -23,6 +23,8 @@ async fn a_run_is_deleted_ninety_days_after_its_end_and_not_while_it_waits() {
     world.clock.advance(TimeDelta::days(89));
     world.service = Some(world.another().await);
     eventually("the oldest is deleted", async || world.count(RUNS).await == 2).await;
+    let logged = "select count(*) from automation.log where kind = 'run' and change = 'deleted'";
+    assert_eq!(world.count(logged).await, 1);
     world.until(&open, "pending_approval").await;
     assert_eq!(world.run(&late).await.status, "cancelled");
     let listed = world.runs().list_runs(world.caller.request(ListRunsRequest::default())).await.unwrap();

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use chassis_base::{Account, Clock};
 use chassis_service::Service;
 use chassis_testing::{Started, TestCaller, TestDatabase, eventually};
+use prost::Message;
 use proto::api::ProvisionAccountRequest;
 use proto::api::event_listener_service_client::EventListenerServiceClient;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
@@ -168,6 +169,28 @@ impl World {
 
     pub(crate) async fn clients(&self) -> i64 {
         self.count("select count(*) from relations.relation").await
+    }
+
+    /// The log has every version of the record up to this one, and shows the last as the record's GET does.
+    pub(crate) async fn assert_logged(
+        &self,
+        kind: &str,
+        id: &str,
+        version: i64,
+        shown: &(impl Message + std::fmt::Debug),
+    ) {
+        let sql = "select version, image from automation.log
+                   where kind = $1 and record_id = $2 and change is not null order by version";
+        let entries: Vec<(i64, Option<Vec<u8>>)> = sqlx::query_as(sql)
+            .bind(kind)
+            .bind(id)
+            .fetch_all(&mut self.database.connect().await)
+            .await
+            .unwrap();
+        let image = entries.last().and_then(|(_, image)| image.clone());
+        let versions: Vec<i64> = entries.into_iter().map(|(version, _)| version).collect();
+        assert_eq!(versions, (1..=version).collect::<Vec<_>>(), "{kind}");
+        assert_eq!(image, Some(shown.encode_to_vec()), "{kind}: {shown:?}");
     }
 
     pub(crate) async fn execute(&self, sql: &'static str) {

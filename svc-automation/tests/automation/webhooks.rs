@@ -6,10 +6,11 @@ use chrono::TimeDelta;
 use proto::audit::ListAuditRequest;
 use proto::audit::audit_service_client::AuditServiceClient;
 use proto::automation::{
-    CreateWebhookEndpointRequest, DeleteWebhookEndpointRequest, GetWebhookEndpointRequest,
-    ListWebhookDeliveriesRequest, RedeliverWebhookRequest, RotateSigningSecretRequest,
-    RotateWebhookSecretRequest, TestWebhookEndpointRequest, TriggerInput, TriggerRequest, WebhookDelivery,
-    WebhookEndpoint, WebhookEndpointInput, WebhookEndpointWithSecret,
+    AssignWebhookEndpointRequest, CreateWebhookEndpointRequest, DeleteWebhookEndpointRequest,
+    GetWebhookEndpointRequest, ListWebhookDeliveriesRequest, RedeliverWebhookRequest,
+    RotateSigningSecretRequest, RotateWebhookSecretRequest, TestWebhookEndpointRequest, TriggerInput,
+    TriggerRequest, UpdateWebhookEndpointRequest, WebhookDelivery, WebhookEndpoint, WebhookEndpointInput,
+    WebhookEndpointWithSecret,
 };
 use serde_json::{Value, json};
 
@@ -18,19 +19,34 @@ use crate::support::{Receiver, World, fault};
 
 impl World {
     async fn endpoint(&self, receiver: &Receiver, types: &[&str]) -> WebhookEndpointWithSecret {
-        let endpoint = WebhookEndpointInput {
-            url: receiver.url.clone(),
-            types: types.iter().map(ToString::to_string).collect(),
-            notify_email: "tech@example.com".into(),
-            ..WebhookEndpointInput::default()
-        };
-        let request = self.caller.request(CreateWebhookEndpointRequest { endpoint: Some(endpoint) });
+        let request = CreateWebhookEndpointRequest { endpoint: Some(input(receiver, types)) };
+        let request = self.caller.request(request);
         self.webhooks().create_webhook_endpoint(request).await.unwrap().into_inner().data.unwrap()
     }
 
     async fn found(&self, id: &str) -> WebhookEndpoint {
         let request = self.caller.request(GetWebhookEndpointRequest { id: id.to_owned() });
         self.webhooks().get_webhook_endpoint(request).await.unwrap().into_inner().data.unwrap()
+    }
+
+    /// The endpoint as its GET and the log show it, in this version.
+    async fn found_in_version(&self, id: &str, version: i64) -> WebhookEndpoint {
+        let found = self.found(id).await;
+        let meta = found.meta.as_ref().unwrap();
+        assert_eq!((meta.version, meta.updated_at), (version, found.updated_at));
+        self.assert_logged("webhook_endpoint", id, version, &found).await;
+        found
+    }
+
+    async fn change(&self, id: &str, endpoint: WebhookEndpointInput) {
+        let request =
+            UpdateWebhookEndpointRequest { id: id.to_owned(), endpoint: Some(endpoint), update_mask: None };
+        self.webhooks().update_webhook_endpoint(self.caller.request(request)).await.unwrap();
+    }
+
+    async fn assign(&self, id: &str, key: &str) {
+        let request = AssignWebhookEndpointRequest { id: id.to_owned(), key: key.to_owned(), scopes: vec![] };
+        self.webhooks().assign_webhook_endpoint(self.caller.request(request)).await.unwrap();
     }
 
     async fn deliveries(&self, id: &str) -> Vec<WebhookDelivery> {
@@ -41,6 +57,15 @@ impl World {
 
     async fn until_attempts(&self, id: &str, attempts: i32) {
         eventually("an attempt was made", async || self.deliveries(id).await[0].attempts == attempts).await;
+    }
+}
+
+fn input(receiver: &Receiver, types: &[&str]) -> WebhookEndpointInput {
+    WebhookEndpointInput {
+        url: receiver.url.clone(),
+        types: types.iter().map(ToString::to_string).collect(),
+        notify_email: "tech@example.com".into(),
+        ..WebhookEndpointInput::default()
     }
 }
 
@@ -123,6 +148,49 @@ async fn a_rotated_secret_signs_beside_the_old_one_for_a_day() {
     let got = receiver.got();
     assert!(is_signed(&got[0], &old.secret) && is_signed(&got[0], &new.secret));
     assert!(!is_signed(&got[1], &old.secret) && is_signed(&got[1], &new.secret));
+}
+
+#[tokio::test]
+async fn every_change_that_an_endpoint_shows_is_a_version() {
+    let (world, receiver) = (World::idle().await, Receiver::start().await);
+    let id = world.endpoint(&receiver, &[]).await.id;
+    let first = world.found_in_version(&id, 1).await;
+    world.clock.advance(TimeDelta::minutes(1));
+    world.change(&id, input(&receiver, &[])).await;
+    assert_eq!(world.found_in_version(&id, 1).await, first, "nothing has changed");
+    world.change(&id, WebhookEndpointInput { description: "New".into(), ..input(&receiver, &[]) }).await;
+    assert_ne!(world.found_in_version(&id, 2).await.updated_at, first.updated_at);
+    let rotate = world.caller.request(RotateWebhookSecretRequest { id: id.clone() });
+    let rotated = world.webhooks().rotate_webhook_secret(rotate).await.unwrap().into_inner().data.unwrap();
+    assert_eq!(rotated.meta, world.found_in_version(&id, 3).await.meta);
+    for _ in 0..2 {
+        world.assign(&id, "abc").await;
+        world.found_in_version(&id, 4).await;
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_begins_or_ends_to_fail_has_a_new_version() {
+    let (world, receiver) = (World::working().await, Receiver::start().await);
+    let id = world.endpoint(&receiver, &[]).await.id;
+    receiver.answer(&[500; 2]);
+    world.fire("a.b", &json!({})).await;
+    world.until_attempts(&id, 1).await;
+    let failing = world.found_in_version(&id, 2).await;
+    assert!(failing.meta.as_ref().unwrap().failing_since.is_some());
+    world.clock.advance(TimeDelta::minutes(1));
+    world.until_attempts(&id, 2).await;
+    assert_eq!(world.found_in_version(&id, 2).await, failing, "it still fails");
+    world.clock.advance(TimeDelta::minutes(6));
+    world.until_attempts(&id, 3).await;
+    assert!(world.found_in_version(&id, 3).await.meta.unwrap().failing_since.is_none());
+    world.fire("a.b", &json!({})).await;
+    eventually("both are delivered", async || {
+        let deliveries = world.deliveries(&id).await;
+        deliveries.len() == 2 && deliveries.iter().all(|one| one.status == "delivered")
+    })
+    .await;
+    world.found_in_version(&id, 3).await;
 }
 
 #[tokio::test]

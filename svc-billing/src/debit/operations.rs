@@ -17,15 +17,15 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use super::StartedVerification;
-use crate::document::Kind;
 use crate::document::operations::Family;
 use crate::document::rules::amounts::number;
+use crate::document::{Kind, Links};
 use crate::error::Error;
 use crate::mandate::{self, MandateState};
 use crate::money::two_places;
 use crate::online_payment::operations::request_cancellation;
 use crate::online_payment::store::{self, commands};
-use crate::online_payment::{CommandKind, NewCommand, OnlinePayment, ProviderName, Purpose, TAKEOVER_DELAY};
+use crate::online_payment::{CommandKind, NewCommand, OnlinePayment, Purpose, TAKEOVER_DELAY};
 use crate::processor::operations::{collect, request_payment};
 use crate::subscription::operations::{Activation, activate_for_client};
 use crate::{identity, payment, settings};
@@ -63,8 +63,8 @@ pub(crate) async fn start_verification(
     let (account, now, provider) = (tx.account(), tx.now(), start.provider);
     // The lock on the debtor makes two verifications of a client wait for each other.
     let debtor = mandate::store::lock_or_insert(tx, client, provider).await?;
-    mandate::operations::audit(tx, &debtor);
-    let canceled_previous = cancel_open(tx, client, provider).await?;
+    let previous = store::find_of_client(tx.db(), account, client, provider, Purpose::Verification).await?;
+    let canceled_previous = cancel_open(tx, previous.as_ref()).await?;
     if debtor.customer_id.is_empty() {
         let create = NewCommand {
             kind: CommandKind::CreateCustomer,
@@ -86,6 +86,8 @@ pub(crate) async fn start_verification(
         ..new
     };
     request_payment(tx, None, &payment, TAKEOVER_DELAY).await?;
+    let previous = previous.map(|payment| payment.status);
+    mandate::operations::apply_verification(tx, &debtor, previous, payment.status).await?;
     let started = StartedVerification { client, payment, canceled_previous };
     Ok(StartVerificationResponse { data: Some(started.into()) })
 }
@@ -103,26 +105,29 @@ async fn description(tx: &mut Tx<'_>) -> Result<String, Error> {
     Ok(text.trim().chars().take(MAX_DESCRIPTION).collect())
 }
 
-/// Requests the cancellation of the open verification of a client; returns whether there was one.
-async fn cancel_open(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Result<bool, Error> {
-    let account = tx.account();
-    let purpose = Purpose::Verification;
-    let latest = store::find_of_client(tx.db(), account, client, provider, purpose).await?;
+/// Requests the cancellation of the latest verification of a client if it is open; returns whether it was.
+async fn cancel_open(tx: &mut Tx<'_>, latest: Option<&OnlinePayment>) -> Result<bool, Error> {
     match latest.filter(|payment| payment.status.is_open() && !payment.closing) {
         Some(open) => request_cancellation(tx, open.id, TimeDelta::zero()).await,
         None => Ok(false),
     }
 }
 
+/// What a collection needs besides the request.
+pub(crate) struct Collecting {
+    pub provider: &'static str,
+    pub links: Links,
+}
+
 /// Requests the collection of an invoice, with an error that says why it is not possible.
 pub(crate) async fn collect_on_request(
     tx: &mut Tx<'_>,
     input: &CollectInvoiceRequest,
-    ProviderName(provider): &ProviderName,
+    Collecting { provider, links }: &Collecting,
 ) -> Result<CollectInvoiceResponse, Error> {
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
-    let family = Family::lock(tx, Kind::Invoice, &input.id).await?;
+    let family = Family::lock(tx, links, Kind::Invoice, &input.id).await?;
     let family = family.ok_or(Error::NotFound(Kind::Invoice.name()))?;
     let (account, record) = (tx.account(), family.target());
     if !record.is_final {
@@ -134,7 +139,7 @@ pub(crate) async fn collect_on_request(
     if debtor.is_none_or(|debtor| debtor.mandate != MandateState::Valid) {
         return Err(Error::NotAuthorized);
     }
-    let Some(collection) = collect(tx, provider, id).await? else {
+    let Some(collection) = collect(tx, links, provider, id).await? else {
         let detail = "There is nothing to collect: nothing is open, or it is being paid already.";
         return Err(Error::Incomplete(detail.to_owned()));
     };

@@ -13,11 +13,10 @@ use proto::relations::Relation;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
-use super::operations::{self, StartVerification};
+use super::operations::{self, Collecting, StartVerification};
 use super::provider_calls::{complete_verification, load_mandate, refresh_mandate};
 use crate::error::Error;
 use crate::mandate::{ClientMandate, rules};
-use crate::online_payment::ProviderName;
 use crate::processor::{NO_PROVIDER, PaymentProcessor};
 
 /// The scope that activates a subscription.
@@ -85,8 +84,9 @@ impl DirectDebitService for DirectDebitRpc {
         request: Request<CollectInvoiceRequest>,
     ) -> Result<Response<CollectInvoiceResponse>, Status> {
         let call = Call::open(request)?;
-        let provider = ProviderName(self.processor.require_provider(call.context.account_id()).await?);
-        self.processor.db.write_with(call, provider, operations::collect_on_request).await
+        let provider = self.processor.require_provider(call.context.account_id()).await?;
+        let collecting = Collecting { provider, links: self.processor.links() };
+        self.processor.db.write_with(call, collecting, operations::collect_on_request).await
     }
 }
 

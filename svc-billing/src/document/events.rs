@@ -98,7 +98,7 @@ pub(crate) async fn of_client(
     Ok(())
 }
 
-/// Emits an event that time alone caused. The record's version must have been raised for it.
+/// Emits an event that time alone caused. It must have been counted with the record.
 pub(crate) fn time_passed(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
     emit(tx, kind, record, more);
 }
@@ -125,7 +125,7 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         kind,
         entity_type: record.kind.name(),
         entity_id: record.id,
-        version: record.version,
+        version: record.event_version(),
         data: data.to_string(),
     });
 }

@@ -12,7 +12,7 @@ use super::rules::amounts::{Row, VatGroup, vat_lines};
 use super::{Full, History, Kind, Links, MailDelivery, Record};
 use crate::money::two_places;
 
-/// The whole document.
+/// The whole document, as its detail shows it and as the log has it.
 pub(crate) fn document(account: AccountId, links: &Links, full: &Full) -> Document {
     let Full { record, rows, credited_by, history } = full;
     let rows: Vec<&Row> = rows.iter().map(|stored| &stored.row).collect();
@@ -46,20 +46,6 @@ pub(crate) fn document(account: AccountId, links: &Links, full: &Full) -> Docume
         generation_mode: generation_mode(record).into(),
         pdf: Some(pdf(record, links.pdf(account, record))),
     }
-}
-
-/// A document for the log: without its rows, which never change, and without its links, which give access to it.
-pub(crate) fn audit_image(account: AccountId, record: &Record) -> Document {
-    let full =
-        Full { record: record.clone(), rows: Vec::new(), credited_by: Vec::new(), history: Vec::new() };
-    let message = document(account, &Links::new(""), &full);
-    Document { web_url: String::new(), pdf_url: String::new(), pdf: None, ..message }
-}
-
-/// The rows of a document for the log, which stores them once.
-pub(crate) fn audit_image_of_rows(record: &Record, rows: &[Row]) -> Document {
-    let rows: Vec<&Row> = rows.iter().collect();
-    Document { id: record.id.to_string(), rows: row_messages(record, &rows), ..Document::default() }
 }
 
 fn generation_mode(record: &Record) -> GenerationMode {
@@ -112,6 +98,7 @@ fn meta(record: &Record, rows: &[&Row], credited_by: &[Uuid], history: &[History
         period: record
             .billed_period
             .map(|billed| Period { from: billed.period.from.to_string(), to: billed.period.to.to_string() }),
+        version: record.version,
     }
 }
 

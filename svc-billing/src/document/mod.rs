@@ -1,10 +1,11 @@
 //! Invoices, quotes and workorders: one kind of record in three lists. Which list is data (`Kind`), not code.
 //!
 //! Besides the files that every resource has: `message` turns records into messages of the contract, `pdf_renderer` makes
-//! and keeps the PDFs, `attachment` attaches them to mails, `mailer` writes the mails, and `shared` is what the services of
-//! documents, of their pages and of subscriptions have in common.
+//! and keeps the PDFs, `attachment` attaches them to mails, `mailer` writes the mails, `delivery` hears what becomes of them,
+//! and `shared` is what the services of documents, of their pages and of subscriptions have in common.
 
 pub(crate) mod attachment;
+pub(crate) mod delivery;
 pub(crate) mod events;
 mod mailer;
 mod message;
@@ -61,7 +62,10 @@ impl Kind {
 pub(crate) struct Record {
     pub id: Uuid,
     pub kind: Kind,
+    /// Counts the changes of what its detail shows, from 1: one for each transaction that changes something of it.
     pub version: i64,
+    /// How many events time alone has caused.
+    pub time_events: i64,
     /// The version of what is printed.
     pub content_version: i64,
     pub is_final: bool,
@@ -113,6 +117,11 @@ pub(crate) struct Record {
 impl Record {
     pub(crate) fn is_credit(&self) -> bool {
         self.credits.is_some()
+    }
+
+    /// The version in events: it also grows with events that change nothing of the document.
+    pub(crate) fn event_version(&self) -> i64 {
+        self.version + self.time_events
     }
 }
 

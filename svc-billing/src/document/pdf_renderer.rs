@@ -19,7 +19,7 @@ use super::operations::{FileLocation, StoredPdf, record_stored_pdf};
 use super::rules::amounts::Row;
 use super::rules::printed::printed_document;
 use super::rules::printed_state;
-use super::{Full, Kind, Parties, Seller, store};
+use super::{Full, Kind, Links, Parties, Seller, store};
 use crate::clients::{self, Clients};
 use crate::error::Error;
 use crate::online_payment::{self, OnlinePayment};
@@ -34,12 +34,13 @@ pub(crate) struct PdfRenderer {
     db: Db,
     files: Files,
     clients: Clients,
+    links: Links,
     pool: RenderPool,
 }
 
 impl PdfRenderer {
-    pub(crate) fn new(db: Db, files: Files, clients: Clients) -> Self {
-        Self { db, files, clients, pool: RenderPool::of_process() }
+    pub(crate) fn new(db: Db, files: Files, clients: Clients, links: Links) -> Self {
+        Self { db, files, clients, links, pool: RenderPool::of_process() }
     }
 
     /// The PDF of a document as it is now. The PDF of a draft is never stored, because it follows its client.
@@ -147,6 +148,7 @@ impl PdfRenderer {
             client: record.client.as_ref().map(|client| client.id),
             version: record.content_version,
             is_replacement: is_recorded(full),
+            links: self.links.clone(),
         }
     }
 

@@ -163,7 +163,7 @@ fn emit_for_documents<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emissio
 
 async fn emit_document_events(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
-    for record in store::raise_versions(tx.db(), account, &findings.entities()).await? {
+    for record in store::count_time_events(tx.db(), account, &findings.entities()).await? {
         events::time_passed(tx, findings.event, &record, findings.threshold_data());
     }
     Ok(())

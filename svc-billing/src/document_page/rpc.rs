@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status};
 
 use crate::document::operations::{self, Family, OperationContext};
 use crate::document::shared::Shared;
-use crate::document::{Full, Kind, Record, store};
+use crate::document::{Full, Kind, Links, Record, store};
 use crate::error::Error;
 use crate::online_payment::{self, OnlinePayment};
 use crate::page::{Last, Pay, State, html_answer, page};
@@ -152,15 +152,22 @@ impl Pages {
     /// Records that a quote was viewed. The page is shown even if that fails.
     async fn record_view(&self, call: Call<GetDocumentPageRequest>, record: Record) {
         let id = record.id;
-        let recorded: Result<Response<()>, Status> = self.shared.db.write_with(call, record, view).await;
+        let viewed = Viewed { record, links: self.shared.links.clone() };
+        let recorded: Result<Response<()>, Status> = self.shared.db.write_with(call, viewed, view).await;
         if let Err(status) = recorded {
             tracing::warn!(%status, quote = %id, "view of a quote could not be recorded");
         }
     }
 }
 
-async fn view(tx: &mut Tx<'_>, _: &GetDocumentPageRequest, record: &Record) -> Result<(), Error> {
-    operations::view(tx, record).await
+/// A quote whose page was opened.
+struct Viewed {
+    record: Record,
+    links: Links,
+}
+
+async fn view(tx: &mut Tx<'_>, _: &GetDocumentPageRequest, viewed: &Viewed) -> Result<(), Error> {
+    operations::view(tx, &viewed.links, &viewed.record).await
 }
 
 /// The quote that a link leads to, with what accepting it needs.
@@ -175,7 +182,7 @@ async fn accept(
     input: &AcceptOnPageRequest,
     Quote { context, id }: &Quote,
 ) -> Result<HttpBody, Error> {
-    let family = Family::lock(tx, context.kind, id).await?.ok_or_else(unknown_link)?;
+    let family = Family::lock(tx, &context.links, context.kind, id).await?.ok_or_else(unknown_link)?;
     let (today, zone) = (tx.today(), tx.settings().timezone);
     if State::of(family.target(), today, zone) == State::Offered {
         operations::accept(tx, context, id).await?;

@@ -38,6 +38,21 @@ pub struct Record {
     pub logo: Option<LogoFormat>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+    /// Counts the changes from 1, also those that are only in `Identity`.
+    pub version: i64,
+}
+
+impl Record {
+    /// An identity that was made just now.
+    fn new(id: Uuid, values: IdentityInput, is_default: bool, now: DateTime<Utc>) -> Self {
+        Self { id, values, is_default, logo: None, created_at: now, updated_at: now, version: 1 }
+    }
+
+    /// To be called once when the identity changes.
+    fn touch(&mut self, now: DateTime<Utc>) {
+        self.version += 1;
+        self.updated_at = now;
+    }
 }
 
 /// The identity of a new account.
@@ -73,6 +88,7 @@ impl From<Record> for CorporateIdentity {
             secondary_color: record.values.secondary_color,
             is_default: record.is_default,
             updated_at: Some(timestamp(record.updated_at)),
+            version: record.version,
         }
     }
 }

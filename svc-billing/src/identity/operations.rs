@@ -5,15 +5,19 @@ use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
-use proto::billing::{Identity, IdentityInput};
+use proto::billing::{CorporateIdentity, Identity, IdentityInput};
 use render::printed::Logo;
+use uuid::Uuid;
 
 use super::{Record, default_of, logo, rules, store};
 use crate::error::Error;
 use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::ListLimit;
 
+/// The identity with all that it has, for the audit log.
 const AUDIT_KIND: &str = "identity";
+/// The same as the public API shows it.
+const PUBLIC_KIND: &str = "corporate_identity";
 const LIMIT: ListLimit = ListLimit { max: 50, field: "identity", entries: "identities" };
 const NOT_FOUND: Error = Error::NotFound("identity");
 
@@ -23,7 +27,7 @@ pub(crate) async fn insert_default(tx: &mut Tx<'_>) -> Result<(), Error> {
     let name = store::find_account_name(tx.db(), account).await?;
     let values = default_of(&name, &tx.settings().country);
     store::insert_default(tx.db(), account, id, &values, now).await?;
-    let record = Record { id, values, is_default: true, logo: None, created_at: now, updated_at: now };
+    let record = Record::new(id, values, true, now);
     audit(tx, &record);
     Ok(())
 }
@@ -32,11 +36,10 @@ pub(crate) async fn insert_default(tx: &mut Tx<'_>) -> Result<(), Error> {
 pub(crate) async fn follow_account_name(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     let name = store::find_account_name(tx.db(), account).await?;
-    store::follow_account_name(tx.db(), account, &name, now).await?;
-    for record in store::list(tx.db(), account).await? {
-        audit(tx, &record);
+    match store::follow_account_name(tx.db(), account, &name, now).await? {
+        Some(changed) => audit_stored(tx, changed).await,
+        None => Ok(()),
     }
-    Ok(())
 }
 
 pub(crate) async fn create(
@@ -51,7 +54,7 @@ pub(crate) async fn create(
     let others = store::insert(tx.db(), account, id, &values, now).await?;
     LIMIT.check(others, &mut tx.faults);
     tx.valid()?;
-    let record = Record { id, values, is_default: false, logo: None, created_at: now, updated_at: now };
+    let record = Record::new(id, values, false, now);
     audit(tx, &record);
     Ok(record)
 }
@@ -73,11 +76,11 @@ pub(crate) async fn update(
     let mut record = found.ok_or(NOT_FOUND)?;
     if values != record.values {
         let (account, now) = (tx.account(), tx.now());
-        store::update(tx.db(), account, record.id, &values, now).await?;
         record.values = values;
-        record.updated_at = now;
+        record.touch(now);
+        store::update(tx.db(), account, &record).await?;
+        audit(tx, &record);
     }
-    audit(tx, &record);
     Ok(record)
 }
 
@@ -89,6 +92,7 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str) -> R
     let account = tx.account();
     store::delete(tx.db(), account, record.id).await?;
     tx.removed(AUDIT_KIND, record.id);
+    tx.removed(PUBLIC_KIND, record.id);
     Ok(())
 }
 
@@ -96,15 +100,13 @@ pub(crate) async fn set_default(tx: &mut Tx<'_>, _lock: &SettingsLock, id: &str)
     let mut record = get(tx, id).await?;
     if !record.is_default {
         let (account, now) = (tx.account(), tx.now());
-        store::set_default(tx.db(), account, record.id, now).await?;
-        // The previous default has changed too.
-        for other in store::list(tx.db(), account).await? {
-            audit(tx, &other);
+        if let Some(previous) = store::set_default(tx.db(), account, record.id, now).await? {
+            audit_stored(tx, previous).await?;
         }
         record.is_default = true;
-        record.updated_at = now;
+        record.touch(now);
+        audit(tx, &record);
     }
-    audit(tx, &record);
     Ok(record)
 }
 
@@ -118,10 +120,11 @@ pub(crate) async fn set_logo(
     let logo = if bytes.is_empty() { None } else { read_logo(tx, bytes) };
     let mut record = get(tx, id).await?;
     let (account, now) = (tx.account(), tx.now());
-    store::put_logo(tx.db(), account, record.id, logo.as_ref(), now).await?;
-    record.logo = logo.map(|logo| logo.format);
-    record.updated_at = now;
-    audit(tx, &record);
+    if store::put_logo(tx.db(), account, record.id, logo.as_ref(), now).await? {
+        record.logo = logo.map(|logo| logo.format);
+        record.touch(now);
+        audit(tx, &record);
+    }
     Ok(record)
 }
 
@@ -143,6 +146,16 @@ fn read_logo(tx: &mut Tx<'_>, bytes: &[u8]) -> Option<Logo> {
 /// Records an identity in the log.
 fn audit(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Identity::from(record.clone()));
+    tx.changed(PUBLIC_KIND, record.id, &CorporateIdentity::from(record.clone()));
+}
+
+/// Records an identity that was changed by a statement alone.
+async fn audit_stored(tx: &mut Tx<'_>, id: Uuid) -> Result<(), Error> {
+    let account = tx.account();
+    if let Some(record) = store::find(tx.db(), account, id).await? {
+        audit(tx, &record);
+    }
+    Ok(())
 }
 
 async fn find(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error> {

@@ -37,7 +37,7 @@ macro_rules! select {
 
 macro_rules! records {
     () => {
-        select!("identity.id, is_default, logo.format, identity.created_at, identity.updated_at")
+        select!("identity.id, is_default, logo.format, identity.created_at, identity.updated_at, version")
     };
 }
 
@@ -80,6 +80,7 @@ impl FromRow<'_, PgRow> for Record {
             logo: logo_format(columns.take()?)?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
+            version: columns.take()?,
         })
     }
 }
@@ -159,18 +160,14 @@ pub async fn insert(
     Ok(sqlx::query_scalar(sql).bind(account).bind(id).fetch_one(connection).await?)
 }
 
-pub async fn update(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    values: &IdentityInput,
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
+/// Stores the values, and that they were changed.
+pub async fn update(connection: &mut PgConnection, account: AccountId, record: &Record) -> Result<(), Error> {
     let sql = "update billing.identity set name = $3, primary_color = $4, secondary_color = $5, company_name = $6, \
                address = $7, zipcode = $8, city = $9, country = $10, email = $11, phone = $12, website = $13, \
                company_registration_number = $14, vat_number = $15, iban = $16, bic = $17, bank_account_name = $18, \
-               footer = $19, updated_at = $20, is_untouched = false where account_id = $1 and id = $2";
-    bind(sqlx::query(sql), account, id, values, now).execute(connection).await?;
+               footer = $19, updated_at = $20, version = $21, is_untouched = false where account_id = $1 and id = $2";
+    let query = bind(sqlx::query(sql), account, record.id, &record.values, record.updated_at);
+    query.bind(record.version).execute(connection).await?;
     Ok(())
 }
 
@@ -205,32 +202,35 @@ fn bind<'q>(
         .bind(now)
 }
 
-/// Gives an identity that was never changed the current name of the account.
+/// Gives an identity that was never changed the current name of the account; returns its id if that was another. An
+/// account has one at most: that which it started with.
 pub async fn follow_account_name(
     connection: &mut PgConnection,
     account: AccountId,
     name: &str,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
-    let sql = "update billing.identity set name = $2, updated_at = $3 \
-               where account_id = $1 and is_untouched and name <> $2";
-    sqlx::query(sql).bind(account).bind(name).bind(now).execute(connection).await?;
-    Ok(())
+) -> Result<Option<Uuid>, Error> {
+    let sql = "update billing.identity set name = $2, updated_at = $3, version = version + 1 \
+               where account_id = $1 and is_untouched and name <> $2 returning id";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(name).bind(now).fetch_optional(connection).await?)
 }
 
-/// Two statements, because the unique index on the default is checked row by row.
+/// Makes an identity the default; returns the id of the previous one. Two statements, because the unique index on the
+/// default is checked row by row.
 pub async fn set_default(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
-    let clear = "update billing.identity set is_default = false, updated_at = $2 where account_id = $1 and is_default";
-    sqlx::query(clear).bind(account).bind(now).execute(&mut *connection).await?;
-    let set =
-        "update billing.identity set is_default = true, updated_at = $3 where account_id = $1 and id = $2";
+) -> Result<Option<Uuid>, Error> {
+    let clear = "update billing.identity set is_default = false, updated_at = $2, version = version + 1 \
+                 where account_id = $1 and is_default returning id";
+    let query = sqlx::query_scalar(clear).bind(account).bind(now);
+    let previous = query.fetch_optional(&mut *connection).await?;
+    let set = "update billing.identity set is_default = true, updated_at = $3, version = version + 1 \
+               where account_id = $1 and id = $2";
     sqlx::query(set).bind(account).bind(id).bind(now).execute(connection).await?;
-    Ok(())
+    Ok(previous)
 }
 
 pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid) -> Result<(), Error> {
@@ -239,25 +239,29 @@ pub async fn delete(connection: &mut PgConnection, account: AccountId, id: Uuid)
     Ok(())
 }
 
-/// Replaces the logo; `None` removes it.
+/// Replaces the logo; `None` removes it. Tells whether that changed it.
 pub async fn put_logo(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
     logo: Option<&Logo>,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
-    if let Some(Logo { format, bytes }) = logo {
+) -> Result<bool, Error> {
+    let written = if let Some(Logo { format, bytes }) = logo {
         let sql = "insert into billing.identity_logo (account_id, identity_id, format, bytes, updated_at) \
                    values ($1, $2, $3, $4, $5) on conflict (account_id, identity_id) do update \
-                   set format = excluded.format, bytes = excluded.bytes, updated_at = excluded.updated_at";
+                   set format = excluded.format, bytes = excluded.bytes, updated_at = excluded.updated_at \
+                   where identity_logo.format <> excluded.format or identity_logo.bytes <> excluded.bytes";
         let query = sqlx::query(sql).bind(account).bind(id).bind(format.name()).bind(bytes).bind(now);
-        query.execute(&mut *connection).await?;
+        query.execute(&mut *connection).await?
     } else {
         let sql = "delete from billing.identity_logo where account_id = $1 and identity_id = $2";
-        sqlx::query(sql).bind(account).bind(id).execute(&mut *connection).await?;
+        sqlx::query(sql).bind(account).bind(id).execute(&mut *connection).await?
+    };
+    if written.rows_affected() == 0 {
+        return Ok(false);
     }
-    let touch = "update billing.identity set updated_at = $3 where account_id = $1 and id = $2";
+    let touch = "update billing.identity set updated_at = $3, version = version + 1 where account_id = $1 and id = $2";
     sqlx::query(touch).bind(account).bind(id).bind(now).execute(connection).await?;
-    Ok(())
+    Ok(true)
 }

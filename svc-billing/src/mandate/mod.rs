@@ -72,6 +72,11 @@ pub(crate) struct Debtor {
     pub activated_at: Option<DateTime<Utc>>,
     /// When the provider was asked for the mandate that is stored.
     pub asked_at: Option<DateTime<Utc>>,
+    /// Counts the changes of what is shown of the client's mandate, its latest verification included, from 1, with
+    /// whichever provider. 0 in the transaction that stores the first debtor, until its verification is stored too.
+    pub version: i64,
+    /// When that changed last.
+    pub updated_at: DateTime<Utc>,
 }
 
 impl Debtor {

@@ -6,18 +6,20 @@ use provider::Mandate;
 use uuid::Uuid;
 
 use super::rules::{self, MandateReport};
-use super::{Debtor, store};
+use super::{Debtor, message, store};
 use crate::error::Error;
-use crate::online_payment::{OnlinePayment, ProviderName};
+use crate::online_payment::store::find_of_client;
+use crate::online_payment::{OnlinePayment, ProviderName, Purpose, Status};
 
 /// After this time a mandate is fetched again whose worker was killed.
 const TAKEOVER_DELAY: TimeDelta = TimeDelta::minutes(1);
 
-/// Stores what a payment, and perhaps the mandates fetched with it, say of the client's mandate. `None` when the
-/// client is not a customer of the provider.
+/// Stores what a payment, which was `before`, and perhaps the mandates fetched with it, say of the client's mandate.
+/// `None` when the client is not a customer of the provider.
 pub(crate) async fn apply_payment(
     tx: &mut Tx<'_>,
     client: Uuid,
+    before: &OnlinePayment,
     payment: &OnlinePayment,
     report: Option<MandateReport<'_>>,
 ) -> Result<Option<Debtor>, Error> {
@@ -26,8 +28,33 @@ pub(crate) async fn apply_payment(
         return Ok(None);
     };
     let changed = rules::apply_payment(&current, payment, report, now);
-    save(tx, &current, &changed).await?;
-    Ok(Some(changed))
+    let is_mandate_changed = changed != current;
+    let is_verification_changed = payment.purpose == Purpose::Verification && payment.status != before.status;
+    if !is_mandate_changed && !is_verification_changed {
+        return Ok(Some(current));
+    }
+    let latest = find_verification(tx, &current).await?;
+    let verification = latest.as_ref().map(|latest| latest.status);
+    let earlier =
+        if latest.is_some_and(|latest| latest.id == before.id) { Some(before.status) } else { verification };
+    let debtor = count_change(tx, (&current, earlier), (changed, verification));
+    if is_mandate_changed {
+        store::update(tx, &debtor, rules::next_fetch(&debtor, now)).await?;
+    } else if debtor != current {
+        store::update_customer(tx, &debtor).await?;
+    }
+    Ok(Some(debtor))
+}
+
+/// Stores that the client was asked for a mandate: its latest verification was `earlier`, and is `verification` now.
+pub(crate) async fn apply_verification(
+    tx: &mut Tx<'_>,
+    debtor: &Debtor,
+    earlier: Option<Status>,
+    verification: Status,
+) -> Result<(), Error> {
+    let debtor = count_change(tx, (debtor, earlier), (debtor.clone(), Some(verification)));
+    store::update_customer(tx, &debtor).await
 }
 
 /// The mandates of a client, as the provider listed them.
@@ -40,35 +67,23 @@ pub(crate) struct FetchedMandates {
     pub at: DateTime<Utc>,
 }
 
-/// Stores the mandates that the provider listed for a client.
+/// Stores the mandates that the provider listed for a client, and schedules the next fetch.
 pub(crate) async fn record_mandates(tx: &mut Tx<'_>, fetched: &FetchedMandates) -> Result<(), Error> {
-    let account = tx.account();
+    let (account, now) = (tx.account(), tx.now());
     let Some(current) = store::lock(tx.db(), account, fetched.client, fetched.provider.0).await? else {
         return Ok(());
     };
     let changed =
         rules::apply_report(&current, MandateReport { mandates: &fetched.mandates, at: fetched.at });
-    save(tx, &current, &changed).await
-}
-
-/// Stores a debtor that changed, and schedules the next fetch of its mandate. A fetch that found nothing new leaves no
-/// entry in the log.
-async fn save(tx: &mut Tx<'_>, current: &Debtor, changed: &Debtor) -> Result<(), Error> {
     if changed == current {
         return Ok(());
     }
-    let now = tx.now();
-    store::update(tx, changed, rules::next_fetch(changed, now)).await?;
-    let only_fetched = Debtor { asked_at: current.asked_at, ..changed.clone() } == *current;
-    if only_fetched {
-        tx.unaudited("the mandate was fetched and is unchanged");
-    } else {
-        audit(tx, changed);
-    }
-    Ok(())
+    let verification = find_verification(tx, &current).await?.map(|latest| latest.status);
+    let debtor = count_change(tx, (&current, verification), (changed, verification));
+    store::update(tx, &debtor, rules::next_fetch(&debtor, now)).await
 }
 
-/// Stores the provider's id of a client.
+/// Stores the provider's id of a client, unless one is stored already.
 pub(crate) async fn set_customer(
     tx: &mut Tx<'_>,
     client: Uuid,
@@ -76,11 +91,35 @@ pub(crate) async fn set_customer(
     customer: &str,
 ) -> Result<(), Error> {
     let account = tx.account();
-    store::set_customer(tx, client, provider, customer).await?;
-    if let Some(debtor) = store::find(tx.db(), account, client, provider).await? {
-        audit(tx, &debtor);
+    let found = store::lock(tx.db(), account, client, provider).await?;
+    let Some(current) = found.filter(|debtor| debtor.customer_id.is_empty()) else { return Ok(()) };
+    let changed = Debtor { customer_id: customer.to_owned(), ..current.clone() };
+    let verification = find_verification(tx, &current).await?.map(|latest| latest.status);
+    let debtor = count_change(tx, (&current, verification), (changed, verification));
+    store::update_customer(tx, &debtor).await
+}
+
+/// The changed debtor as it is to be stored. A change that is shown raises its version and is stored in the log; a fetch
+/// that found nothing new is none. Both come with the status of the latest verification, which is shown too.
+fn count_change(
+    tx: &mut Tx<'_>,
+    (current, earlier): (&Debtor, Option<Status>),
+    (mut changed, verification): (Debtor, Option<Status>),
+) -> Debtor {
+    if message::stored(&changed, verification) == message::stored(current, earlier) {
+        tx.unaudited("the mandate was fetched and is unchanged");
+        return changed;
     }
-    Ok(())
+    changed.version += 1;
+    changed.updated_at = tx.now();
+    tx.changed("mandate", changed.client_id, &message::stored(&changed, verification));
+    changed
+}
+
+/// The latest verification of a debtor's client.
+async fn find_verification(tx: &mut Tx<'_>, debtor: &Debtor) -> Result<Option<OnlinePayment>, Error> {
+    let account = tx.account();
+    find_of_client(tx.db(), account, debtor.client_id, &debtor.provider, Purpose::Verification).await
 }
 
 /// Claims the valid mandate that has been due longest. Claiming moves its due time, so that it is fetched again should
@@ -104,9 +143,4 @@ pub(crate) struct Postponed {
 pub(crate) async fn postpone(tx: &mut Tx<'_>, postponed: &Postponed) -> Result<(), Error> {
     tx.unaudited("a mandate could not be fetched; it is unchanged");
     store::postpone(tx, postponed.client, postponed.provider.0, postponed.until).await
-}
-
-/// Stores the mandate in the log.
-pub(crate) fn audit(tx: &mut Tx<'_>, debtor: &Debtor) {
-    tx.changed("mandate", debtor.client_id, &proto::billing::Mandate::from(debtor));
 }

@@ -129,6 +129,8 @@ mod tests {
             authorized_at: None,
             activated_at: None,
             asked_at: None,
+            version: 1,
+            updated_at: DateTime::UNIX_EPOCH,
         }
     }
 

@@ -12,11 +12,16 @@ use super::{Debtor, MandateState};
 use crate::error::Error;
 use chassis_base::stored::decode;
 
+/// The mandate of a client is one record, with whichever provider: its version goes on when the provider is another.
+/// That of the row itself is read outside the subquery, which does not see what was committed during the wait for the
+/// lock.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "select client_id, provider, customer_id, mandate_id, mandate_status, verified_at, authorized_at, \
-             activated_at, asked_at from billing.debtor where account_id = $1 and client_id = $2 and provider = $3",
+             activated_at, asked_at, greatest(version, (select max(other.version) from billing.debtor other \
+             where other.account_id = $1 and other.client_id = $2 and other.provider <> $3)), updated_at \
+             from billing.debtor where account_id = $1 and client_id = $2 and provider = $3",
             $rest
         )
     };
@@ -36,6 +41,8 @@ impl FromRow<'_, PgRow> for Debtor {
             authorized_at: columns.take()?,
             activated_at: columns.take()?,
             asked_at: columns.take()?,
+            version: columns.take()?,
+            updated_at: columns.take()?,
         })
     }
 }
@@ -65,39 +72,35 @@ pub(crate) async fn lock(
 pub(crate) async fn lock_or_insert(tx: &mut Tx<'_>, client: Uuid, provider: &str) -> Result<Debtor, Error> {
     let (account, now) = (tx.account(), tx.now());
     let sql = "insert into billing.debtor (account_id, client_id, provider, customer_id, mandate_id, mandate_status, \
-               created_at, updated_at) values ($1, $2, $3, '', '', 'none', $4, $4) on conflict do nothing";
+               version, created_at, updated_at) values ($1, $2, $3, '', '', 'none', 0, $4, $4) on conflict do nothing";
     sqlx::query(sql).bind(account).bind(client).bind(provider).bind(now).execute(tx.db()).await?;
     let found = lock(tx.db(), account, client, provider).await?;
     found.ok_or_else(|| chassis_base::Error::Raced.into())
 }
 
-/// Stores the provider's id of a client, unless one is stored already.
-pub(crate) async fn set_customer(
-    tx: &mut Tx<'_>,
-    client: Uuid,
-    provider: &str,
-    customer: &str,
-) -> Result<(), Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let sql = "update billing.debtor set customer_id = $4, updated_at = $5 \
-               where account_id = $1 and client_id = $2 and provider = $3 and customer_id = ''";
+/// Stores the provider's id of a client and the version, and leaves the mandate as it is.
+pub(crate) async fn update_customer(tx: &mut Tx<'_>, debtor: &Debtor) -> Result<(), Error> {
+    let account = tx.account();
+    let sql = "update billing.debtor set customer_id = $4, version = $5, updated_at = $6 \
+               where account_id = $1 and client_id = $2 and provider = $3";
     sqlx::query(sql)
         .bind(account)
-        .bind(client)
-        .bind(provider)
-        .bind(customer)
-        .bind(now)
+        .bind(debtor.client_id)
+        .bind(&debtor.provider)
+        .bind(&debtor.customer_id)
+        .bind(debtor.version)
+        .bind(debtor.updated_at)
         .execute(tx.db())
         .await?;
     Ok(())
 }
 
-/// Stores the columns that may change. The mandate is fetched again at `ask_at`.
+/// Stores the mandate and the version. The mandate is fetched again at `ask_at`.
 pub(crate) async fn update(tx: &mut Tx<'_>, debtor: &Debtor, ask_at: DateTime<Utc>) -> Result<(), Error> {
-    let (account, now) = (tx.account(), tx.now());
+    let account = tx.account();
     sqlx::query(
         "update billing.debtor set mandate_id = $4, mandate_status = $5, verified_at = $6, authorized_at = $7, \
-         activated_at = $8, updated_at = $9, asked_at = $10, ask_at = $11, ask_failures = 0 \
+         activated_at = $8, updated_at = $9, asked_at = $10, ask_at = $11, ask_failures = 0, version = $12 \
          where account_id = $1 and client_id = $2 and provider = $3",
     )
     .bind(account)
@@ -108,9 +111,10 @@ pub(crate) async fn update(tx: &mut Tx<'_>, debtor: &Debtor, ask_at: DateTime<Ut
     .bind(debtor.verified_at)
     .bind(debtor.authorized_at)
     .bind(debtor.activated_at)
-    .bind(now)
+    .bind(debtor.updated_at)
     .bind(debtor.asked_at)
     .bind(ask_at)
+    .bind(debtor.version)
     .execute(tx.db())
     .await?;
     Ok(())

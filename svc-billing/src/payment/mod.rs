@@ -18,6 +18,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payment {
     pub id: Uuid,
+    /// Counts its changes from 1.
+    pub version: i64,
     pub amount: Decimal,
     pub date: NaiveDate,
     pub status: PaymentStatus,
@@ -49,6 +51,7 @@ impl From<Payment> for billing::Payment {
                 feedback_data: object(payment.feedback_data),
                 created_at: Some(timestamp(payment.created_at)),
                 updated_at: Some(timestamp(payment.updated_at)),
+                version: payment.version,
             }),
         }
     }

@@ -16,9 +16,10 @@ use super::{Payment, rules, store};
 use crate::document::operations::{Family, record_history, settle};
 use crate::document::rules::amounts::number;
 use crate::document::rules::settlement::Settlement;
-use crate::document::{Kind, Record};
+use crate::document::{Kind, Links, Record};
 use crate::error::Error;
 use crate::money::two_places;
+use crate::online_payment;
 use crate::online_payment::operations::request_cancellation;
 
 /// The kind of record in the log.
@@ -28,11 +29,12 @@ const PATCH_FIELDS: [&str; 7] =
 
 pub(crate) async fn create(
     tx: &mut Tx<'_>,
+    links: &Links,
     invoice: &str,
     given: &PaymentInput,
 ) -> Result<PaymentResult, Error> {
     let at = At::ROOT.name("payment");
-    let mut family = lock(tx, invoice).await?;
+    let mut family = lock(tx, links, invoice).await?;
     let open = family.settlement().map(|settlement| settlement.open).unwrap_or_default();
     let amount = match number(&given.amount) {
         Some(amount) => {
@@ -53,6 +55,7 @@ pub(crate) async fn create(
     let now = tx.now();
     let payment = Payment {
         id: tx.id(),
+        version: 1,
         amount: two_places(amount),
         date: given.date.parse().unwrap_or(tx.today()),
         status: given.status().or(default_status),
@@ -68,8 +71,10 @@ pub(crate) async fn create(
     save(tx, &mut family, payment, "payment_added").await
 }
 
+/// Changes the fields of the mask. A request that changes nothing writes nothing.
 pub(crate) async fn update(
     tx: &mut Tx<'_>,
+    links: &Links,
     invoice: &str,
     id: &str,
     given: &PaymentPatch,
@@ -78,11 +83,12 @@ pub(crate) async fn update(
     let at = At::ROOT.name("payment");
     let named = UpdateMask::from(mask);
     named.check(|name| PATCH_FIELDS.contains(&name), "payment", &mut tx.faults);
-    let mut family = lock(tx, invoice).await?;
-    let Some(mut payment) = find(tx, &family, id).await? else {
+    let mut family = lock(tx, links, invoice).await?;
+    let Some(before) = find(tx, &family, id).await? else {
         tx.valid()?;
         return Err(Error::NotFound("payment"));
     };
+    let mut payment = before.clone();
     if let Some(amount) = number(&given.amount).filter(|_| named.has("amount")) {
         rules::check_amount(amount, family.target().total_incl, &at, &mut tx.faults);
         payment.amount = two_places(amount);
@@ -110,12 +116,16 @@ pub(crate) async fn update(
             current.clone_from(given);
         }
     }
+    if payment == before {
+        return Ok(result(family.target(), payment));
+    }
+    payment.version += 1;
     payment.updated_at = tx.now();
     save(tx, &mut family, payment, "payment_changed").await
 }
 
-pub(crate) async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(), Error> {
-    let mut family = lock(tx, invoice).await?;
+pub(crate) async fn delete(tx: &mut Tx<'_>, links: &Links, invoice: &str, id: &str) -> Result<(), Error> {
+    let mut family = lock(tx, links, invoice).await?;
     let Some(payment) = find(tx, &family, id).await? else {
         tx.valid()?;
         return Err(Error::NotFound("payment"));
@@ -127,14 +137,15 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, invoice: &str, id: &str) -> Result<(
     tx.removed(AUDIT_KIND, payment.id);
     // An online payment that is removed must not be paid any more. Other payments have no online payment of this id.
     request_cancellation(tx, payment.id, TimeDelta::zero()).await?;
+    online_payment::store::mark_removed(tx.db(), account, payment.id, payment.version).await?;
     let target = family.target;
     let change = Change { before: &before, members: &[target], event: "payment_removed" };
     update_invoice(tx, &mut family, change, &payment).await
 }
 
-async fn lock(tx: &mut Tx<'_>, invoice: &str) -> Result<Family, Error> {
+async fn lock(tx: &mut Tx<'_>, links: &Links, invoice: &str) -> Result<Family, Error> {
     chassis_base::id::ignore_malformed(&mut tx.faults);
-    if let Some(family) = Family::lock(tx, Kind::Invoice, invoice).await? {
+    if let Some(family) = Family::lock(tx, links, Kind::Invoice, invoice).await? {
         return Ok(family);
     }
     // Faults of the body are reported before an id that does not exist.
@@ -172,17 +183,25 @@ async fn save(
 
 /// Stores a payment as its provider reported it, new or changed. An external id that another payment of the invoice
 /// has is left to that payment. A status of the invoice that was set by hand stays, until money is received or
-/// returned.
+/// returned. `current` is the payment as it is stored; if it stays the same, nothing is written.
 pub(crate) async fn record_provider_payment(
     tx: &mut Tx<'_>,
     family: &mut Family,
+    current: Option<&Payment>,
     mut payment: Payment,
     event: &'static str,
 ) -> Result<(), Error> {
-    let (account, document) = (tx.account(), family.target().id);
+    let (account, now, document) = (tx.account(), tx.now(), family.target().id);
     let holder = store::find_by_external_id(tx.db(), account, document, &payment.external_id).await?;
     if holder.is_some_and(|holder| holder != payment.id) {
         payment.external_id.clear();
+    }
+    if let Some(current) = current {
+        if *current == payment {
+            return Ok(());
+        }
+        payment.version = current.version + 1;
+        payment.updated_at = now;
     }
     let before = family.settlements();
     put(tx, document, &payment).await?;
@@ -207,7 +226,8 @@ struct Change<'a> {
     event: &'static str,
 }
 
-/// Updates the invoice, and its credits, after a payment changed.
+/// Updates the invoice, and its credits, after a payment changed. Its history shows the payment even if it owes the same as
+/// before.
 async fn update_invoice(
     tx: &mut Tx<'_>,
     family: &mut Family,
@@ -216,6 +236,7 @@ async fn update_invoice(
 ) -> Result<(), Error> {
     family.load_payments(tx).await?;
     settle(tx, family, change.before, change.members).await?;
+    family.touch(tx, family.target).await?;
     let data = json!({
         "payment_id": payment.id,
         "amount": payment.amount,
@@ -223,7 +244,9 @@ async fn update_invoice(
         "status": store::status_name(payment.status),
         "provider": payment.provider,
     });
-    record_history(tx, family.target().id, change.event, data, None).await
+    record_history(tx, family.target().id, change.event, data, None).await?;
+    family.log_target(tx).await?;
+    Ok(())
 }
 
 fn result(invoice: &Record, payment: Payment) -> PaymentResult {

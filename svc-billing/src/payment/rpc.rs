@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status};
 
 use super::operations;
 use super::store::{self, Filter};
+use crate::document::Links;
 use crate::error::Error;
 
 /// The largest number of payments in one answer without paging.
@@ -20,6 +21,8 @@ const MAX_LISTED: i64 = 10_000;
 
 pub(crate) struct PaymentRpc {
     pub db: Db,
+    /// The links of invoices, which change with their payments.
+    pub links: Links,
 }
 
 #[tonic::async_trait]
@@ -53,37 +56,49 @@ impl PaymentService for PaymentRpc {
         &self,
         request: Request<CreatePaymentRequest>,
     ) -> Result<Response<CreatePaymentResponse>, Status> {
-        self.db.write(Call::open(request)?, create).await
+        self.db.write_with(Call::open(request)?, self.links.clone(), create).await
     }
 
     async fn update_payment(
         &self,
         request: Request<UpdatePaymentRequest>,
     ) -> Result<Response<UpdatePaymentResponse>, Status> {
-        self.db.write(Call::open(request)?, update).await
+        self.db.write_with(Call::open(request)?, self.links.clone(), update).await
     }
 
     async fn delete_payment(
         &self,
         request: Request<DeletePaymentRequest>,
     ) -> Result<Response<DeletePaymentResponse>, Status> {
-        self.db.write(Call::open(request)?, delete).await
+        self.db.write_with(Call::open(request)?, self.links.clone(), delete).await
     }
 }
 
-async fn create(tx: &mut Tx<'_>, input: &CreatePaymentRequest) -> Result<CreatePaymentResponse, Error> {
+async fn create(
+    tx: &mut Tx<'_>,
+    input: &CreatePaymentRequest,
+    links: &Links,
+) -> Result<CreatePaymentResponse, Error> {
     let given = input.payment.clone().unwrap_or_default();
-    Ok(CreatePaymentResponse { data: Some(operations::create(tx, &input.id, &given).await?) })
+    Ok(CreatePaymentResponse { data: Some(operations::create(tx, links, &input.id, &given).await?) })
 }
 
-async fn update(tx: &mut Tx<'_>, input: &UpdatePaymentRequest) -> Result<UpdatePaymentResponse, Error> {
+async fn update(
+    tx: &mut Tx<'_>,
+    input: &UpdatePaymentRequest,
+    links: &Links,
+) -> Result<UpdatePaymentResponse, Error> {
     let given = input.payment.clone().unwrap_or_default();
     let mask = input.update_mask.as_ref();
-    let data = operations::update(tx, &input.id, &input.payment_id, &given, mask).await?;
+    let data = operations::update(tx, links, &input.id, &input.payment_id, &given, mask).await?;
     Ok(UpdatePaymentResponse { data: Some(data) })
 }
 
-async fn delete(tx: &mut Tx<'_>, input: &DeletePaymentRequest) -> Result<DeletePaymentResponse, Error> {
-    operations::delete(tx, &input.id, &input.payment_id).await?;
+async fn delete(
+    tx: &mut Tx<'_>,
+    input: &DeletePaymentRequest,
+    links: &Links,
+) -> Result<DeletePaymentResponse, Error> {
+    operations::delete(tx, links, &input.id, &input.payment_id).await?;
     Ok(DeletePaymentResponse {})
 }

@@ -18,7 +18,7 @@ use chassis_base::stored::decode;
 macro_rules! columns {
     () => {
         "id, amount, date, status, type, method, external_id, provider, payment_data, feedback_data, created_at, \
-         updated_at"
+         updated_at, version"
     };
 }
 
@@ -26,8 +26,9 @@ macro_rules! columns {
 impl FromRow<'_, PgRow> for Payment {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut columns = Columns::of(row);
-        Ok(Self {
+        let payment = Self {
             id: columns.take()?,
+            version: 1,
             amount: columns.take()?,
             date: columns.take()?,
             status: decode("payment.status", columns.take()?, status_from_name)?,
@@ -39,7 +40,9 @@ impl FromRow<'_, PgRow> for Payment {
             feedback_data: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
-        })
+        };
+        // The last column, but not the last field.
+        Ok(Self { version: columns.take()?, ..payment })
     }
 }
 
@@ -144,12 +147,12 @@ pub(crate) async fn put(
 ) -> Result<(), Error> {
     sqlx::query(
         "insert into billing.payment (account_id, document_id, id, amount, date, status, type, method, external_id, \
-         provider, payment_data, feedback_data, created_at, updated_at) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+         provider, payment_data, feedback_data, created_at, updated_at, version) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
          on conflict (account_id, document_id, id) do update set amount = excluded.amount, date = excluded.date, \
          status = excluded.status, method = excluded.method, external_id = excluded.external_id, \
          provider = excluded.provider, payment_data = excluded.payment_data, feedback_data = excluded.feedback_data, \
-         updated_at = excluded.updated_at",
+         updated_at = excluded.updated_at, version = excluded.version",
     )
     .bind(account)
     .bind(invoice)
@@ -165,6 +168,7 @@ pub(crate) async fn put(
     .bind(&payment.feedback_data)
     .bind(payment.created_at)
     .bind(payment.updated_at)
+    .bind(payment.version)
     .execute(connection)
     .await?;
     Ok(())

@@ -1,5 +1,6 @@
 //! What changes of payment terms do.
 
+use chassis_base::time::timestamp;
 use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
@@ -7,8 +8,8 @@ use proto::billing::{PaymentTerm, PaymentTermInput};
 
 use super::{defaults, store};
 use crate::error::Error;
-use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::{ListLimit, check_code};
+use crate::settings_base::{SettingsLock, remember_removed, removed_version};
 
 const AUDIT_KIND: &str = "payment_term";
 const LIMIT: ListLimit = ListLimit { max: 100, field: "term", entries: "payment terms" };
@@ -16,7 +17,7 @@ const LIMIT: ListLimit = ListLimit { max: 100, field: "term", entries: "payment 
 /// Adds the terms that an account starts with.
 pub(crate) async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    let terms = defaults(&tx.settings().country);
+    let terms = defaults(&tx.settings().country, now);
     store::insert(tx.db(), account, &terms, now).await?;
     for term in terms {
         tx.changed(AUDIT_KIND, &term.code, &term);
@@ -24,7 +25,7 @@ pub(crate) async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Adds a term, or replaces the one with its code.
+/// Adds a term, or replaces the one with its code. One that is there already as given stays as it is.
 pub(crate) async fn put(
     tx: &mut Tx<'_>,
     _lock: &SettingsLock,
@@ -36,11 +37,28 @@ pub(crate) async fn put(
         tx.faults.add(&at.name("days"), Fault::Required, "days is required");
     }
     tx.valid()?;
-    let term = PaymentTerm { code: given.code, days: given.days.unwrap_or_default(), label: given.label };
     let (account, now) = (tx.account(), tx.now());
-    let others = store::put(tx.db(), account, &term, now).await?;
-    LIMIT.check(others, &mut tx.faults);
-    tx.valid()?;
+    let current = store::find(tx.db(), account, &given.code).await?;
+    let mut term = PaymentTerm {
+        code: given.code,
+        days: given.days.unwrap_or_default(),
+        label: given.label,
+        version: 0,
+        updated_at: Some(timestamp(now)),
+    };
+    match current {
+        Some(current) if (current.days, &current.label) == (term.days, &term.label) => return Ok(current),
+        Some(current) => {
+            term.version = current.version + 1;
+            store::update(tx.db(), account, &term, now).await?;
+        }
+        None => {
+            LIMIT.check(store::count(tx.db(), account).await?, &mut tx.faults);
+            tx.valid()?;
+            term.version = removed_version(tx.db(), account, AUDIT_KIND, &term.code).await? + 1;
+            store::insert(tx.db(), account, std::slice::from_ref(&term), now).await?;
+        }
+    }
     tx.changed(AUDIT_KIND, &term.code, &term);
     Ok(term)
 }
@@ -48,9 +66,9 @@ pub(crate) async fn put(
 pub(crate) async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, code: &str) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.account();
-    if !store::delete(tx.db(), account, code).await? {
-        return Err(Error::NotFound("payment term"));
-    }
+    let version = store::delete(tx.db(), account, code).await?;
+    let version = version.ok_or(Error::NotFound("payment term"))? + 1;
+    remember_removed(tx.db(), account, AUDIT_KIND, code, version).await?;
     tx.removed(AUDIT_KIND, code);
     Ok(())
 }

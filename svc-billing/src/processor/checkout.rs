@@ -31,7 +31,7 @@ impl PaymentProcessor {
     ) -> Result<Option<String>, Refusal> {
         let provider = self.require_provider(context.account_id()).await?;
         let invoice = checkout.invoice.id.to_string();
-        let start = StartCheckout { invoice, provider, page: checkout.page.into() };
+        let start = StartCheckout { invoice, provider, page: checkout.page.into(), links: self.links() };
         for _ in 0..MAX_CANCELLATIONS {
             let call = Call { context: context.clone(), input: input.clone(), faults: Faults::default() };
             let step = self.db.write_with(call, start.clone(), start_checkout).await?.into_inner();

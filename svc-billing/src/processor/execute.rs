@@ -30,12 +30,13 @@ impl PaymentProcessor {
     pub(crate) async fn execute(&self, origin: &Origin<'_>, command: &ProviderCommand) -> Result<(), Error> {
         if let Some(first) = self.prerequisite(origin, command).await? {
             let outcome = self.call_provider(origin, &first).await?;
-            origin.record(&self.db, &CommandOutcome { command: first, outcome }).await?;
+            origin.record(&self.db, &CommandOutcome { command: first, outcome, links: self.links() }).await?;
         }
         let outcome = self.call_provider(origin, command).await?;
         // A process that is killed here leaves the command in the queue, although the provider has done the work. The
         // next attempt finds that out, see `create_payment` and `refund`.
-        origin.record(&self.db, &CommandOutcome { command: command.clone(), outcome }).await
+        let done = CommandOutcome { command: command.clone(), outcome, links: self.links() };
+        origin.record(&self.db, &done).await
     }
 
     /// The queued command that has to be executed first: a verification needs its customer, and every other command

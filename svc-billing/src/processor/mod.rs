@@ -68,6 +68,7 @@ pub(crate) use rpc::webhook_received;
 pub(crate) use worker::worker;
 
 use crate::clients::Clients;
+use crate::document::Links;
 use crate::error::Error;
 use crate::settings;
 
@@ -93,6 +94,11 @@ pub(crate) enum ProviderAccess {
 }
 
 impl PaymentProcessor {
+    /// The links of the invoices that payments change.
+    pub(crate) fn links(&self) -> Links {
+        Links::new(&self.base)
+    }
+
     /// The name of the account's provider; [`NO_PROVIDER`] if it has none.
     pub(crate) async fn provider_for(&self, account: AccountId) -> Result<&'static str, Error> {
         let name = self.provider.name();

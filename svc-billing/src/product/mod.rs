@@ -25,15 +25,20 @@ pub(crate) struct Record {
     pub values: ProductInput,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+    /// Counts the changes from 1.
+    pub version: i64,
 }
 
 impl From<Record> for Product {
     fn from(record: Record) -> Self {
-        let Record { id, values, created_at, updated_at } = record;
+        let Record { id, values, created_at, updated_at, version } = record;
         let ProductInput { name, code, price, vat_rate, unit, active } = values;
         let active = active.unwrap_or(true);
-        let meta =
-            ProductMeta { created_at: Some(timestamp(created_at)), updated_at: Some(timestamp(updated_at)) };
+        let meta = ProductMeta {
+            created_at: Some(timestamp(created_at)),
+            updated_at: Some(timestamp(updated_at)),
+            version,
+        };
         Self { id: id.to_string(), name, code, price, vat_rate, unit, active, meta: Some(meta) }
     }
 }

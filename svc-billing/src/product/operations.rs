@@ -14,11 +14,13 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &ProductInput) -> Result<Reco
     let values = rules::apply(UpdateMask::All, given, &ProductInput::default(), &mut tx.faults);
     tx.valid()?;
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
-    if !store::insert(tx.db(), account, id, &values, now).await? {
-        return Err(Error::CodeTaken { holder: store::find_holder(tx.db(), account, &values.code).await? });
+    let record = Record { id, values, created_at: now, updated_at: now, version: 1 };
+    if !store::insert(tx.db(), account, &record).await? {
+        let holder = store::find_holder(tx.db(), account, &record.values.code).await?;
+        return Err(Error::CodeTaken { holder });
     }
     tx.count(LIST, now, 1);
-    Ok(Record { id, values, created_at: now, updated_at: now })
+    Ok(record)
 }
 
 /// Changes the fields that the mask names; without a mask, all of them. A change that changes nothing stores nothing.
@@ -39,17 +41,20 @@ pub(crate) async fn update(
     // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
     let mut record = found.ok_or(NOT_FOUND)?;
-    if values != record.values {
-        // Looked up before the update: a refused update aborts the transaction, and the holder could no longer be read.
-        if values.code != record.values.code
-            && let Some(holder) = store::find_holder(tx.db(), account, &values.code).await?
-        {
-            return Err(Error::CodeTaken { holder: Some(holder) });
-        }
-        store::update(tx.db(), account, record.id, &values, now).await?;
-        record.values = values;
-        record.updated_at = now;
+    if values == record.values {
+        tx.unaudited("it is as it was");
+        return Ok(record);
     }
+    // Looked up before the update: a refused update aborts the transaction, and the holder could no longer be read.
+    if values.code != record.values.code
+        && let Some(holder) = store::find_holder(tx.db(), account, &values.code).await?
+    {
+        return Err(Error::CodeTaken { holder: Some(holder) });
+    }
+    record.values = values;
+    record.updated_at = now;
+    record.version += 1;
+    store::update(tx.db(), account, &record).await?;
     Ok(record)
 }
 

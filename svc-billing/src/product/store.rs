@@ -18,7 +18,7 @@ use crate::error::Error;
 
 macro_rules! columns {
     () => {
-        "id, name, code, price, vat_rate, unit, active, created_at, updated_at"
+        "id, name, code, price, vat_rate, unit, active, created_at, updated_at, version"
     };
 }
 
@@ -41,6 +41,7 @@ impl FromRow<'_, PgRow> for Record {
             },
             created_at: columns.take()?,
             updated_at: columns.take()?,
+            version: columns.take()?,
         })
     }
 }
@@ -91,42 +92,37 @@ pub(crate) async fn find_holder(
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
-    id: Uuid,
-    values: &ProductInput,
-    now: DateTime<Utc>,
+    record: &Record,
 ) -> Result<bool, Error> {
     let sql = "insert into billing.product \
-               (account_id, id, name, code, price, vat_rate, unit, active, search_text, created_at, updated_at) \
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) \
+               (account_id, id, name, code, price, vat_rate, unit, active, search_text, created_at, updated_at, \
+               version) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11) \
                on conflict (account_id, code) where code <> '' do nothing";
-    let inserted = bind(sqlx::query(sql), account, id, values, now).execute(connection).await?;
+    let inserted = bind(sqlx::query(sql), account, record).execute(connection).await?;
     Ok(inserted.rows_affected() > 0)
 }
 
 pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
-    id: Uuid,
-    values: &ProductInput,
-    now: DateTime<Utc>,
+    record: &Record,
 ) -> Result<(), Error> {
     let sql = "update billing.product set name = $3, code = $4, price = $5, vat_rate = $6, unit = $7, active = $8, \
-               search_text = $9, updated_at = $10 where account_id = $1 and id = $2";
-    bind(sqlx::query(sql), account, id, values, now).execute(connection).await?;
+               search_text = $9, updated_at = $10, version = $11 where account_id = $1 and id = $2";
+    bind(sqlx::query(sql), account, record).execute(connection).await?;
     Ok(())
 }
 
-/// Binds $1 to $10, which insert and update share.
+/// Binds $1 to $11, which insert and update share.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
-    id: Uuid,
-    values: &'q ProductInput,
-    now: DateTime<Utc>,
+    record: &'q Record,
 ) -> Query<'q, Postgres, PgArguments> {
+    let values = &record.values;
     query
         .bind(account)
-        .bind(id)
+        .bind(record.id)
         .bind(&values.name)
         .bind(&values.code)
         // Only an empty text is not a number here; it is stored as null.
@@ -135,7 +131,8 @@ fn bind<'q>(
         .bind(&values.unit)
         .bind(values.active.unwrap_or(true))
         .bind(rules::search_text(values))
-        .bind(now)
+        .bind(record.updated_at)
+        .bind(record.version)
 }
 
 /// Removes a product; returns when it was created.

@@ -49,9 +49,17 @@ pub(crate) struct Record {
     pub line_count: i32,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+    /// Counts the changes of what is shown, from 1.
+    pub version: i64,
 }
 
 impl Record {
+    /// To be called once when the subscription changes, before it is stored.
+    fn touch(&mut self, now: DateTime<Utc>) {
+        self.version += 1;
+        self.updated_at = now;
+    }
+
     /// Sets the amounts to those of these lines.
     fn set_amounts(&mut self, lines: &[Row], amounts: &Amounts) {
         self.total_excl = amounts.excl;
@@ -100,6 +108,7 @@ impl From<&Record> for SubscriptionItem {
                 last_error: Some(record.last_error.clone()).filter(|error| !error.is_empty()),
                 updated_at: Some(timestamp(record.updated_at)),
                 unbilled_days: i32::try_from(plan.unbilled_days()).unwrap_or(i32::MAX),
+                version: record.version,
             }),
         }
     }
@@ -161,15 +170,6 @@ impl From<&Plan> for SubscriptionSchedule {
             day_of_month: day(plan.day_of_month),
             day_of_week: day(plan.day_of_week),
         }
-    }
-}
-
-/// The lines alone, which the log stores apart from the subscription.
-fn lines_message(record: &Record, lines: &[Row]) -> Subscription {
-    Subscription {
-        id: record.id.to_string(),
-        lines: lines.iter().map(line_message).collect(),
-        ..Subscription::default()
     }
 }
 

@@ -6,6 +6,8 @@ pub(crate) mod operations;
 pub(crate) mod rules;
 pub(crate) mod store;
 
+use chassis_base::time::timestamp;
+use chrono::{DateTime, Utc};
 use proto::billing::{TaxRate, TaxRateContext, TaxRateType};
 use render::printed::Category;
 use rust_decimal::Decimal;
@@ -21,8 +23,17 @@ pub(crate) struct Rate {
     pub amount: Decimal,
 }
 
-impl From<Rate> for TaxRate {
-    fn from(rate: Rate) -> Self {
+/// A rate as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub rate: Rate,
+    /// Counts the changes from 1.
+    pub version: i64,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl From<Record> for TaxRate {
+    fn from(Record { rate, version, updated_at }: Record) -> Self {
         Self {
             profile: category(rate.kind).code().to_owned(),
             code: rate.code,
@@ -30,6 +41,8 @@ impl From<Rate> for TaxRate {
             r#type: rate.kind.into(),
             context: rate.context.into(),
             amount: rate.amount.normalize().to_string(),
+            version,
+            updated_at: Some(timestamp(updated_at)),
         }
     }
 }

@@ -3,10 +3,10 @@
 use chassis_data::Tx;
 use proto::billing::{TaxRate, TaxRateContext, TaxRateInput};
 
-use super::{Rate, countries, rules, store};
+use super::{Record, countries, rules, store};
 use crate::error::Error;
-use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::ListLimit;
+use crate::settings_base::{SettingsLock, remember_removed, removed_version};
 
 const AUDIT_KIND: &str = "tax_rate";
 const LIMIT: ListLimit = ListLimit { max: 200, field: "tax_rate", entries: "tax rates" };
@@ -14,24 +14,43 @@ const LIMIT: ListLimit = ListLimit { max: 200, field: "tax_rate", entries: "tax 
 /// Adds the rates that an account of its country starts with.
 pub(crate) async fn insert_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    let rates = countries::rates_of(&tx.settings().country);
-    store::insert(tx.db(), account, &rates, now).await?;
-    for rate in rates {
-        audit(tx, rate);
+    let new = |rate| Record { rate, version: 1, updated_at: now };
+    let records: Vec<Record> = countries::rates_of(&tx.settings().country).into_iter().map(new).collect();
+    store::insert(tx.db(), account, &records).await?;
+    for record in records {
+        audit(tx, record);
     }
     Ok(())
 }
 
-/// Adds a rate, or replaces the one with its context and code.
-pub(crate) async fn put(tx: &mut Tx<'_>, _lock: &SettingsLock, given: &TaxRateInput) -> Result<Rate, Error> {
+/// Adds a rate, or replaces the one with its context and code. One that is there already as given stays as it is.
+pub(crate) async fn put(
+    tx: &mut Tx<'_>,
+    _lock: &SettingsLock,
+    given: &TaxRateInput,
+) -> Result<Record, Error> {
     let rate = rules::rate_of(given, &mut tx.faults);
     tx.valid()?;
     let (account, now) = (tx.account(), tx.now());
-    let others = store::put(tx.db(), account, &rate, now).await?;
-    LIMIT.check(others, &mut tx.faults);
-    tx.valid()?;
-    audit(tx, rate.clone());
-    Ok(rate)
+    let record = match store::find(tx.db(), account, rate.context, &rate.code).await? {
+        Some(current) if current.rate == rate => return Ok(current),
+        Some(current) => {
+            let record = Record { rate, version: current.version + 1, updated_at: now };
+            store::update(tx.db(), account, &record).await?;
+            record
+        }
+        None => {
+            LIMIT.check(store::count(tx.db(), account).await?, &mut tx.faults);
+            tx.valid()?;
+            let id = audit_id(rate.context, &rate.code);
+            let version = removed_version(tx.db(), account, AUDIT_KIND, &id).await? + 1;
+            let record = Record { rate, version, updated_at: now };
+            store::insert(tx.db(), account, std::slice::from_ref(&record)).await?;
+            record
+        }
+    };
+    audit(tx, record.clone());
+    Ok(record)
 }
 
 pub(crate) async fn delete(
@@ -45,17 +64,18 @@ pub(crate) async fn delete(
         return Err(Error::InUse("tax rate"));
     }
     let account = tx.account();
-    if !store::delete(tx.db(), account, context, code).await? {
-        return Err(Error::NotFound("tax rate"));
-    }
-    tx.removed(AUDIT_KIND, audit_id(context, code));
+    let version = store::delete(tx.db(), account, context, code).await?;
+    let version = version.ok_or(Error::NotFound("tax rate"))? + 1;
+    let id = audit_id(context, code);
+    remember_removed(tx.db(), account, AUDIT_KIND, &id, version).await?;
+    tx.removed(AUDIT_KIND, id);
     Ok(())
 }
 
 /// Records a tax rate in the log.
-fn audit(tx: &mut Tx<'_>, rate: Rate) {
-    let id = audit_id(rate.context, &rate.code);
-    tx.changed(AUDIT_KIND, id, &TaxRate::from(rate));
+fn audit(tx: &mut Tx<'_>, record: Record) {
+    let id = audit_id(record.rate.context, &record.rate.code);
+    tx.changed(AUDIT_KIND, id, &TaxRate::from(record));
 }
 
 /// The id of a rate in the log. It includes the context, because sales and purchases have the same codes.

@@ -7,7 +7,7 @@ use proto::billing::{TaxRateInput, TaxRateType};
 use proto::{At, Faults};
 use rust_decimal::Decimal;
 
-use super::Rate;
+use super::{Rate, Record};
 use crate::settings_base::rules::check_code;
 
 /// The rate that a request describes.
@@ -33,8 +33,8 @@ pub(crate) fn rate_of(input: &TaxRateInput, faults: &mut Faults) -> Rate {
 }
 
 /// Sales first, then by type in the order of the contract, then by falling amount.
-pub(crate) fn sort(rates: &mut [Rate]) {
-    rates.sort_by(|a, b| {
+pub(crate) fn sort(records: &mut [Record]) {
+    records.sort_by(|Record { rate: a, .. }, Record { rate: b, .. }| {
         let key = |rate: &Rate| (rate.context, rate.kind, Reverse(rate.amount));
         key(a).cmp(&key(b)).then_with(|| a.code.cmp(&b.code))
     });
@@ -44,6 +44,7 @@ pub(crate) fn sort(rates: &mut [Rate]) {
 mod tests {
     use super::*;
     use crate::tax_rate::countries::rates_of;
+    use chrono::DateTime;
     use proto::billing::TaxRateContext;
 
     fn faults_of(code: &str, kind: TaxRateType, amount: &str) -> Vec<(String, Fault)> {
@@ -75,7 +76,8 @@ mod tests {
 
     #[test]
     fn the_built_in_rates_are_in_the_order_of_the_list() {
-        let built_in = rates_of("FR");
+        let stored = |rate| Record { rate, version: 1, updated_at: DateTime::UNIX_EPOCH };
+        let built_in: Vec<Record> = rates_of("FR").into_iter().map(stored).collect();
         let mut mixed = built_in.clone();
         mixed.reverse();
         sort(&mut mixed);

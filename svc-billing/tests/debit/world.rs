@@ -8,7 +8,8 @@ use http::Method;
 use proto::billing::direct_debit_service_client::DirectDebitServiceClient;
 use proto::billing::settings_service_client::SettingsServiceClient;
 use proto::billing::{
-    BillingSettings, CollectInvoiceRequest, CollectInvoiceResponse, UpdateBillingSettingsRequest,
+    BillingSettings, CollectInvoiceRequest, CollectInvoiceResponse, GetMandateRequest, Mandate,
+    UpdateBillingSettingsRequest,
 };
 use provider::testing::StandIn;
 use serde_json::{Value, json};
@@ -111,6 +112,11 @@ impl World {
         chassis_testing::start_working::<Billing>(self.database.url(), &self.clock, &flags).await
     }
 
+    /// Calls billing itself.
+    pub(crate) fn channel(&self) -> tonic::transport::Channel {
+        self.billing.channel()
+    }
+
     /// A final invoice of 1,210.00, or as `more` says.
     pub(crate) async fn invoice(&self, more: Value) -> Invoice {
         let mut body = json!({
@@ -185,6 +191,25 @@ impl World {
     pub(crate) async fn mandate(&self) -> Value {
         let path = format!("/v1/clients/{}/direct-debit/mandate", self.client);
         self.api.get(&path).await.expect(200).at("/data")
+    }
+
+    /// The mandate as the service shows it, and the images of it in the log, oldest first.
+    pub(crate) async fn logged_mandate(&self) -> (Mandate, Vec<Mandate>) {
+        let caller = TestCaller::mesh(&self.account, &self.clock);
+        let asked = GetMandateRequest { id: self.client.clone(), subscription_id: String::new() };
+        let mut debit = DirectDebitServiceClient::new(self.billing.channel());
+        let shown = debit.get_mandate(caller.request(asked)).await.unwrap().into_inner().data.unwrap();
+        let images: Vec<Vec<u8>> = sqlx::query_scalar(
+            "select image from billing.log where account_id = $1 and kind = 'mandate' and record_id = $2 \
+             and change is not null order by version",
+        )
+        .bind(self.account.id)
+        .bind(&self.client)
+        .fetch_all(&mut self.database.connect().await)
+        .await
+        .unwrap();
+        let decode = |image: Vec<u8>| prost::Message::decode(image.as_slice()).unwrap();
+        (shown, images.into_iter().map(decode).collect())
     }
 
     /// The client gives a mandate; returns the path of its page.

@@ -20,3 +20,4 @@ mod sending;
 mod shapes;
 mod support;
 mod tenants;
+mod versions;

@@ -25,7 +25,7 @@ async fn a_payment_has_its_defaults_and_every_field() {
         "id": made["payment"]["id"], "amount": 100.0, "date": "2026-11-16", "status": "paid", "type": "manual",
         "method": "banktransfer", "external_id": "", "provider": "",
         "meta": {"payment_data": {}, "feedback_data": {}, "created_at": "2026-11-15T23:30:00.123Z",
-                 "updated_at": "2026-11-15T23:30:00.123Z"},
+                 "updated_at": "2026-11-15T23:30:00.123Z", "version": 1},
     });
     let paid = json!({"id": invoice["id"], "paid_amount": 100.0, "price": 100.0});
     assert_eq!(answer.json(), json!({"data": {"invoice": paid, "payment": payment}, "meta": {}}));

@@ -43,7 +43,7 @@ fn shown(document: &Value, body: &Value, due_date: &str, has_einvoice: bool, ope
             "paid_amount": 0.0, "open_amount": open, "overpaid_amount": 0.0, "credits": null, "credited_by": [],
             "finalized_at": null, "accepted_at": null, "updated_at": "2026-11-15T11:00:00.123Z",
             "einvoice": if has_einvoice { json!({"ready": false, "missing": ["finalization"]}) } else { Value::Null },
-            "history": [], "subscription_id": null, "period": null,
+            "history": [], "subscription_id": null, "period": null, "version": 1,
         },
         "generation_mode": "draft",
         "pdf": {"generated": false, "status": "none", "message": null, "url": null},
@@ -83,6 +83,8 @@ async fn a_final_document_of_each_kind_has_its_number_and_a_pdf_that_exists() {
         expected["payment_status"] = json!("open");
         expected["generation_mode"] = json!("final");
         expected["meta"]["finalized_at"] = expected["created_at"].clone();
+        // That there is a PDF is a change after the creation.
+        expected["meta"]["version"] = json!(2);
         expected["pdf"] =
             json!({"generated": true, "status": "ready", "message": null, "url": document["pdf_url"]});
         if has_einvoice {
@@ -145,8 +147,9 @@ async fn a_list_shows_the_fields_of_an_item_and_no_others() {
             "is_credit",
             "external_id",
         ];
-        let item: serde_json::Map<_, _> =
+        let mut item: serde_json::Map<_, _> =
             names.iter().map(|name| ((*name).to_owned(), document[*name].clone())).collect();
+        item.insert("meta".to_owned(), json!({"version": 1, "updated_at": document["created_at"]}));
         let meta = json!({"page": 1, "per_page": 25, "total": 1, "pages": 1});
         assert_eq!(page, json!({"data": [item], "meta": meta}));
     }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use svc_billing::Billing;
 use svc_relations::Relations;
 use tempfile::TempDir;
+use tonic::transport::Channel;
 
 /// Making a PDF takes long without optimisation, and longer beside other tests.
 const DEADLINE: [&str; 2] = ["--deadline-ms", "120000"];
@@ -21,7 +22,8 @@ pub(crate) struct World {
     pub clock: Clock,
     gateway: TestGateway,
     files: TempDir,
-    _services: [Started; 2],
+    billing: Started,
+    _relations: Started,
 }
 
 impl World {
@@ -58,7 +60,7 @@ impl World {
         let peers = [peers, format!("billing={}", billing.url())];
         let flags = [&["--rate-per-minute", "0"][..], &DEADLINE].concat();
         let gateway = TestGateway::start(&database, &clock, &peers, &flags).await;
-        Self { database, clock, gateway, files, _services: [relations, billing] }
+        Self { database, clock, gateway, files, billing, _relations: relations }
     }
 
     /// An account of its own, with a key that may do everything here.
@@ -66,6 +68,11 @@ impl World {
         let account = self.gateway.account(&format!("Account {}", self.clock.id())).await;
         let api = self.gateway.api(&account, &SCOPES).await;
         User { api, account }
+    }
+
+    /// Calls billing itself.
+    pub(crate) fn channel(&self) -> Channel {
+        self.billing.channel()
     }
 
     /// Where billing keeps its files.

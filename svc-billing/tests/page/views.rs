@@ -11,10 +11,13 @@ use crate::world::World;
 async fn a_quote_that_is_looked_at_is_told_of_once_a_day_of_the_account() {
     let world = World::start().await;
     let quote = world.final_quote().await;
+    let version = async || world.get(&quote).await["meta"]["version"].as_i64().unwrap();
+    let before = version().await;
     for (hours, told) in [(0, 1), (0, 1), (11, 1), (1, 2), (0, 2), (24, 3)] {
         world.clock.advance(TimeDelta::hours(hours));
         world.page(&quote).await;
         assert_eq!(world.count_events(&quote, "quote.viewed").await, told, "{hours} hours later");
+        assert_eq!(version().await - before, told, "the history shows it");
     }
     let history = world.get(&quote).await["meta"]["history"].clone();
     let views = history.as_array().unwrap().iter().filter(|entry| entry["event"] == "viewed").count();

@@ -153,6 +153,8 @@ async fn drafts_of_every_kind_are_told_once_when_they_are_old() {
         let expected: Vec<_> = drafts.iter().map(|draft| (id(draft), json!(3))).collect();
         assert_eq!(events, expected);
     }
+    let shown = user.api.get(&format!("/v1/invoices/{}", id(&drafts[0]))).await.expect(200).at("/data");
+    assert_eq!(shown, drafts[0], "time changes nothing of a document, and so not its version");
     user.api.send(Method::DELETE, &format!("/v1/invoices/{}", id(&drafts[0])), &[], "").await.expect(200);
     user.act("quotes", &drafts[1], "finalize", json!({})).await.expect(200);
     world.look(&user).await;

@@ -12,3 +12,4 @@ mod support;
 mod tax_rates;
 mod tenants;
 mod terms;
+mod versions;

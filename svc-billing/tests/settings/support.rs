@@ -48,6 +48,26 @@ impl World {
         caller.provision("Bakkerij De Korenbloem").await;
         caller
     }
+
+    /// What the log has of a record after its last change; `None` if that removed it.
+    pub(crate) async fn logged<M: prost::Message + Default>(
+        &self,
+        caller: &Caller,
+        kind: &str,
+        id: &str,
+    ) -> Option<M> {
+        let image: Option<Vec<u8>> = sqlx::query_scalar(
+            "select image from billing.log where account_id = $1 and kind = $2 and record_id = $3 \
+             and change is not null order by version desc limit 1",
+        )
+        .bind(caller.token.account.id)
+        .bind(kind)
+        .bind(id)
+        .fetch_one(&mut self.database.connect().await)
+        .await
+        .unwrap();
+        image.map(|bytes| M::decode(bytes.as_slice()).unwrap())
+    }
 }
 
 /// Calls on behalf of one account.

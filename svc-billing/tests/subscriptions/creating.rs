@@ -26,7 +26,7 @@ async fn a_complete_subscription_is_active_and_is_shown_in_full() {
         "schedule": {"schedule_type": "start_date", "day_of_month": null, "day_of_week": null},
         "subtotal": 34.69, "vat_rate": 17.53, "vat_amount": 6.08, "total_excl_vat": 34.69, "total_incl_vat": 40.77,
         "created_at": stamp,
-        "meta": {"first_generate_date": null, "last_error": null, "updated_at": stamp, "unbilled_days": 0},
+        "meta": {"first_generate_date": null, "last_error": null, "updated_at": stamp, "unbilled_days": 0, "version": 1},
     });
     assert_eq!(created, expected);
     assert_eq!(user.api.get("/v1/subscriptions").await.at("/data/0"), expected, "lists show the same");

@@ -13,3 +13,4 @@ mod lists;
 mod ready;
 mod replicas;
 mod support;
+mod versions;

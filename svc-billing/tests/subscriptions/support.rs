@@ -7,6 +7,8 @@ use chrono::{DateTime, TimeDelta};
 use gateway::testing::{Answer, Api, TestGateway};
 use proto::api::event_listener_service_client::EventListenerServiceClient;
 use proto::api::{DeliverEventsRequest, Event};
+use proto::billing::subscription_service_client::SubscriptionServiceClient;
+use proto::billing::{GetSubscriptionRequest, Subscription};
 use serde_json::{Value, json};
 use svc_billing::Billing;
 use svc_relations::Relations;
@@ -83,6 +85,26 @@ impl World {
         let mut listener = EventListenerServiceClient::new(self.replicas[0].channel());
         let request = DeliverEventsRequest { events: vec![event] };
         listener.deliver_events(caller.request(request)).await.unwrap();
+    }
+
+    /// The version of a subscription. The log must have it as it is shown.
+    pub(crate) async fn version(&self, user: &User, subscription: &Value) -> i64 {
+        let caller = TestCaller::mesh(&user.account, &self.clock);
+        let mut service = SubscriptionServiceClient::new(self.replicas[0].channel());
+        let request = caller.request(GetSubscriptionRequest { id: id(subscription) });
+        let shown = service.get_subscription(request).await.unwrap().into_inner().data.unwrap();
+        let image: Vec<u8> = sqlx::query_scalar(
+            "select image from billing.log where account_id = $1 and kind = 'subscription' and record_id = $2 \
+             and change is not null order by version desc limit 1",
+        )
+        .bind(user.account.id)
+        .bind(&shown.id)
+        .fetch_one(&mut self.database.connect().await)
+        .await
+        .unwrap();
+        let logged: Subscription = prost::Message::decode(image.as_slice()).unwrap();
+        assert_eq!(logged, shown);
+        shown.meta.unwrap().version
     }
 
     /// Moves the clock to a time, as RFC 3339.

@@ -23,13 +23,13 @@ pub(super) fn changed(tx: &mut Tx<'_>, record: &Record, changes: Changes) {
     }
 }
 
-/// Lets other services clear their references to the deal. Its version follows the last stored version.
+/// Lets other services clear their references to the deal. Its version follows that of the last event.
 pub(super) fn deleted(tx: &mut Tx<'_>, record: &Record) {
     tx.emit(&Event {
         kind: "deal.deleted",
         entity_type: "deal",
         entity_id: record.id,
-        version: record.version + 1,
+        version: record.event_version() + 1,
         data: json!({"id": record.id}).to_string(),
     });
 }
@@ -77,7 +77,7 @@ fn emit(tx: &mut Tx<'_>, kind: &'static str, record: &Record, more: Value) {
         kind,
         entity_type: "deal",
         entity_id: record.id,
-        version: record.version,
+        version: record.event_version(),
         data: data.to_string(),
     });
 }

@@ -33,6 +33,8 @@ pub struct Record {
     pub id: Uuid,
     /// Grows by one with every change.
     pub version: i64,
+    /// How many events it has had because time passed, which is no change.
+    pub timed_events: i64,
     pub values: Values,
     pub phase_since: DateTime<Utc>,
     /// Set while it is won, or lost.
@@ -40,6 +42,13 @@ pub struct Record {
     pub lost_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+}
+
+impl Record {
+    /// The version that its events carry: no two transactions emit an event with the same one.
+    fn event_version(&self) -> i64 {
+        self.version + self.timed_events
+    }
 }
 
 /// The fields of a deal that callers set.
@@ -134,7 +143,7 @@ fn amount_text(amount: Option<Decimal>) -> String {
 
 impl From<Record> for Deal {
     fn from(record: Record) -> Self {
-        let Record { id, version: _, values, phase_since, won_at, lost_at, created_at, updated_at } = record;
+        let Record { id, version, values, phase_since, won_at, lost_at, created_at, updated_at, .. } = record;
         let Values { title, client_id, phase, amount, priority, status, expected_close_date, source } =
             values;
         Self {
@@ -154,6 +163,7 @@ impl From<Record> for Deal {
                 won_at: won_at.map(timestamp),
                 lost_at: lost_at.map(timestamp),
                 source: Some(source).filter(|source| !source.is_empty()),
+                version,
             }),
         }
     }
@@ -182,6 +192,7 @@ impl From<RecordWithHistory> for DealDetail {
             lost_at: meta.lost_at,
             source: meta.source,
             history: history.into_iter().map(Into::into).collect(),
+            version: meta.version,
         });
         Self {
             id: deal.id,

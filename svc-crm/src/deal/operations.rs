@@ -4,11 +4,12 @@ use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
 use proto::api::Fault;
-use proto::crm::{Deal, DealInput, DealMoveInput, DealStatus};
+use proto::crm::{Deal, DealDetail, DealInput, DealMoveInput, DealStatus};
 use proto::{At, Faults};
+use uuid::Uuid;
 
 use super::rules::{self, RequestedPhase};
-use super::{AcceptedQuote, LIST, Record, Values, events, status_list, store};
+use super::{AcceptedQuote, LIST, Record, RecordWithHistory, Step, Values, events, status_list, store};
 use crate::error::Error;
 use crate::pipeline::{self, Pipeline};
 use crate::{kind, setup, source};
@@ -32,6 +33,7 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, E
     let record = Record {
         id: tx.id(),
         version: 1,
+        timed_events: 0,
         values,
         phase_since: now,
         won_at: (status == DealStatus::Won).then_some(now),
@@ -40,11 +42,12 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &DealInput) -> Result<Deal, E
         updated_at: now,
     };
     let account = tx.account();
-    store::insert(tx.db(), account, &record).await?;
+    let phase_name = store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
     tx.count(status_list(status), now, 1);
     events::created(tx, &record);
-    Ok(record_change(tx, record))
+    let first = Step { at: now, phase, phase_name, status, accepted_quote: None };
+    Ok(record_change(tx, record, vec![first]))
 }
 
 /// Changes what the mask names; without a mask, everything. `missing` are the faults of references to other services,
@@ -130,25 +133,38 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<Deal, Error> {
     Ok(record.into())
 }
 
-/// Records the acceptance of a quote in the history of the client's deal. The event does not say which deal the quote
-/// was for, so this does nothing unless the client has exactly one open deal.
-pub(crate) async fn accept_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<(), Error> {
+/// Records the acceptance of quotes in the histories of the clients' deals. Several quotes of one deal are one change of
+/// it.
+pub(crate) async fn accept_quotes(tx: &mut Tx<'_>, quotes: &[&AcceptedQuote]) -> Result<(), Error> {
     let account = tx.account();
-    let now = tx.now();
-    let Some(client) = quote.client_id else { return Ok(()) };
-    // Stored also without a matching deal, so that a repeated delivery has no effect even if a deal matches by then.
-    if !store::insert_accepted_quote(tx.db(), account, quote.id, now).await? {
-        return Ok(());
-    }
-    let mut open = store::find_two_open_locked(tx.db(), account, client).await?;
-    if let (Some(mut deal), None) = (open.pop(), open.pop()) {
-        deal.version += 1;
-        deal.updated_at = now;
+    let mut changed: Vec<Uuid> = Vec::new();
+    for quote in quotes {
+        let Some(mut deal) = find_deal_of_quote(tx, quote).await? else { continue };
+        if !changed.contains(&deal.id) {
+            changed.push(deal.id);
+            deal.version += 1;
+            deal.updated_at = tx.now();
+        }
         store::update(tx.db(), account, &deal, Some(quote.id), true).await?;
         events::quote_accepted(tx, &deal, quote);
-        record_change(tx, deal);
+        let history = store::list_steps(tx.db(), account, deal.id).await?;
+        record_change(tx, deal, history);
     }
     Ok(())
+}
+
+/// The deal that an accepted quote is for, locked. The event does not say which one that is, so there is none unless the
+/// client has exactly one open deal. There is none either if the quote was heard of before.
+async fn find_deal_of_quote(tx: &mut Tx<'_>, quote: &AcceptedQuote) -> Result<Option<Record>, Error> {
+    let account = tx.account();
+    let now = tx.now();
+    let Some(client) = quote.client_id else { return Ok(None) };
+    // Stored also without a matching deal, so that a repeated delivery has no effect even if a deal matches by then.
+    if !store::insert_accepted_quote(tx.db(), account, quote.id, now).await? {
+        return Ok(None);
+    }
+    let mut open = store::find_two_open_locked(tx.db(), account, client).await?;
+    Ok(open.pop().filter(|_| open.is_empty()))
 }
 
 /// Stores new values of a locked deal, and emits the events of the change. Without a changed value it stores nothing.
@@ -157,6 +173,7 @@ async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Dea
     let now = tx.now();
     let changes = rules::update(&mut record, values, now);
     if !changes.any {
+        tx.unaudited("it is as it was");
         return Ok(record.into());
     }
     store::update(tx.db(), account, &record, None, changes.is_step()).await?;
@@ -165,14 +182,15 @@ async fn save(tx: &mut Tx<'_>, mut record: Record, values: Values) -> Result<Dea
         tx.count(status_list(record.values.status), record.created_at, 1);
     }
     events::changed(tx, &record, changes);
-    Ok(record_change(tx, record))
+    let history = store::list_steps(tx.db(), account, record.id).await?;
+    Ok(record_change(tx, record, history))
 }
 
-/// Records the current deal in the log. Returns the message.
-fn record_change(tx: &mut Tx<'_>, record: Record) -> Deal {
+/// Records the current deal with its history in the log. Returns the message without the history.
+fn record_change(tx: &mut Tx<'_>, record: Record, history: Vec<Step>) -> Deal {
     let id = record.id;
-    let deal = Deal::from(record);
-    tx.changed(kind::DEAL, id, &deal);
+    let deal = Deal::from(record.clone());
+    tx.changed(kind::DEAL, id, &DealDetail::from(RecordWithHistory { record, history }));
     deal
 }
 

@@ -8,12 +8,21 @@ const AT: At<'static> = At::ROOT;
 
 /// Pipelines 10 (inactive), 20 and 30 with phases 11, 12 and 21, 22 and 31.
 fn pipelines() -> Vec<Pipeline> {
-    let phase = |id: u128| Phase { id: Uuid::from_u128(id), name: format!("Phase {id}"), order: 1 };
+    let now = DateTime::UNIX_EPOCH;
+    let phase = |id: u128| Phase {
+        id: Uuid::from_u128(id),
+        name: format!("Phase {id}"),
+        order: 1,
+        version: 1,
+        updated_at: now,
+    };
     let pipeline = |id: u128, active, phases: &[u128]| Pipeline {
         id: Uuid::from_u128(id),
         name: format!("Pipeline {id}"),
         active,
         phases: phases.iter().map(|id| phase(*id)).collect(),
+        version: 1,
+        updated_at: now,
     };
     vec![pipeline(10, false, &[11, 12]), pipeline(20, true, &[21, 22]), pipeline(30, true, &[31])]
 }
@@ -143,6 +152,7 @@ fn record() -> Record {
     Record {
         id: Uuid::from_u128(1),
         version: 1,
+        timed_events: 0,
         values: ovens(),
         phase_since: now,
         won_at: None,

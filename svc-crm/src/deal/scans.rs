@@ -82,7 +82,7 @@ fn emit<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
 
 async fn emit_all(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
-    for deal in store::increment_versions(tx.db(), account, &findings.entities()).await? {
+    for deal in store::count_timed_events(tx.db(), account, &findings.entities()).await? {
         events::time_passed(tx, findings.event, &deal, findings.threshold_data());
     }
     Ok(())

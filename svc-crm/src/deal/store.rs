@@ -11,7 +11,7 @@ use proto::api::PageMeta;
 use proto::crm::DealStatus;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{FromRow, PgConnection, Postgres};
+use sqlx::{FromRow, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 use super::{
@@ -25,7 +25,7 @@ const TABLE: &str = "crm.deal";
 macro_rules! columns {
     () => {
         "id, version, title, client_id, pipeline_id, phase_id, amount, priority, status, expected_close_date, source, \
-         phase_since, won_at, lost_at, created_at, updated_at"
+         phase_since, won_at, lost_at, created_at, updated_at, timed_events"
     };
 }
 
@@ -63,6 +63,7 @@ impl FromRow<'_, PgRow> for Record {
             lost_at: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
+            timed_events: columns.take()?,
         })
     }
 }
@@ -183,26 +184,26 @@ pub(super) async fn list_steps(
     Ok(steps)
 }
 
-/// Stores a new deal and the first entry of its history.
+/// Stores a new deal and the first entry of its history. Returns the name of its phase.
 pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     let sql = "with deal as (\
                insert into crm.deal (account_id, id, version, title, client_id, pipeline_id, phase_id, amount, priority, \
                status, expected_close_date, source, phase_since, won_at, lost_at, updated_at, search_text, created_at) \
                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)) \
                insert into crm.deal_step \
                (account_id, deal_id, version, pipeline_id, phase_id, phase_name, status, at) \
-               select $1, $2, $3, $6, $7, name, $10, $16 from crm.phase where account_id = $1 and id = $7";
+               select $1, $2, $3, $6, $7, name, $10, $16 from crm.phase where account_id = $1 and id = $7 \
+               returning phase_name";
     let query = bind(sqlx::query(sql), account, record, rules::search_text(&record.values));
-    query.bind(record.created_at).execute(connection).await?;
-    Ok(())
+    Ok(query.bind(record.created_at).fetch_one(connection).await?.try_get("phase_name")?)
 }
 
 /// Stores a changed deal, and with `is_step` an entry of its history. `quote` is the quote whose acceptance the entry
-/// records.
+/// records. One change can make several entries, so an entry has the version of the deal or a later one.
 pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
@@ -213,7 +214,9 @@ pub(super) async fn update(
     let sql = "with step as (\
                insert into crm.deal_step \
                (account_id, deal_id, version, pipeline_id, phase_id, phase_name, status, at, quote_id) \
-               select $1, $2, $3, $6, $7, name, $10, $16, $18 from crm.phase \
+               select $1, $2, greatest($3, latest.version + 1), $6, $7, name, $10, $16, $18 from crm.phase \
+               cross join (select coalesce(max(version), 0) as version from crm.deal_step \
+               where account_id = $1 and deal_id = $2) latest \
                where account_id = $1 and id = $7 and $19) \
                update crm.deal set version = $3, title = $4, client_id = $5, pipeline_id = $6, phase_id = $7, amount = $8, \
                priority = $9, status = $10, expected_close_date = $11, source = $12, phase_since = $13, won_at = $14, \
@@ -223,15 +226,15 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// Gives deals the next version, so that each can emit an event while nothing else of it changes: two events of a deal
-/// never have the same version. Returns the changed deals, in no order.
-pub(super) async fn increment_versions(
+/// Counts an event of each of these deals while nothing of them changes: two events of a deal never have the same
+/// version. Returns the deals, in no order.
+pub(super) async fn count_timed_events(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
 ) -> Result<Vec<Record>, Error> {
     let sql = concat!(
-        "update crm.deal set version = version + 1 where account_id = $1 and id = any($2) returning ",
+        "update crm.deal set timed_events = timed_events + 1 where account_id = $1 and id = any($2) returning ",
         columns!()
     );
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)

@@ -57,12 +57,21 @@ pub(super) fn read_order(ids: &[String], existing: &[Uuid], what: &str, faults: 
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::super::Phase;
     use super::*;
 
     fn sales() -> Pipeline {
-        let phase = Phase { id: Uuid::from_u128(11), name: "New".into(), order: 1 };
-        Pipeline { id: Uuid::from_u128(1), name: "Sales".into(), active: false, phases: vec![phase] }
+        let now = DateTime::UNIX_EPOCH;
+        Pipeline {
+            id: Uuid::from_u128(1),
+            name: "Sales".into(),
+            active: false,
+            phases: vec![Phase::new(Uuid::from_u128(11), "New", 1, now)],
+            version: 1,
+            updated_at: now,
+        }
     }
 
     fn changed(named: UpdateMask<'_>, given: &PipelineInput) -> (String, bool, usize) {

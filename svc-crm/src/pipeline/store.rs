@@ -15,16 +15,21 @@ struct PhaseRow {
     pipeline_id: Uuid,
     pipeline_name: String,
     active: bool,
+    pipeline_version: i64,
+    pipeline_updated_at: DateTime<Utc>,
     id: Uuid,
     name: String,
     position: i32,
+    version: i64,
+    updated_at: DateTime<Utc>,
 }
 
 /// All pipelines with their phases, in their order.
 pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Pipeline>, Error> {
     let rows: Vec<PhaseRow> = sqlx::query_as(
-        "select pipeline.id as pipeline_id, pipeline.name as pipeline_name, pipeline.active, phase.id, phase.name, \
-         phase.position \
+        "select pipeline.id as pipeline_id, pipeline.name as pipeline_name, pipeline.active, \
+         pipeline.version as pipeline_version, pipeline.updated_at as pipeline_updated_at, phase.id, phase.name, \
+         phase.position, phase.version, phase.updated_at \
          from crm.pipeline pipeline join crm.phase phase \
          on phase.account_id = pipeline.account_id and phase.pipeline_id = pipeline.id \
          where pipeline.account_id = $1 order by pipeline.position, pipeline.id, phase.position, phase.id",
@@ -34,7 +39,13 @@ pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> R
     .await?;
     let mut pipelines: Vec<Pipeline> = Vec::new();
     for row in rows {
-        let phase = Phase { id: row.id, name: row.name, order: row.position };
+        let phase = Phase {
+            id: row.id,
+            name: row.name,
+            order: row.position,
+            version: row.version,
+            updated_at: row.updated_at,
+        };
         // The rows of a pipeline follow each other.
         match pipelines.last_mut().filter(|last| last.id == row.pipeline_id) {
             Some(last) => last.phases.push(phase),
@@ -43,6 +54,8 @@ pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> R
                 name: row.pipeline_name,
                 active: row.active,
                 phases: vec![phase],
+                version: row.pipeline_version,
+                updated_at: row.pipeline_updated_at,
             }),
         }
     }
@@ -54,55 +67,57 @@ pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: &Pipeline,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "insert into crm.pipeline (account_id, id, name, active, position, created_at, updated_at) \
-         select $1, $2, $3, $4, coalesce(max(position), 0) + 1, $5, $5 from crm.pipeline where account_id = $1",
+        "insert into crm.pipeline (account_id, id, name, active, position, version, created_at, updated_at) \
+         select $1, $2, $3, $4, coalesce(max(position), 0) + 1, $5, $6, $6 from crm.pipeline \
+         where account_id = $1",
     )
     .bind(account)
     .bind(pipeline.id)
     .bind(&pipeline.name)
     .bind(pipeline.active)
-    .bind(now)
+    .bind(pipeline.version)
+    .bind(pipeline.updated_at)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Adds a phase at the end of its pipeline.
+/// Adds a phase to its pipeline.
 pub(crate) async fn insert_phase(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: Uuid,
     phase: &Phase,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "insert into crm.phase (account_id, pipeline_id, id, name, position, created_at, updated_at) \
-         select $1, $2, $3, $4, coalesce(max(position), 0) + 1, $5, $5 from crm.phase \
-         where account_id = $1 and pipeline_id = $2",
+        "insert into crm.phase (account_id, pipeline_id, id, name, position, version, created_at, updated_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $7)",
     )
     .bind(account)
     .bind(pipeline)
     .bind(phase.id)
     .bind(&phase.name)
-    .bind(now)
+    .bind(phase.order)
+    .bind(phase.version)
+    .bind(phase.updated_at)
     .execute(connection)
     .await?;
     Ok(())
 }
 
+/// Stores a changed pipeline, without its phases.
 pub(crate) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: &Pipeline,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let sql =
-        "update crm.pipeline set name = $3, active = $4, updated_at = $5 where account_id = $1 and id = $2";
-    let Pipeline { id, name, active, .. } = pipeline;
-    sqlx::query(sql).bind(account).bind(id).bind(name).bind(active).bind(now).execute(connection).await?;
+    let sql = "update crm.pipeline set name = $3, active = $4, version = $5, updated_at = $6 \
+               where account_id = $1 and id = $2";
+    let Pipeline { id, name, active, version, updated_at, .. } = pipeline;
+    let query = sqlx::query(sql).bind(account).bind(id).bind(name).bind(active).bind(version);
+    query.bind(updated_at).execute(connection).await?;
     Ok(())
 }
 
@@ -110,10 +125,12 @@ pub(crate) async fn rename_phase(
     connection: &mut PgConnection,
     account: AccountId,
     phase: &Phase,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let sql = "update crm.phase set name = $3, updated_at = $4 where account_id = $1 and id = $2";
-    sqlx::query(sql).bind(account).bind(phase.id).bind(&phase.name).bind(now).execute(connection).await?;
+    let sql = "update crm.phase set name = $3, version = $4, updated_at = $5 \
+               where account_id = $1 and id = $2";
+    let Phase { id, name, version, updated_at, .. } = phase;
+    let query = sqlx::query(sql).bind(account).bind(id).bind(name).bind(version).bind(updated_at);
+    query.execute(connection).await?;
     Ok(())
 }
 
@@ -142,20 +159,14 @@ pub(crate) async fn delete(connection: &mut PgConnection, account: AccountId, id
     Ok(())
 }
 
-/// Removes a phase and moves those behind it up.
 pub(crate) async fn delete_phase(
     connection: &mut PgConnection,
     account: AccountId,
     pipeline: Uuid,
     id: Uuid,
 ) -> Result<(), Error> {
-    for sql in [
-        "update crm.phase set position = position - 1 where account_id = $1 and pipeline_id = $2 and position > \
-         (select removed.position from crm.phase removed where removed.account_id = $1 and removed.id = $3)",
-        "delete from crm.phase where account_id = $1 and pipeline_id = $2 and id = $3",
-    ] {
-        sqlx::query(sql).bind(account).bind(pipeline).bind(id).execute(&mut *connection).await?;
-    }
+    let sql = "delete from crm.phase where account_id = $1 and pipeline_id = $2 and id = $3";
+    sqlx::query(sql).bind(account).bind(pipeline).bind(id).execute(connection).await?;
     Ok(())
 }
 
@@ -164,35 +175,38 @@ pub(crate) async fn reorder(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update crm.pipeline set position = requested.position::integer, updated_at = $3 \
+        "update crm.pipeline set position = requested.position::integer \
          from unnest($2::uuid[]) with ordinality as requested (id, position) \
          where pipeline.account_id = $1 and pipeline.id = requested.id",
     )
     .bind(account)
     .bind(ids)
-    .bind(now)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Puts the phases of a pipeline into the order of these ids.
-pub(crate) async fn reorder_phases(
+/// Stores the places of these phases, and the versions that they have by that.
+pub(crate) async fn place_phases(
     connection: &mut PgConnection,
     account: AccountId,
-    ids: &[Uuid],
+    phases: &[Phase],
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
+    let ids: Vec<Uuid> = phases.iter().map(|phase| phase.id).collect();
+    let positions: Vec<i32> = phases.iter().map(|phase| phase.order).collect();
+    let versions: Vec<i64> = phases.iter().map(|phase| phase.version).collect();
     sqlx::query(
-        "update crm.phase set position = requested.position::integer, updated_at = $3 \
-         from unnest($2::uuid[]) with ordinality as requested (id, position) \
-         where phase.account_id = $1 and phase.id = requested.id",
+        "update crm.phase set position = placed.position, version = placed.version, updated_at = $5 \
+         from unnest($2::uuid[], $3::integer[], $4::bigint[]) as placed (id, position, version) \
+         where phase.account_id = $1 and phase.id = placed.id",
     )
     .bind(account)
     .bind(ids)
+    .bind(positions)
+    .bind(versions)
     .bind(now)
     .execute(connection)
     .await?;

@@ -8,7 +8,9 @@
 pub(crate) mod operations;
 mod store;
 
-use proto::crm::{DealSource, Pipeline, PipelinePhase};
+use chassis_base::time::timestamp;
+use chrono::{DateTime, Utc};
+use proto::crm::{DealSource, Phase, Pipeline, PipelinePhase};
 use uuid::Uuid;
 
 /// The names of what a new account has, in the language of its country.
@@ -38,6 +40,7 @@ impl Defaults {
 
 /// The first pipeline of an account. Its phases and sources are in their order.
 struct Initial {
+    created_at: DateTime<Utc>,
     pipeline_id: Uuid,
     pipeline: &'static str,
     phase_ids: Vec<Uuid>,
@@ -46,8 +49,9 @@ struct Initial {
 }
 
 impl Initial {
-    fn new(defaults: &Defaults, mut new_id: impl FnMut() -> Uuid) -> Self {
+    fn new(defaults: &Defaults, created_at: DateTime<Utc>, mut new_id: impl FnMut() -> Uuid) -> Self {
         Self {
+            created_at,
             pipeline_id: new_id(),
             pipeline: defaults.pipeline,
             phase_ids: defaults.phases.iter().map(|_| new_id()).collect(),
@@ -57,19 +61,35 @@ impl Initial {
     }
 }
 
-impl From<&Initial> for Pipeline {
+/// The version of a new record.
+const FIRST: i64 = 1;
+
+impl From<&Initial> for Vec<Phase> {
     fn from(initial: &Initial) -> Self {
         let phases = initial.phase_ids.iter().zip(&initial.phases).zip(1..);
-        let phase = |((id, name), order): ((&Uuid, &&str), i32)| PipelinePhase {
+        let phase = |((id, name), order): ((&Uuid, &&str), i32)| Phase {
             id: id.to_string(),
+            pipeline_id: initial.pipeline_id.to_string(),
             name: (*name).to_owned(),
             order,
+            version: FIRST,
+            updated_at: Some(timestamp(initial.created_at)),
         };
+        phases.map(phase).collect()
+    }
+}
+
+impl From<&Initial> for Pipeline {
+    fn from(initial: &Initial) -> Self {
+        let phases = Vec::<Phase>::from(initial).into_iter();
+        let phase = |Phase { id, name, order, .. }: Phase| PipelinePhase { id, name, order };
         Self {
             id: initial.pipeline_id.to_string(),
             name: initial.pipeline.to_owned(),
             active: true,
             phases: phases.map(phase).collect(),
+            version: FIRST,
+            updated_at: Some(timestamp(initial.created_at)),
         }
     }
 }
@@ -77,6 +97,12 @@ impl From<&Initial> for Pipeline {
 impl From<&Initial> for Vec<DealSource> {
     fn from(initial: &Initial) -> Self {
         let sources = initial.sources.iter().zip(1..);
-        sources.map(|(name, order)| DealSource { name: (*name).to_owned(), order }).collect()
+        let source = |(name, order): (&&str, i32)| DealSource {
+            name: (*name).to_owned(),
+            order,
+            version: FIRST,
+            updated_at: Some(timestamp(initial.created_at)),
+        };
+        sources.map(source).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Gives an account its defaults, and locks the setup of an account.
 
 use chassis_data::Tx;
-use proto::crm::{DealSource, Pipeline};
+use proto::crm::{DealSource, Phase, Pipeline};
 
 use super::{Defaults, Initial, store};
 use crate::error::Error;
@@ -17,9 +17,12 @@ pub(crate) async fn ensure_defaults(tx: &mut Tx<'_>) -> Result<bool, Error> {
         return Ok(false);
     }
     let defaults = Defaults::for_country(&tx.settings().country);
-    let initial = Initial::new(&defaults, || tx.id());
-    store::insert_defaults(tx.db(), account, &initial, now).await?;
+    let initial = Initial::new(&defaults, now, || tx.id());
+    store::insert_defaults(tx.db(), account, &initial).await?;
     tx.changed(kind::PIPELINE, initial.pipeline_id, &Pipeline::from(&initial));
+    for phase in Vec::<Phase>::from(&initial) {
+        tx.changed(kind::PHASE, &phase.id, &phase);
+    }
     for source in Vec::<DealSource>::from(&initial) {
         tx.changed(kind::DEAL_SOURCE, &source.name, &source);
     }

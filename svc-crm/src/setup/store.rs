@@ -31,7 +31,6 @@ pub(super) async fn insert_defaults(
     connection: &mut PgConnection,
     account: AccountId,
     initial: &Initial,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let sql = "insert into crm.pipeline (account_id, id, name, active, position, created_at, updated_at) \
                values ($1, $2, $3, true, 1, $4, $4)";
@@ -39,7 +38,7 @@ pub(super) async fn insert_defaults(
         .bind(account)
         .bind(initial.pipeline_id)
         .bind(initial.pipeline)
-        .bind(now)
+        .bind(initial.created_at)
         .execute(&mut *connection)
         .await?;
     let sql = "insert into crm.phase (account_id, pipeline_id, id, name, position, created_at, updated_at) \
@@ -50,12 +49,17 @@ pub(super) async fn insert_defaults(
         .bind(initial.pipeline_id)
         .bind(&initial.phase_ids)
         .bind(&initial.phases)
-        .bind(now)
+        .bind(initial.created_at)
         .execute(&mut *connection)
         .await?;
     let sql = "insert into crm.source (account_id, name, position, created_at, updated_at) \
                select $1, source.name, source.position::integer, $3, $3 \
                from unnest($2::text[]) with ordinality as source (name, position)";
-    sqlx::query(sql).bind(account).bind(&initial.sources).bind(now).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(account)
+        .bind(&initial.sources)
+        .bind(initial.created_at)
+        .execute(connection)
+        .await?;
     Ok(())
 }

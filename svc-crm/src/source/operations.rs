@@ -1,6 +1,7 @@
 //! Changes of deal sources. Each locks the account's setup first, so that names stay unique and positions without gaps.
 
 use chassis_data::Tx;
+use chrono::{DateTime, Utc};
 use proto::At;
 use proto::crm::DealSource;
 
@@ -26,9 +27,11 @@ pub(super) async fn create(tx: &mut Tx<'_>, name: &str) -> Result<Record, Error>
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
-    store::insert(tx.db(), account, name, now).await?;
     let position = i32::try_from(sources.len() + 1).unwrap_or(i32::MAX);
-    let record = Record { name: name.to_owned(), position };
+    // The name of a removed source can be used again. Its changes are counted on.
+    let version = store::find_last_version(tx.db(), account, name).await? + 1;
+    let record = Record { name: name.to_owned(), position, version, updated_at: now };
+    store::insert(tx.db(), account, &record).await?;
     record_change(tx, &record);
     Ok(record)
 }
@@ -44,8 +47,11 @@ pub(super) async fn rename(tx: &mut Tx<'_>, name: &str, new_name: &str) -> Resul
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
-    store::rename(tx.db(), account, name, new_name, now).await?;
     new_name.clone_into(&mut record.name);
+    let had_name = store::find_last_version(tx.db(), account, new_name).await?;
+    record.version = record.version.max(had_name) + 1;
+    record.updated_at = now;
+    store::rename(tx.db(), account, name, &record).await?;
     // The name is the id of a source in the log, so a rename removes one record and adds another.
     tx.removed(kind::DEAL_SOURCE, name);
     record_change(tx, &record);
@@ -54,30 +60,42 @@ pub(super) async fn rename(tx: &mut Tx<'_>, name: &str, new_name: &str) -> Resul
 
 pub(super) async fn delete(tx: &mut Tx<'_>, name: &str) -> Result<(), Error> {
     tx.valid()?;
-    if !list_locked(tx).await?.iter().any(|source| source.name == name) {
-        return Err(NOT_FOUND);
-    }
+    let mut sources = list_locked(tx).await?;
+    let index = sources.iter().position(|source| source.name == name).ok_or(NOT_FOUND)?;
+    sources.remove(index);
     let account = tx.account();
+    let now = tx.now();
     store::delete(tx.db(), account, name).await?;
     tx.removed(kind::DEAL_SOURCE, name);
-    Ok(())
+    renumber(tx, &mut sources, now).await
 }
 
 /// Puts all sources into the order of these names.
 pub(super) async fn reorder(tx: &mut Tx<'_>, names: &[String]) -> Result<Vec<Record>, Error> {
     tx.valid()?;
-    let existing: Vec<String> = list_locked(tx).await?.into_iter().map(|source| source.name).collect();
+    let mut sources = list_locked(tx).await?;
+    let existing: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     let requested: Vec<Option<String>> = names.iter().cloned().map(Some).collect();
     ordering::check(&requested, &existing, "deal source", &At::ROOT.name("names"), &mut tx.faults);
     tx.valid()?;
-    let account = tx.account();
     let now = tx.now();
-    store::reorder(tx.db(), account, names, now).await?;
-    let sources = store::list(tx.db(), account).await?;
-    for source in &sources {
+    sources.sort_by_key(|source| names.iter().position(|name| *name == source.name));
+    renumber(tx, &mut sources, now).await?;
+    Ok(sources)
+}
+
+/// Stores the places that the sources have in this list.
+async fn renumber(tx: &mut Tx<'_>, sources: &mut [Record], now: DateTime<Utc>) -> Result<(), Error> {
+    let moved = ordering::renumber(sources, now);
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let account = tx.account();
+    store::place(tx.db(), account, &moved, now).await?;
+    for source in &moved {
         record_change(tx, source);
     }
-    Ok(sources)
+    Ok(())
 }
 
 /// Records the current source in the log.

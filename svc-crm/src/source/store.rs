@@ -6,10 +6,12 @@ use sqlx::PgConnection;
 
 use super::Record;
 use crate::error::Error;
+use crate::kind;
 
 /// All sources, in their order.
 pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {
-    let sql = "select name, position from crm.source where account_id = $1 order by position, name";
+    let sql = "select name, position, version, updated_at from crm.source where account_id = $1 \
+               order by position, name";
     Ok(sqlx::query_as(sql).bind(account).fetch_all(connection).await?)
 }
 
@@ -22,58 +24,78 @@ pub(crate) async fn exists(
     Ok(sqlx::query_scalar(sql).bind(account).bind(name).fetch_one(connection).await?)
 }
 
-/// Adds a source at the end. The caller holds the lock of the setup: without it two sources could get the same
-/// position.
-pub(crate) async fn insert(
+/// The version of the last change of a source with this name, also if it was removed or has another name now; 0 if there
+/// was none. The log has each version of a name once.
+pub(super) async fn find_last_version(
     connection: &mut PgConnection,
     account: AccountId,
     name: &str,
-    now: DateTime<Utc>,
+) -> Result<i64, Error> {
+    let sql = "select coalesce(max(version), 0) from crm.log \
+               where account_id = $1 and record_id = $2 and kind = $3 and change is not null";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(name).bind(kind::DEAL_SOURCE).fetch_one(connection).await?)
+}
+
+/// Stores a new source. The caller holds the lock of the setup: without it two sources could get the same position.
+pub(super) async fn insert(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
 ) -> Result<(), Error> {
-    let sql = "insert into crm.source (account_id, name, position, created_at, updated_at) \
-               select $1, $2, coalesce(max(position), 0) + 1, $3, $3 from crm.source where account_id = $1";
-    sqlx::query(sql).bind(account).bind(name).bind(now).execute(connection).await?;
+    let sql = "insert into crm.source (account_id, name, position, version, created_at, updated_at) \
+               values ($1, $2, $3, $4, $5, $5)";
+    let Record { name, position, version, updated_at } = record;
+    let query = sqlx::query(sql).bind(account).bind(name).bind(position).bind(version).bind(updated_at);
+    query.execute(connection).await?;
     Ok(())
 }
 
-pub(crate) async fn rename(
+/// Stores a source that had another name.
+pub(super) async fn rename(
+    connection: &mut PgConnection,
+    account: AccountId,
+    old_name: &str,
+    record: &Record,
+) -> Result<(), Error> {
+    let sql = "update crm.source set name = $3, version = $4, updated_at = $5 \
+               where account_id = $1 and name = $2";
+    let Record { name, version, updated_at, .. } = record;
+    let query = sqlx::query(sql).bind(account).bind(old_name).bind(name).bind(version).bind(updated_at);
+    query.execute(connection).await?;
+    Ok(())
+}
+
+pub(super) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     name: &str,
-    new_name: &str,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let sql = "update crm.source set name = $3, updated_at = $4 where account_id = $1 and name = $2";
-    sqlx::query(sql).bind(account).bind(name).bind(new_name).bind(now).execute(connection).await?;
+    let sql = "delete from crm.source where account_id = $1 and name = $2";
+    sqlx::query(sql).bind(account).bind(name).execute(connection).await?;
     Ok(())
 }
 
-/// Removes a source and moves those behind it up.
-pub(crate) async fn delete(
+/// Stores the positions of these sources, and the versions that they have by that.
+pub(super) async fn place(
     connection: &mut PgConnection,
     account: AccountId,
-    name: &str,
-) -> Result<(), Error> {
-    for sql in [
-        "update crm.source set position = position - 1 where account_id = $1 and position > \
-         (select removed.position from crm.source removed where removed.account_id = $1 and removed.name = $2)",
-        "delete from crm.source where account_id = $1 and name = $2",
-    ] {
-        sqlx::query(sql).bind(account).bind(name).execute(&mut *connection).await?;
-    }
-    Ok(())
-}
-
-/// Puts the sources into the order of these names.
-pub(crate) async fn reorder(
-    connection: &mut PgConnection,
-    account: AccountId,
-    names: &[String],
+    sources: &[Record],
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let sql = "update crm.source set position = requested.position::integer, updated_at = $3 \
-               from unnest($2::text[]) with ordinality as requested (name, position) \
-               where source.account_id = $1 and source.name = requested.name";
-    sqlx::query(sql).bind(account).bind(names).bind(now).execute(connection).await?;
+    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+    let positions: Vec<i32> = sources.iter().map(|source| source.position).collect();
+    let versions: Vec<i64> = sources.iter().map(|source| source.version).collect();
+    sqlx::query(
+        "update crm.source set position = placed.position, version = placed.version, updated_at = $5 \
+         from unnest($2::text[], $3::integer[], $4::bigint[]) as placed (name, position, version) \
+         where source.account_id = $1 and source.name = placed.name",
+    )
+    .bind(account)
+    .bind(names)
+    .bind(positions)
+    .bind(versions)
+    .bind(now)
+    .execute(connection)
+    .await?;
     Ok(())
 }

@@ -66,6 +66,25 @@ async fn the_only_open_deal_of_the_client_records_an_accepted_quote_once() {
 }
 
 #[tokio::test]
+async fn several_quotes_that_are_delivered_together_are_one_change_of_the_deal() {
+    let world = World::new().await;
+    let user = world.user().await;
+    let mill = user.client("Mill").await;
+    let deal = user.titled_deal(&mill, "Ovens").await;
+    let quotes = [Uuid::new_v4(), Uuid::new_v4()];
+    deliver(&user, quotes.iter().map(|quote| accepted(&user, *quote, &mill)).collect()).await.unwrap();
+    let deal = user.get(&deal).await;
+    assert_eq!(deal["meta"]["version"], 2);
+    user.act(&deal, "win", json!({})).await.expect(200);
+    let deal = user.get(&deal).await;
+    assert_eq!(deal["meta"]["version"], 3);
+    let history = deal["meta"]["history"].as_array().unwrap();
+    let entries: Vec<_> = history.iter().map(|step| &step["accepted_quote_id"]).collect();
+    assert_eq!(entries, [&Value::Null, &json!(quotes[0]), &json!(quotes[1]), &Value::Null]);
+    assert_eq!(history[3]["status"], "won");
+}
+
+#[tokio::test]
 async fn a_client_with_no_open_deal_or_several_leaves_the_quote_without_a_deal() {
     let world = World::new().await;
     let user = world.user().await;

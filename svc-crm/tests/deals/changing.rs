@@ -25,6 +25,7 @@ async fn only_what_is_sent_changes_and_null_empties() {
     expected["title"] = json!("Mills");
     expected["priority"] = json!("high");
     expected["meta"]["updated_at"] = json!("2026-11-15T11:01:00.123Z");
+    expected["meta"]["version"] = json!(2);
     assert_eq!(changed, expected);
     let emptied = json!({"amount": null, "expected_close_date": null, "source": null});
     let emptied = user.patch(&deal, emptied).await.expect(200).at("/data");

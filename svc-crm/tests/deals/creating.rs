@@ -19,7 +19,7 @@ async fn a_deal_needs_a_title_and_a_client_and_has_defaults_for_the_rest() {
         "expected_close_date": "", "created_at": "2026-11-15T11:00:00.123Z",
         "meta": {
             "updated_at": "2026-11-15T11:00:00.123Z", "phase_since": "2026-11-15T11:00:00.123Z", "won_at": null,
-            "lost_at": null, "source": null,
+            "lost_at": null, "source": null, "version": 1,
         },
     });
     assert_eq!(deal, expected);

@@ -15,3 +15,4 @@ mod sources;
 mod stored;
 mod support;
 mod tenants;
+mod versions;

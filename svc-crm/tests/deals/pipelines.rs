@@ -41,8 +41,10 @@ async fn an_account_starts_with_a_pipeline_and_its_phases() {
     assert_eq!(phase_names(&user, 0).await, expected);
     let phases = user.api.get("/v1/phases").await.expect(200);
     assert_eq!(phases.at("/meta"), json!({"total": 4}));
-    let first =
-        json!({"id": phase(&pipeline, 0), "pipeline_id": pipeline["id"], "name": "Nieuw", "order": 1});
+    let first = json!({
+        "id": phase(&pipeline, 0), "pipeline_id": pipeline["id"], "name": "Nieuw", "order": 1, "version": 1,
+        "updated_at": "2026-11-15T11:00:00.123Z",
+    });
     assert_eq!(phases.at("/data/0"), first);
 }
 

@@ -57,6 +57,38 @@ async fn an_open_deal_emits_one_event_for_each_time_without_a_change_and_each_ti
 }
 
 #[tokio::test]
+async fn an_event_of_time_changes_no_deal_and_comes_after_those_before_it() {
+    let world = World::new().await;
+    let (user, crm) = (world.user().await, world.start_worker().await);
+    let client = user.client("Mill").await;
+    let deal = user.titled_deal(&client, "Ovens").await;
+    let shown = user.get(&deal).await;
+    for days in [7, 7] {
+        world.clock.advance(TimeDelta::days(days));
+        run_scans(&crm, user.caller()).await;
+    }
+    assert_eq!(user.get(&deal).await, shown);
+    let won = user.act(&deal, "win", json!({})).await.expect(200);
+    assert_eq!(won.at("/data/meta/version"), 2);
+    user.delete(&deal).await.expect(200);
+    let events: Vec<(String, i64)> = sqlx::query_as(
+        "select event, sequence / 1000 from crm.log where event is not null and record_id = $1 order by id",
+    )
+    .bind(id(&deal))
+    .fetch_all(&mut world.database.connect().await)
+    .await
+    .unwrap();
+    let expected = [
+        ("deal.created", 1),
+        ("deal.phase_idle", 2),
+        ("deal.stalled", 3),
+        ("deal.won", 4),
+        ("deal.deleted", 5),
+    ];
+    assert_eq!(events, expected.map(|(event, version)| (event.to_owned(), version)));
+}
+
+#[tokio::test]
 async fn an_expected_close_date_emits_one_event_when_it_begins_in_the_time_zone_of_the_account() {
     let world = World::new().await;
     let (user, crm) = (world.user().await, world.start_worker().await);

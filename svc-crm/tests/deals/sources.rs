@@ -12,7 +12,7 @@ async fn names(user: &User) -> Vec<String> {
     assert_eq!(listed.at("/meta"), json!({"total": data.len()}));
     for (expected, source) in (1..).zip(&data) {
         assert_eq!(source["order"], json!(expected));
-        assert_eq!(source.as_object().unwrap().len(), 2);
+        assert_eq!(source.as_object().unwrap().len(), 4);
     }
     data.iter().map(|source| source["name"].as_str().unwrap().to_owned()).collect()
 }

@@ -6,6 +6,8 @@ pub(crate) mod rpc;
 mod rules;
 mod store;
 
+use chassis_base::time::timestamp;
+use chrono::{DateTime, Utc};
 use proto::relations::{CustomField, CustomFieldEntity, CustomFieldType};
 
 /// A definition as it is stored. Entity and key identify it.
@@ -16,12 +18,23 @@ struct Record {
     label: String,
     kind: CustomFieldType,
     options: Vec<String>,
+    /// Grows by one with every change.
+    version: i64,
+    updated_at: DateTime<Utc>,
 }
 
 impl From<Record> for CustomField {
     fn from(record: Record) -> Self {
-        let Record { entity, key, label, kind, options } = record;
-        Self { entity: entity.into(), key, label, r#type: kind.into(), options }
+        let Record { entity, key, label, kind, options, version, updated_at } = record;
+        Self {
+            entity: entity.into(),
+            key,
+            label,
+            r#type: kind.into(),
+            options,
+            version,
+            updated_at: Some(timestamp(updated_at)),
+        }
     }
 }
 

@@ -21,26 +21,31 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: Option<&CustomFieldInput>) ->
     let options = rules::check_options(given.r#type(), &given.options, &at.name("options"), &mut tx.faults);
     tx.valid()?;
     let (entity, kind) = (given.entity(), given.r#type());
-    let record = Record { entity, key: given.key, label: given.label, kind, options };
     let account = tx.account();
-    let now = tx.now();
-    store::insert(tx.db(), account, &record, now).await?;
+    // The key of a removed field can be used again. Its changes are counted on.
+    let version = store::find_last_version(tx.db(), account, &audit_id(entity, &given.key)).await? + 1;
+    let updated_at = tx.now();
+    let record = Record { entity, key: given.key, label: given.label, kind, options, version, updated_at };
+    store::insert(tx.db(), account, &record).await?;
     Ok(record_change(tx, record))
 }
 
-/// Replaces label and options. Entity, key and type never change.
+/// Replaces label and options; the same ones change nothing. Entity, key and type never change.
 pub(super) async fn update(tx: &mut Tx<'_>, input: &UpdateCustomFieldRequest) -> Result<CustomField, Error> {
     // A key with a fault in it cannot be looked up.
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
-    let found = store::find_type_locked(tx.db(), account, input.entity(), &input.key).await?;
-    let kind = found.ok_or(NOT_FOUND)?;
-    let options = rules::check_options(kind, &input.options, &At::ROOT.name("options"), &mut tx.faults);
+    let found = store::find_locked(tx.db(), account, input.entity(), &input.key).await?;
+    let found = found.ok_or(NOT_FOUND)?;
+    let options = rules::check_options(found.kind, &input.options, &At::ROOT.name("options"), &mut tx.faults);
     tx.valid()?;
-    let record =
-        Record { entity: input.entity(), key: input.key.clone(), label: input.label.clone(), kind, options };
-    store::update(tx.db(), account, &record, now).await?;
+    if (&found.label, &found.options) == (&input.label, &options) {
+        return Ok(found.into());
+    }
+    let version = found.version + 1;
+    let record = Record { label: input.label.clone(), options, version, updated_at: now, ..found };
+    store::update(tx.db(), account, &record).await?;
     Ok(record_change(tx, record))
 }
 

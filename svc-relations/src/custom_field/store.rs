@@ -2,8 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::stored;
-use chrono::{DateTime, Utc};
-use proto::relations::{CustomFieldEntity, CustomFieldType};
+use proto::relations::CustomFieldEntity;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection, Row};
 
@@ -17,14 +16,12 @@ impl FromRow<'_, PgRow> for Record {
             entity: entity?,
             key: row.try_get("key")?,
             label: row.try_get("label")?,
-            kind: decode_type(row.try_get("type")?)?,
+            kind: stored::decode("custom_field.type", row.try_get("type")?, type_from_name)?,
             options: row.try_get("options")?,
+            version: row.try_get("version")?,
+            updated_at: row.try_get("updated_at")?,
         })
     }
-}
-
-fn decode_type(text: &str) -> Result<CustomFieldType, stored::Undecodable> {
-    stored::decode("custom_field.type", text, type_from_name)
 }
 
 /// All fields, or the fields of one entity, ordered by entity and key.
@@ -34,7 +31,7 @@ pub(super) async fn list(
     entity: Option<CustomFieldEntity>,
 ) -> Result<Vec<Record>, Error> {
     let records = sqlx::query_as(
-        "select entity, key, label, type, options from relations.custom_field
+        "select entity, key, label, type, options, version, updated_at from relations.custom_field
          where account_id = $1 and ($2::text is null or entity = $2) order by entity, key",
     )
     .bind(account)
@@ -48,12 +45,11 @@ pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
         "insert into relations.custom_field
-            (account_id, entity, key, label, type, options, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $7)",
+            (account_id, entity, key, label, type, options, version, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
     )
     .bind(account)
     .bind(entity_name(record.entity))
@@ -61,38 +57,57 @@ pub(super) async fn insert(
     .bind(&record.label)
     .bind(type_name(record.kind))
     .bind(&record.options)
-    .bind(now)
+    .bind(record.version)
+    .bind(record.updated_at)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Locks the row of a field and returns its type: the options are checked against it before the update.
-pub(super) async fn find_type_locked(
+/// The version of the last change of the field with this id in the log, also if it was removed; 0 if there was none. The
+/// log has each version of an id once.
+pub(super) async fn find_last_version(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: &str,
+) -> Result<i64, Error> {
+    let version = sqlx::query_scalar(
+        "select coalesce(max(version), 0) from relations.log
+         where account_id = $1 and record_id = $2 and kind = 'custom_field' and change is not null",
+    )
+    .bind(account)
+    .bind(id)
+    .fetch_one(connection)
+    .await?;
+    Ok(version)
+}
+
+/// Finds a field and locks its row: an update reads it, decides and writes it back, so two of them must not overlap.
+pub(super) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     entity: CustomFieldEntity,
     key: &str,
-) -> Result<Option<CustomFieldType>, Error> {
-    let kind: Option<String> = sqlx::query_scalar(
-        "select type from relations.custom_field where account_id = $1 and entity = $2 and key = $3 for update",
+) -> Result<Option<Record>, Error> {
+    let record = sqlx::query_as(
+        "select entity, key, label, type, options, version, updated_at from relations.custom_field
+         where account_id = $1 and entity = $2 and key = $3 for update",
     )
     .bind(account)
     .bind(entity_name(entity))
     .bind(key)
     .fetch_optional(connection)
     .await?;
-    Ok(kind.as_deref().map(decode_type).transpose().map_err(chassis_base::Error::from)?)
+    Ok(record)
 }
 
 pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update relations.custom_field set label = $4, options = $5, updated_at = $6
+        "update relations.custom_field set label = $4, options = $5, version = $6, updated_at = $7
          where account_id = $1 and entity = $2 and key = $3",
     )
     .bind(account)
@@ -100,7 +115,8 @@ pub(super) async fn update(
     .bind(&record.key)
     .bind(&record.label)
     .bind(&record.options)
-    .bind(now)
+    .bind(record.version)
+    .bind(record.updated_at)
     .execute(connection)
     .await?;
     Ok(())

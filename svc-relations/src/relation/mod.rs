@@ -60,7 +60,7 @@ pub struct Record {
 
 impl From<Record> for Relation {
     fn from(record: Record) -> Self {
-        let Record { id, version: _, values, debtor_number, created_at, updated_at } = record;
+        let Record { id, version, values, debtor_number, created_at, updated_at } = record;
         Self {
             id: id.to_string(),
             r#type: values.r#type,
@@ -91,6 +91,7 @@ impl From<Record> for Relation {
                 external_id: Some(values.external_id).filter(|id| !id.is_empty()),
                 created_at: Some(timestamp(created_at)),
                 updated_at: Some(timestamp(updated_at)),
+                version,
             }),
         }
     }

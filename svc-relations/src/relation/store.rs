@@ -205,7 +205,7 @@ pub(super) async fn insert(
     Ok(row.map(|row| row.try_get("debtor_number")).transpose()?)
 }
 
-/// Stores the values of a changed record.
+/// Stores the values of a changed record as its next version.
 pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,

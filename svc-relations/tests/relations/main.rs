@@ -12,3 +12,4 @@ mod lists;
 mod suppliers;
 mod support;
 mod tenants;
+mod versions;

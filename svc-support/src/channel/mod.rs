@@ -17,6 +17,7 @@ use crate::address::{InboundKey, OwnDomain};
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub id: Uuid,
+    pub version: i64,
     pub values: Values,
     pub inbound_key: InboundKey,
     pub created_at: DateTime<Utc>,
@@ -64,7 +65,7 @@ impl Record {
 
     /// The message for callers, with the inbound address that belongs to the account and the mail domain.
     pub(crate) fn into_proto(self, account: AccountId, own: &OwnDomain) -> TicketChannel {
-        let Self { id, values, inbound_key, created_at, updated_at } = self;
+        let Self { id, version, values, inbound_key, created_at, updated_at } = self;
         let Values { name, email, from_email, from_name, forwarding_emails, active, position } = values;
         TicketChannel {
             id: id.to_string(),
@@ -79,6 +80,7 @@ impl Record {
             meta: Some(TicketChannelMeta {
                 created_at: Some(timestamp(created_at)),
                 updated_at: Some(timestamp(updated_at)),
+                version,
             }),
         }
     }

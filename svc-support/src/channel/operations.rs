@@ -17,12 +17,11 @@ const NOT_FOUND: Error = Error::NotFound("ticket channel");
 const AUDIT_KIND: &str = "ticket_channel";
 
 /// Creates the channel that a new account starts with.
-pub(crate) async fn create_default(tx: &mut Tx<'_>) -> Result<(), Error> {
+pub(crate) async fn create_default(tx: &mut Tx<'_>, own: &OwnDomain) -> Result<(), Error> {
     let values = Values { name: "Support".to_owned(), active: true, position: 1, ..Values::default() };
     let account = tx.account();
     let record = insert(tx, values).await?;
-    // Provisioning has no mail domain, so this entry has no inbound address.
-    tx.changed(AUDIT_KIND, record.id, &record.into_proto(account, &OwnDomain::default()));
+    tx.changed(AUDIT_KIND, record.id, &record.into_proto(account, own));
     Ok(())
 }
 
@@ -40,8 +39,14 @@ pub(crate) async fn create(tx: &mut Tx<'_>, given: &TicketChannelInput) -> Resul
 async fn insert(tx: &mut Tx<'_>, values: Values) -> Result<Record, Error> {
     let account = tx.account();
     let now = tx.now();
-    let record =
-        Record { id: tx.id(), values, inbound_key: rand::random(), created_at: now, updated_at: now };
+    let record = Record {
+        id: tx.id(),
+        version: 1,
+        values,
+        inbound_key: rand::random(),
+        created_at: now,
+        updated_at: now,
+    };
     store::insert(tx.db(), account, &record).await?;
     Ok(record)
 }
@@ -54,11 +59,14 @@ pub(crate) async fn update(tx: &mut Tx<'_>, id: &str, given: &TicketChannelInput
     let account = tx.account();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
     let mut record = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    if record.values != values {
-        record.values = values;
-        record.updated_at = tx.now();
-        store::update(tx.db(), account, &record).await?;
+    if record.values == values {
+        tx.unaudited("it is as it was");
+        return Ok(record);
     }
+    record.values = values;
+    record.version += 1;
+    record.updated_at = tx.now();
+    store::update(tx.db(), account, &record).await?;
     Ok(record)
 }
 

@@ -2,7 +2,6 @@
 
 use chassis_base::AccountId;
 use chassis_base::stored::Undecodable;
-use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{FromRow, PgConnection, Postgres, Row};
@@ -17,7 +16,8 @@ pub(crate) const MAX_CHANNELS: i64 = 100;
 
 macro_rules! columns {
     () => {
-        "id, name, email, from_email, from_name, inbound_key, forwarding_emails, active, position, created_at, updated_at"
+        "id, version, name, email, from_email, from_name, inbound_key, forwarding_emails, active, position, created_at, \
+         updated_at"
     };
 }
 
@@ -26,6 +26,7 @@ impl FromRow<'_, PgRow> for Record {
         let key: Vec<u8> = row.try_get("inbound_key")?;
         Ok(Self {
             id: row.try_get("id")?,
+            version: row.try_get("version")?,
             values: Values {
                 name: row.try_get("name")?,
                 email: row.try_get("email")?,
@@ -98,10 +99,11 @@ pub(crate) async fn insert(
     record: &Record,
 ) -> Result<(), Error> {
     let sql = "insert into support.channel (account_id, id, name, email, from_email, from_name, \
-               forwarding_emails, active, position, updated_at, inbound_key, created_at) \
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $10)";
-    bind(sqlx::query(sql), account, record, record.created_at)
+               forwarding_emails, active, position, updated_at, version, inbound_key, created_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    bind(sqlx::query(sql), account, record)
         .bind(record.inbound_key.as_slice())
+        .bind(record.created_at)
         .execute(connection)
         .await?;
     Ok(())
@@ -113,18 +115,17 @@ pub(crate) async fn update(
     record: &Record,
 ) -> Result<(), Error> {
     let sql = "update support.channel set name = $3, email = $4, from_email = $5, from_name = $6, \
-               forwarding_emails = $7, active = $8, position = $9, updated_at = $10 \
+               forwarding_emails = $7, active = $8, position = $9, updated_at = $10, version = $11 \
                where account_id = $1 and id = $2";
-    bind(sqlx::query(sql), account, record, record.updated_at).execute(connection).await?;
+    bind(sqlx::query(sql), account, record).execute(connection).await?;
     Ok(())
 }
 
-/// Binds the parameters that insert and update share: $1 to $10.
+/// Binds the parameters that insert and update share: $1 to $11.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     account: AccountId,
     record: &'q Record,
-    time: DateTime<Utc>,
 ) -> Query<'q, Postgres, PgArguments> {
     let Values { name, email, from_email, from_name, forwarding_emails, active, position } = &record.values;
     query
@@ -137,7 +138,8 @@ fn bind<'q>(
         .bind(forwarding_emails)
         .bind(active)
         .bind(position)
-        .bind(time)
+        .bind(record.updated_at)
+        .bind(record.version)
 }
 
 /// Removes a channel. Returns whether there was one.

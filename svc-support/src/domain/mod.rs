@@ -26,6 +26,7 @@ const NOT_FOUND: Error = Error::NotFound("email domain");
 /// A domain as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Record {
+    pub version: i64,
     /// Subdomain and domain: the part of an address after the `@`.
     pub host: String,
     pub domain: String,
@@ -57,6 +58,7 @@ impl From<Record> for EmailDomain {
             r#type: kind.into(),
             created_at: Some(timestamp(record.created_at)),
             updated_at: Some(timestamp(record.updated_at)),
+            version: record.version,
         }
     }
 }

@@ -4,7 +4,7 @@ use chassis_data::Tx;
 use chassis_work::mail;
 use proto::At;
 use proto::api::{Fault, PutMailKeyRequest};
-use proto::support::EmailDomainDetail;
+use proto::support::{EmailDomain, EmailDomainDetail};
 
 use super::store::{self, MAX_DOMAINS};
 use super::{NOT_FOUND, Record};
@@ -13,6 +13,8 @@ use crate::error::Error;
 
 /// The kind of these records in the log.
 const AUDIT_KIND: &str = "email_domain";
+/// Why a check that leaves a domain verified, or not verified, is not in the log.
+const NOTHING_NEW: &str = "a check that found nothing new is not a change";
 
 /// Stores a new domain. A domain that the account has already keeps its key and can change whether it receives mail.
 pub(super) async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
@@ -22,22 +24,27 @@ pub(super) async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Resul
         tx.faults.add(&At::ROOT.name("domain"), Fault::TooMany, detail);
     }
     tx.valid()?;
-    if store::insert(tx.db(), account, new).await? {
-        return record_change(tx, new.clone(), own);
+    let version = store::first_version(tx.db(), account, AUDIT_KIND, &new.host).await?;
+    let added = Record { version, ..new.clone() };
+    if store::insert(tx.db(), account, &added).await? {
+        return record_change(tx, added, own);
     }
     let mut record = store::find_locked(tx.db(), account, &new.host).await?.ok_or(NOT_FOUND)?;
-    if record.receiving != new.receiving {
-        record.receiving = new.receiving;
-        record.updated_at = tx.now();
-        if new.receiving {
-            // The MX record is required now and has not been checked yet.
-            record.verified = false;
-            record.missing_since = None;
-        } else {
-            store::delete_route(tx.db(), account, &record.host).await?;
-        }
-        store::update(tx.db(), account, &record).await?;
+    if record.receiving == new.receiving {
+        tx.unaudited("it is as it was");
+        return record.into_proto_detail(own);
     }
+    record.receiving = new.receiving;
+    record.version += 1;
+    record.updated_at = tx.now();
+    if new.receiving {
+        // The MX record is required now and has not been checked yet.
+        record.verified = false;
+        record.missing_since = None;
+    } else {
+        store::delete_route(tx.db(), account, &record.host).await?;
+    }
+    store::update(tx.db(), account, &record).await?;
     record_change(tx, record, own)
 }
 
@@ -56,7 +63,9 @@ pub(super) async fn apply_check(
     if record.receiving != checked.receiving {
         return Err(chassis_base::Error::Raced.into());
     }
-    if record.verified != checked.verified {
+    let is_changed = record.verified != checked.verified;
+    if is_changed {
+        record.version += 1;
         record.updated_at = now;
     }
     record.verified = checked.verified;
@@ -79,12 +88,17 @@ pub(super) async fn apply_check(
     } else {
         store::delete_route(tx.db(), account, &record.host).await?;
     }
-    record_change(tx, record, own)
+    if is_changed {
+        return record_change(tx, record, own);
+    }
+    // The key of its mail has its own entry.
+    tx.unaudited(NOTHING_NEW);
+    record.into_proto_detail(own)
 }
 
 /// Stores the result of a check that does not change whether the domain is verified.
 pub(super) async fn record_check(tx: &mut Tx<'_>, checked: &Record) -> Result<(), Error> {
-    tx.unaudited("a check that found nothing new is not a change");
+    tx.unaudited(NOTHING_NEW);
     let account = tx.account();
     store::record_check(tx.db(), account, checked).await
 }
@@ -100,10 +114,9 @@ pub(super) async fn delete(tx: &mut Tx<'_>, host: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records a created or changed domain in the log, and returns it as the answer shows it.
+/// Records a created or changed domain in the log as lists show it, and returns it as the answer shows it. The records of
+/// the DNS follow from the domain, and what the last check found is not a change of it.
 fn record_change(tx: &mut Tx<'_>, record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
-    let host = record.host.clone();
-    let detail = record.into_proto_detail(own)?;
-    tx.changed(AUDIT_KIND, host, &detail);
-    Ok(detail)
+    tx.changed(AUDIT_KIND, &record.host, &EmailDomain::from(record.clone()));
+    record.into_proto_detail(own)
 }

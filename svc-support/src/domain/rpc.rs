@@ -63,6 +63,7 @@ impl EmailDomainService for Domains {
         };
         let now = self.db.clock().now();
         let record = Record {
+            version: 1,
             host: name.host,
             domain: name.domain,
             subdomain: name.subdomain,

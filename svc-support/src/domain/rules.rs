@@ -133,6 +133,7 @@ mod tests {
 
     fn record(receiving: bool) -> Record {
         Record {
+            version: 1,
             host: "mail.bakery.example".into(),
             domain: "bakery.example".into(),
             subdomain: "mail".into(),

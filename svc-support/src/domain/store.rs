@@ -9,7 +9,7 @@ use crate::error::Error;
 
 macro_rules! columns {
     () => {
-        "host, domain, subdomain, receiving, verified, selector, private_key, found, checked_at, check_at, \
+        "version, host, domain, subdomain, receiving, verified, selector, private_key, found, checked_at, check_at, \
          missing_since, created_at, updated_at"
     };
 }
@@ -72,6 +72,19 @@ pub(crate) async fn count(connection: &mut PgConnection, account: AccountId) -> 
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
+/// The first version of a new domain: 1, or what follows the versions in the log. A domain that was removed and comes back
+/// is the same record there, and a record has each version once.
+pub(crate) async fn first_version(
+    connection: &mut PgConnection,
+    account: AccountId,
+    kind: &str,
+    host: &str,
+) -> Result<i64, Error> {
+    let sql = "select coalesce(max(version), 0) + 1 from support.log \
+               where account_id = $1 and kind = $2 and record_id = $3 and change is not null";
+    Ok(sqlx::query_scalar(sql).bind(account).bind(kind).bind(host).fetch_one(connection).await?)
+}
+
 /// Stores a new domain. Returns false, and stores nothing, when the account has it already.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
@@ -79,8 +92,8 @@ pub(crate) async fn insert(
     record: &Record,
 ) -> Result<bool, Error> {
     let sql = "insert into support.domain (account_id, host, domain, subdomain, receiving, verified, selector, \
-               private_key, found, checked_at, check_at, missing_since, created_at, updated_at) \
-               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+               private_key, found, checked_at, check_at, missing_since, created_at, updated_at, version) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
                on conflict (account_id, host) do nothing";
     let inserted = sqlx::query(sql)
         .bind(account)
@@ -97,6 +110,7 @@ pub(crate) async fn insert(
         .bind(record.missing_since)
         .bind(record.created_at)
         .bind(record.updated_at)
+        .bind(record.version)
         .execute(connection)
         .await?;
     Ok(inserted.rows_affected() > 0)
@@ -109,7 +123,7 @@ pub(crate) async fn update(
     record: &Record,
 ) -> Result<(), Error> {
     let sql = "update support.domain set receiving = $3, verified = $4, found = $5, checked_at = $6, updated_at = $7, \
-               check_at = $8, missing_since = $9 where account_id = $1 and host = $2";
+               check_at = $8, missing_since = $9, version = $10 where account_id = $1 and host = $2";
     sqlx::query(sql)
         .bind(account)
         .bind(&record.host)
@@ -120,6 +134,7 @@ pub(crate) async fn update(
         .bind(record.updated_at)
         .bind(record.check_at)
         .bind(record.missing_since)
+        .bind(record.version)
         .execute(connection)
         .await?;
     Ok(())

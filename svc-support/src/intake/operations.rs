@@ -46,7 +46,10 @@ pub(super) async fn receive(
         None => None,
     };
     let (mut ticket, outcome) = match found {
-        Some(ticket) => (ticket, IntakeOutcome::Added),
+        Some(mut ticket) => {
+            ticket::count_change(tx, &mut ticket);
+            (ticket, IntakeOutcome::Added)
+        }
         None => (open(tx, input, prepared, &recipients).await?, IntakeOutcome::Opened),
     };
     let message = new_message(tx, prepared);
@@ -129,6 +132,7 @@ fn new_message(tx: &Tx<'_>, prepared: &Prepared) -> message::Record {
     let mail = &prepared.mail;
     message::Record {
         id: tx.id(),
+        version: 1,
         inbound: true,
         note: false,
         body: mail.text.clone(),
@@ -143,5 +147,6 @@ fn new_message(tx: &Tx<'_>, prepared: &Prepared) -> message::Record {
         attachments: prepared.attachments.clone(),
         automatic: mail.automatic,
         created_at: tx.now(),
+        updated_at: tx.now(),
     }
 }

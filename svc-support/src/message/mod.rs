@@ -1,6 +1,7 @@
 //! The messages of tickets: mail of clients, our replies, and notes for colleagues.
 
 pub(crate) mod content;
+mod delivery;
 mod events;
 mod mailer;
 mod operations;
@@ -9,6 +10,7 @@ mod rules;
 pub(crate) mod scans;
 pub(crate) mod store;
 
+pub(crate) use delivery::DeliveryRecorder;
 pub(crate) use mailer::Mailer;
 pub(crate) use operations::add;
 
@@ -30,6 +32,8 @@ use crate::automatic::Automatic;
 #[derive(Clone, Debug)]
 pub struct Record {
     pub id: Uuid,
+    /// 1 at first, and one more with each status of its mail.
+    pub version: i64,
     pub inbound: bool,
     pub note: bool,
     pub body: String,
@@ -48,6 +52,7 @@ pub struct Record {
     pub attachments: Vec<Attachment>,
     pub automatic: Automatic,
     pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
 }
 
 /// A file that came with a message. The file store has its bytes.
@@ -101,6 +106,8 @@ impl Record {
                 message_id: self.message_id,
                 attachments: attachments.collect(),
                 author_user_id: self.author_user_id,
+                version: self.version,
+                updated_at: Some(timestamp(self.updated_at)),
             }),
         }
     }

@@ -4,6 +4,7 @@ use chassis_base::id;
 use chassis_data::Tx;
 use chassis_work::mail;
 use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
+use uuid::Uuid;
 
 use super::mailer::{Mailer, OutgoingReply};
 use super::rules::{self, Checked, addresses};
@@ -51,6 +52,7 @@ pub(super) async fn create(
             mailer.queue(tx, outgoing, &mut record).await?;
         }
     }
+    ticket::count_change(tx, &mut ticket);
     add(tx, &mut ticket, &record, (!note).then_some(WAITING)).await?;
     Ok(record)
 }
@@ -75,7 +77,8 @@ async fn answers_a_program(tx: &mut Tx<'_>, ticket: &ticket::Record, reply: &Rec
 }
 
 /// Stores a message, updates its ticket and emits the events of both. `wanted` is the status that the message leads to;
-/// without it, the status stays. The caller has locked the ticket.
+/// without it, the status stays. The caller has locked the ticket and counted the change, or has just created the ticket
+/// for this message, which is then part of its first version.
 pub(crate) async fn add(
     tx: &mut Tx<'_>,
     ticket: &mut ticket::Record,
@@ -85,8 +88,6 @@ pub(crate) async fn add(
     let account = tx.account();
     let now = tx.now();
     store::insert(tx.db(), account, ticket.id, message).await?;
-    ticket.version += 1;
-    ticket.updated_at = now;
     ticket.message_count += 1;
     ticket.last_message_at = Some(now);
     let status = match wanted {
@@ -101,14 +102,18 @@ pub(crate) async fn add(
     events::added(tx, ticket, message);
     ticket::events::status_changed(tx, ticket, &from, message.automatic);
     ticket::record_change(tx, ticket);
-    record_addition(tx, message);
+    tx.changed(AUDIT_KIND, message.id, &message.clone().into_proto(&message.queued_mail()));
     Ok(())
 }
 
-/// Records a new message in the log, without its text: a message never changes, so the text stays in the message.
-fn record_addition(tx: &mut Tx<'_>, message: &Record) {
-    let without_text = Record { body: String::new(), html: String::new(), ..message.clone() };
-    tx.changed(AUDIT_KIND, message.id, &without_text.into_proto(&message.queued_mail()));
+/// Records how the mail of a message stands after an attempt to deliver it. Most attempts that fail leave it queued, which
+/// changes nothing.
+pub(super) async fn record_delivery(tx: &mut Tx<'_>, mail: Uuid, status: mail::Status) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    if let Some(message) = store::set_mail_status(tx.db(), account, mail, status, now).await? {
+        tx.changed(AUDIT_KIND, message.id, &message.into_proto(&[(mail, status)].into()));
+    }
+    Ok(())
 }
 
 fn new_record(
@@ -123,6 +128,7 @@ fn new_record(
     let channel_email = channel.map_or("", |channel| channel.sender().email);
     Record {
         id: tx.id(),
+        version: 1,
         inbound: false,
         note: checked.note,
         body: content.text,
@@ -138,5 +144,6 @@ fn new_record(
         // A call that an event caused comes from a flow, not from a person.
         automatic: if tx.depth() > 0 { Automatic::Program } else { Automatic::No },
         created_at: tx.now(),
+        updated_at: tx.now(),
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{events, store};
 use crate::error::Error;
 use crate::ticket;
-use crate::ticket::scans::{LOCK, raise_versions, unsettled};
+use crate::ticket::scans::{LOCK, count_events, unsettled};
 
 /// A condition on `m`, a message: a person sent it, and there is no later reply. A note is not a reply.
 macro_rules! unanswered {
@@ -53,7 +53,7 @@ fn emit_unanswered<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'
 
 async fn emit_each(tx: &mut Tx<'_>, findings: &Findings) -> Result<(), Error> {
     let account = tx.account();
-    let tickets = raise_versions(tx, findings).await?;
+    let tickets = count_events(tx, findings).await?;
     let tickets: HashMap<Uuid, ticket::Record> =
         tickets.into_iter().map(|ticket| (ticket.id, ticket)).collect();
     for cause in &findings.causes {

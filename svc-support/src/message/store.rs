@@ -3,6 +3,8 @@
 use chassis_base::AccountId;
 use chassis_base::stored;
 use chassis_data::PageBytes;
+use chassis_work::mail;
+use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -19,8 +21,9 @@ const MAX_BYTES: i64 = 6 << 20;
 
 macro_rules! columns {
     () => {
-        "id, inbound, note, body, html, author_name, author_email, author_user_id, recipients, cc, message_id, mail_id, \
-         attachments, automatic, created_at"
+        "id, version, inbound, note, body, html, author_name, author_email, author_user_id, recipients, cc, message_id, \
+         mail_id, attachments, automatic, created_at, \
+         greatest(updated_at, created_at) as updated_at"
     };
 }
 
@@ -28,6 +31,7 @@ impl FromRow<'_, PgRow> for Record {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.try_get("id")?,
+            version: row.try_get("version")?,
             inbound: row.try_get("inbound")?,
             note: row.try_get("note")?,
             body: row.try_get("body")?,
@@ -42,6 +46,7 @@ impl FromRow<'_, PgRow> for Record {
             attachments: row.try_get::<Json<_>, _>("attachments")?.0,
             automatic: decode_automatic(row)?,
             created_at: row.try_get("created_at")?,
+            updated_at: row.try_get("updated_at")?,
         })
     }
 }
@@ -167,7 +172,8 @@ pub(crate) async fn insert(
 ) -> Result<(), Error> {
     let sql = "insert into support.message (account_id, id, ticket_id, inbound, note, body, html, author_name, \
                author_email, author_user_id, recipients, cc, message_id, mail_id, attachments, size, created_at, \
-               automatic) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+               automatic, version, updated_at) \
+               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
     sqlx::query(sql)
         .bind(account)
         .bind(record.id)
@@ -187,7 +193,26 @@ pub(crate) async fn insert(
         .bind(i32::try_from(record.body.len() + record.html.len()).unwrap_or(i32::MAX))
         .bind(record.created_at)
         .bind(record.automatic.name())
+        .bind(record.version)
+        .bind(record.updated_at)
         .execute(connection)
         .await?;
     Ok(())
+}
+
+/// Counts a new status of the mail that a message was sent as. `None` when the mail is not that of a message, or when the
+/// status was counted before: a delivery that took too long is attempted twice, and both attempts are recorded.
+pub(crate) async fn set_mail_status(
+    connection: &mut PgConnection,
+    account: AccountId,
+    mail: Uuid,
+    status: mail::Status,
+    now: DateTime<Utc>,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!(
+        "update support.message set mail_status = $3, version = version + 1, updated_at = $4 \
+         where account_id = $1 and mail_id = $2 and mail_status <> $3 returning ",
+        columns!()
+    );
+    Ok(sqlx::query_as(sql).bind(account).bind(mail).bind(status).bind(now).fetch_optional(connection).await?)
 }

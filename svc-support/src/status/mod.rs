@@ -5,6 +5,8 @@ pub(crate) mod rpc;
 pub(crate) mod rules;
 pub(crate) mod store;
 
+use chassis_base::time::timestamp;
+use chrono::{DateTime, Utc};
 use proto::support::TicketStatus;
 use uuid::Uuid;
 
@@ -16,14 +18,23 @@ pub(crate) const BUILT_IN: [&str; 5] = [rules::NEW, rules::OPEN, rules::WAITING,
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Record {
     pub id: Uuid,
+    pub version: i64,
     pub name: String,
     pub active: bool,
     pub position: i32,
+    pub updated_at: DateTime<Utc>,
 }
 
 impl From<Record> for TicketStatus {
     fn from(record: Record) -> Self {
-        let Record { id, name, active, position } = record;
-        Self { id: id.to_string(), name, active, order: position }
+        let Record { id, version, name, active, position, updated_at } = record;
+        Self {
+            id: id.to_string(),
+            name,
+            active,
+            order: position,
+            version,
+            updated_at: Some(timestamp(updated_at)),
+        }
     }
 }

@@ -20,8 +20,10 @@ pub(crate) async fn create_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
     let account = tx.account();
     let now = tx.now();
     for (position, name) in (1..).zip(BUILT_IN) {
-        let record = Record { id: tx.id(), name: name.to_owned(), active: true, position };
-        store::insert(tx.db(), account, &record, now).await?;
+        let id = tx.id();
+        let record =
+            Record { id, version: 1, name: name.to_owned(), active: true, position, updated_at: now };
+        store::insert(tx.db(), account, &record).await?;
         tx.changed(AUDIT_KIND, record.id, &TicketStatus::from(record));
     }
     Ok(())
@@ -37,11 +39,13 @@ pub(crate) async fn create(tx: &mut Tx<'_>, input: &CreateTicketStatusRequest) -
     tx.valid()?;
     let record = Record {
         id: tx.id(),
+        version: 1,
         name: input.name.clone(),
         active: input.active.unwrap_or(true),
         position: input.order,
+        updated_at: now,
     };
-    store::insert(tx.db(), account, &record, now).await?;
+    store::insert(tx.db(), account, &record).await?;
     Ok(record)
 }
 
@@ -49,10 +53,18 @@ pub(crate) async fn update(tx: &mut Tx<'_>, input: &UpdateTicketStatusRequest) -
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
-    let now = tx.now();
     let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
-    let change = store::Change { active: input.active, position: input.order };
-    store::update(tx.db(), account, id, change, now).await?.ok_or(NOT_FOUND)
+    let mut record = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    if (record.active, record.position) == (input.active, input.order) {
+        tx.unaudited("it is as it was");
+        return Ok(record);
+    }
+    record.active = input.active;
+    record.position = input.order;
+    record.version += 1;
+    record.updated_at = tx.now();
+    store::update(tx.db(), account, &record).await?;
+    Ok(record)
 }
 
 pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {

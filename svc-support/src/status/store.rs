@@ -1,7 +1,6 @@
 //! The SQL of statuses, and nothing else.
 
 use chassis_base::AccountId;
-use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -11,14 +10,23 @@ use crate::error::Error;
 /// The number of statuses that an account can have.
 pub(crate) const MAX_STATUSES: i64 = 100;
 
+macro_rules! columns {
+    () => {
+        "id, version, name, active, position, updated_at"
+    };
+}
+
 /// The active statuses, or the inactive ones, in their order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
     active: bool,
 ) -> Result<Vec<Record>, Error> {
-    let sql = "select id, name, active, position from support.status \
-               where account_id = $1 and active = $2 order by position, name";
+    let sql = concat!(
+        "select ",
+        columns!(),
+        " from support.status where account_id = $1 and active = $2 order by position, name"
+    );
     Ok(sqlx::query_as(sql).bind(account).bind(active).fetch_all(connection).await?)
 }
 
@@ -40,47 +48,51 @@ pub(crate) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
     record: &Record,
-    now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let sql = "insert into support.status (account_id, id, name, active, position, created_at, updated_at) \
-               values ($1, $2, $3, $4, $5, $6, $6)";
+    let sql = "insert into support.status (account_id, id, name, active, position, created_at, updated_at, version) \
+               values ($1, $2, $3, $4, $5, $6, $6, $7)";
     sqlx::query(sql)
         .bind(account)
         .bind(record.id)
         .bind(&record.name)
         .bind(record.active)
         .bind(record.position)
-        .bind(now)
+        .bind(record.updated_at)
+        .bind(record.version)
         .execute(connection)
         .await?;
     Ok(())
 }
 
-/// The values of a status that can change.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
-    pub active: bool,
-    pub position: i32,
-}
-
-/// Changes a status. `None` when the account has no such status.
-pub(crate) async fn update(
+/// Finds a status and locks its row: an update reads it, decides and writes it back.
+pub(crate) async fn find_locked(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-    change: Change,
-    now: DateTime<Utc>,
 ) -> Result<Option<Record>, Error> {
-    let sql = "update support.status set active = $3, position = $4, updated_at = $5 \
-               where account_id = $1 and id = $2 returning id, name, active, position";
-    Ok(sqlx::query_as(sql)
+    let sql =
+        concat!("select ", columns!(), " from support.status where account_id = $1 and id = $2 for update");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Stores all columns of a status that can change.
+pub(crate) async fn update(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
+    let sql = "update support.status set active = $3, position = $4, updated_at = $5, version = $6 \
+               where account_id = $1 and id = $2";
+    sqlx::query(sql)
         .bind(account)
-        .bind(id)
-        .bind(change.active)
-        .bind(change.position)
-        .bind(now)
-        .fetch_optional(connection)
-        .await?)
+        .bind(record.id)
+        .bind(record.active)
+        .bind(record.position)
+        .bind(record.updated_at)
+        .bind(record.version)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// The name of a status, and whether a ticket has it.

@@ -67,7 +67,7 @@ pub(crate) fn emit(tx: &mut Tx<'_>, kind: &'static str, ticket: &Record, more: &
         kind,
         entity_type: "ticket",
         entity_id: ticket.id,
-        version: ticket.version,
+        version: ticket.event_version(),
         data: data.to_string(),
     });
 }

@@ -8,7 +8,7 @@ pub(crate) mod rules;
 pub(crate) mod scans;
 pub(crate) mod store;
 
-pub(crate) use operations::{NewTicket, insert, record_change, set_status};
+pub(crate) use operations::{NewTicket, count_change, insert, record_change, set_status};
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, Utc};
@@ -44,8 +44,10 @@ impl Source {
 #[derive(Clone, Debug)]
 pub struct Record {
     pub id: Uuid,
-    /// Incremented by every change.
+    /// 1 at first, and one more for each transaction that changes the ticket.
     pub version: i64,
+    /// How many events it has had because time passed, which is no change.
+    pub timed_events: i64,
     pub number: String,
     pub values: Values,
     pub status: String,
@@ -70,11 +72,18 @@ pub struct Values {
 }
 
 impl Record {
+    /// The version that its events carry: no two transactions emit an event with the same one.
+    fn event_version(&self) -> i64 {
+        self.version + self.timed_events
+    }
+
     fn meta(&self) -> TicketMeta {
         TicketMeta {
             channel_id: self.channel_id.map(|id| id.to_string()),
             message_count: self.message_count,
             last_message_at: self.last_message_at.map(timestamp),
+            version: self.version,
+            updated_at: Some(timestamp(self.updated_at)),
         }
     }
 }

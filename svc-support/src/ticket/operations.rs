@@ -49,6 +49,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Er
     let record = Record {
         id,
         version: 1,
+        timed_events: 0,
         number,
         values,
         closed_at: (status == CLOSED).then_some(now),
@@ -101,16 +102,22 @@ pub(super) async fn update(
     };
     tx.valid()?;
     if values == record.values && status == record.status {
+        tx.unaudited("it is as it was");
         return Ok(record);
     }
     record.values = values;
-    record.version += 1;
-    record.updated_at = tx.now();
+    count_change(tx, &mut record);
     let from = set_status(&mut record, status);
     store::update(tx.db(), account, &record).await?;
     events::status_changed(tx, &record, &from, Automatic::No);
     record_change(tx, &record);
     Ok(record)
+}
+
+/// Counts a change of a ticket that was stored before: once for each transaction.
+pub(crate) fn count_change(tx: &Tx<'_>, record: &mut Record) {
+    record.version += 1;
+    record.updated_at = tx.now();
 }
 
 /// Records the current ticket in the log.

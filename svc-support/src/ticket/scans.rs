@@ -60,15 +60,16 @@ pub(crate) fn stale() -> Scan {
 
 fn emit_stale<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     Box::pin(async move {
-        for ticket in raise_versions(tx, findings).await? {
+        for ticket in count_events(tx, findings).await? {
             events::time_passed(tx, findings.event, &ticket, &[], &findings.threshold_data());
         }
         Ok(())
     })
 }
 
-/// Gives the tickets that a scan found a version for the event that reports it.
-pub(crate) async fn raise_versions(tx: &mut Tx<'_>, findings: &Findings) -> Result<Vec<Record>, Error> {
+/// Counts the events of a scan with the tickets that it found. Their versions stay, because a report changes nothing that a
+/// ticket shows.
+pub(crate) async fn count_events(tx: &mut Tx<'_>, findings: &Findings) -> Result<Vec<Record>, Error> {
     let account = tx.account();
-    store::raise_versions(tx.db(), account, &findings.entities()).await
+    store::count_timed_events(tx.db(), account, &findings.entities()).await
 }

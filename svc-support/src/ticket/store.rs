@@ -18,7 +18,7 @@ use crate::error::Error;
 macro_rules! columns {
     () => {
         "id, version, number, subject, status, priority, client_name, client_email, client_id, source, channel_id, \
-         reply_secret, message_count, last_message_at, created_at, updated_at, closed_at"
+         reply_secret, message_count, last_message_at, created_at, updated_at, closed_at, timed_events"
     };
 }
 
@@ -60,6 +60,7 @@ impl FromRow<'_, PgRow> for Record {
             created_at: columns.take()?,
             updated_at: columns.take()?,
             closed_at: columns.take()?,
+            timed_events: columns.take()?,
         })
     }
 }
@@ -202,15 +203,14 @@ pub(crate) async fn update(
     Ok(())
 }
 
-/// Increments the versions of tickets that do not change otherwise, because every event needs a version of its own.
-/// Returns the tickets with their new versions, in no particular order.
-pub(crate) async fn raise_versions(
+/// Counts an event with each of these tickets, which do not change otherwise. Returns them in no particular order.
+pub(crate) async fn count_timed_events(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
 ) -> Result<Vec<Record>, Error> {
     let sql = concat!(
-        "update support.ticket set version = version + 1 where account_id = $1 and id = any($2) returning ",
+        "update support.ticket set timed_events = timed_events + 1 where account_id = $1 and id = any($2) returning ",
         columns!()
     );
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)

@@ -29,7 +29,9 @@ async fn an_account_starts_with_a_channel_that_has_an_address() {
         json!({
             "id": channel["id"], "name": "Support", "email": "", "from_email": "", "from_name": "",
             "inbound_email": inbound, "forwarding_emails": [], "active": true, "order": 1,
-            "meta": {"created_at": channel["meta"]["created_at"], "updated_at": channel["meta"]["created_at"]},
+            "meta": {
+                "created_at": channel["meta"]["created_at"], "updated_at": channel["meta"]["created_at"], "version": 1,
+            },
         })
     );
     assert_eq!(answer.at("/meta"), json!({"total": 1}));

@@ -24,6 +24,10 @@ async fn next_day(world: &mut World, user: &User) -> EmailDomainDetail {
     get(user).await
 }
 
+fn version(detail: &EmailDomainDetail) -> i64 {
+    detail.domain.as_ref().unwrap().version
+}
+
 /// Whether every service can sign the domain's mail.
 async fn signs(world: &World, user: &User) -> bool {
     let mut known = Vec::new();
@@ -57,6 +61,7 @@ async fn a_verified_domain_has_three_days_to_get_its_records_back() {
     dns.forget(&added.records[0].name);
     let missed = next_day(&mut world, &user).await;
     assert!(is_verified(&missed));
+    assert_eq!(version(&missed), 2, "a check that changes nothing is not counted");
     assert_eq!(found(&missed), [""; 0], "the missing records are reported");
     set(&dns, &added);
     assert!(is_verified(&next_day(&mut world, &user).await));
@@ -65,7 +70,9 @@ async fn a_verified_domain_has_three_days_to_get_its_records_back() {
         assert!(is_verified(&next_day(&mut world, &user).await), "the grace period starts again");
         assert!(signs(&world, &user).await);
     }
-    assert!(!is_verified(&next_day(&mut world, &user).await));
+    let pending = next_day(&mut world, &user).await;
+    assert!(!is_verified(&pending));
+    assert_eq!(version(&pending), 3);
     assert!(!signs(&world, &user).await);
 }
 

@@ -86,7 +86,7 @@ async fn a_domain_is_verified_by_its_dns_and_then_mail_comes_from_it() {
     assert_eq!(
         domain,
         json!({"domain": "bakery.example", "subdomain": "", "status": "verified", "type": "sending",
-               "created_at": domain["created_at"], "updated_at": domain["updated_at"]})
+               "created_at": domain["created_at"], "updated_at": domain["updated_at"], "version": 2})
     );
 
     let channel = TicketChannelInput {

@@ -63,11 +63,11 @@ async fn a_mail_emits_events_of_the_ticket_and_of_the_message() {
         kinds(&events),
         [
             ("ticket.created", 1),
+            ("ticket.inbound_message", 1),
+            ("ticket.message", 1),
             ("ticket.inbound_message", 2),
             ("ticket.message", 2),
-            ("ticket.inbound_message", 3),
-            ("ticket.message", 3),
-            ("ticket.status_changed", 3),
+            ("ticket.status_changed", 2),
         ]
     );
     assert_eq!(events[1].2["message"]["excerpt"], "Hello");

@@ -18,4 +18,5 @@ mod smtp;
 mod statuses;
 mod tenants;
 mod tickets;
+mod versions;
 mod world;

@@ -47,7 +47,7 @@ async fn an_account_starts_with_five_statuses_in_their_order() {
     assert_eq!(answer.faults(), [("active".to_owned(), "not_allowed".to_owned())]);
     let first = user.api.get("/v1/ticket-statuses").await.at("/data/0");
     let fields: Vec<&String> = first.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["active", "id", "name", "order"]);
+    assert_eq!(fields, ["active", "id", "name", "order", "updated_at", "version"]);
 }
 
 #[tokio::test]

@@ -17,7 +17,10 @@ async fn a_new_ticket_has_every_field_of_its_shape() {
         "id": id, "number": "T-00001", "subject": "Bread", "status": "new", "priority": "normal", "client_name": "",
         "client_email": "", "client_id": null, "project_id": null, "created_at": "2026-11-15T11:00:00.123Z",
         "source": "api", "updated_at": "2026-11-15T11:00:00.123Z", "closed_at": null,
-        "meta": {"channel_id": ticket["meta"]["channel_id"], "message_count": 0, "last_message_at": null},
+        "meta": {
+            "channel_id": ticket["meta"]["channel_id"], "message_count": 0, "last_message_at": null, "version": 1,
+            "updated_at": ticket["created_at"],
+        },
     });
     expected["created_at"] = ticket["created_at"].clone();
     expected["updated_at"] = ticket["created_at"].clone();

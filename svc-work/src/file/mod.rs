@@ -28,6 +28,8 @@ const LINK_LIFETIME: TimeDelta = TimeDelta::hours(1);
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub id: Uuid,
+    /// Grows by one with every change.
+    pub version: i64,
     pub name: String,
     pub content_type: String,
     pub size: i64,
@@ -35,6 +37,7 @@ pub(crate) struct Record {
     pub key: String,
     pub source: Source,
     pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
 }
 
 /// What a file was stored with, for example the message of a ticket.
@@ -49,7 +52,7 @@ pub(crate) struct Source {
 impl Record {
     /// The message of the file with this download link.
     fn into_message(self, url: String) -> File {
-        let Self { id, name, content_type, size, key: _, source, created_at } = self;
+        let Self { id, version, name, content_type, size, key: _, source, created_at, updated_at } = self;
         File {
             id: id.to_string(),
             extension: rules::extension(&name),
@@ -61,6 +64,8 @@ impl Record {
                 size,
                 source_type: source.kind,
                 source_id: source.id.map(|id| id.to_string()),
+                version,
+                updated_at: Some(timestamp(updated_at)),
             }),
         }
     }

@@ -6,30 +6,33 @@ use chassis_base::{Account, AccountId, id};
 use chassis_data::{Db, Tx};
 use chassis_work::Files;
 use chassis_work::files::{self, Key};
+use proto::work::File;
 use uuid::Uuid;
 
-use super::{LIST, Record, store};
+use super::{DownloadLinks, LIST, Record, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
 const AUDIT_KIND: &str = "file";
 
-/// Creates the row of an upload whose bytes are stored.
-pub(crate) async fn create(tx: &mut Tx<'_>, record: &Record) -> Result<Record, Error> {
+/// Creates the row of an upload whose bytes are stored. Returns the file as it is shown.
+pub(crate) async fn create(tx: &mut Tx<'_>, record: &Record, links: &DownloadLinks) -> Result<File, Error> {
     tx.valid()?;
-    let account = tx.account();
     let now = tx.now();
-    let record = Record { created_at: now, ..record.clone() };
+    let record = Record { created_at: now, updated_at: now, ..record.clone() };
     // From this commit on chassis no longer removes the bytes as those of an abandoned upload.
     files::list(tx, std::slice::from_ref(&record.key)).await?;
-    insert(tx, account, &record).await?;
-    Ok(record)
+    insert(tx, record, links).await
 }
 
 /// Creates the row of a file that another service has stored. Repeating it has no effect: the file keeps its id, and
 /// bytes have one row. Of a generated file only the newest version stays, because the events of different versions can
 /// come in any order.
-pub(crate) async fn create_external(tx: &mut Tx<'_>, record: &Record) -> Result<(), Error> {
+pub(crate) async fn create_external(
+    tx: &mut Tx<'_>,
+    record: Record,
+    links: &DownloadLinks,
+) -> Result<(), Error> {
     let account = tx.account();
     let now = tx.now();
     if record.source.version.is_some() {
@@ -43,16 +46,21 @@ pub(crate) async fn create_external(tx: &mut Tx<'_>, record: &Record) -> Result<
             }
         }
     }
-    insert(tx, account, record).await
+    insert(tx, record, links).await?;
+    Ok(())
 }
 
-async fn insert(tx: &mut Tx<'_>, account: AccountId, record: &Record) -> Result<(), Error> {
-    if store::insert(tx.db(), account, record).await? {
-        tx.count(LIST, record.created_at, 1);
-        // Recorded without a download link, which would be a secret in the log.
-        tx.changed(AUDIT_KIND, record.id, &record.clone().into_message(String::new()));
+async fn insert(tx: &mut Tx<'_>, record: Record, links: &DownloadLinks) -> Result<File, Error> {
+    let account = tx.account();
+    let (id, created_at, now) = (record.id, record.created_at, tx.now());
+    let is_new = store::insert(tx.db(), account, &record).await?;
+    // The log stores the file as it is shown, with a download link. It is of use for an hour only.
+    let file = links.message(account, record, now);
+    if is_new {
+        tx.count(LIST, created_at, 1);
+        tx.changed(AUDIT_KIND, id, &file);
     }
-    Ok(())
+    Ok(file)
 }
 
 /// Deletes the row of a file. Its bytes are removed after the commit, by [`remove_bytes_now`] or by the worker.

@@ -13,9 +13,11 @@ use uuid::Uuid;
 use super::{LIST, Record, Source};
 use crate::error::Error;
 
+/// The last change of a file that never changed is its creation; its row may have the time of a migration there.
 macro_rules! columns {
     () => {
-        "id, name, content_type, size, key, source_type, source_id, source_version, created_at"
+        "id, version, name, content_type, size, key, source_type, source_id, source_version, created_at, \
+         greatest(updated_at, created_at) as updated_at"
     };
 }
 
@@ -25,12 +27,14 @@ impl FromRow<'_, PgRow> for Record {
         let mut columns = Columns::of(row);
         Ok(Self {
             id: columns.take()?,
+            version: columns.take()?,
             name: columns.take()?,
             content_type: columns.take()?,
             size: columns.take()?,
             key: columns.take()?,
             source: Source { kind: columns.take()?, id: columns.take()?, version: columns.take()? },
             created_at: columns.take()?,
+            updated_at: columns.take()?,
         })
     }
 }
@@ -67,7 +71,8 @@ pub(super) async fn insert(
 ) -> Result<bool, Error> {
     let inserted = sqlx::query(
         "insert into work.file (account_id, id, name, content_type, size, key, source_type, source_id, \
-         source_version, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing",
+         source_version, created_at, updated_at, version) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict do nothing",
     )
     .bind(account)
     .bind(record.id)
@@ -79,6 +84,8 @@ pub(super) async fn insert(
     .bind(record.source.id)
     .bind(record.source.version)
     .bind(record.created_at)
+    .bind(record.updated_at)
+    .bind(record.version)
     .execute(connection)
     .await?;
     Ok(inserted.rows_affected() > 0)

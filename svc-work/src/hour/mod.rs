@@ -24,6 +24,8 @@ struct Values {
 #[derive(Clone, Debug)]
 struct Record {
     id: Uuid,
+    /// Grows by one with every change.
+    version: i64,
     project: Uuid,
     values: Values,
     status: HourStatus,
@@ -51,7 +53,7 @@ fn status_from_name(name: &str) -> Option<HourStatus> {
 
 impl From<Record> for HourEntry {
     fn from(record: Record) -> Self {
-        let Record { id, project, values, status, reason, created_at, updated_at } = record;
+        let Record { id, version, project, values, status, reason, created_at, updated_at } = record;
         let mut entry = Self {
             id: id.to_string(),
             date: values.date.to_string(),
@@ -63,6 +65,7 @@ impl From<Record> for HourEntry {
                 reason,
                 created_at: Some(timestamp(created_at)),
                 updated_at: Some(timestamp(updated_at)),
+                version,
             }),
             ..Self::default()
         };

@@ -6,7 +6,7 @@ use chassis_base::id;
 use chassis_data::Tx;
 use proto::At;
 use proto::api::Fault;
-use proto::work::{HourInput, HourStatus};
+use proto::work::{HourEntry, HourInput, HourStatus};
 use uuid::Uuid;
 
 use super::rules::{self, Transition};
@@ -33,6 +33,7 @@ pub(super) async fn create(
     let (values, project) = values.zip(project).ok_or(PROJECT_NOT_FOUND)?;
     let record = Record {
         id: tx.id(),
+        version: 1,
         project,
         values,
         status: HourStatus::Draft,
@@ -56,6 +57,7 @@ pub(super) async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>)
     rules::check_editable(record.status)?;
     if values != record.values || record.status != HourStatus::Draft {
         record = Record {
+            version: record.version + 1,
             values,
             status: HourStatus::Draft,
             reason: String::new(),
@@ -63,6 +65,8 @@ pub(super) async fn update(tx: &mut Tx<'_>, id: &str, given: Option<&HourInput>)
             ..record
         };
         store::update(tx.db(), account, &record).await?;
+    } else {
+        tx.unaudited("it is as it was");
     }
     Ok(record)
 }
@@ -101,15 +105,20 @@ pub(super) async fn change_status(
     }
     tx.valid()?;
     let mut changed = Vec::new();
-    for record in found.values_mut() {
+    for id in &requested {
+        let Some(record) = found.get_mut(id) else { continue };
         if transition.changes(record.status)? {
             record.status = transition.target();
             reason.clone_into(&mut record.reason);
+            record.version += 1;
             record.updated_at = now;
             changed.push(record.id);
+            tx.changed(AUDIT_KIND, record.id, &HourEntry::from(record.clone()));
         }
     }
-    if !changed.is_empty() {
+    if changed.is_empty() {
+        tx.unaudited("they are as they were");
+    } else {
         let change = StatusChange { status: transition.target(), reason };
         store::set_status(tx.db(), account, &changed, change, now).await?;
     }

@@ -17,7 +17,7 @@ use crate::error::Error;
 
 macro_rules! columns {
     () => {
-        "id, project_id, date, hours, minutes, activity_name, status, reason, created_at, updated_at"
+        "id, version, project_id, date, hours, minutes, activity_name, status, reason, created_at, updated_at"
     };
 }
 
@@ -27,6 +27,7 @@ impl FromRow<'_, PgRow> for Record {
         let mut columns = Columns::of(row);
         Ok(Self {
             id: columns.take()?,
+            version: columns.take()?,
             project: columns.take()?,
             values: Values {
                 date: columns.take()?,
@@ -87,7 +88,7 @@ pub(super) async fn insert(
     let values = &record.values;
     sqlx::query(
         "insert into work.hour (account_id, id, project_id, date, hours, minutes, activity_name, status, reason, \
-         created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
+         created_at, updated_at, version) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11)",
     )
     .bind(account)
     .bind(record.id)
@@ -99,6 +100,7 @@ pub(super) async fn insert(
     .bind(status_name(record.status))
     .bind(&record.reason)
     .bind(record.created_at)
+    .bind(record.version)
     .execute(connection)
     .await?;
     Ok(())
@@ -112,7 +114,7 @@ pub(super) async fn update(
     let values = &record.values;
     sqlx::query(
         "update work.hour set date = $3, hours = $4, minutes = $5, activity_name = $6, status = $7, reason = $8, \
-         updated_at = $9 where account_id = $1 and id = $2",
+         updated_at = $9, version = $10 where account_id = $1 and id = $2",
     )
     .bind(account)
     .bind(record.id)
@@ -123,6 +125,7 @@ pub(super) async fn update(
     .bind(status_name(record.status))
     .bind(&record.reason)
     .bind(record.updated_at)
+    .bind(record.version)
     .execute(connection)
     .await?;
     Ok(())
@@ -144,7 +147,8 @@ pub(super) async fn set_status(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update work.hour set status = $3, reason = $4, updated_at = $5 where account_id = $1 and id = any($2)",
+        "update work.hour set status = $3, reason = $4, updated_at = $5, version = version + 1 \
+         where account_id = $1 and id = any($2)",
     )
     .bind(account)
     .bind(ids)

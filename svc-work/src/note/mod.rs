@@ -33,6 +33,8 @@ pub(crate) struct Deleted<'a> {
 #[derive(Clone, Debug)]
 struct Record {
     id: Uuid,
+    /// Grows by one with every change.
+    version: i64,
     body: String,
     related: Related,
     created_at: DateTime<Utc>,
@@ -41,7 +43,7 @@ struct Record {
 
 impl From<Record> for Note {
     fn from(record: Record) -> Self {
-        let Record { id, body, related, created_at, updated_at } = record;
+        let Record { id, version, body, related, created_at, updated_at } = record;
         let text = |id: Option<Uuid>| id.map(|id| id.to_string());
         Self {
             id: id.to_string(),
@@ -53,6 +55,8 @@ impl From<Record> for Note {
                 invoice_id: text(related.invoice),
                 project_id: text(related.project),
                 deal_id: text(related.deal),
+                version,
+                updated_at: Some(timestamp(updated_at)),
             }),
         }
     }
@@ -61,6 +65,6 @@ impl From<Record> for Note {
 impl From<Record> for CreatedNote {
     fn from(record: Record) -> Self {
         let created_at = Some(timestamp(record.created_at));
-        Self { id: record.id.to_string(), body: record.body, created_at }
+        Self { id: record.id.to_string(), body: record.body, created_at, version: record.version }
     }
 }

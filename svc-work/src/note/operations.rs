@@ -26,14 +26,21 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record,
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
-    let record = Record { id: tx.id(), body: given.body.clone(), related, created_at: now, updated_at: now };
+    let record = Record {
+        id: tx.id(),
+        version: 1,
+        body: given.body.clone(),
+        related,
+        created_at: now,
+        updated_at: now,
+    };
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
     tx.changed(AUDIT_KIND, record.id, &Note::from(record.clone()));
     Ok(record)
 }
 
-/// Replaces the text. Nothing else of a note can be changed.
+/// Replaces the text. Nothing else of a note can be changed. The text that it has already changes nothing.
 pub(super) async fn update(
     tx: &mut Tx<'_>,
     id: &str,
@@ -50,7 +57,12 @@ pub(super) async fn update(
     let account = tx.account();
     let now = tx.now();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
-    store::update(tx.db(), account, id, body, now).await?.ok_or(NOT_FOUND)
+    if let Some(changed) = store::update(tx.db(), account, id, body, now).await? {
+        return Ok(changed);
+    }
+    let record = store::find(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    tx.unaudited("it is as it was");
+    Ok(record)
 }
 
 pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use crate::error::Error;
 
 macro_rules! columns {
     () => {
-        "id, body, client_id, invoice_id, project_id, deal_id, created_at, updated_at"
+        "id, version, body, client_id, invoice_id, project_id, deal_id, created_at, updated_at"
     };
 }
 
@@ -25,6 +25,7 @@ impl FromRow<'_, PgRow> for Record {
         let mut columns = Columns::of(row);
         Ok(Self {
             id: columns.take()?,
+            version: columns.take()?,
             body: columns.take()?,
             related: Related {
                 client: columns.take()?,
@@ -65,7 +66,7 @@ pub(super) async fn insert(
     let related = record.related;
     sqlx::query(
         "insert into work.note (account_id, id, body, client_id, invoice_id, project_id, deal_id, created_at, \
-         updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
+         updated_at, version) values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)",
     )
     .bind(account)
     .bind(record.id)
@@ -75,12 +76,22 @@ pub(super) async fn insert(
     .bind(related.project)
     .bind(related.deal)
     .bind(record.created_at)
+    .bind(record.version)
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Replaces the text of a note. The time of the change is set only when the text differs. Returns the note.
+pub(super) async fn find(
+    connection: &mut PgConnection,
+    account: AccountId,
+    id: Uuid,
+) -> Result<Option<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from work.note where account_id = $1 and id = $2");
+    Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
+}
+
+/// Replaces the text of a note. Returns the changed note; `None` when it has that text already or does not exist.
 pub(super) async fn update(
     connection: &mut PgConnection,
     account: AccountId,
@@ -89,8 +100,8 @@ pub(super) async fn update(
     now: DateTime<Utc>,
 ) -> Result<Option<Record>, Error> {
     let sql = concat!(
-        "update work.note set updated_at = case when body = $3 then updated_at else $4 end, body = $3 \
-         where account_id = $1 and id = $2 returning ",
+        "update work.note set body = $3, version = version + 1, updated_at = $4 \
+         where account_id = $1 and id = $2 and body <> $3 returning ",
         columns!()
     );
     Ok(sqlx::query_as(sql).bind(account).bind(id).bind(body).bind(now).fetch_optional(connection).await?)
@@ -105,7 +116,8 @@ pub(super) async fn clear_references(
 ) -> Result<Vec<Record>, Error> {
     let sql = concat!(
         "update work.note set deal_id = case when deal_id = any($2) then null else deal_id end, \
-         invoice_id = case when invoice_id = any($3) then null else invoice_id end, updated_at = $4 \
+         invoice_id = case when invoice_id = any($3) then null else invoice_id end, \
+         version = version + 1, updated_at = $4 \
          where account_id = $1 and (deal_id = any($2) or invoice_id = any($3)) returning ",
         columns!()
     );

@@ -84,7 +84,7 @@ fn status_from_name(name: &str) -> Option<ProjectStatus> {
 
 impl From<Record> for Project {
     fn from(record: Record) -> Self {
-        let Record { id, version: _, number, values, quote, created_at, updated_at } = record;
+        let Record { id, version, number, values, quote, created_at, updated_at } = record;
         let Values { name, status, client, budget, start, end } = values;
         let day = |day: Option<NaiveDate>| day.map(|day| day.to_string()).unwrap_or_default();
         let mut project = Self {
@@ -99,6 +99,7 @@ impl From<Record> for Project {
                 quote_id: quote.map(|id| id.to_string()),
                 created_at: Some(timestamp(created_at)),
                 updated_at: Some(timestamp(updated_at)),
+                version,
             }),
             ..Self::default()
         };

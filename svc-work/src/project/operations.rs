@@ -37,7 +37,11 @@ pub(super) async fn create_from_quote(
     let (quote, quote_id) = found.ok_or(Error::NotFound("quote"))?;
     let account = tx.account();
     match store::find_by_quote(tx.db(), account, quote_id).await? {
-        Some(record) => Ok(record),
+        Some(record) => {
+            // It is not locked, so by the end of this transaction it may no longer be what is answered here.
+            tx.unaudited("the project of the quote exists and is unchanged");
+            Ok(record)
+        }
         None => insert(tx, rules::from_quote(quote)?, Some(quote_id)).await,
     }
 }
@@ -84,15 +88,17 @@ pub(super) async fn update(
     // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
     let mut record = found.ok_or(NOT_FOUND)?;
-    if values != record.values {
-        let previous_status = record.values.status;
-        record.values = values;
-        record.version += 1;
-        record.updated_at = tx.now();
-        store::update(tx.db(), account, &record).await?;
-        if record.values.status != previous_status {
-            events::status_changed(tx, &record, previous_status);
-        }
+    if values == record.values {
+        tx.unaudited("it is as it was");
+        return Ok(record);
+    }
+    let previous_status = record.values.status;
+    record.values = values;
+    record.version += 1;
+    record.updated_at = tx.now();
+    store::update(tx.db(), account, &record).await?;
+    if record.values.status != previous_status {
+        events::status_changed(tx, &record, previous_status);
     }
     Ok(record)
 }

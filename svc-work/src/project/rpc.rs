@@ -100,7 +100,9 @@ impl ProjectService for Projects {
         let quote = quotes::find(&self.outgoing, &context, &call.input.quote_id).await?;
         let quote_id = quote.as_ref().map(|quote| quote.id.clone());
         let response = self.db.write_with(call, FoundQuote(quote), create_from_quote).await?;
-        if let Some((quote_id, project)) = quote_id.zip(response.get_ref().data.as_ref()) {
+        if !context.dry_run
+            && let Some((quote_id, project)) = quote_id.zip(response.get_ref().data.as_ref())
+        {
             quotes::set_project(&self.outgoing, &context, &quote_id, &project.number).await?;
         }
         Ok(response)

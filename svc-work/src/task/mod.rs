@@ -54,6 +54,8 @@ struct Related {
 #[derive(Clone, Debug)]
 struct Record {
     id: Uuid,
+    /// Grows by one with every change.
+    version: i64,
     values: Values,
     related: Related,
     completed_at: Option<DateTime<Utc>>,
@@ -75,6 +77,7 @@ impl Record {
             deal_id: self.related.deal.map(|id| id.to_string()),
             completed_at: self.completed_at.map(timestamp),
             updated_at: Some(timestamp(self.updated_at)),
+            version: self.version,
         }
     }
 }
@@ -136,6 +139,7 @@ impl From<Record> for CreatedTask {
     fn from(record: Record) -> Self {
         Self {
             id: record.id.to_string(),
+            version: record.version,
             category: record.values.category.into(),
             status: record.status().into(),
             title: record.values.title,
@@ -147,6 +151,7 @@ impl From<Record> for ChangedTask {
     fn from(record: Record) -> Self {
         Self {
             id: record.id.to_string(),
+            version: record.version,
             category: record.values.category.into(),
             status: record.status().into(),
             deadline: record.deadline(),
@@ -158,7 +163,12 @@ impl From<Record> for ChangedTask {
 
 impl From<Record> for TaskState {
     fn from(record: Record) -> Self {
-        Self { id: record.id.to_string(), status: record.status().into(), title: record.values.title }
+        Self {
+            id: record.id.to_string(),
+            version: record.version,
+            status: record.status().into(),
+            title: record.values.title,
+        }
     }
 }
 

@@ -26,8 +26,15 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record,
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
-    let record =
-        Record { id: tx.id(), values, related, completed_at: None, created_at: now, updated_at: now };
+    let record = Record {
+        id: tx.id(),
+        version: 1,
+        values,
+        related,
+        completed_at: None,
+        created_at: now,
+        updated_at: now,
+    };
     store::insert(tx.db(), account, &record).await?;
     tx.count(LIST, now, 1);
     record_change(tx, &record);
@@ -53,12 +60,15 @@ pub(super) async fn update(
     // Faults of the body are reported before an id that does not exist.
     tx.valid()?;
     let mut record = found.ok_or(NOT_FOUND)?;
-    if values != record.values {
-        record.values = values;
-        record.updated_at = tx.now();
-        store::update(tx.db(), account, &record).await?;
-        record_change(tx, &record);
+    if values == record.values {
+        tx.unaudited("it is as it was");
+        return Ok(record);
     }
+    record.values = values;
+    record.version += 1;
+    record.updated_at = tx.now();
+    store::update(tx.db(), account, &record).await?;
+    record_change(tx, &record);
     Ok(record)
 }
 
@@ -73,15 +83,19 @@ pub(super) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Completes a task or opens it again. A repetition keeps the times of the first call.
+/// Completes a task or opens it again. A repetition keeps the version and the times of the first call.
 pub(super) async fn set_completed(tx: &mut Tx<'_>, id: &str, completed: bool) -> Result<Record, Error> {
     id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let account = tx.account();
     let now = tx.now();
     let id = id::parse(id).ok_or(NOT_FOUND)?;
-    let record = store::set_completed(tx.db(), account, id, completed, now).await?.ok_or(NOT_FOUND)?;
-    record_change(tx, &record);
+    if let Some(changed) = store::set_completed(tx.db(), account, id, completed, now).await? {
+        record_change(tx, &changed);
+        return Ok(changed);
+    }
+    let record = store::find(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    tx.unaudited("it is as it was");
     Ok(record)
 }
 

@@ -17,7 +17,7 @@ use crate::error::Error;
 macro_rules! columns {
     ($notes:literal) => {
         concat!(
-            "id, title, category, ",
+            "id, version, title, category, ",
             $notes,
             ", deadline_on, deadline_at, duration_minutes, client_id, project_id, deal_id, completed_at, created_at, \
              updated_at"
@@ -34,6 +34,7 @@ impl FromRow<'_, PgRow> for Record {
         let mut columns = Columns::of(row);
         Ok(Self {
             id: columns.take()?,
+            version: columns.take()?,
             values: Values {
                 title: columns.take()?,
                 category: decode("task.category", columns.take()?, category_from_name)?,
@@ -111,8 +112,8 @@ pub(super) async fn insert(
     let deadline = DeadlineColumns::from(values.deadline);
     sqlx::query(
         "insert into work.task (account_id, id, title, category, notes, deadline_on, deadline_at, duration_minutes, \
-         client_id, project_id, deal_id, completed_at, created_at, updated_at) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, null, $12, $12)",
+         client_id, project_id, deal_id, completed_at, created_at, updated_at, version) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, null, $12, $12, $13)",
     )
     .bind(account)
     .bind(record.id)
@@ -126,6 +127,7 @@ pub(super) async fn insert(
     .bind(related.project)
     .bind(related.deal)
     .bind(record.created_at)
+    .bind(record.version)
     .execute(connection)
     .await?;
     Ok(())
@@ -140,7 +142,7 @@ pub(super) async fn update(
     let deadline = DeadlineColumns::from(values.deadline);
     sqlx::query(
         "update work.task set title = $3, category = $4, notes = $5, deadline_on = $6, deadline_at = $7, \
-         duration_minutes = $8, updated_at = $9 where account_id = $1 and id = $2",
+         duration_minutes = $8, updated_at = $9, version = $10 where account_id = $1 and id = $2",
     )
     .bind(account)
     .bind(record.id)
@@ -151,6 +153,7 @@ pub(super) async fn update(
     .bind(deadline.at)
     .bind(values.duration)
     .bind(record.updated_at)
+    .bind(record.version)
     .execute(connection)
     .await?;
     Ok(())
@@ -164,13 +167,14 @@ pub(super) async fn clear_deals(
     now: DateTime<Utc>,
 ) -> Result<Vec<Record>, Error> {
     let sql = concat!(
-        "update work.task set deal_id = null, updated_at = $3 where account_id = $1 and deal_id = any($2) returning ",
+        "update work.task set deal_id = null, version = version + 1, updated_at = $3 \
+         where account_id = $1 and deal_id = any($2) returning ",
         columns!("notes")
     );
     Ok(sqlx::query_as(sql).bind(account).bind(deals).bind(now).fetch_all(connection).await?)
 }
 
-/// Completes a task or opens it again. A task that has that state already keeps its times. Returns the task.
+/// Completes a task or opens it again. Returns the changed task; `None` when it has that state already or does not exist.
 pub(super) async fn set_completed(
     connection: &mut PgConnection,
     account: AccountId,
@@ -179,9 +183,8 @@ pub(super) async fn set_completed(
     now: DateTime<Utc>,
 ) -> Result<Option<Record>, Error> {
     let sql = concat!(
-        "update work.task set completed_at = case when $3 then coalesce(completed_at, $4) end, \
-         updated_at = case when (completed_at is not null) = $3 then updated_at else $4 end \
-         where account_id = $1 and id = $2 returning ",
+        "update work.task set completed_at = case when $3 then $4::timestamptz end, version = version + 1, updated_at = $4 \
+         where account_id = $1 and id = $2 and (completed_at is not null) <> $3 returning ",
         columns!("notes")
     );
     Ok(sqlx::query_as(sql)

@@ -11,7 +11,7 @@ use crate::support::{User, id, path_of};
 use crate::world::World;
 
 /// The data of the event of a file.
-fn stored(world: &World, key: &str) -> Value {
+pub(crate) fn stored(world: &World, key: &str) -> Value {
     let (service, rest) = key.split_once('/').unwrap();
     let (area, key) = rest.split_once('/').unwrap();
     json!({
@@ -22,25 +22,30 @@ fn stored(world: &World, key: &str) -> Value {
 }
 
 fn event(world: &World, user: &User, data: &Value) -> Event {
+    let (kind, id) = ("file.stored", data["id"].as_str().unwrap_or_default());
+    Event { data: data.to_string(), ..about(world, user, kind, id) }
+}
+
+/// An event about this record.
+pub(crate) fn about(world: &World, user: &User, kind: &str, id: &str) -> Event {
     Event {
         id: world.clock.id().to_string(),
         account_id: user.account.id.to_string(),
-        r#type: "file.stored".into(),
-        entity_type: "file".into(),
-        entity_id: data["id"].as_str().unwrap_or_default().to_owned(),
+        r#type: kind.to_owned(),
+        entity_type: kind.split('.').next().unwrap_or_default().to_owned(),
+        entity_id: id.to_owned(),
         sequence: 1000,
         occurred_at: Some(timestamp(world.clock.now())),
-        data: data.to_string(),
         ..Event::default()
     }
 }
 
-async fn deliver(world: &World, user: &User, events: Vec<Event>) -> Result<(), Status> {
+pub(crate) async fn deliver(world: &World, user: &User, events: Vec<Event>) -> Result<(), Status> {
     let mut client = EventListenerServiceClient::new(world.work.channel());
     client.deliver_events(user.request(DeliverEventsRequest { events })).await.map(drop)
 }
 
-async fn deliver_one(world: &World, user: &User, data: &Value) {
+pub(crate) async fn deliver_one(world: &World, user: &User, data: &Value) {
     deliver(world, user, vec![event(world, user, data)]).await.unwrap();
 }
 
@@ -61,6 +66,7 @@ async fn a_file_of_another_service_is_listed_once_however_often_its_event_comes(
     );
     let source = json!({
         "content_type": "image/jpeg", "size": 7, "source_type": "ticket_message", "source_id": Uuid::from_u128(5),
+        "version": 1, "updated_at": "2026-11-15T11:00:00.123Z",
     });
     assert_eq!(shown["meta"], source);
     let gone = world.gateway.api_with("").get(&path_of(shown["url"].as_str().unwrap())).await.expect(404);

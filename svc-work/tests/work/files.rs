@@ -12,7 +12,10 @@ async fn a_file_is_listed_with_its_shape() {
     let time = "2026-11-15T11:00:00.123Z";
     let shown = json!({
         "id": file.id, "name": "Photo.JPG", "extension": "jpg", "url": file.url, "created_at": time,
-        "meta": {"content_type": "image/jpeg", "size": 1, "source_type": "upload", "source_id": null},
+        "meta": {
+            "content_type": "image/jpeg", "size": 1, "source_type": "upload", "source_id": null, "version": 1,
+            "updated_at": time,
+        },
     });
     assert_eq!(user.get("/v1/files").await, json!({"data": [shown], "meta": {"total": 1}}));
     assert_eq!(user.get(&format!("/v1/files/{}", file.id)).await, json!({"data": shown, "meta": {}}));

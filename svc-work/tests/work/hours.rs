@@ -57,7 +57,9 @@ async fn hours_of_a_project_are_listed_and_filtered() {
         json!({
             "id": first.id, "date": "2026-11-01", "hours": 1.5, "minutes": 90, "status": "submitted",
             "activity_name": "Carpentry",
-            "meta": {"project_id": project, "reason": "", "created_at": time, "updated_at": time},
+            "meta": {
+                "project_id": project, "reason": "", "created_at": time, "updated_at": time, "version": 2,
+            },
         })
     );
     assert_eq!(list["data"][1]["hours"].to_string(), "0.33");

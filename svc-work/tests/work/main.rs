@@ -20,4 +20,5 @@ mod stored;
 mod support;
 mod tasks;
 mod uploads;
+mod versions;
 mod world;

@@ -11,15 +11,20 @@ async fn a_note_is_created_changed_and_deleted() {
     let client = user.client("C").await;
     let created = user.create("notes", json!({"body": " keep white space ", "client_id": client})).await;
     let (note, time) = (id(&created), "2026-11-15T11:00:00.123Z");
-    assert_eq!(created, json!({"id": note, "body": " keep white space ", "created_at": time}));
+    assert_eq!(created, json!({"id": note, "body": " keep white space ", "created_at": time, "version": 1}));
     let path = format!("/v1/notes/{note}");
     world.clock.advance(chrono::TimeDelta::seconds(1));
-    let meta = json!({"client_id": client, "invoice_id": null, "project_id": null, "deal_id": null});
+    let changed_at = "2026-11-15T11:00:01.123Z";
+    let meta = json!({
+        "client_id": client, "invoice_id": null, "project_id": null, "deal_id": null, "version": 2,
+        "updated_at": changed_at,
+    });
     let same = user.api.patch(&path, json!({"body": " keep white space "})).await.expect(200);
     assert_eq!(same.at("/data/updated_at"), time, "the same text changes nothing");
+    assert_eq!((same.at("/data/meta/version"), same.at("/data/meta/updated_at")), (json!(1), json!(time)));
     let changed = user.api.patch(&path, json!({"body": "new"})).await.expect(200);
     let expected = json!({
-        "id": note, "body": "new", "created_at": time, "updated_at": "2026-11-15T11:00:01.123Z", "meta": meta,
+        "id": note, "body": "new", "created_at": time, "updated_at": changed_at, "meta": meta,
     });
     assert_eq!(changed.at("/data"), expected);
     assert_eq!(user.get("/v1/notes").await["data"], json!([expected]));

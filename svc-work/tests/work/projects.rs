@@ -18,7 +18,7 @@ async fn a_project_has_its_shape_and_its_defaults() {
     let expected = json!({
         "id": project["id"], "name": "Kitchen", "number": "P-00001", "status": "planned", "client_id": "",
         "budget": null, "start_date": "", "end_date": "",
-        "meta": {"quote_id": null, "created_at": time, "updated_at": time},
+        "meta": {"quote_id": null, "created_at": time, "updated_at": time, "version": 1},
     });
     assert_eq!(created.json(), json!({"data": expected, "meta": {}}));
     let path = format!("/v1/projects/{}", id(&project));
@@ -76,6 +76,7 @@ async fn a_change_leaves_alone_what_it_does_not_name() {
     let mut expected = project.clone();
     expected["name"] = json!("B");
     expected["client_id"] = json!("");
+    expected["meta"]["version"] = json!(2);
     expected["meta"]["updated_at"] = json!("2026-11-15T11:00:01.123Z");
     assert_eq!(changed.at("/data"), expected);
     for (body, pointer, code) in [

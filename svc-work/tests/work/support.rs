@@ -7,7 +7,9 @@ use gateway::testing::{Answer, Api};
 use http::Method;
 use proto::work::file_service_client::FileServiceClient;
 use proto::work::hour_service_client::HourServiceClient;
+use proto::work::note_service_client::NoteServiceClient;
 use proto::work::project_service_client::ProjectServiceClient;
+use proto::work::task_service_client::TaskServiceClient;
 use proto::work::{File, FileInput, UploadFileRequest};
 use serde_json::{Value, json};
 use tonic::transport::Channel;
@@ -33,6 +35,14 @@ impl User {
 
     pub(crate) fn hours(&self) -> HourServiceClient<Channel> {
         HourServiceClient::new(self.work.clone())
+    }
+
+    pub(crate) fn tasks(&self) -> TaskServiceClient<Channel> {
+        TaskServiceClient::new(self.work.clone())
+    }
+
+    pub(crate) fn notes(&self) -> NoteServiceClient<Channel> {
+        NoteServiceClient::new(self.work.clone())
     }
 
     pub(crate) fn files(&self) -> FileServiceClient<Channel> {

@@ -19,11 +19,11 @@ async fn each_operation_shows_of_a_task_what_the_contract_says() {
     let path = format!("/v1/tasks/{task}");
     assert_eq!(
         created.at("/data"),
-        json!({"id": task, "title": "Call", "category": "call", "status": "open"})
+        json!({"id": task, "title": "Call", "category": "call", "status": "open", "version": 1})
     );
     assert_eq!(created.header("location"), Some(path.as_str()));
     let (time, deadline) = ("2026-11-15T11:00:00.123Z", "2026-11-20T09:00:00.000Z");
-    let meta = json!({"deal_id": null, "completed_at": null, "updated_at": time});
+    let meta = json!({"deal_id": null, "completed_at": null, "updated_at": time, "version": 1});
     let mut expected = json!({
         "id": task, "title": "Call", "category": "call", "status": "open", "notes": "soon", "deadline": deadline,
         "duration_minutes": 30, "client_id": client, "project_id": project, "created_at": time, "meta": meta,
@@ -38,6 +38,7 @@ async fn each_operation_shows_of_a_task_what_the_contract_says() {
     let changed = user.api.patch(&path, json!({"deadline": "2026-12-01", "notes": null})).await.expect(200);
     let expected = json!({
         "id": task, "title": "Call", "category": "call", "status": "open", "notes": "", "deadline": "2026-12-01",
+        "version": 2,
     });
     assert_eq!(changed.json(), json!({"data": expected, "meta": {}}));
 }
@@ -52,14 +53,17 @@ async fn completing_and_reopening_can_be_repeated() {
         world.clock.advance(chrono::TimeDelta::seconds(1));
         let answer = user.api.post(&format!("{path}/{action}"), json!({})).await.expect(200);
         let status = answer.at("/data/status").as_str().unwrap().to_owned();
-        assert_eq!(answer.at("/data"), json!({"id": task, "title": "T", "status": status}));
-        (status, user.get(&path).await["data"]["meta"]["completed_at"].clone())
+        let meta = user.get(&path).await["data"]["meta"].clone();
+        let version = meta["version"].as_i64().unwrap();
+        let shown = json!({"id": task, "title": "T", "status": status, "version": version});
+        assert_eq!(answer.at("/data"), shown);
+        (status, version, meta["completed_at"].clone())
     };
-    let done = ("completed".to_owned(), json!("2026-11-15T11:00:02.123Z"));
-    assert_eq!(act("reopen").await, ("open".to_owned(), json!(null)));
+    let done = ("completed".to_owned(), 2, json!("2026-11-15T11:00:02.123Z"));
+    assert_eq!(act("reopen").await, ("open".to_owned(), 1, json!(null)));
     assert_eq!(act("complete").await, done);
     assert_eq!(act("complete").await, done, "when it was completed does not change");
-    assert_eq!(act("reopen").await, ("open".to_owned(), json!(null)));
+    assert_eq!(act("reopen").await, ("open".to_owned(), 3, json!(null)));
     user.api.post("/v1/tasks/nonsense/complete", json!({})).await.expect(404);
 }
 

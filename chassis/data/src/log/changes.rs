@@ -70,6 +70,12 @@ impl Changes {
         Some(RecordRef { kind: kind.clone(), id: record_id.clone() })
     }
 
+    /// The version that the record with this id has got, if its message shows one.
+    pub(crate) fn version_of(&self, id: &str) -> Option<i64> {
+        let change = self.records.iter().find(|change| change.record_id == id)?;
+        change.after.as_ref()?.version
+    }
+
     /// The owner of the records, if that is not the caller's account.
     pub(crate) fn account(&self) -> Option<AccountId> {
         self.account
@@ -94,19 +100,20 @@ pub(crate) fn record(rpc: &str, response: &impl Message) -> Option<RecordRef> {
 #[cfg(test)]
 mod tests {
     use proto::api::{MailKey, PutMailKeyResponse};
+    use proto::billing::{CreateProductResponse, Product};
     use proto::crm::{CreateDealResponse, Deal, Pipeline, ReorderPipelinesResponse};
     use proto::relations::{CreateClientResponse, Relation};
 
     use super::*;
 
-    const CREATE: &str = "/admin.crm.v1.DealService/CreateDeal";
+    const CREATE: &str = "/admin.billing.v1.ProductService/CreateProduct";
 
-    fn deal(id: &str, title: &str) -> Deal {
-        Deal { id: id.to_owned(), title: title.to_owned(), ..Deal::default() }
+    fn product(id: &str, name: &str) -> Product {
+        Product { id: id.to_owned(), name: name.to_owned(), ..Product::default() }
     }
 
-    fn answer(id: &str, title: &str) -> CreateDealResponse {
-        CreateDealResponse { data: Some(deal(id, title)) }
+    fn answer(id: &str, name: &str) -> CreateProductResponse {
+        CreateProductResponse { data: Some(product(id, name)) }
     }
 
     fn ids(changes: &Changes) -> Vec<&str> {
@@ -118,9 +125,9 @@ mod tests {
         let mut changes = Changes::default();
         changes.answered(CREATE, &answer("7", "New"));
         let [Change { kind, record_id, after: Some(image) }] = changes.records.as_slice() else { panic!() };
-        assert_eq!((kind.as_str(), record_id.as_str()), ("deal", "7"));
-        assert_eq!(image.bytes, deal("7", "New").encode_to_vec());
-        assert_eq!(image.message, Deal::full_name());
+        assert_eq!((kind.as_str(), record_id.as_str()), ("product", "7"));
+        assert_eq!(image.bytes, product("7", "New").encode_to_vec());
+        assert_eq!(image.message, Product::full_name());
     }
 
     #[test]
@@ -135,9 +142,9 @@ mod tests {
     #[test]
     fn what_the_operation_says_last_counts_and_goes_before_the_answer() {
         let mut changes = Changes::default();
-        changes.changed("thing", &1, &deal("1", "New"));
+        changes.changed("thing", &1, &product("1", "New"));
         changes.removed("thing", &1);
-        changes.changed("other", &1, &deal("1", "New"));
+        changes.changed("other", &1, &product("1", "New"));
         changes.answered(CREATE, &answer("7", "Shown"));
         let [removed, other] = changes.records.as_slice() else { panic!() };
         assert_eq!((removed.kind.as_str(), removed.record_id.as_str()), ("thing", "1"));
@@ -153,6 +160,8 @@ mod tests {
         let client =
             CreateClientResponse { data: Some(Relation { id: "7".to_owned(), ..Relation::default() }) };
         changes.answered("/admin.relations.v1.ClientService/CreateClient", &client);
+        let part = CreateDealResponse { data: Some(Deal { id: "7".to_owned(), ..Deal::default() }) };
+        changes.answered("/admin.crm.v1.DealService/CreateDeal", &part);
         changes.answered("no such rpc", &answer("7", "New"));
         changes.nothing = Some("because");
         changes.answered(CREATE, &answer("7", "New"));

@@ -21,7 +21,7 @@ pub(crate) struct Entries {
     pub ids: Vec<Uuid>,
     pub kinds: Vec<String>,
     pub record_ids: Vec<String>,
-    /// `None`: one more than that of the record's last change.
+    /// As the record says; `None`: one more than that of the record's last change.
     pub versions: Vec<Option<i64>>,
     /// `None`: the record has not changed in this transaction, or has an entry for that.
     pub changes: Vec<Option<&'static str>>,
@@ -61,7 +61,7 @@ impl Entries {
         self.ids.push(clock.id());
         self.kinds.push(kind);
         self.record_ids.push(record_id);
-        self.versions.push(None);
+        self.versions.push(after.as_ref().and_then(|image| image.version));
         self.changes.push(Some(if after.is_some() { CHANGED } else { REMOVED }));
         self.image_hashes.push(after.as_ref().map(|image| Sha256::digest(&image.bytes).to_vec()));
         let (message, image) = after.map_or((String::new(), None), |it| (it.message, Some(it.bytes)));

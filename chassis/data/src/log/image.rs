@@ -2,13 +2,15 @@
 
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost::{Message, Name};
-use proto::policy::{ANSWERS, SECRETS};
+use proto::policy::{ANSWERS, SECRETS, VERSIONS};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Image {
     /// The full name of the message.
     pub message: String,
     pub bytes: Vec<u8>,
+    /// `None` if the message does not show the version of its record.
+    pub version: Option<i64>,
 }
 
 impl Image {
@@ -18,9 +20,23 @@ impl Image {
 
     fn new(message: String, bytes: &[u8]) -> Self {
         let secret = SECRETS.iter().find(|(name, _)| *name == message).map_or(&[][..], |(_, fields)| *fields);
+        let version = version(&message, bytes);
         let bytes = if secret.is_empty() { bytes.to_vec() } else { without(bytes, secret) };
-        Self { message, bytes }
+        Self { message, bytes, version }
     }
+}
+
+/// The version that the record shows.
+fn version(message: &str, bytes: &[u8]) -> Option<i64> {
+    let index = VERSIONS.binary_search_by(|(name, _)| (*name).cmp(message)).ok()?;
+    let (last, path) = VERSIONS[index].1.split_last()?;
+    let mut content = bytes;
+    for number in path {
+        content = fields(content).find(|field| field.number == *number)?.content;
+    }
+    let mut whole = fields(content).find(|field| field.number == *last)?.whole;
+    decode_key(&mut whole).ok()?;
+    decode_varint(&mut whole).ok().map(u64::cast_signed)
 }
 
 /// The records in an rpc's response, each as its kind, its id and its image.
@@ -71,6 +87,7 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Field<'_>> {
 mod tests {
     use proto::accounts::{CreateKeyResponse, Key};
     use proto::api::PutMailKeyRequest;
+    use proto::crm::{DealDetail, DealDetailMeta, DealSource};
 
     use super::*;
 
@@ -85,9 +102,22 @@ mod tests {
     }
 
     #[test]
+    fn a_record_says_its_version_in_its_meta_or_beside_its_id() {
+        let meta = DealDetailMeta { version: 300, ..DealDetailMeta::default() };
+        let deal = DealDetail { id: "1".to_owned(), meta: Some(meta), ..DealDetail::default() };
+        assert_eq!(Image::of(&deal).version, Some(300));
+        assert_eq!(Image::of(&DealSource { version: 7, ..DealSource::default() }).version, Some(7));
+        assert_eq!(Image::of(&DealDetail::default()).version, None);
+        assert_eq!(Image::of(&Key::default()).version, None);
+        assert!(VERSIONS.is_sorted_by_key(|(name, _)| *name));
+    }
+
+    #[test]
     fn the_answers_are_in_order_and_those_of_creates_are_known() {
         assert!(ANSWERS.is_sorted_by_key(|answer| answer.path));
-        for path in ["/admin.billing.v1.ProductService/CreateProduct", "/admin.crm.v1.DealService/MoveDeal"] {
+        for path in
+            ["/admin.billing.v1.ProductService/CreateProduct", "/admin.work.v1.ProjectService/UpdateProject"]
+        {
             assert!(ANSWERS.iter().any(|answer| answer.path == path), "{path}");
         }
     }

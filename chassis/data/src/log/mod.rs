@@ -9,7 +9,7 @@
 //!
 //! After the commit the entries get their positions: 1, 2, 3, … for each account, without gaps ([`mod@number`]), in a
 //! chain of hashes ([`chain`], [`verify`]). So writers share no lock. Positions are the order in which readers follow the
-//! log ([`read`]); the gateway and internal teams do so over gRPC ([`rpc`]).
+//! log ([`read`]); the gateway and internal teams do so over gRPC ([`rpc`]), and can wait for what comes ([`watch`]).
 //!
 //! Entries are never deleted. Images that are old and superseded are forgotten by a command ([`mod@compact`]).
 
@@ -26,6 +26,7 @@ mod number;
 mod read;
 mod rpc;
 mod verify;
+pub(crate) mod watch;
 
 pub use audit::server as audit_server;
 pub use compact::{Compacted, compact};

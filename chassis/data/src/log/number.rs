@@ -40,26 +40,40 @@ struct Head {
 /// Numbers a batch of what is pending of the account, in two round trips. Returns whether there may be more: the caller
 /// decides who is next, so that an account with many entries does not hold up others.
 pub async fn number(db: &Db, account: AccountId) -> Result<bool, Error> {
-    db.autocommit(async |connection| number_batch(connection, account, &db.listeners).await).await
+    let batch =
+        db.autocommit(async |connection| number_batch(connection, account, &db.listeners).await).await?;
+    if let Some(position) = batch.end {
+        db.watch.numbered(account, position);
+    }
+    Ok(batch.has_more)
 }
 
-/// Returns whether there may be more.
+#[derive(Default)]
+struct Numbered {
+    /// The last position that was given.
+    end: Option<i64>,
+    /// Whether there may be more.
+    has_more: bool,
+}
+
 async fn number_batch(
     connection: &mut PgConnection,
     account: AccountId,
     listeners: &[Listener],
-) -> Result<bool, Error> {
+) -> Result<Numbered, Error> {
     let (head, mut entries) = read(connection, account).await?;
     if entries.is_empty() {
-        return Ok(false);
+        return Ok(Numbered::default());
     }
     let is_full = entries.len() >= BATCH;
     if is_full {
         add_versions_beyond(connection, account, &mut entries).await?;
     }
     sort(&mut entries);
-    let is_stored = Batch::new(&head, &entries, listeners).store(connection, account, &head).await?;
-    Ok(is_full || !is_stored)
+    let batch = Batch::new(&head, &entries, listeners);
+    let end = batch.positions.last().copied();
+    let is_stored = batch.store(connection, account, &head).await?;
+    Ok(Numbered { end: end.filter(|_| is_stored), has_more: is_full || !is_stored })
 }
 
 /// The end of the feed and the oldest pending entries.

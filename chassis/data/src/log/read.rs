@@ -3,7 +3,9 @@
 use chassis_base::{AccountId, Error};
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
-use proto::log::Change;
+use proto::api::Problem;
+use proto::log::{Change, ReadHistoryRequest};
+use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
 
 use crate::long_pages::PageBytes;
@@ -12,6 +14,8 @@ use crate::long_pages::PageBytes;
 const WINDOW: i64 = 5000;
 /// The most bytes of a page, unless its first entry is longer. Below what a gRPC client takes by default, 4 MiB.
 const MAX_BYTES: usize = 2 << 20;
+const BEYOND: &str = "The log ends before this position: the data was restored from a backup. Read the changes again \
+                      from the beginning.";
 
 /// The changes after a position.
 pub(super) struct Page {
@@ -71,29 +75,90 @@ pub(super) async fn page(
 ) -> Result<Page, Error> {
     // The end is read first: what is numbered meanwhile is left for the next page.
     let end = head(connection, account).await?.map_or(0, |head| head.position);
+    if after > end {
+        return Err(Error::problem(Problem::CursorExpired, BEYOND));
+    }
     let window = end.min(after.saturating_add(WINDOW));
+    // What is chosen is bounded in bytes before long images are read.
     let mut rows = sqlx::query(
-        "select feed.position, at, actor, request_id, kind, record_id, version, change, message, image
-         from feed join log entry on entry.account_id = feed.account_id and entry.id = feed.id
-         where feed.account_id = $1 and feed.position > $2 and feed.position <= $3
-            and change is not null and (image is not null or change = 'deleted') and ($4::text[] = '{}' or kind = any($4))
-         order by feed.position limit $5",
+        "with chosen as (
+            select feed.position, feed.id, coalesce(octet_length(image), 0) as size
+            from feed join log entry on entry.account_id = feed.account_id and entry.id = feed.id
+            where feed.account_id = $1 and feed.position > $2 and feed.position <= $3 and change is not null
+                and (image is not null or change = 'deleted') and ($4::text[] = '{}' or kind = any($4))
+            order by feed.position limit $5
+        ), summed as (
+            select position, id, sum(size) over (order by position) - size as before from chosen
+        )
+        select summed.position, at, actor, request_id, kind, record_id, version, change, message, image
+        from summed join log entry on entry.account_id = $1 and entry.id = summed.id
+        where before <= $6 order by summed.position",
     )
     .bind(account)
     .bind(after)
     .bind(window)
     .bind(kinds)
     .bind(limit)
+    .bind(i64::try_from(MAX_BYTES).unwrap_or(i64::MAX))
     .fetch(connection);
-    let (mut entries, mut bytes, mut is_cut) = (Vec::new(), PageBytes::new(account), false);
+    let mut bounded = Bounded::new(account, limit);
     while let Some(row) = rows.try_next().await? {
-        // The rows after the last are read too, as a connection with unread rows cannot be used again.
-        is_cut = is_cut || bytes.add(&row)? > MAX_BYTES && !entries.is_empty();
-        if !is_cut {
-            entries.push(Entry::from_row(&row)?);
-        }
+        bounded.add(&row)?;
     }
+    let Bounded { kept: entries, is_cut, .. } = bounded;
     let is_full = is_cut || i64::try_from(entries.len()).is_ok_and(|count| count == limit);
     let position = entries.last().filter(|_| is_full).map_or(window.max(after), |last| last.position);
     Ok(Page { entries, position, more: position < end })
+}
+
+/// The later versions of one record, with whether there are more. A state that was forgotten is left out.
+pub(super) async fn history(
+    connection: &mut PgConnection,
+    account: AccountId,
+    input: &ReadHistoryRequest,
+    limit: i64,
+) -> Result<(Vec<Entry>, bool), Error> {
+    let mut rows = sqlx::query(
+        "select 0::bigint as position, at, actor, request_id, kind, record_id, version, change, message, image
+         from log
+         where account_id = $1 and record_id = $2 and kind = $3 and version > $4
+            and change is not null and (image is not null or change = 'deleted')
+         order by version limit $5",
+    )
+    .bind(account)
+    .bind(&input.record_id)
+    .bind(&input.kind)
+    .bind(input.after)
+    .bind(limit + 1)
+    .fetch(connection);
+    let mut entries = Bounded::new(account, limit);
+    while let Some(row) = rows.try_next().await? {
+        entries.add(&row)?;
+    }
+    Ok((entries.kept, entries.is_cut))
+}
+
+/// Entries up to a number and up to [`MAX_BYTES`].
+struct Bounded {
+    kept: Vec<Entry>,
+    /// Whether entries were left out.
+    is_cut: bool,
+    bytes: PageBytes,
+    limit: i64,
+}
+
+impl Bounded {
+    fn new(account: AccountId, limit: i64) -> Self {
+        Self { kept: Vec::new(), is_cut: false, bytes: PageBytes::new(account), limit }
+    }
+
+    /// The rows after the last are read too, as a connection with unread rows cannot be used again.
+    fn add(&mut self, row: &PgRow) -> Result<(), Error> {
+        let is_full = i64::try_from(self.kept.len()).is_ok_and(|count| count >= self.limit);
+        self.is_cut = self.is_cut || is_full || self.bytes.add(row)? > MAX_BYTES && !self.kept.is_empty();
+        if !self.is_cut {
+            self.kept.push(Entry::from_row(row)?);
+        }
+        Ok(())
+    }
 }

@@ -1,21 +1,33 @@
 //! `LogService`: the log over gRPC, for the gateway and internal teams.
 
+use std::time::Duration;
+
 use chassis_base::time::timestamp;
 use chassis_base::{AccountId, Error};
 use chassis_rpc::call::Call;
+use chassis_rpc::scope;
+use futures::stream::BoxStream;
 use proto::log::log_service_server::{LogService, LogServiceServer};
 use proto::log::{
-    GetLogHeadRequest, GetLogHeadResponse, LogEntry, LogFault, LogHead, ReadLogRequest, ReadLogResponse,
-    VerifyLogRequest, VerifyLogResponse,
+    FollowLogRequest, FollowLogResponse, GetLogHeadRequest, GetLogHeadResponse, LogEntry, LogFault, LogHead,
+    ReadHistoryRequest, ReadHistoryResponse, ReadLogRequest, ReadLogResponse, VerifyLogRequest,
+    VerifyLogResponse,
 };
+use sqlx::PgConnection;
+use tokio::time::{Instant, timeout_at};
 use tonic::{Request, Response, Status};
 
 use super::chain::GENESIS;
 use super::read::{self, Entry};
 use super::verify::check;
+use super::watch::Watcher;
 use crate::db::Db;
 
 const DEFAULT_LIMIT: i64 = 100;
+/// How long a stream is silent at most.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How long a stream goes on: the rights of its caller are checked when it begins.
+const MAX_STREAM: Duration = Duration::from_mins(5);
 
 /// Serves the log of this database.
 pub fn server(db: Db) -> LogServiceServer<Log> {
@@ -30,15 +42,35 @@ pub struct Log {
 impl LogService for Log {
     async fn read_log(&self, request: Request<ReadLogRequest>) -> Result<Response<ReadLogResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let limit = if input.limit == 0 { DEFAULT_LIMIT } else { input.limit.into() };
-        let page = self
-            .db
-            .read(async |connection| {
-                read::page(connection, context.account_id(), input.after, &input.kinds, limit).await
-            })
-            .await?;
-        let entries = page.entries.into_iter().map(LogEntry::try_from).collect::<Result<_, Error>>()?;
-        Ok(Response::new(ReadLogResponse { entries, position: page.position, more: page.more }))
+        let account = context.account_id();
+        Ok(Response::new(read_page(&self.db, account, &input.kinds, input.after, limit(input.limit)).await?))
+    }
+
+    type FollowLogStream = BoxStream<'static, Result<FollowLogResponse, Status>>;
+
+    async fn follow_log(
+        &self,
+        request: Request<FollowLogRequest>,
+    ) -> Result<Response<Self::FollowLogStream>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let (db, account) = (self.db.clone(), context.account_id());
+        let watcher = Watcher::new(&db, account);
+        let FollowLogRequest { after: position, kinds } = input;
+        let ends_at = Instant::now() + MAX_STREAM;
+        let follower = Follower { db, account, kinds, position, watcher, ends_at };
+        Ok(Response::new(Box::pin(futures::stream::try_unfold(follower, Follower::next))))
+    }
+
+    async fn read_history(
+        &self,
+        request: Request<ReadHistoryRequest>,
+    ) -> Result<Response<ReadHistoryResponse>, Status> {
+        let (context, input) = Call::open(request)?.valid()?;
+        let (account, limit) = (context.account_id(), limit(input.limit));
+        let read =
+            async |connection: &mut PgConnection| read::history(connection, account, &input, limit).await;
+        let (entries, more) = self.db.read(read).await?;
+        Ok(Response::new(ReadHistoryResponse { entries: shown(entries)?, more }))
     }
 
     async fn get_log_head(
@@ -55,6 +87,65 @@ impl LogService for Log {
     ) -> Result<Response<VerifyLogResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         Ok(Response::new(verify(&self.db, context.account_id(), &input).await?))
+    }
+}
+
+fn limit(asked: i32) -> i64 {
+    if asked == 0 { DEFAULT_LIMIT } else { asked.into() }
+}
+
+fn shown(entries: Vec<Entry>) -> Result<Vec<LogEntry>, Error> {
+    entries.into_iter().map(LogEntry::try_from).collect()
+}
+
+async fn read_page(
+    db: &Db,
+    account: AccountId,
+    kinds: &[String],
+    after: i64,
+    limit: i64,
+) -> Result<ReadLogResponse, Error> {
+    let page = db.read(async |connection| read::page(connection, account, after, kinds, limit).await).await?;
+    Ok(ReadLogResponse { entries: shown(page.entries)?, position: page.position, more: page.more })
+}
+
+/// A reader that waits for what comes.
+struct Follower {
+    db: Db,
+    account: AccountId,
+    kinds: Vec<String>,
+    position: i64,
+    watcher: Watcher,
+    ends_at: Instant,
+}
+
+impl Follower {
+    /// The changes after its position. Waits if there are none; after a while the answer is empty, which shows that the
+    /// stream is alive.
+    async fn next(mut self) -> Result<Option<(FollowLogResponse, Self)>, Status> {
+        let give_up = Instant::now() + HEARTBEAT;
+        loop {
+            if Instant::now() >= self.ends_at {
+                return Ok(None);
+            }
+            self.watcher.begin();
+            // The stream is read outside the call that began it.
+            let read = read_page(&self.db, self.account, &self.kinds, self.position, DEFAULT_LIMIT);
+            let page = scope::background(self.account, read).await?;
+            self.position = page.position;
+            let mut is_overdue = false;
+            if page.entries.is_empty() && !page.more {
+                match timeout_at(give_up, self.watcher.changed()).await {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(_) => is_overdue = true,
+                }
+            }
+            if is_overdue || !page.entries.is_empty() {
+                let answer = FollowLogResponse { entries: page.entries, position: self.position };
+                return Ok(Some((answer, self)));
+            }
+        }
     }
 }
 

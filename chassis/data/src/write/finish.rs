@@ -4,6 +4,7 @@ use chassis_base::Error;
 use chassis_base::error::RecordRef;
 use chassis_base::error::database::violated_constraint;
 use chassis_rpc::scope;
+use uuid::Uuid;
 
 use super::tx::Tx;
 use crate::caused;
@@ -30,8 +31,9 @@ impl Tx<'_> {
         let finished = async {
             let outcome = outcome?;
             self.valid()?;
-            let is_logged = finish(&mut self, kept.response.as_deref()).await?;
-            Ok((outcome, is_logged))
+            self.check_precondition().await?;
+            let entries = finish(&mut self, kept.response.as_deref()).await?;
+            Ok((outcome, !entries.is_empty()))
         };
         match finished.await {
             Ok((outcome, is_logged)) => self.commit(kept.record, is_logged).await.map(|()| outcome),
@@ -69,8 +71,8 @@ impl Tx<'_> {
     }
 }
 
-/// Writes log entries, totals and response in one statement. Returns whether there are log entries.
-async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<bool, Error> {
+/// Writes log entries, totals and response in one statement. Returns the ids of the log entries.
+pub(super) async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<Vec<Uuid>, Error> {
     let changes = std::mem::take(&mut tx.changes);
     let (is_unaudited, owner) = (changes.nothing.is_some(), changes.account().unwrap_or(tx.account()));
     let method = tx.origin.method();
@@ -90,7 +92,7 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<bool, Error>
     let depth = i32::try_from(tx.depth).unwrap_or(i32::MAX);
     let entries = Entries::new(changes, events.into_iter().zip(depths).collect(), depth, tx.clock);
     if tx.totals.is_empty() && entries.is_empty() && response.is_none() {
-        return Ok(false);
+        return Ok(Vec::new());
     }
     let (lists, buckets, slots, counts) = tx.totals.rows();
     // The version of an entry is one more than that of the record's last change. Two transactions that change a record at
@@ -163,5 +165,5 @@ async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<bool, Error>
     .execute(&mut *tx.connection)
     .await
     .map_err(|error| if violated_constraint(&error) == Some(VERSIONS) { Error::Raced } else { error.into() })?;
-    Ok(!entries.is_empty())
+    Ok(entries.ids)
 }

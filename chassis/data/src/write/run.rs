@@ -3,11 +3,12 @@
 use std::ops::AsyncFn;
 
 use chassis_base::{Account, Error};
-use chassis_rpc::call::{Call, Context, REPLAY};
+use chassis_rpc::call::{Call, Context, REHEARSAL, REPLAY};
 use chassis_rpc::scope;
 use prost::Message;
 use proto::Faults;
-use proto::api::Problem;
+use proto::api::{Problem, Rehearsal};
+use tonic::metadata::MetadataValue;
 use tonic::{Response, Status};
 
 use super::finish::Kept;
@@ -31,6 +32,8 @@ enum Done<T> {
     Now(T),
     /// A call with the same idempotency key has run before; this is its stored response.
     Before(Vec<u8>),
+    /// The operation has run and was undone.
+    Undone(T, Rehearsal),
 }
 
 /// Whether the operation has to run.
@@ -95,6 +98,7 @@ impl Db {
         match self.run(context.account(), origin, operation, kept).await? {
             Done::Now(answer) => Ok(Response::new(answer)),
             Done::Before(stored) => Ok(replay(&stored)?),
+            Done::Undone(answer, rehearsal) => Ok(rehearsed(answer, &rehearsal)),
         }
     }
 
@@ -112,6 +116,10 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<(), E>,
     {
+        // What was undone has nothing that could be amended.
+        if context.dry_run {
+            return Ok(());
+        }
         let stored = context.idempotency_key.as_ref().map(|_| answer.encode_to_vec());
         let kept = |_: &mut Tx<'_>, (): &()| Kept { response: stored.clone(), record: None };
         let operation = Of { input, function: &operation };
@@ -174,15 +182,22 @@ impl Db {
         kept: &impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
     ) -> Result<Done<O::Answer>, Error> {
         let mut tx = self.begin(account, origin).await?;
-        match tx.enter().await {
-            Ok(Begun::Fresh) => {}
+        let begun = match tx.enter().await {
+            Ok(Begun::Fresh) => tx.check_precondition().await,
             Ok(Begun::Repeated(stored)) => {
                 tx.connection.roll_back();
                 return Ok(Done::Before(stored));
             }
-            Err(error) => return tx.end(Err(error), Kept::default()).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = begun {
+            return tx.end(Err(error), Kept::default()).await;
         }
         let outcome = operation.run(&mut tx).await;
+        if scope::is_dry_run() {
+            let (answer, rehearsal) = tx.undo(outcome, kept).await?;
+            return Ok(Done::Undone(answer, rehearsal));
+        }
         let kept = outcome.as_ref().map(|answer| kept(&mut tx, answer)).unwrap_or_default();
         tx.end(outcome, kept).await.map(Done::Now)
     }
@@ -249,7 +264,7 @@ impl<T> Done<T> {
     /// The answer of a transaction without an idempotency key, which cannot be a repeat.
     fn now(self) -> Result<T, Error> {
         match self {
-            Self::Now(answer) => Ok(answer),
+            Self::Now(answer) | Self::Undone(answer, _) => Ok(answer),
             Self::Before(_) => Err(Error::Internal("a write without a key was replayed".into())),
         }
     }
@@ -260,10 +275,17 @@ fn nothing<T>(_: &mut Tx<'_>, _: &T) -> Kept {
     Kept::default()
 }
 
+fn rehearsed<T>(answer: T, rehearsal: &Rehearsal) -> Response<T> {
+    let mut response = Response::new(answer);
+    let value = MetadataValue::from_bytes(&rehearsal.encode_to_vec());
+    response.metadata_mut().insert_bin(REHEARSAL, value);
+    response
+}
+
 fn replay<T: Message + Default>(stored: &[u8]) -> Result<Response<T>, Error> {
     let message =
         T::decode(stored).map_err(|error| Error::Internal(format!("bad stored response: {error}")))?;
     let mut response = Response::new(message);
-    response.metadata_mut().insert(REPLAY, tonic::metadata::MetadataValue::from_static("true"));
+    response.metadata_mut().insert(REPLAY, MetadataValue::from_static("true"));
     Ok(response)
 }

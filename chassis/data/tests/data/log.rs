@@ -149,7 +149,8 @@ async fn changes_are_read_in_pages_and_by_kind() {
         }
     }
     assert_eq!((versions, wanted.after), (vec![1, 2, 3, 4], 5));
-    assert!(world.read(ReadLogRequest { after: 99, ..ReadLogRequest::default() }).await.entries.is_empty());
+    let beyond = world.caller().request(ReadLogRequest { after: 6, ..ReadLogRequest::default() });
+    assert_eq!(world.client().read_log(beyond).await.unwrap_err().code(), tonic::Code::OutOfRange);
     let stranger = TestCaller::mesh(&chassis_testing::account(), &world.clock);
     let others = world.client().read_log(stranger.request(ReadLogRequest::default())).await.unwrap();
     assert!(others.into_inner().entries.is_empty());

@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use chassis_base::error::chain;
 use chassis_base::{AccountId, Error};
+use chassis_rpc::scope;
 use error::{busy, unavailable, unreachable};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -141,6 +142,10 @@ impl Files {
     /// Stores a file. Storing the same content again succeeds, so that retries are safe. Other content for an existing
     /// key is a bug of the caller.
     pub async fn put(&self, key: &Key, content: impl Into<Bytes>) -> Result<(), Error> {
+        // Not undone by the transaction, whose rows are.
+        if scope::is_dry_run() {
+            return Ok(());
+        }
         let (path, content) = (key.path(self.service), content.into());
         match self.create(&path, content.clone()).await {
             Ok(true) => Ok(()),
@@ -201,6 +206,9 @@ impl Files {
 
     /// Deletes a file if it exists.
     pub async fn delete(&self, key: &Key) -> Result<(), Error> {
+        if scope::is_dry_run() {
+            return Ok(());
+        }
         match self.store()?.delete(&key.path(self.service)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(unreachable(&error)),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::mailer::{Failure, Mailer};
 use super::message::AttachmentSource;
-use super::outcome::Refused;
+use super::outcome::{Refused, Status};
 use super::stored::{Part, Stored};
 use super::{compose, dkim, keys};
 use crate::worker::{Due, Job, Next, Worker, backoff};
@@ -33,9 +33,18 @@ const LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// The characters that are stored of a server's reply.
 const MAX_REASON: usize = 1000;
 
+/// Told of every attempt at a delivery, in the transaction that records it: a record that shows the state of its mail
+/// changes with it.
+#[tonic::async_trait]
+pub trait DeliveryObserver: Send + Sync {
+    /// `error` says why the last attempt failed; empty if it did not.
+    async fn attempted(&self, tx: &mut Tx<'_>, mail: Uuid, status: Status, error: &str) -> Result<(), Error>;
+}
+
 struct Delivery {
     mailer: Mailer,
     source: Option<Arc<dyn AttachmentSource>>,
+    observer: Option<Arc<dyn DeliveryObserver>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -60,9 +69,13 @@ impl Queued {
 }
 
 /// The worker that delivers the queue.
-pub fn worker(mailer: Mailer, source: Option<Arc<dyn AttachmentSource>>) -> Worker {
+pub fn worker(
+    mailer: Mailer,
+    source: Option<Arc<dyn AttachmentSource>>,
+    observer: Option<Arc<dyn DeliveryObserver>>,
+) -> Worker {
     let due = Due::new("mail work", "work.status = 'queued'", "work.next_at");
-    let delivery = Arc::new(Delivery { mailer, source });
+    let delivery = Arc::new(Delivery { mailer, source, observer });
     Worker::new("mail", due, move |job| {
         let delivery = Arc::clone(&delivery);
         async move { run(&job, &delivery).await }
@@ -76,7 +89,7 @@ async fn run(job: &Job, delivery: &Delivery) -> Result<Next, Error> {
             Ok(message) => delivery.deliver(job, &mut mail, &message).await?,
             Err(failure) => Some(failure),
         };
-        let attempt = Attempt { mail, failure };
+        let attempt = Attempt { mail, failure, observer: delivery.observer.clone() };
         job.write(&attempt, record_attempt).await?;
         if let Some(Failure::Unreachable(error)) = attempt.failure {
             return Err(Error::Internal(format!("mail cannot be delivered: {error}")));
@@ -90,6 +103,7 @@ struct Attempt {
     mail: Queued,
     /// `None` when every recipient has an outcome.
     failure: Option<Failure>,
+    observer: Option<Arc<dyn DeliveryObserver>>,
 }
 
 impl Delivery {
@@ -146,11 +160,16 @@ impl Delivery {
     /// may be about one recipient only, so the message is then sent to each recipient separately.
     async fn deliver(&self, job: &Job, mail: &mut Queued, message: &[u8]) -> Result<Option<Failure>, Error> {
         let open: Vec<String> = mail.open().into_iter().cloned().collect();
+        if open.is_empty() {
+            return Ok(None);
+        }
         if mail.attempts <= MAX_JOINT_ATTEMPTS || open.len() == 1 {
             let all: Vec<&String> = open.iter().collect();
             match self.mailer.send(mail.id, &mail.sender, &all, message).await {
                 Ok(()) => {
                     mail.accepted.extend(open);
+                    // Recorded apart from what follows from it, which may fail: the mail must not be sent again for that.
+                    job.write(&*mail, progress).await?;
                     return Ok(None);
                 }
                 Err(Failure::Permanent(_)) if open.len() > 1 => {}
@@ -221,34 +240,27 @@ async fn progress(tx: &mut Tx<'_>, mail: &Queued) -> Result<(), Error> {
     Ok(())
 }
 
-async fn record_attempt(tx: &mut Tx<'_>, Attempt { mail, failure }: &Attempt) -> Result<(), Error> {
+async fn record_attempt(tx: &mut Tx<'_>, attempt: &Attempt) -> Result<(), Error> {
+    let Attempt { mail, failure, observer } = attempt;
     let (account, now) = (tx.account(), tx.now());
-    let status = match failure {
-        Some(Failure::Permanent(_)) => "dead",
-        _ if mail.open().is_empty() => {
-            if mail.refused.is_empty() {
-                "sent"
-            } else {
-                "dead"
-            }
+    let status = attempt.status();
+    let name = match status {
+        Status::Dead => {
+            tracing::error!(mail = %mail.id, attempts = mail.attempts, "mail given up, now a dead letter");
+            "dead"
         }
-        _ => {
-            if mail.attempts >= MAX_ATTEMPTS {
-                "dead"
-            } else {
-                "queued"
-            }
+        Status::Queued => {
+            tracing::warn!(mail = %mail.id, attempts = mail.attempts, "mail delivery deferred");
+            "queued"
+        }
+        Status::Sent => {
+            tracing::info!(mail = %mail.id, "mail sent");
+            "sent"
         }
     };
-    match status {
-        "dead" => {
-            tracing::error!(mail = %mail.id, attempts = mail.attempts, "mail given up, now a dead letter");
-        }
-        "queued" => tracing::warn!(mail = %mail.id, attempts = mail.attempts, "mail delivery deferred"),
-        _ => tracing::info!(mail = %mail.id, "mail sent"),
-    }
-    metrics::counter!("mails_total", "outcome" => status).increment(1);
+    metrics::counter!("mails_total", "outcome" => name).increment(1);
     let wait = backoff(mail.attempts.unsigned_abs(), INITIAL_BACKOFF, MAX_BACKOFF);
+    let error = explanation(failure.as_ref(), mail);
     sqlx::query(
         "update mail set status = $3, last_error = $4, next_at = $5, done_at = $6, accepted = $7, refused = $8
          where account_id = $1 and id = $2",
@@ -256,14 +268,30 @@ async fn record_attempt(tx: &mut Tx<'_>, Attempt { mail, failure }: &Attempt) ->
     .bind(account)
     .bind(mail.id)
     .bind(status)
-    .bind(explanation(failure.as_ref(), mail))
+    .bind(&error)
     .bind(now + wait)
-    .bind((status != "queued").then_some(now))
+    .bind((status != Status::Queued).then_some(now))
     .bind(&mail.accepted)
     .bind(&mail.refused)
     .execute(tx.db())
     .await?;
-    Ok(())
+    match observer {
+        Some(observer) => observer.attempted(tx, mail.id, status, &error).await,
+        None => Ok(()),
+    }
+}
+
+impl Attempt {
+    /// The status of the mail after the attempt.
+    fn status(&self) -> Status {
+        let Self { mail, failure, .. } = self;
+        match failure {
+            Some(Failure::Permanent(_)) => Status::Dead,
+            _ if mail.open().is_empty() && mail.refused.is_empty() => Status::Sent,
+            _ if mail.open().is_empty() || mail.attempts >= MAX_ATTEMPTS => Status::Dead,
+            _ => Status::Queued,
+        }
+    }
 }
 
 fn explanation(failure: Option<&Failure>, mail: &Queued) -> String {

@@ -21,7 +21,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-pub use delivery::{MAX_ATTEMPTS, worker};
+pub use delivery::{DeliveryObserver, MAX_ATTEMPTS, worker};
 pub use keys::{delete_key, key_record, put_key, server as key_server};
 pub use lettre::message::Mailbox;
 pub use mailer::{Mailer, Sender};

@@ -6,12 +6,12 @@ pub(super) mod step;
 
 use chassis_data::Tx;
 use chrono::DateTime;
-use proto::automation::{Decision, RestartFrom, Run};
+use proto::automation::{Decision, RestartFrom, Run, RunStep};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::rules::final_status;
-use super::{LIST, Outcome, Record, RunWithSteps, Status, StepRecord, store};
+use super::{LIST, Outcome, Record, Status, message, store};
 use crate::definition::graph::Graph;
 use crate::definition::{Version, store as definitions};
 use crate::error::Error;
@@ -25,23 +25,33 @@ pub(super) const NOT_FOUND: Error = Error::NotFound("run");
 const AUDITED: &str = "run";
 
 /// Ends a run. A step in progress is finished, and none is started after it. A cancelled run stays as it is.
-pub(super) async fn cancel(tx: &mut Tx<'_>, id: Uuid) -> Result<Record, Error> {
+pub(super) async fn cancel(tx: &mut Tx<'_>, id: Uuid) -> Result<Run, Error> {
     let (account, now) = (tx.account(), tx.now());
     let mut run = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    match run.status {
-        Status::Cancelled => {}
-        status if status.is_finished() => {
-            return Err(Error::RunFinished { status: status.name().to_owned() });
-        }
-        _ => {
-            run.finish(Status::Cancelled, now);
-            store::update(tx.db(), account, &run).await?;
-        }
+    if run.status == Status::Cancelled {
+        // The response shows a part of the run, and the log would take it for a record.
+        tx.unaudited("a run that was cancelled before stays as it is");
+        return Ok(run.into());
     }
-    // The response has only the id and the status. The other operations return the whole run, which is what the log
-    // takes when nothing is said.
-    tx.changed(AUDITED, run.id, &Run::from(run.clone()));
-    Ok(run)
+    if run.status.is_finished() {
+        return Err(Error::RunFinished { status: run.status.name().to_owned() });
+    }
+    run.finish(Status::Cancelled, now);
+    let steps = store::list_steps(tx.db(), account, id).await?;
+    save(tx, run, message::steps(&steps)).await
+}
+
+/// Stores a run as its next version and writes it to the log, both with its steps. Whatever changes what a run shows comes
+/// here, once in a transaction.
+async fn save(tx: &mut Tx<'_>, mut run: Record, steps: Vec<RunStep>) -> Result<Run, Error> {
+    let account = tx.account();
+    run.version += 1;
+    run.updated_at = tx.now();
+    store::update(tx.db(), account, &run).await?;
+    let id = run.id;
+    let shown = run.with_steps(steps);
+    tx.changed(AUDITED, id, &shown);
+    Ok(shown)
 }
 
 /// Approves or rejects what a run waits for.
@@ -50,7 +60,7 @@ pub(super) async fn decide(
     id: Uuid,
     is_approved: bool,
     decision: &Decision,
-) -> Result<RunWithSteps, Error> {
+) -> Result<Run, Error> {
     let (account, now) = (tx.account(), tx.now());
     let mut run = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
     let is_other_step = !decision.step.is_empty() && decision.step != run.step;
@@ -78,59 +88,50 @@ pub(super) async fn decide(
         Some(step) => run.go_to(step, now),
         None => run.finish(final_status(run.failed_steps), now),
     }
-    store::update(tx.db(), account, &run).await?;
-    Ok(RunWithSteps { run, steps })
+    save(tx, run, message::steps(&steps)).await
 }
 
 /// Continues a failed run from the step that failed, or starts a new run for the same event.
-pub(super) async fn restart(tx: &mut Tx<'_>, id: Uuid, from: RestartFrom) -> Result<RunWithSteps, Error> {
+pub(super) async fn restart(tx: &mut Tx<'_>, id: Uuid, from: RestartFrom) -> Result<Run, Error> {
     let account = tx.account();
     let run = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
     let wrong_state = |needed| Error::RunState { status: run.status.name().to_owned(), needed };
-    let id = if from == RestartFrom::FailedStep {
+    if from == RestartFrom::FailedStep {
         if run.status != Status::Failed || run.step.is_empty() {
             return Err(wrong_state("failed at one of its steps"));
         }
-        resume(tx, run).await?
-    } else {
-        if !run.status.is_finished() {
-            return Err(wrong_state("finished"));
-        }
-        let flow = definitions::find_flow(tx.db(), account, run.flow_id).await?;
-        let flow = flow.ok_or(Error::NotFound("flow"))?;
-        let event = event_of(tx, &run);
-        start_flow(tx, &flow, &event).await?.run_id
-    };
-    let run = store::find(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
-    let steps = store::list_steps(tx.db(), account, id).await?;
-    Ok(RunWithSteps { run, steps })
+        return resume(tx, run).await;
+    }
+    if !run.status.is_finished() {
+        return Err(wrong_state("finished"));
+    }
+    let flow = definitions::find_flow(tx.db(), account, run.flow_id).await?;
+    let flow = flow.ok_or(Error::NotFound("flow"))?;
+    let event = event_of(tx, &run);
+    Ok(start_flow(tx, &flow, &event).await?.into())
 }
 
-async fn resume(tx: &mut Tx<'_>, mut run: Record) -> Result<Uuid, Error> {
+async fn resume(tx: &mut Tx<'_>, mut run: Record) -> Result<Run, Error> {
     let (account, now) = (tx.account(), tx.now());
-    let steps = store::list_steps(tx.db(), account, run.id).await?;
-    if let Some(failed) = steps.into_iter().find(|step| step.step == run.step) {
-        let again = StepRecord {
-            outcome: Outcome::Retrying,
-            attempts: 0,
-            // A request that may have been received is sent again unchanged, because its idempotency key stands for
-            // that content. Any other is rendered anew.
-            input: failed.input.clone().filter(|_| failed.uncertain),
-            error: String::new(),
-            uncertain: false,
-            started_at: now,
-            ended_at: None,
-            ..failed
-        };
-        store::put_step(tx.db(), account, run.id, &again).await?;
+    let mut steps = store::list_steps(tx.db(), account, run.id).await?;
+    if let Some(failed) = steps.iter_mut().find(|step| step.step == run.step) {
+        failed.outcome = Outcome::Retrying;
+        failed.attempts = 0;
+        // A request that may have been received is sent again unchanged, because its idempotency key stands for that
+        // content. Any other is rendered anew.
+        failed.input = failed.input.take().filter(|_| failed.uncertain);
+        failed.error.clear();
+        failed.uncertain = false;
+        failed.started_at = now;
+        failed.ended_at = None;
+        store::put_step(tx.db(), account, run.id, failed).await?;
     }
     let step = std::mem::take(&mut run.step);
     run.go_to(&step, now);
     run.attempts = 0;
     run.error.clear();
     run.finished_at = None;
-    store::update(tx.db(), account, &run).await?;
-    Ok(run.id)
+    save(tx, run, message::steps(&steps)).await
 }
 
 /// The event of a run, from the copy that the run has.
@@ -156,8 +157,9 @@ fn event_of(tx: &Tx<'_>, run: &Record) -> Event {
 pub(crate) async fn purge(tx: &mut Tx<'_>, limit: i64) -> Result<u64, Error> {
     let (account, now) = (tx.account(), tx.now());
     let purged = store::purge(tx.db(), account, now, limit).await?;
-    for created_at in &purged {
-        tx.count(LIST, *created_at, -1);
+    for run in &purged {
+        tx.count(LIST, run.created_at, -1);
+        tx.removed(AUDITED, run.id);
     }
     Ok(u64::try_from(purged.len()).unwrap_or(u64::MAX))
 }

@@ -1,7 +1,9 @@
 //! Starts runs, in the transaction that stores what starts them.
 
 use chassis_data::Tx;
+use proto::automation::Run;
 
+use super::AUDITED;
 use crate::definition::{FlowRef, store as definitions};
 use crate::error::Error;
 use crate::event::Event;
@@ -29,16 +31,16 @@ pub(crate) async fn start_triggered(tx: &mut Tx<'_>, events: &[Event]) -> Result
         triggered.map(move |flow| Start { flow, event })
     });
     let starts: Vec<Start<'_>> = starts.collect();
-    start_all(tx, &starts).await
+    Ok(start_all(tx, &starts).await?.into_iter().map(StartedRun::from).collect())
 }
 
 /// Starts one flow, whatever its trigger is.
-pub(crate) async fn start_flow(tx: &mut Tx<'_>, flow: &FlowRef, event: &Event) -> Result<StartedRun, Error> {
+pub(crate) async fn start_flow(tx: &mut Tx<'_>, flow: &FlowRef, event: &Event) -> Result<Record, Error> {
     let started = start_all(tx, &[Start { flow, event }]).await?;
     started.into_iter().next().ok_or_else(|| Error::internal("a run was not started"))
 }
 
-async fn start_all(tx: &mut Tx<'_>, starts: &[Start<'_>]) -> Result<Vec<StartedRun>, Error> {
+async fn start_all(tx: &mut Tx<'_>, starts: &[Start<'_>]) -> Result<Vec<Record>, Error> {
     if starts.is_empty() {
         return Ok(Vec::new());
     }
@@ -56,8 +58,10 @@ async fn start_all(tx: &mut Tx<'_>, starts: &[Start<'_>]) -> Result<Vec<StartedR
         runs.push(run);
     }
     store::insert(tx.db(), account, &runs).await?;
-    let started = |run: Record| StartedRun { flow_id: run.flow_id, run_id: run.id, status: run.status };
-    Ok(runs.into_iter().map(started).collect())
+    for run in &runs {
+        tx.changed(AUDITED, run.id, &Run::from(run.clone()));
+    }
+    Ok(runs)
 }
 
 fn new_run(tx: &Tx<'_>, Start { flow, event }: &Start<'_>, room: i64) -> Record {
@@ -96,6 +100,7 @@ fn new_run(tx: &Tx<'_>, Start { flow, event }: &Start<'_>, room: i64) -> Record 
         failed_steps: 0,
         error: refused.unwrap_or_default(),
         next_at,
+        version: 1,
         created_at: now,
         updated_at: now,
         started_at: None,

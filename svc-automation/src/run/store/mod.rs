@@ -26,8 +26,8 @@ const RETENTION: TimeDelta = TimeDelta::days(90);
 macro_rules! columns {
     () => {
         "id, flow_id, flow_version, flow_name, trigger_type, trigger_key, entity_type, entity_id, event_id, event, \
-         depth, status, step, attempts, renders, max_attempts, actions_done, failed_steps, error, next_at, created_at, \
-         updated_at, started_at, finished_at"
+         depth, status, step, attempts, renders, max_attempts, actions_done, failed_steps, error, next_at, version, \
+         created_at, updated_at, started_at, finished_at"
     };
 }
 
@@ -60,6 +60,7 @@ impl FromRow<'_, PgRow> for Record {
             failed_steps: columns.take()?,
             error: columns.take()?,
             next_at: columns.take()?,
+            version: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
             started_at: columns.take()?,
@@ -153,7 +154,7 @@ pub(super) async fn count_open(
     Ok(count)
 }
 
-/// Stores new runs.
+/// Stores new runs, of version 1.
 pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -206,7 +207,7 @@ pub(super) async fn update(
     sqlx::query(
         "update automation.run set status = $3, step = $4, attempts = $5, max_attempts = $6, actions_done = $7,
             failed_steps = $8, error = $9, next_at = $10, updated_at = $11, started_at = $12, finished_at = $13,
-            renders = $14
+            renders = $14, version = $15
          where account_id = $1 and id = $2",
     )
     .bind(account)
@@ -223,6 +224,7 @@ pub(super) async fn update(
     .bind(run.started_at)
     .bind(run.finished_at)
     .bind(run.renders)
+    .bind(run.version)
     .execute(connection)
     .await?;
     Ok(())
@@ -238,22 +240,30 @@ pub(super) async fn account_name(connection: &mut PgConnection, account: Account
     Ok(name.unwrap_or_default())
 }
 
-/// Deletes runs that ended long ago, with their steps, at most `limit`; returns when each was created. The rows are locked
+/// A run that was deleted.
+#[derive(FromRow)]
+pub(super) struct Purged {
+    pub id: Uuid,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Deletes runs that ended long ago, with their steps, at most `limit`; returns which. The rows are locked
 /// first: a run that is being restarted either is not matched any more, or its restart waits and then finds nothing.
 pub(super) async fn purge(
     connection: &mut PgConnection,
     account: AccountId,
     now: DateTime<Utc>,
     limit: i64,
-) -> Result<Vec<DateTime<Utc>>, Error> {
-    let purged = sqlx::query_scalar(
+) -> Result<Vec<Purged>, Error> {
+    let purged = sqlx::query_as(
         "with old as (
             select id from automation.run where account_id = $1 and finished_at < $2
             order by finished_at limit $3 for update
          ), steps as (
             delete from automation.run_step where account_id = $1 and run_id in (select id from old)
          )
-         delete from automation.run where account_id = $1 and id in (select id from old) returning created_at",
+         delete from automation.run where account_id = $1 and id in (select id from old)
+         returning id, created_at",
     )
     .bind(account)
     .bind(now - RETENTION)

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use crate::definition::graph::Node;
 use crate::definition::{Definition, Kind, Version, store as definitions};
+use crate::run::operations::step::Known;
 use crate::run::prepare::{TemplateContext, step_result};
-use crate::run::{Outcome, Record, StepRecord, store};
+use crate::run::{Outcome, Record, StepRecord, message, store};
 
 pub(super) struct LoadedRun {
     pub run: Record,
@@ -43,6 +44,11 @@ impl LoadedRun {
             Ok(Some(Self { run, steps, definition, scopes, event, account_name, now }))
         };
         job.db().read(read).await
+    }
+
+    /// What the writes of the worker need of it.
+    pub(super) fn known(&self) -> Known {
+        Known { run: self.run.id, version: self.run.version, steps: message::steps(&self.steps) }
     }
 
     /// The row of a step that has started.

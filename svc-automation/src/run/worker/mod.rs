@@ -21,7 +21,7 @@ use tokio::sync::RwLock;
 use uuid::Uuid;
 
 use super::operations::step as writes;
-use super::operations::step::{Abandon, Begin, OutgoingMail, Settle};
+use super::operations::step::{Abandon, Begin, Known, OutgoingMail, Settle};
 use super::prepare::{LocalTime, Prepared, prepare};
 use super::rules::{self, Failure, IDEMPOTENCY_WINDOW, StepRef, StepResult};
 use super::{Outcome, StepRecord, store};
@@ -192,10 +192,8 @@ impl Executor {
         row.outcome = Outcome::Running;
         row.input = prepared.input().map(|input| input.to_string());
         let max_attempts = count(rules::max_attempts(definition));
-        let begin = Begin { run: loaded.run.id, step: row, max_attempts };
-        if !job.write(&begin, writes::begin).await? {
-            return Ok(false);
-        }
+        let begin = Begin { known: loaded.known(), step: row, max_attempts };
+        let Some(version) = job.write(&begin, writes::begin).await? else { return Ok(false) };
         let timeout = rules::timeout(definition);
         let sent = match (step.kind, prepared) {
             (Kind::Call(call), Prepared::Call(input)) => {
@@ -211,7 +209,9 @@ impl Executor {
         let result = sent.map_or_else(StepResult::Failed, StepResult::Done);
         let attempts = begin.step.attempts.unsigned_abs();
         let transition = rules::transition(result, step, attempts, job.now());
-        let settle = Settle { run: loaded.run.id, step: begin.step, transition, max_attempts, mail: None };
+        // Only the step that is settled has changed with that version.
+        let known = Known { version, ..begin.known };
+        let settle = Settle { known, step: begin.step, transition, max_attempts, mail: None };
         job.write(&settle, writes::settle).await
     }
 
@@ -237,7 +237,7 @@ impl Executor {
         };
         let transition = rules::transition(result, step, row.attempts.unsigned_abs(), loaded.now);
         let max_attempts = count(rules::max_attempts(step.definition()));
-        let settle = Settle { run: loaded.run.id, step: row, transition, max_attempts, mail };
+        let settle = Settle { known: loaded.known(), step: row, transition, max_attempts, mail };
         job.write(&settle, writes::settle).await
     }
 }
@@ -249,7 +249,7 @@ fn count(number: u32) -> i32 {
 /// Ends a run that cannot continue for a reason that its author cannot know; never continues.
 async fn abandon(job: &Job, loaded: &LoadedRun, step: &str, reason: &str) -> Result<bool, Error> {
     tracing::error!(run = %loaded.run.id, reason, "run abandoned");
-    let abandon = Abandon { run: loaded.run.id, step: step.to_owned(), reason: reason.to_owned() };
+    let abandon = Abandon { known: loaded.known(), step: step.to_owned(), reason: reason.to_owned() };
     job.write(&abandon, writes::abandon).await?;
     Ok(false)
 }

@@ -8,10 +8,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::NOT_FOUND;
+use super::endpoints::save_health;
 use crate::error::Error;
 use crate::event::{Event, rfc3339};
 use crate::webhook::rules::{self, DeliveryResult, EndpointOutcome};
-use crate::webhook::{AUDITED, Content, Delivery, DeliveryStatus, Endpoint, store};
+use crate::webhook::{Content, Delivery, DeliveryStatus, Endpoint, store};
 
 const DELIVERY_NOT_FOUND: Error = Error::NotFound("delivery");
 /// The event type of a ping.
@@ -20,8 +21,6 @@ const PING: &str = "webhook.ping";
 const PING_RECOVERY_DELAY: TimeDelta = TimeDelta::minutes(1);
 /// The delay of an endpoint whose probe found no free slot.
 const NO_SLOT_DELAY: TimeDelta = TimeDelta::seconds(15);
-/// Why updates of an endpoint's health are not in the log.
-const HEALTH_IS_UNAUDITED: &str = "the health of an endpoint is not a change of it";
 
 /// Queues the events for the account's endpoints.
 pub(crate) async fn queue(tx: &mut Tx<'_>, events: &[Event]) -> Result<(), Error> {
@@ -83,10 +82,10 @@ pub(in crate::webhook) async fn redeliver(
     let (account, now) = (tx.account(), tx.now());
     let mut endpoint = store::find_locked(tx.db(), account, endpoint_id).await?.ok_or(NOT_FOUND)?;
     if let Some(retry_at) = endpoint.retry_at {
+        let before = WebhookEndpoint::from(endpoint.clone());
         rules::clear_backoff(&mut endpoint);
-        store::put(tx.db(), account, &endpoint).await?;
+        save_health(tx, &mut endpoint, &before).await?;
         store::resume(tx.db(), account, endpoint_id, retry_at, now).await?;
-        tx.unaudited(HEALTH_IS_UNAUDITED);
     }
     let id = id.ok_or(DELIVERY_NOT_FOUND)?;
     let found = store::find_delivery_locked(tx.db(), account, id).await?;
@@ -141,21 +140,18 @@ pub(in crate::webhook) async fn record_attempt(tx: &mut Tx<'_>, attempt: &Attemp
     let Some(mut endpoint) = store::find_locked(tx.db(), account, delivery.endpoint_id).await? else {
         return Ok(());
     };
-    let old_retry_at = endpoint.retry_at;
+    let (before, old_retry_at) = (WebhookEndpoint::from(endpoint.clone()), endpoint.retry_at);
     let is_disabled =
         rules::record_outcome(&mut endpoint, attempt.outcome, attempt.started_at, attempt.ended_at);
-    store::put(tx.db(), account, &endpoint).await?;
+    save_health(tx, &mut endpoint, &before).await?;
     match (endpoint.retry_at, old_retry_at) {
         (Some(until), _) => store::postpone(tx.db(), account, endpoint.id, until).await?,
         (None, Some(old)) => store::resume(tx.db(), account, endpoint.id, old, now).await?,
         (None, None) => {}
     }
     if is_disabled {
-        tx.changed(AUDITED, endpoint.id, &WebhookEndpoint::from(endpoint.clone()));
         tracing::warn!(endpoint = %endpoint.id, "webhook endpoint disabled");
         queue_notice(tx, &endpoint, attempt.notice.as_ref()).await?;
-    } else {
-        tx.unaudited(HEALTH_IS_UNAUDITED);
     }
     Ok(())
 }

@@ -44,6 +44,7 @@ pub(in crate::webhook) async fn update(
     };
     let is_found = found.is_some();
     let mut endpoint = found.unwrap_or_else(|| Endpoint::new(Uuid::nil(), now));
+    let before = WebhookEndpoint::from(endpoint.clone());
     let old_retry_at = endpoint.retry_at;
     let old_url = endpoint.url.clone();
     rules::apply(named, given, &mut endpoint, allow_private, &mut tx.faults);
@@ -51,11 +52,14 @@ pub(in crate::webhook) async fn update(
     if !is_found {
         return Err(NOT_FOUND);
     }
-    endpoint.updated_at = now;
+    if WebhookEndpoint::from(endpoint.clone()) == before {
+        tx.unaudited("it is as it was");
+        return Ok(endpoint);
+    }
     if let Some(caller) = tx.caller().filter(|_| endpoint.url != old_url) {
         endpoint.binding = endpoint.binding.taken_over(&caller.identity);
     }
-    save(tx, &endpoint).await?;
+    save_next(tx, &mut endpoint).await?;
     if let (Some(old_retry_at), None) = (old_retry_at, endpoint.retry_at) {
         store::resume(tx.db(), account, endpoint.id, old_retry_at, now).await?;
     }
@@ -68,6 +72,27 @@ async fn save(tx: &mut Tx<'_>, endpoint: &Endpoint) -> Result<(), Error> {
     store::put(tx.db(), account, endpoint).await?;
     tx.changed(AUDITED, endpoint.id, &WebhookEndpoint::from(endpoint.clone()));
     Ok(())
+}
+
+/// Stores a changed endpoint as its next version.
+async fn save_next(tx: &mut Tx<'_>, endpoint: &mut Endpoint) -> Result<(), Error> {
+    endpoint.version += 1;
+    endpoint.updated_at = tx.now();
+    save(tx, endpoint).await
+}
+
+/// Stores the health of an endpoint, which was `before`. What it shows of that is a change of it; its backoff is not.
+pub(super) async fn save_health(
+    tx: &mut Tx<'_>,
+    endpoint: &mut Endpoint,
+    before: &WebhookEndpoint,
+) -> Result<(), Error> {
+    if WebhookEndpoint::from(endpoint.clone()) != *before {
+        return save_next(tx, endpoint).await;
+    }
+    tx.unaudited("an endpoint does not show its backoff");
+    let account = tx.account();
+    store::put(tx.db(), account, endpoint).await
 }
 
 pub(in crate::webhook) async fn delete(tx: &mut Tx<'_>, id: Uuid) -> Result<(), Error> {
@@ -84,23 +109,26 @@ pub(in crate::webhook) async fn rotate_secret(tx: &mut Tx<'_>, id: Uuid) -> Resu
     let mut endpoint = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
     endpoint.old_secret = Some(std::mem::replace(&mut endpoint.secret, Secret::random()));
     endpoint.old_secret_until = Some(now + SECRET_OVERLAP);
-    endpoint.updated_at = now;
-    save(tx, &endpoint).await?;
+    save_next(tx, &mut endpoint).await?;
     Ok(endpoint)
 }
 
-/// Binds an endpoint to a key and scopes.
+/// Binds an endpoint to a key and scopes. An endpoint does not show its binding, but the log has to show when somebody
+/// changed it and who, so it is a change.
 pub(in crate::webhook) async fn assign(
     tx: &mut Tx<'_>,
     id: Uuid,
     key: &str,
     scopes: &[String],
 ) -> Result<Endpoint, Error> {
-    let (account, now) = (tx.account(), tx.now());
+    let account = tx.account();
     let mut endpoint = store::find_locked(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
+    if endpoint.binding.key == key && endpoint.binding.scopes.as_deref() == Some(scopes) {
+        tx.unaudited("it is as it was");
+        return Ok(endpoint);
+    }
     endpoint.binding = Binding { key: key.to_owned(), scopes: Some(scopes.to_vec()), reported: None };
-    endpoint.updated_at = now;
-    save(tx, &endpoint).await?;
+    save_next(tx, &mut endpoint).await?;
     Ok(endpoint)
 }
 

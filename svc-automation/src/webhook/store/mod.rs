@@ -37,7 +37,7 @@ macro_rules! endpoint_columns {
     () => {
         concat!(
             "id, url, description, types, active, notify_email, secret, old_secret, old_secret_until, failing_since, \
-         unanswered, retry_at, disabled_reason, created_at, updated_at, ",
+         unanswered, retry_at, disabled_reason, version, created_at, updated_at, ",
             binding_columns!()
         )
     };
@@ -61,6 +61,7 @@ impl FromRow<'_, PgRow> for Endpoint {
             unanswered: columns.take()?,
             retry_at: columns.take()?,
             disabled_reason: columns.take()?,
+            version: columns.take()?,
             created_at: columns.take()?,
             updated_at: columns.take()?,
             binding: Binding { key: columns.take()?, scopes: columns.take()?, reported: columns.take()? },
@@ -153,12 +154,12 @@ pub(super) async fn put(
     sqlx::query(
         "insert into automation.webhook_endpoint
             (account_id, id, url, description, types, active, notify_email, secret, old_secret, old_secret_until,
-             failing_since, disabled_reason, created_at, updated_at, unanswered, retry_at, key_id, scopes)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+             failing_since, disabled_reason, created_at, updated_at, unanswered, retry_at, key_id, scopes, version)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
          on conflict (account_id, id) do update set
             url = $3, description = $4, types = $5, active = $6, notify_email = $7, secret = $8, old_secret = $9,
             old_secret_until = $10, failing_since = $11, disabled_reason = $12, updated_at = $14,
-            unanswered = $15, retry_at = $16, key_id = $17, scopes = $18",
+            unanswered = $15, retry_at = $16, key_id = $17, scopes = $18, version = $19",
     )
     .bind(account)
     .bind(endpoint.id)
@@ -178,6 +179,7 @@ pub(super) async fn put(
     .bind(endpoint.retry_at)
     .bind(&endpoint.binding.key)
     .bind(&endpoint.binding.scopes)
+    .bind(endpoint.version)
     .execute(connection)
     .await?;
     Ok(())

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::family::Family;
 use super::finalize::make_final;
-use super::{OperationContext, audit, load_message, record_history};
+use super::{OperationContext, record_history};
 use crate::document::rules::search;
 use crate::document::rules::status::Status;
 use crate::document::{Kind, events, store};
@@ -17,7 +17,7 @@ pub(crate) async fn accept(tx: &mut Tx<'_>, context: &OperationContext, id: &str
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let kind = Kind::Quote;
-    let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
+    let mut family = Family::lock(tx, &context.links, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
     let quote = family.target();
     if quote.accepted_at.is_none() || quote.status != Status::Accepted {
         let from = family.target().status.clone();
@@ -25,17 +25,14 @@ pub(crate) async fn accept(tx: &mut Tx<'_>, context: &OperationContext, id: &str
             make_final(tx, &mut family, context.client.as_ref()).await?;
         }
         let (account, now) = (tx.account(), tx.now());
-        let record = family.target_mut();
-        record.version += 1;
-        record.updated_at = now;
+        let record = family.raise(family.target, now);
         record.accepted_at = Some(now);
         record.status = Status::Accepted;
         let search_text = search::with_number(record);
         store::update_content(tx.db(), account, record, &search_text).await?;
         record_history(tx, record.id, "accepted", json!({}), None).await?;
-        audit(tx, record);
         events::accepted(tx, record);
         events::status_changed(tx, record, &from).await?;
     }
-    load_message(tx, context, family.target().id).await
+    family.log_target(tx).await
 }

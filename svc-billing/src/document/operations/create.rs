@@ -9,8 +9,7 @@ use proto::{At, Faults};
 use render::printed::Category;
 use rust_decimal::Decimal;
 
-use super::audit_new;
-use super::family::apply;
+use super::family::{Family, apply};
 use crate::clients::{self, Client, ClientLookup};
 use crate::document::rules::amounts::{Amounts, Content, Row};
 use crate::document::rules::printed::einvoice_missing;
@@ -37,7 +36,33 @@ pub(crate) struct New {
     pub billed_period: Option<BilledPeriod>,
 }
 
+/// Creates a document and returns it as it is shown.
 pub(crate) async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
+    let full = store_new(tx, new, given).await?;
+    Ok(log_new(tx, &new.links, &full))
+}
+
+/// Creates a document of which this transaction goes on to change more.
+pub(crate) async fn create_family(
+    tx: &mut Tx<'_>,
+    new: &New,
+    given: &DocumentInput,
+) -> Result<Family, Error> {
+    let full = store_new(tx, new, given).await?;
+    log_new(tx, &new.links, &full);
+    Ok(Family::of_new(tx, &new.links, full.record))
+}
+
+/// Writes a new document to the log. It is not read for that: its counter is locked until the transaction ends, so that
+/// every statement delays the next create.
+fn log_new(tx: &mut Tx<'_>, links: &Links, full: &Full) -> Document {
+    let shown = message::document(tx.account(), links, full);
+    tx.changed(full.record.kind.name(), full.record.id, &shown);
+    shown
+}
+
+/// Stores a new document and returns it exactly as it would be read.
+async fn store_new(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Full, Error> {
     let (account, kind, now, today) = (tx.account(), new.kind, tx.now(), tx.today());
     let at = At::ROOT.name("document");
     let defaults = settings::store::for_documents(tx.db(), account).await?;
@@ -74,14 +99,12 @@ pub(crate) async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) ->
     };
     let numbering = numbering(&record, &defaults.settings, &given.number);
     record.number = insert(tx, &record, &draft, &numbering).await?;
-    audit_new(tx, &record, &rows);
     tx.count(kind.name(), now, 1);
     events::created(tx, &record);
     let initial = if is_final { Status::Open } else { Status::Draft };
     events::status_changed(tx, &record, &initial).await?;
     let rows = rows.into_iter().map(|row| StoredRow { row, credited_by: None }).collect();
-    let full = Full { record, rows, credited_by: Vec::new(), history: Vec::new() };
-    Ok(message::document(account, &new.links, &full))
+    Ok(Full { record, rows, credited_by: Vec::new(), history: Vec::new() })
 }
 
 /// A draft of what was sent, before its dates and its status are known.
@@ -97,6 +120,7 @@ fn record(
         id: tx.id(),
         kind: new.kind,
         version: 1,
+        time_events: 0,
         content_version: 1,
         is_final: false,
         number: String::new(),

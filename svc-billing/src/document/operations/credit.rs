@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::create::{after, insert, numbering};
 use super::family::{Family, apply, settle};
-use super::{OperationContext, audit_new, load_message, record_history};
+use super::{OperationContext, record_history};
 use crate::document::rules::amounts::{Amounts, Row, amounts, vat_groups};
 use crate::document::rules::{printed, search};
 use crate::document::store::{self, Draft};
@@ -28,7 +28,7 @@ pub(crate) async fn credit(
 ) -> Result<Document, Error> {
     let kind = context.kind;
     chassis_base::id::ignore_malformed(&mut tx.faults);
-    let Some(mut family) = Family::lock(tx, kind, id).await? else {
+    let Some(mut family) = Family::lock(tx, &context.links, kind, id).await? else {
         tx.valid()?;
         return Err(Error::NotFound(kind.name()));
     };
@@ -47,7 +47,7 @@ pub(crate) async fn credit(
         return Err(Error::AlreadyCredited);
     }
     let credited: Vec<Row> = positions.iter().map(|position| negative(&rows[*position].row)).collect();
-    make(tx, &mut family, &positions, &credited, context).await
+    make(tx, &mut family, &positions, &credited).await
 }
 
 /// The indexes of the rows to credit. All of them means those that are not credited yet.
@@ -91,7 +91,6 @@ async fn make(
     family: &mut Family,
     positions: &[usize],
     rows: &[Row],
-    context: &OperationContext,
 ) -> Result<Document, Error> {
     let account = tx.account();
     let settings = settings::store::for_documents(tx.db(), account).await?;
@@ -103,7 +102,7 @@ async fn make(
 
     let before = family.settlements();
     let id = record.id;
-    family.add(record.clone());
+    let index = family.add(record.clone());
     if let Some(settlement) = family.settlements().pop() {
         apply(&mut record, &settlement);
     }
@@ -122,10 +121,9 @@ async fn make(
     let draft = Draft { rows, parties: parties.as_ref(), search_text: &search_text };
     let numbering = numbering(&record, &settings.settings, "");
     record.number = insert(tx, &record, &draft, &numbering).await?;
-    audit_new(tx, &record, rows);
     tx.count(record.kind.name(), record.created_at, 1);
     events::created(tx, &record);
-    load_message(tx, context, record.id).await
+    family.log(tx, index).await
 }
 
 /// The credit without its number and its settlement. Its term is that of its invoice, which was agreed with the client.
@@ -136,6 +134,7 @@ fn record(tx: &mut Tx<'_>, invoice: &Record, rows: &[Row]) -> Record {
     Record {
         id: tx.id(),
         version: 1,
+        time_events: 0,
         content_version: 1,
         number: String::new(),
         number_given: false,

@@ -1,11 +1,19 @@
 //! An invoice together with its credits. A change of one of them may change the settlement of the others.
+//!
+//! The family counts the changes: a record gets one new version in a transaction, however many statements change it, and
+//! when all of them are done [`Family::log`] writes the records that have changed to the log.
+
+use std::collections::HashMap;
 
 use chassis_data::Tx;
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use proto::billing::Document;
+use uuid::Uuid;
 
-use super::{at_midnight, audit};
+use super::at_midnight;
 use crate::document::rules::settlement::{self, Claim, FamilySettlement, PaidAmount, Settlement};
-use crate::document::{Kind, Record, events, store};
+use crate::document::{Kind, Links, Record, events, message, store};
 use crate::error::Error;
 use crate::online_payment::operations::cancel_superseded;
 
@@ -17,23 +25,39 @@ pub(crate) struct Family {
     pub target: usize,
     /// What was paid on each record.
     paid: Vec<Vec<PaidAmount>>,
+    /// Which records have the version that this transaction gives them.
+    raised: Vec<bool>,
     /// The account's time zone.
     zone: Tz,
+    links: Links,
 }
 
 impl Family {
     /// `None` when there is no such document.
-    pub(crate) async fn lock(tx: &mut Tx<'_>, kind: Kind, id: &str) -> Result<Option<Self>, Error> {
+    pub(crate) async fn lock(
+        tx: &mut Tx<'_>,
+        links: &Links,
+        kind: Kind,
+        id: &str,
+    ) -> Result<Option<Self>, Error> {
         let Some(id) = chassis_base::id::parse(id) else { return Ok(None) };
         let (account, zone) = (tx.account(), tx.settings().timezone);
         let records = store::lock_family(tx.db(), account, kind, id).await?;
         let target = records.iter().position(|record| record.id == id);
-        let paid = vec![Vec::new(); records.len()];
-        let mut family = target.map(|target| Self { records, target, paid, zone });
+        let (paid, raised) = (vec![Vec::new(); records.len()], vec![false; records.len()]);
+        let links = links.clone();
+        let mut family = target.map(|target| Self { records, target, paid, raised, zone, links });
         if let Some(family) = family.as_mut().filter(|_| kind == Kind::Invoice) {
             family.load_payments(tx).await?;
         }
         Ok(family)
+    }
+
+    /// A document that this transaction has just stored, which has its first version.
+    pub(crate) fn of_new(tx: &Tx<'_>, links: &Links, record: Record) -> Self {
+        let zone = tx.settings().timezone;
+        let (records, paid, raised) = (vec![record], vec![Vec::new()], vec![true]);
+        Self { records, target: 0, paid, raised, zone, links: links.clone() }
     }
 
     /// Reads what was paid. To be called again after payments changed.
@@ -56,15 +80,60 @@ impl Family {
         &mut self.records[self.target]
     }
 
+    /// A record that is about to be changed, with the version that this transaction gives it.
+    pub(crate) fn raise(&mut self, index: usize, now: DateTime<Utc>) -> &mut Record {
+        let record = &mut self.records[index];
+        if !std::mem::replace(&mut self.raised[index], true) {
+            record.version += 1;
+            record.updated_at = now;
+        }
+        record
+    }
+
+    /// Stores the new version of a record of which only something changed that is stored elsewhere, such as its history.
+    pub(crate) async fn touch(&mut self, tx: &mut Tx<'_>, index: usize) -> Result<(), Error> {
+        let (account, now) = (tx.account(), tx.now());
+        if !self.raised[index] {
+            store::touch(tx.db(), account, self.raise(index, now)).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the records that have changed to the log, as they are shown now, and returns the message of one record,
+    /// changed or not. To be called when all changes are stored.
+    pub(crate) async fn log(&self, tx: &mut Tx<'_>, index: usize) -> Result<Document, Error> {
+        let account = tx.account();
+        let records = || self.records.iter().zip(&self.raised).enumerate();
+        let needed = records().filter(|(other, (_, is_raised))| **is_raised || *other == index);
+        let ids: Vec<Uuid> = needed.map(|(_, (record, _))| record.id).collect();
+        let found = store::list_full(tx.db(), account, &ids).await?;
+        let shown = found.iter().map(|full| (full.record.id, message::document(account, &self.links, full)));
+        let mut shown: HashMap<Uuid, Document> = shown.collect();
+        for (_, (record, _)) in records().filter(|(_, (_, is_raised))| **is_raised) {
+            if let Some(document) = shown.get(&record.id) {
+                tx.changed(record.kind.name(), record.id, document);
+            }
+        }
+        let record = &self.records[index];
+        shown.remove(&record.id).ok_or(Error::NotFound(record.kind.name()))
+    }
+
+    /// The same with the message of the target.
+    pub(crate) async fn log_target(&self, tx: &mut Tx<'_>) -> Result<Document, Error> {
+        self.log(tx, self.target).await
+    }
+
     /// The invoice: the target itself, or the one that the target credits.
     pub(crate) fn root(&self) -> &Record {
         &self.records[0]
     }
 
-    /// Adds a credit that is about to be stored.
-    pub(crate) fn add(&mut self, credit: Record) {
+    /// Adds a credit that is about to be stored with its first version, and returns its index.
+    pub(crate) fn add(&mut self, credit: Record) -> usize {
         self.records.push(credit);
         self.paid.push(Vec::new());
+        self.raised.push(true);
+        self.records.len() - 1
     }
 
     /// The settlement of each record, in the order of the records.
@@ -114,13 +183,10 @@ pub(crate) async fn settle(
         if !changed.contains(&index) && before.get(index) == Some(settlement) {
             continue;
         }
-        let record = &mut family.records[index];
+        let record = family.raise(index, now);
         let from = record.status.clone();
         apply(record, settlement);
-        record.version += 1;
-        record.updated_at = now;
         store::update_settlement(tx.db(), account, record, settlement).await?;
-        audit(tx, record);
         if record.kind == Kind::Invoice {
             cancel_superseded(tx, record.id, record.open_amount).await?;
         }

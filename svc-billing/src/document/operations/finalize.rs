@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::create::{after, lacks_vat_number, numbering};
 use super::family::{Family, apply, settle};
-use super::{OperationContext, audit, load_message, record_history};
+use super::{OperationContext, record_history};
 use crate::clients::{self, Client};
 use crate::document::rules::amounts::Row;
 use crate::document::rules::settlement::Settlement;
@@ -28,13 +28,14 @@ pub(crate) async fn finalize(
     let kind = context.kind;
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
-    let mut family = Family::lock(tx, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
+    let links = &context.links;
+    let mut family = Family::lock(tx, links, kind, id).await?.ok_or(Error::NotFound(kind.name()))?;
     if !family.target().is_final {
         let from = status_before(family.target());
         make_final(tx, &mut family, context.client.as_ref()).await?;
         events::status_changed(tx, family.target(), &from).await?;
     }
-    load_message(tx, context, family.target().id).await
+    family.log_target(tx).await
 }
 
 /// The status that events compare the new one with. A draft invoice counts as a draft whatever status a caller gave it:
@@ -46,7 +47,7 @@ pub(crate) fn status_before(record: &Record) -> Status {
     }
 }
 
-/// Makes the target final. Emitting the events of its new status is left to the caller.
+/// Makes the target final. Emitting the events of its new status, and the log, are left to the caller.
 pub(crate) async fn make_final(
     tx: &mut Tx<'_>,
     family: &mut Family,
@@ -63,13 +64,11 @@ pub(crate) async fn make_final(
     let parties = Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) };
     let original = family.target().is_credit().then(|| printed::original(family.root()));
 
-    let record = family.target_mut();
+    let record = family.raise(family.target, now);
     set_dates(record, today)?;
     record.is_final = true;
-    record.version += 1;
     record.content_version += 1;
     record.finalized_at = Some(now);
-    record.updated_at = now;
     record.client = Some(Client::from(client));
     record.einvoice_missing = printed::einvoice_missing(record, &rows, Some(&parties), original);
     set_final_status(family);
@@ -89,7 +88,6 @@ pub(crate) async fn make_final(
             break;
         }
     }
-    audit(tx, record);
     settle_others(tx, family, before).await
 }
 

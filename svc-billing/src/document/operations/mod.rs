@@ -5,8 +5,10 @@ mod accept;
 mod create;
 mod credit;
 mod delete;
+mod delivery;
 mod family;
 mod finalize;
+mod follow_client;
 mod patch;
 mod pdf;
 mod project;
@@ -14,27 +16,27 @@ mod send;
 mod view;
 
 pub(crate) use accept::accept;
-pub(crate) use create::{New, check_client, create};
+pub(crate) use create::{New, check_client, create, create_family};
 pub(crate) use credit::credit;
 pub(crate) use delete::delete;
+pub(crate) use delivery::record_delivery;
 pub(crate) use family::{Family, settle};
 pub(crate) use finalize::finalize;
+pub(crate) use follow_client::follow_client;
 pub(crate) use patch::patch;
-pub(crate) use pdf::{FileLocation, PdfResult, StoredPdf, record_pdf_result, record_stored_pdf};
+pub(crate) use pdf::{FileLocation, PdfFailure, StoredPdf, record_pdf_failure, record_stored_pdf};
 pub(crate) use project::set_project;
 pub(crate) use send::{SendContext, send};
 pub(crate) use view::view;
 
 use chassis_data::Tx;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
-use proto::billing::Document;
 use proto::relations::Relation;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::rules::amounts::Row;
 use super::store::{self, NewHistory};
-use super::{Kind, Links, Record, message};
+use super::{Kind, Links, message};
 use crate::error::Error;
 
 /// What an operation on an existing document needs besides the request.
@@ -46,25 +48,18 @@ pub(crate) struct OperationContext {
     pub links: Links,
 }
 
-/// The document with the changes of this transaction, as a message.
-async fn load_message(tx: &mut Tx<'_>, context: &OperationContext, id: Uuid) -> Result<Document, Error> {
+/// Writes documents to the log as they are shown after the changes of this transaction. To be called when all of these are
+/// stored, for documents that were changed without their [`Family`].
+async fn log_changed(tx: &mut Tx<'_>, links: &Links, ids: &[Uuid]) -> Result<(), Error> {
     let account = tx.account();
-    let found = store::find(tx.db(), account, context.kind, id).await?;
-    let full = found.ok_or(Error::NotFound(context.kind.name()))?;
-    Ok(message::document(account, &context.links, &full))
-}
-
-/// Records a document in the log.
-fn audit(tx: &mut Tx<'_>, record: &Record) {
-    let image = message::audit_image(tx.account(), record);
-    tx.changed(record.kind.name(), record.id, &image);
-}
-
-/// Records a new document with its rows.
-fn audit_new(tx: &mut Tx<'_>, record: &Record, rows: &[Row]) {
-    audit(tx, record);
-    let kind = format!("{}_rows", record.kind.name());
-    tx.changed(&kind, record.id, &message::audit_image_of_rows(record, rows));
+    if ids.is_empty() {
+        return Ok(());
+    }
+    for full in store::list_full(tx.db(), account, ids).await? {
+        let shown = message::document(account, links, &full);
+        tx.changed(full.record.kind.name(), full.record.id, &shown);
+    }
+    Ok(())
 }
 
 /// Adds an entry to a document's history. `mail` is the queued mail that the entry is about.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::create::check_dates;
 use super::family::Family;
-use super::{OperationContext, at_midnight, audit, load_message, record_history};
+use super::{OperationContext, at_midnight, record_history};
 use crate::document::rules::search;
 use crate::document::rules::status::Status;
 use crate::document::{Kind, Record, events, store};
@@ -32,7 +32,7 @@ pub(crate) async fn patch(
     let mask = UpdateMask::from(mask);
     mask.check(|name| FIELDS.contains(&name), kind.name(), &mut tx.faults);
     chassis_base::id::ignore_malformed(&mut tx.faults);
-    let Some(mut family) = Family::lock(tx, kind, id).await? else {
+    let Some(mut family) = Family::lock(tx, &context.links, kind, id).await? else {
         // Faults of the body are reported before an id that does not exist.
         tx.valid()?;
         return Err(Error::NotFound(kind.name()));
@@ -50,22 +50,20 @@ pub(crate) async fn patch(
         if record.status != from {
             record.paid_at = paid_at(&family, &record).or((record.status == Status::Paid).then_some(now));
         }
-        record.version += 1;
         record.content_version += i64::from(changes.is_printed);
-        record.updated_at = now;
-        store::update_content(tx.db(), account, &record, &search::with_number(&record)).await?;
+        *family.target_mut() = record;
+        let record = family.raise(family.target, now);
+        store::update_content(tx.db(), account, record, &search::with_number(record)).await?;
         record_history(tx, record.id, "changed", Value::Object(changes.fields), None).await?;
-        audit(tx, &record);
-        events::status_changed(tx, &record, &from).await?;
+        events::status_changed(tx, record, &from).await?;
         if record.kind == Kind::Invoice && record.status != from {
             // A status that a caller set leaves the amounts alone, but nothing is asked for what is called settled.
             let is_settled = matches!(record.status, Status::Paid | Status::Credited);
             let open = if is_settled { Decimal::ZERO } else { record.open_amount };
             cancel_superseded(tx, record.id, open).await?;
         }
-        *family.target_mut() = record;
     }
-    load_message(tx, context, family.target().id).await
+    family.log_target(tx).await
 }
 
 /// The number of a final document contains the year of its date, so the date must stay in that year.

@@ -5,25 +5,26 @@ use chrono::SecondsFormat;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::document::{Kind, store};
+use super::log_changed;
+use crate::document::{Kind, Links, store};
 use crate::error::Error;
 
-const UNAUDITED: &str = "whether there is a PDF is not a change of the document";
-
-/// The result of making the PDF of a new final document.
-pub(crate) struct PdfResult {
+/// The PDF of a new final document could not be made.
+pub(crate) struct PdfFailure {
     pub document: Uuid,
-    /// The content version of which there is a PDF now.
-    pub version: Option<i64>,
-    /// Shown to callers; empty without an error.
+    /// Shown to callers.
     pub error: &'static str,
+    pub links: Links,
 }
 
-/// Stores the result with the document.
-pub(crate) async fn record_pdf_result(tx: &mut Tx<'_>, result: &PdfResult) -> Result<(), Error> {
-    let account = tx.account();
-    tx.unaudited(UNAUDITED);
-    store::record_pdf(tx.db(), account, result.document, result.version, result.error).await
+/// Stores the failure with the document.
+pub(crate) async fn record_pdf_failure(tx: &mut Tx<'_>, failure: &PdfFailure) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    let PdfFailure { document, error, links } = failure;
+    if store::mark_pdf_failure(tx.db(), account, *document, error, now).await? {
+        log_changed(tx, links, &[*document]).await?;
+    }
+    Ok(())
 }
 
 /// A PDF in the object store.
@@ -37,6 +38,7 @@ pub(crate) struct StoredPdf {
     pub version: i64,
     /// Whether its event was emitted before. The file was deleted since, and has been made again.
     pub is_replacement: bool,
+    pub links: Links,
 }
 
 /// Where a file is in the object store.
@@ -49,8 +51,10 @@ pub(crate) struct FileLocation {
 /// Records with the document that its PDF is stored, and emits `file.stored` once, for the service that lists files.
 pub(crate) async fn record_stored_pdf(tx: &mut Tx<'_>, pdf: &StoredPdf) -> Result<(), Error> {
     let (account, id, now) = (tx.account(), tx.id(), tx.now());
-    tx.unaudited(UNAUDITED);
-    let is_new = store::mark_pdf(tx.db(), account, pdf.document, pdf.version).await?;
+    let is_new = store::mark_pdf(tx.db(), account, pdf.document, pdf.version, now).await?;
+    if is_new {
+        log_changed(tx, &pdf.links, &[pdf.document]).await?;
+    }
     // Of several who make the same PDF at the same time, one marks it first and emits the event.
     if !is_new && !pdf.is_replacement {
         return Ok(());

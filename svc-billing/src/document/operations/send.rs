@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::family::Family;
 use super::finalize::{make_final, status_before};
-use super::{OperationContext, audit, record_history};
+use super::{OperationContext, record_history};
 use crate::document::mailer::{DocumentMail, PdfReference};
 use crate::document::{Kind, Record, events, store};
 use crate::error::Error;
@@ -41,7 +41,7 @@ pub(crate) async fn send(
     let recipients = recipients(given, &mut tx.faults);
     chassis_base::id::ignore_malformed(&mut tx.faults);
     let kind = context.operation.kind;
-    let Some(mut family) = Family::lock(tx, kind, id).await? else {
+    let Some(mut family) = Family::lock(tx, &context.operation.links, kind, id).await? else {
         tx.valid()?;
         return Err(Error::NotFound(kind.name()));
     };
@@ -51,11 +51,8 @@ pub(crate) async fn send(
         make_final(tx, &mut family, context.operation.client.as_ref()).await?;
     }
     let (account, now) = (tx.account(), tx.now());
-    let record = family.target_mut();
-    record.version += 1;
-    record.updated_at = now;
+    let record = family.raise(family.target, now);
     store::mark_sent(tx.db(), account, record).await?;
-    audit(tx, &Record { sent_at: Some(now), ..record.clone() });
     events::status_changed(tx, record, &from).await?;
 
     let everyone = recipients.to.iter().chain(&recipients.cc);
@@ -66,6 +63,7 @@ pub(crate) async fn send(
     let data = json!({"recipients": addresses, "subject": given.subject, "send_type": send_type});
     record_history(tx, record.id, "sent", data, Some(mail_id)).await?;
     events::sent(tx, record, &send_type, &addresses);
+    family.log_target(tx).await?;
     Ok(SendResult { success: true, recipients_list: addresses.join(", "), recipients: addresses })
 }
 

@@ -21,7 +21,7 @@ use proto::billing::{
 use proto::relations::Relation;
 use tonic::{Request, Response, Status};
 
-use super::operations::{self, New, OperationContext, PdfResult, SendContext};
+use super::operations::{self, New, OperationContext, PdfFailure, SendContext};
 use super::shared::Shared;
 use super::store::{self, DraftState};
 use super::{Full, Kind, message};
@@ -157,8 +157,9 @@ impl DocumentService {
         }
     }
 
-    /// Makes the PDF of a document that has just become final, after the commit and outside any transaction. Stores the
-    /// result with the document, in this answer, and in the answer that repeats of the call get.
+    /// Makes the PDF of a document that has just become final, after the commit and outside any transaction. That there is
+    /// one, or that it failed, is a change of the document. This answer, and the one that repeats of the call get, show the
+    /// document after it.
     ///
     /// When the process ends before that, a repeat of the call comes here again. When the PDF fails or takes too long, the
     /// call still succeeds, because the document exists: the PDF is made on the next request for it.
@@ -168,6 +169,9 @@ impl DocumentService {
         response: &mut Response<T>,
         document: fn(&mut T) -> &mut Option<Document>,
     ) {
+        if context.dry_run {
+            return;
+        }
         let left =
             context.deadline.saturating_duration_since(Instant::now()).saturating_sub(RESPONSE_RESERVE);
         match tokio::time::timeout(left, Box::pin(self.try_render_pdf(context, response, document))).await {
@@ -189,22 +193,19 @@ impl DocumentService {
         else {
             return Ok(());
         };
-        let mut full = self.find(context, &document.id).await?;
-        let record = &mut full.record;
-        let (id, version) = (record.id, record.content_version);
-        let error = match self.shared.renderer.pdf(context.account(), &full).await {
-            Ok(_) => "",
-            Err(error) => {
-                tracing::error!(error = %chassis_base::Error::from(error), document = %id, "a PDF could not be made");
-                PDF_FAILED
-            }
-        };
-        full.record.pdf_version = error.is_empty().then_some(version);
-        error.clone_into(&mut full.record.pdf_error);
+        let full = self.find(context, &document.id).await?;
+        let id = full.record.id;
+        if let Err(error) = self.shared.renderer.pdf(context.account(), &full).await {
+            tracing::error!(error = %chassis_base::Error::from(error), document = %id, "a PDF could not be made");
+            let failure = PdfFailure { document: id, error: PDF_FAILED, links: self.shared.links.clone() };
+            self.shared.db.record(context.account(), &failure, operations::record_pdf_failure).await?;
+        }
+        let full = self.find(context, &document.id).await?;
         *document = message::document(context.account_id(), &self.shared.links, &full);
-        let result = PdfResult { document: id, version: full.record.pdf_version, error };
-        let answer = response.get_ref();
-        Ok(self.shared.db.amend(context, &result, answer, operations::record_pdf_result).await?)
+        if context.idempotency_key.is_some() {
+            self.shared.db.amend(context, &(), response.get_ref(), keep_answer).await?;
+        }
+        Ok(())
     }
 
     fn context(&self, client: Option<Relation>) -> OperationContext {
@@ -254,6 +255,11 @@ async fn send(
 ) -> Result<SendDocumentResponse, Error> {
     let mail = input.mail.clone().unwrap_or_default();
     Ok(SendDocumentResponse { data: Some(operations::send(tx, context, &input.id, &mail).await?) })
+}
+
+/// What is left of a call to do after its PDF was made: its answer is stored again.
+async fn keep_answer(_: &mut Tx<'_>, (): &()) -> Result<(), Error> {
+    Ok(())
 }
 
 const PDF_FAILED: &str = "The PDF could not be made now. It is made when pdf_url is opened.";

@@ -90,15 +90,16 @@ impl QuoteService for DocumentService {
         &self,
         request: Request<SetQuoteProjectRequest>,
     ) -> Result<Response<SetQuoteProjectResponse>, Status> {
-        self.shared.db.write(Call::open(request)?, set_project).await
+        self.shared.db.write_with(Call::open(request)?, self.context(None), set_project).await
     }
 }
 
 async fn set_project(
     tx: &mut Tx<'_>,
     input: &SetQuoteProjectRequest,
+    context: &OperationContext,
 ) -> Result<SetQuoteProjectResponse, Error> {
-    operations::set_project(tx, &input.id, &input.project_number).await?;
+    operations::set_project(tx, context, &input.id, &input.project_number).await?;
     Ok(SetQuoteProjectResponse {})
 }
 

@@ -8,7 +8,7 @@ use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::Faults;
 use proto::api::PageMeta;
-use proto::billing::DocumentItem;
+use proto::billing::{DocumentItem, DocumentItemMeta};
 use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgConnection};
@@ -20,7 +20,8 @@ use crate::money::two_places;
 
 const TABLE: &str = "billing.document";
 const COLUMNS: &str = "id, number, title, invoice_date, due_date, created_at, total_excl, vat_rate, vat_amount, \
-                       total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id";
+                       total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id, \
+                       version, updated_at";
 
 /// The fields to sort by: the contract's name and the column.
 const SORTS: [(&str, &str); 7] = [
@@ -92,6 +93,10 @@ impl FromRow<'_, PgRow> for Item {
             project_number: columns.take()?,
             is_credit: columns.take::<Option<Uuid>>()?.is_some(),
             external_id: columns.take::<Option<String>>()?.filter(|text| !text.is_empty()),
+            meta: Some(DocumentItemMeta {
+                version: columns.take()?,
+                updated_at: Some(timestamp(columns.take()?)),
+            }),
         }))
     }
 }

@@ -1,11 +1,12 @@
 //! Smaller changes of documents: what was sent, viewed and printed, the history, and names that follow a client.
 
 use chassis_base::AccountId;
+use chassis_work::mail::Status;
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::columns;
+use super::{columns, shown_history};
 use crate::clients::Client;
 use crate::document::Record;
 use crate::document::rules::search;
@@ -28,27 +29,54 @@ pub(crate) async fn mark_sent(
     Ok(())
 }
 
-/// Records that the page of a quote was opened on a day. Returns the new version, or `None` when that day was recorded
-/// before.
+/// Stores the version of a document of which something changed that is stored elsewhere.
+pub(crate) async fn touch(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<(), Error> {
+    let sql = "update billing.document set version = $3, updated_at = $4 where account_id = $1 and id = $2";
+    sqlx::query(sql)
+        .bind(account)
+        .bind(record.id)
+        .bind(record.version)
+        .bind(record.updated_at)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// What a view changed of a quote, besides the day.
+#[derive(sqlx::FromRow)]
+pub(crate) struct Viewed {
+    pub version: i64,
+    pub time_events: i64,
+}
+
+/// Records that the page of a quote was opened on a day. `None` when that day was recorded before.
 pub(crate) async fn mark_viewed(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
     day: NaiveDate,
-) -> Result<Option<i64>, Error> {
-    let sql = "update billing.document set viewed_on = $3, version = version + 1 where account_id = $1 and id = $2 \
-               and (viewed_on is null or viewed_on < $3) returning version";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(id).bind(day).fetch_optional(connection).await?)
+    now: DateTime<Utc>,
+) -> Result<Option<Viewed>, Error> {
+    let sql = "update billing.document set viewed_on = $3, version = version + 1, updated_at = $4 \
+               where account_id = $1 and id = $2 and (viewed_on is null or viewed_on < $3) \
+               returning version, time_events";
+    let query = sqlx::query_as(sql).bind(account).bind(id).bind(day).bind(now);
+    Ok(query.fetch_optional(connection).await?)
 }
 
-/// Gives documents a new version, for an event without a change.
-pub(crate) async fn raise_versions(
+/// Counts an event without a change with each of these documents.
+pub(crate) async fn count_time_events(
     connection: &mut PgConnection,
     account: AccountId,
     ids: &[Uuid],
 ) -> Result<Vec<Record>, Error> {
     let sql = concat!(
-        "update billing.document d set version = d.version + 1 where d.account_id = $1 and d.id = any($2) returning ",
+        "update billing.document d set time_events = d.time_events + 1 \
+         where d.account_id = $1 and d.id = any($2) returning ",
         columns!()
     );
     Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
@@ -69,31 +97,36 @@ pub(crate) async fn set_project(
     Ok(updated.rows_affected() > 0)
 }
 
-/// Records the content version of which there is a PDF. Tells whether that is new.
+/// Records the content version of which there is a PDF; tells whether that is new. The document changes if that is its
+/// present content, or if it shows no failure any more.
 pub(crate) async fn mark_pdf(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-    version: i64,
+    content_version: i64,
+    now: DateTime<Utc>,
 ) -> Result<bool, Error> {
-    let sql = "update billing.document set pdf_version = $3, pdf_error = '' \
+    let sql = "update billing.document set pdf_version = $3, pdf_error = '', \
+               version = case when content_version = $3 or pdf_error <> '' then version + 1 else version end, \
+               updated_at = case when content_version = $3 or pdf_error <> '' then $4 else updated_at end \
                where account_id = $1 and id = $2 and (pdf_version is null or pdf_version < $3)";
-    let marked = sqlx::query(sql).bind(account).bind(id).bind(version).execute(connection).await?;
-    Ok(marked.rows_affected() > 0)
+    let query = sqlx::query(sql).bind(account).bind(id).bind(content_version).bind(now);
+    Ok(query.execute(connection).await?.rows_affected() > 0)
 }
 
-/// Records the content version of which there is a PDF, or why there is none. A newer version stays as it is.
-pub(crate) async fn record_pdf(
+/// Records why there is no PDF of the present content. Tells whether the document did not show that before.
+pub(crate) async fn mark_pdf_failure(
     connection: &mut PgConnection,
     account: AccountId,
     id: Uuid,
-    made: Option<i64>,
     error: &str,
-) -> Result<(), Error> {
-    let sql = "update billing.document set pdf_version = coalesce($3, pdf_version), pdf_error = $4 \
-               where account_id = $1 and id = $2 and ($3::bigint is null or pdf_version is null or pdf_version <= $3)";
-    sqlx::query(sql).bind(account).bind(id).bind(made).bind(error).execute(connection).await?;
-    Ok(())
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let sql = "update billing.document set pdf_error = $3, version = version + 1, updated_at = $4 \
+               where account_id = $1 and id = $2 and pdf_version is distinct from content_version \
+               and pdf_error <> $3";
+    let marked = sqlx::query(sql).bind(account).bind(id).bind(error).bind(now).execute(connection).await?;
+    Ok(marked.rows_affected() > 0)
 }
 
 /// A new entry of a document's history.
@@ -130,6 +163,47 @@ pub(crate) async fn insert_history(
     Ok(())
 }
 
+/// An entry of a document's history, by its ids.
+#[derive(sqlx::FromRow)]
+pub(crate) struct HistoryKey {
+    pub document_id: Uuid,
+    pub id: Uuid,
+}
+
+/// Records how far the delivery of a mail has come. `None` when no document has sent the mail, or its history tells so
+/// already.
+pub(crate) async fn mark_delivery(
+    connection: &mut PgConnection,
+    account: AccountId,
+    mail: Uuid,
+    status: Status,
+    error: &str,
+) -> Result<Option<HistoryKey>, Error> {
+    let sql = "update billing.document_history set mail_status = $3, mail_error = $4 \
+               where account_id = $1 and mail_id = $2 and (mail_status is distinct from $3 or mail_error is distinct from $4) \
+               returning document_id, id";
+    let query = sqlx::query_as(sql).bind(account).bind(mail).bind(status).bind(error);
+    Ok(query.fetch_optional(connection).await?)
+}
+
+/// Gives a document a new version after a change of an entry of its history. Tells whether it did: an old entry is not
+/// shown.
+pub(crate) async fn raise_if_shown(
+    connection: &mut PgConnection,
+    account: AccountId,
+    entry: &HistoryKey,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let sql = concat!(
+        "update billing.document set version = version + 1, updated_at = $4 where account_id = $1 and id = $2 \
+         and (select count(*) from billing.document_history newer \
+         where newer.account_id = $1 and newer.document_id = $2 and newer.id > $3) < ",
+        shown_history!()
+    );
+    let query = sqlx::query(sql).bind(account).bind(entry.document_id).bind(entry.id).bind(now);
+    Ok(query.execute(connection).await?.rows_affected() > 0)
+}
+
 /// Records that a client has paid an invoice; tells whether it is the first time.
 pub(crate) async fn insert_paying_client(
     connection: &mut PgConnection,
@@ -143,19 +217,23 @@ pub(crate) async fn insert_paying_client(
     Ok(done.rows_affected() == 1)
 }
 
-/// Stores the new names of a client in its drafts. Final documents keep the names they were issued with.
+/// Stores the new names of a client in some of its drafts that have other names, at most `limit`, and returns their ids.
+/// Final documents keep the names they were issued with.
 pub(crate) async fn follow_client(
     connection: &mut PgConnection,
     account: AccountId,
     client: &Client,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
-    sqlx::query(
-        "update billing.document set client_company_name = $3, client_firstname = $4, client_lastname = $5, \
+    limit: i64,
+) -> Result<Vec<Uuid>, Error> {
+    let drafts = sqlx::query_scalar(
+        "with draft as (select id from billing.document where account_id = $1 and client_id = $2 and not is_final \
+         and (client_company_name, client_firstname, client_lastname) is distinct from ($3, $4, $5) \
+         order by id limit $8 for update) \
+         update billing.document set client_company_name = $3, client_firstname = $4, client_lastname = $5, \
          search_text = lower(title) || E'\\n' || $6 || lower(external_id) || E'\\n' || lower(number), \
          version = version + 1, content_version = content_version + 1, updated_at = $7 \
-         where account_id = $1 and client_id = $2 and not is_final \
-         and (client_company_name, client_firstname, client_lastname) is distinct from ($3, $4, $5)",
+         where account_id = $1 and id in (select id from draft) returning id",
     )
     .bind(account)
     .bind(client.id)
@@ -164,7 +242,8 @@ pub(crate) async fn follow_client(
     .bind(&client.lastname)
     .bind(search::names(client))
     .bind(now)
-    .execute(connection)
+    .bind(limit)
+    .fetch_all(connection)
     .await?;
-    Ok(())
+    Ok(drafts)
 }

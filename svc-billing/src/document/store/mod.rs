@@ -9,16 +9,24 @@ mod write;
 
 pub(crate) use list::{Filter, Range, list};
 pub(crate) use mark::{
-    NewHistory, follow_client, insert_history, insert_paying_client, mark_pdf, mark_sent, mark_viewed,
-    raise_versions, record_pdf, set_project,
+    NewHistory, Viewed, count_time_events, follow_client, insert_history, insert_paying_client,
+    mark_delivery, mark_pdf, mark_pdf_failure, mark_sent, mark_viewed, raise_if_shown, set_project, touch,
 };
 pub(crate) use payments::{has_payments, list_received_payments};
 pub(crate) use read::{
     DraftState, find, find_by_external_id, find_by_number, find_by_token, find_original, find_parties,
-    find_state, is_billed, list_by_ids, lock_family,
+    find_state, is_billed, list_by_ids, list_full, lock_family,
 };
 pub(crate) use rows::{credit_rows, list_rows, packed_rows};
 pub(crate) use write::{Draft, Numbering, delete, finalize, insert, update_content, update_settlement};
+
+/// How many entries of its history a document shows.
+macro_rules! shown_history {
+    () => {
+        "20"
+    };
+}
+use shown_history;
 
 /// In the order in which `Record` is read.
 macro_rules! columns {
@@ -29,7 +37,7 @@ macro_rules! columns {
          d.paid_amount, d.open_amount, d.overpaid_amount, d.sent_at, d.project_number, d.credits, d.external_id, \
          d.token, d.finalized_at, d.accepted_at, d.viewed_on, d.einvoice_missing, d.pdf_version, d.pdf_error, d.created_at, \
          d.updated_at, d.invoice_date_given, d.due_date_given, d.prepaid_amount, d.subscription_id, d.period_from, \
-         d.period_to"
+         d.period_to, d.time_events"
     };
 }
 use columns;

@@ -10,8 +10,8 @@ use sqlx::types::Json;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;
 
-use super::columns;
 use super::rows::{array, packed_rows, row_columns};
+use super::{columns, shown_history};
 use crate::clients::Client;
 use crate::document::rules::status::Status;
 use crate::document::{BilledPeriod, Full, History, Kind, MailDelivery, Parties, Period, Record, Seller};
@@ -25,6 +25,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         id: columns.take()?,
         kind: decode("document.kind", columns.take()?, Kind::from_name)?,
         version: columns.take()?,
+        time_events: 0,
         content_version: columns.take()?,
         is_final: columns.take()?,
         number: columns.take()?,
@@ -69,6 +70,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         due_date_given: columns.take()?,
         prepaid_amount: two_places(columns.take()?),
         billed_period: billed_period(columns)?,
+        time_events: columns.take()?,
         ..record
     })
 }
@@ -145,7 +147,9 @@ macro_rules! full {
              array_agg(status), array_agg(last_error) from (\
              select h.at, h.event, h.actor, h.data, m.status, m.last_error from billing.document_history h \
              left join mail m on m.account_id = h.account_id and m.id = h.mail_id \
-             where h.account_id = $1 and h.document_id = d.id order by h.id desc limit 20) h) history \
+             where h.account_id = $1 and h.document_id = d.id order by h.id desc limit ",
+            shown_history!(),
+            ") h) history \
              where d.account_id = $1 and ",
             $condition
         )
@@ -171,6 +175,16 @@ pub(crate) async fn find_by_token(
 ) -> Result<Option<Full>, Error> {
     let sql = full!("d.token = $2");
     Ok(sqlx::query_as(sql).bind(account).bind(token.as_slice()).fetch_optional(connection).await?)
+}
+
+/// The whole documents among these that exist.
+pub(crate) async fn list_full(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Full>, Error> {
+    let sql = full!("d.id = any($2)");
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
 /// The documents among these that exist, ordered by id.

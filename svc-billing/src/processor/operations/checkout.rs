@@ -7,9 +7,9 @@ use proto::billing::PayOnPageRequest;
 use rust_decimal::Decimal;
 
 use super::{abandon, request_payment};
-use crate::document::Kind;
 use crate::document::operations::Family;
 use crate::document::rules::printed_state;
+use crate::document::{Kind, Links};
 use crate::error::Error;
 use crate::online_payment::operations::request_cancellation;
 use crate::online_payment::{OnlinePayment, Purpose, Status, TAKEOVER_DELAY, store};
@@ -21,6 +21,7 @@ pub(crate) struct StartCheckout {
     pub provider: &'static str,
     /// The URL that the payer returns to.
     pub page: Arc<str>,
+    pub links: Links,
 }
 
 /// What is to be done after the commit. Without a payment and a cancellation the payer goes back to the page.
@@ -44,7 +45,7 @@ pub(crate) async fn start_checkout(
     start: &StartCheckout,
 ) -> Result<CheckoutStep, Error> {
     // The lock on the invoice makes payers who press the button at the same time wait for each other.
-    let family = Family::lock(tx, Kind::Invoice, &start.invoice).await?;
+    let family = Family::lock(tx, &start.links, Kind::Invoice, &start.invoice).await?;
     let mut family = family.ok_or_else(chassis_rpc::link::unknown_link)?;
     let (account, now, zone) = (tx.account(), tx.now(), tx.settings().timezone);
     let Some(open) = printed_state::amount_to_pay(family.target(), zone) else {

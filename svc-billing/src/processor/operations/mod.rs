@@ -7,7 +7,7 @@ mod record;
 mod request;
 
 pub(crate) use checkout::{StartCheckout, start_checkout};
-pub(crate) use collect::collect;
+pub(crate) use collect::{collect, collect_family};
 pub(crate) use record::{CommandOutcome, Outcome, record};
 pub(crate) use request::request_payment;
 

@@ -7,8 +7,8 @@ use provider::Fault;
 use rust_decimal::Decimal;
 
 use super::show_on_invoice;
-use crate::document::Kind;
 use crate::document::operations::Family;
+use crate::document::{Kind, Links};
 use crate::error::Error;
 use crate::mandate;
 use crate::mandate::rules::MandateReport;
@@ -58,12 +58,14 @@ impl From<Fault> for Outcome {
 pub(crate) struct CommandOutcome {
     pub command: ProviderCommand,
     pub outcome: Outcome,
+    /// The links of the invoice that may change with its payment.
+    pub links: Links,
 }
 
 /// Records the outcome of a command. The command leaves the queue in the same transaction, so that neither can be
 /// without the other.
 pub(crate) async fn record(tx: &mut Tx<'_>, executed: &CommandOutcome) -> Result<(), Error> {
-    let CommandOutcome { command, outcome } = executed;
+    let CommandOutcome { command, outcome, .. } = executed;
     match outcome {
         Outcome::Retry { error, after } => postpone(tx, command, error, *after).await,
         Outcome::CustomerCreated { provider, customer } => {
@@ -77,7 +79,7 @@ pub(crate) async fn record(tx: &mut Tx<'_>, executed: &CommandOutcome) -> Result
             }
             let mandates = observed.mandates.as_deref();
             let report = mandates.map(|mandates| MandateReport { mandates, at: observed.at });
-            change_payment(tx, command, |current| rules::apply(current, observed), report).await
+            change_payment(tx, executed, |current| rules::apply(current, observed), report).await
         }
         Outcome::Refused(detail) => {
             let kind = command.kind.name();
@@ -85,7 +87,7 @@ pub(crate) async fn record(tx: &mut Tx<'_>, executed: &CommandOutcome) -> Result
             commands::remove(tx, command.kind, command.subject).await?;
             match command.kind {
                 CommandKind::CreatePayment => {
-                    change_payment(tx, command, |current| rules::fail(current, detail), None).await
+                    change_payment(tx, executed, |current| rules::fail(current, detail), None).await
                 }
                 _ => Ok(()),
             }
@@ -94,12 +96,12 @@ pub(crate) async fn record(tx: &mut Tx<'_>, executed: &CommandOutcome) -> Result
             tracing::warn!(payment = %command.subject, detail, "provider refused the mandate of a collection");
             commands::remove(tx, command.kind, command.subject).await?;
             let report = MandateReport { mandates, at: *at };
-            change_payment(tx, command, |current| rules::fail(current, detail), Some(report)).await
+            change_payment(tx, executed, |current| rules::fail(current, detail), Some(report)).await
         }
         Outcome::NotFound => {
             commands::remove(tx, command.kind, command.subject).await?;
             let reason = "The provider does not know this payment.";
-            change_payment(tx, command, |current| rules::fail(current, reason), None).await
+            change_payment(tx, executed, |current| rules::fail(current, reason), None).await
         }
         Outcome::OtherProvider => Ok(()),
         Outcome::Superseded => commands::remove(tx, command.kind, command.subject).await,
@@ -126,16 +128,16 @@ async fn postpone(
 /// Stores a change of a payment, with all that follows from it.
 async fn change_payment(
     tx: &mut Tx<'_>,
-    command: &ProviderCommand,
+    executed: &CommandOutcome,
     change: impl FnOnce(&OnlinePayment) -> OnlinePayment,
     report: Option<MandateReport<'_>>,
 ) -> Result<(), Error> {
-    let (account, now) = (tx.account(), tx.now());
-    let Some(unlocked) = store::find(tx.db(), account, command.subject).await? else { return Ok(()) };
+    let (account, now, payment) = (tx.account(), tx.now(), executed.command.subject);
+    let Some(unlocked) = store::find(tx.db(), account, payment).await? else { return Ok(()) };
     // Every transaction locks the invoice first, then the debtor, then the payment. The payment is read without a lock
     // before, only to find its invoice and its client, which never change.
     let mut family = match unlocked.document_id {
-        Some(invoice) => Family::lock(tx, Kind::Invoice, &invoice.to_string()).await?,
+        Some(invoice) => Family::lock(tx, &executed.links, Kind::Invoice, &invoice.to_string()).await?,
         None => None,
     };
     if let Some(client) = unlocked.client_id {
@@ -146,7 +148,7 @@ async fn change_payment(
     store::update(tx.db(), account, &payment, now).await?;
     let debtor = match payment.client_id {
         Some(client) if payment.purpose != Purpose::Checkout => {
-            mandate::operations::apply_payment(tx, client, &payment, report).await?
+            mandate::operations::apply_payment(tx, client, &before, &payment, report).await?
         }
         _ => None,
     };

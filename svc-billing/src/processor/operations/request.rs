@@ -60,17 +60,17 @@ pub(crate) async fn show_on_invoice(
     let current = payment::store::find(tx.db(), account, family.target().id, online.id).await?;
     let mut entry = entry(online, current.as_ref(), zone, now);
     let Some(before) = before else {
-        return payment::record_provider_payment(tx, family, entry, "payment_added").await;
+        return payment::record_provider_payment(tx, family, current.as_ref(), entry, "payment_added").await;
     };
     if online.status != Status::Paid {
-        let Some(current) = current else { return Ok(()) };
+        let Some(current) = &current else { return Ok(()) };
         if current.status != rules::invoice_entry(before).status {
             entry.status = current.status;
             entry.amount = current.amount;
             entry.date = current.date;
         }
     }
-    payment::record_provider_payment(tx, family, entry, "payment_changed").await
+    payment::record_provider_payment(tx, family, current.as_ref(), entry, "payment_changed").await
 }
 
 /// An online payment as an entry of its invoice; `current` is the entry that is stored.
@@ -84,6 +84,7 @@ fn entry(
     let day = online.paid_at.unwrap_or(online.created_at).with_timezone(&zone).date_naive();
     Payment {
         id: online.id,
+        version: current.map_or_else(|| first_version(online), |current| current.version),
         amount,
         date: day,
         status,
@@ -97,6 +98,11 @@ fn entry(
         sent_data: current.map(|current| current.sent_data.clone()).unwrap_or_default(),
         feedback_data: rules::feedback(online),
         created_at: current.map_or(now, |current| current.created_at),
-        updated_at: now,
+        updated_at: current.map_or(now, |current| current.updated_at),
     }
+}
+
+/// The version of an entry that is not stored. One that was removed comes back after the version of its removal.
+fn first_version(online: &OnlinePayment) -> i64 {
+    if online.removed_version == 0 { 1 } else { online.removed_version + 2 }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{NOT_FOUND, lock, save};
 use crate::error::Error;
-use crate::subscription::Record;
+use crate::subscription::Full;
 use crate::subscription::rules::plan::Status;
 
 /// The outcome of an activation on behalf of another operation.
@@ -25,7 +25,7 @@ pub(crate) async fn activate(tx: &mut Tx<'_>, id: &str) -> Result<SubscriptionIt
     chassis_base::id::ignore_malformed(&mut tx.faults);
     tx.valid()?;
     let mut full = lock(tx, id).await?.ok_or(NOT_FOUND)?;
-    start(tx, &mut full.record).await?;
+    start(tx, &mut full).await?;
     Ok((&full.record).into())
 }
 
@@ -37,7 +37,7 @@ pub(crate) async fn activate_for_client(
 ) -> Result<Activation, Error> {
     let found = lock(tx, subscription).await?.filter(|full| full.record.client == Some(client));
     let Some(mut full) = found else { return Ok(Activation::NotFound) };
-    match start(tx, &mut full.record).await {
+    match start(tx, &mut full).await {
         Ok(()) => Ok(Activation::Activated),
         Err(Error::Ended | Error::Incomplete(_)) => Ok(Activation::UpdateFailed),
         Err(error) => Err(error),
@@ -45,7 +45,8 @@ pub(crate) async fn activate_for_client(
 }
 
 /// Checks everything before the first write, so that the transaction can go on after a refusal.
-async fn start(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
+async fn start(tx: &mut Tx<'_>, full: &mut Full) -> Result<(), Error> {
+    let record = &mut full.record;
     match record.plan.status {
         Status::Active => return Ok(()),
         Status::Ended => return Err(Error::Ended),
@@ -60,5 +61,5 @@ async fn start(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
         return Err(Error::Incomplete(detail.to_owned()));
     }
     record.plan.activate(tx.today());
-    save(tx, record).await
+    save(tx, full).await
 }

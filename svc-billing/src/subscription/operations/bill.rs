@@ -11,7 +11,7 @@ use crate::clients::ClientLookup;
 use crate::document::operations::New;
 use crate::document::{self, BilledPeriod, Kind, Links, Period, operations as documents};
 use crate::error::Error;
-use crate::processor::operations::collect;
+use crate::processor::operations::collect_family;
 use crate::settings;
 use crate::subscription::rules::lines;
 use crate::subscription::rules::plan::{Status, Turn};
@@ -28,7 +28,7 @@ pub(crate) struct DueSubscription {
 
 /// Does what the plan of a subscription demands today.
 pub(crate) async fn process_due(tx: &mut Tx<'_>, due: &DueSubscription) -> Result<(), Error> {
-    let (account, today, zone) = (tx.account(), tx.today(), tx.settings().timezone);
+    let (account, now, today, zone) = (tx.account(), tx.now(), tx.today(), tx.settings().timezone);
     tx.continues(due.id).await?;
     // The plan is read again under the lock: a change may have been committed since the subscription was found due.
     let Some(mut full) = store::lock(tx.db(), account, due.id).await? else { return Ok(()) };
@@ -41,12 +41,14 @@ pub(crate) async fn process_due(tx: &mut Tx<'_>, due: &DueSubscription) -> Resul
         }
         Turn::End => full.record.plan.status = Status::Ended,
         // The account has moved to another time zone since, or another process was faster.
-        Turn::Nothing => {}
+        Turn::Nothing => {
+            tx.unaudited("a subscription was found due and is not");
+            return store::update(tx.db(), account, &full.record, full.record.due_at(zone)).await;
+        }
     }
-    let record = &mut full.record;
-    record.updated_at = tx.now();
-    store::update(tx.db(), account, record, record.due_at(zone)).await?;
-    audit(tx, record);
+    full.record.touch(now);
+    store::update(tx.db(), account, &full.record, full.record.due_at(zone)).await?;
+    audit(tx, &full);
     Ok(())
 }
 
@@ -74,10 +76,8 @@ async fn bill(tx: &mut Tx<'_>, due: &DueSubscription, full: &Full, period: Perio
         rows: lines::as_rows(&full.lines, &defaults.rates),
         ..DocumentInput::default()
     };
-    let invoice = documents::create(tx, &new, &given).await?;
-    if let Some(invoice) = chassis_base::id::parse(&invoice.id) {
-        collect(tx, due.provider, invoice).await?;
-    }
+    let mut invoice = documents::create_family(tx, &new, &given).await?;
+    collect_family(tx, due.provider, &mut invoice).await?;
     Ok(())
 }
 
@@ -88,9 +88,23 @@ pub(crate) struct BillingFailure {
     pub reason: String,
 }
 
-/// Stores a failed attempt, in a transaction of its own: the one that failed was rolled back.
+/// Stores a failed attempt, in a transaction of its own: the one that failed was rolled back. Only a new reason changes
+/// the subscription; the same one again only changes when the next attempt is.
 pub(crate) async fn record_failure(tx: &mut Tx<'_>, failure: &BillingFailure) -> Result<(), Error> {
-    let account = tx.account();
-    tx.unaudited("an attempt that failed; the subscription is unchanged");
-    store::fail(tx.db(), account, failure.id, failure.retry_at, &failure.reason).await
+    let (account, now) = (tx.account(), tx.now());
+    let Some(mut full) = store::lock(tx.db(), account, failure.id).await? else { return Ok(()) };
+    let record = &mut full.record;
+    record.failures = record.failures.saturating_add(1);
+    let is_new = record.last_error != failure.reason;
+    if is_new {
+        record.last_error.clone_from(&failure.reason);
+        record.touch(now);
+    }
+    store::update(tx.db(), account, record, Some(failure.retry_at)).await?;
+    if is_new {
+        audit(tx, &full);
+    } else {
+        tx.unaudited("an attempt failed as the one before; the subscription is unchanged");
+    }
+    Ok(())
 }

@@ -5,14 +5,14 @@ use proto::At;
 use proto::billing::{SubscriptionInput, SubscriptionItem};
 use rust_decimal::Decimal;
 
-use super::{audit, audit_lines};
+use super::audit;
 use crate::clients::{Client, ClientLookup};
 use crate::document::operations::check_client;
 use crate::document::rules::search;
 use crate::error::Error;
 use crate::settings;
 use crate::subscription::rules::{lines, terms};
-use crate::subscription::{LIST, Record, store};
+use crate::subscription::{Full, LIST, Record, store};
 
 /// The title of a subscription without one.
 const DEFAULT_TITLE: &str = "Subscription";
@@ -51,13 +51,14 @@ pub(crate) async fn create(
         line_count: 0,
         created_at: now,
         updated_at: now,
+        version: 1,
     };
     record.set_amounts(&lines, &amounts);
     record.number = format!("S-{:05}", numbering::next(tx.db(), account, LIST).await?);
     store::insert(tx.db(), account, &record, record.due_at(zone)).await?;
     store::replace_lines(tx.db(), account, record.id, &lines).await?;
     tx.count(LIST, now, 1);
-    audit(tx, &record);
-    audit_lines(tx, &record, &lines);
-    Ok((&record).into())
+    let full = Full { record, lines };
+    audit(tx, &full);
+    Ok((&full.record).into())
 }

@@ -32,8 +32,8 @@ pub(crate) async fn deactivate(
         record.plan.end_on(end, today);
         terms::check_end(&record.plan, &at, &mut tx.faults);
         tx.valid()?;
-        save(tx, record).await?;
+        save(tx, &mut full).await?;
     }
     tx.valid()?;
-    Ok((&*record).into())
+    Ok((&full.record).into())
 }

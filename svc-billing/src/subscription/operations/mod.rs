@@ -14,10 +14,9 @@ pub(crate) use deactivate::deactivate;
 pub(crate) use patch::patch;
 
 use chassis_data::Tx;
-use proto::billing::SubscriptionItem;
+use proto::billing::Subscription;
 
-use super::{Full, Record, lines_message, store};
-use crate::document::rules::amounts::Row;
+use super::{Full, store};
 use crate::error::Error;
 
 pub(crate) const NOT_FOUND: Error = Error::NotFound("subscription");
@@ -33,22 +32,18 @@ async fn lock(tx: &mut Tx<'_>, id: &str) -> Result<Option<Full>, Error> {
 
 /// Stores a changed subscription. Earlier failures are cleared, and it is due when its plan says so: the change may
 /// have removed the cause of the failures.
-async fn save(tx: &mut Tx<'_>, record: &mut Record) -> Result<(), Error> {
+async fn save(tx: &mut Tx<'_>, full: &mut Full) -> Result<(), Error> {
     let (account, zone) = (tx.account(), tx.settings().timezone);
-    record.updated_at = tx.now();
+    let record = &mut full.record;
+    record.touch(tx.now());
     record.failures = 0;
     record.last_error.clear();
     store::update(tx.db(), account, record, record.due_at(zone)).await?;
-    audit(tx, record);
+    audit(tx, full);
     Ok(())
 }
 
 /// Stores the subscription in the log.
-fn audit(tx: &mut Tx<'_>, record: &Record) {
-    tx.changed("subscription", record.id, &SubscriptionItem::from(record));
-}
-
-/// Stores its lines in the log, apart from the subscription because they rarely change.
-fn audit_lines(tx: &mut Tx<'_>, record: &Record, lines: &[Row]) {
-    tx.changed("subscription_lines", record.id, &lines_message(record, lines));
+fn audit(tx: &mut Tx<'_>, full: &Full) {
+    tx.changed("subscription", full.record.id, &Subscription::from(full));
 }

@@ -6,7 +6,7 @@ use proto::At;
 use proto::api::Fault;
 use proto::billing::{SubscriptionItem, SubscriptionPatch};
 
-use super::{NOT_FOUND, audit_lines, lock, save};
+use super::{NOT_FOUND, lock, save};
 use crate::error::Error;
 use crate::settings;
 use crate::subscription::rules::plan::{Plan, Status};
@@ -58,13 +58,13 @@ pub(crate) async fn patch(
     }
     record.plan = plan;
     named.put("title", &given.title, &mut record.title);
-    if let Some((lines, amounts)) = &replaced {
-        record.set_amounts(lines, amounts);
-        store::replace_lines(tx.db(), account, record.id, lines).await?;
-        audit_lines(tx, record, lines);
+    if let Some((lines, amounts)) = replaced {
+        record.set_amounts(&lines, &amounts);
+        store::replace_lines(tx.db(), account, record.id, &lines).await?;
+        full.lines = lines;
     }
-    save(tx, record).await?;
-    Ok((&*record).into())
+    save(tx, &mut full).await?;
+    Ok((&full.record).into())
 }
 
 /// Whether a change only moves the end to an earlier day, which is the one change that an ended plan allows.

@@ -35,6 +35,7 @@ fn record(columns: &mut Columns<'_>) -> Result<Record, sqlx::Error> {
         line_count: columns.take()?,
         created_at: columns.take()?,
         updated_at: columns.take()?,
+        version: columns.take()?,
     })
 }
 

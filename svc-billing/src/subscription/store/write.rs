@@ -24,12 +24,13 @@ pub(crate) async fn insert(
     let sql = "insert into billing.subscription (account_id, id, title, status, term, start_date, end_date, first_date, \
                day_of_month, day_of_week, anchor_date, anchor_day, last_generated, next_generate, due_at, failures, \
                last_error, total_excl, vat_rate, vat_amount, total_incl, line_count, search_text, updated_at, number, \
-               client_id, client_names, created_at, billed_until) \
+               client_id, client_names, created_at, billed_until, version) \
                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-               $21, $22, $23, $24, $25, $26, $27, $28, $29)";
+               $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)";
     let query = bind(sqlx::query(sql), account, record, due_at);
     let query = query.bind(&record.number).bind(record.client).bind(&record.client_names);
-    query.bind(record.created_at).bind(record.plan.billed_until).execute(connection).await?;
+    let query = query.bind(record.created_at).bind(record.plan.billed_until).bind(record.version);
+    query.execute(connection).await?;
     Ok(())
 }
 
@@ -44,9 +45,10 @@ pub(crate) async fn update(
                first_date = $8, day_of_month = $9, day_of_week = $10, anchor_date = $11, anchor_day = $12, \
                last_generated = $13, next_generate = $14, due_at = $15, failures = $16, last_error = $17, \
                total_excl = $18, vat_rate = $19, vat_amount = $20, total_incl = $21, line_count = $22, \
-               search_text = $23, updated_at = $24, billed_until = $25 where account_id = $1 and id = $2";
-    let query = bind(sqlx::query(sql), account, record, due_at).bind(record.plan.billed_until);
-    query.execute(connection).await?;
+               search_text = $23, updated_at = $24, billed_until = $25, version = $26 \
+               where account_id = $1 and id = $2";
+    let query = bind(sqlx::query(sql), account, record, due_at);
+    query.bind(record.plan.billed_until).bind(record.version).execute(connection).await?;
     Ok(())
 }
 
@@ -118,21 +120,7 @@ pub(crate) async fn replace_lines(
     Ok(())
 }
 
-/// Stores why the invoice that is due could not be created, and when the next attempt is.
-pub(crate) async fn fail(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    retry_at: DateTime<Utc>,
-    error: &str,
-) -> Result<(), Error> {
-    let sql = "update billing.subscription set failures = failures + 1, last_error = $4, due_at = $3 \
-               where account_id = $1 and id = $2";
-    sqlx::query(sql).bind(account).bind(id).bind(retry_at).bind(error).execute(connection).await?;
-    Ok(())
-}
-
-/// Updates the names of a client in its subscriptions.
+/// Updates the names of a client in its subscriptions, which are searched for and not shown.
 pub(crate) async fn follow_client(
     connection: &mut PgConnection,
     account: AccountId,

@@ -73,7 +73,7 @@ impl FileService for FilesRpc {
         request: Request<DeleteFileRequest>,
     ) -> Result<Response<DeleteFileResponse>, Status> {
         let call = Call::open(request)?;
-        let account = call.context.account().clone();
+        let (account, dry_run) = (call.context.account().clone(), call.context.dry_run);
         let found = self
             .db
             .read(async |connection| {
@@ -89,7 +89,7 @@ impl FileService for FilesRpc {
             Ok::<_, Error>(DeleteFileResponse {})
         };
         let answer = self.db.write(call, delete).await?;
-        if let Some(record) = found {
+        if let Some(record) = found.filter(|_| !dry_run) {
             operations::remove_bytes_now(&self.db, &self.files, &account, &record).await;
         }
         Ok(answer)

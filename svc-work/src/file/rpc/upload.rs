@@ -33,14 +33,17 @@ pub(super) async fn receive(
     // An idempotency key is compared with the content of the upload, however it was cut into parts. Its hash stands for
     // the bytes, which need not be kept in memory for that.
     let input = UploadFileRequest { file: Some(file.clone()), data: Sha256::digest(&bytes).to_vec().into() };
+    let now = context.clock.now();
     let record = Record {
         id,
+        version: 1,
         name: rules::safe_name(&file.name),
         content_type: rules::media_type(&file.content_type, &file.name),
         size: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
         key: files.reference(&key),
         source: Source { kind: SOURCE.to_owned(), id: None, version: None },
-        created_at: context.clock.now(),
+        created_at: now,
+        updated_at: now,
     };
     if faults.is_empty() {
         // Announced before they are stored, so that chassis removes them after a day if no row refers to them.
@@ -109,7 +112,6 @@ async fn create(
     _: &UploadFileRequest,
     uploaded: &Uploaded,
 ) -> Result<UploadFileResponse, Error> {
-    let record = operations::create(tx, &uploaded.record).await?;
-    let file = uploaded.links.message(tx.account(), record, tx.now());
+    let file = operations::create(tx, &uploaded.record, &uploaded.links).await?;
     Ok(UploadFileResponse { data: Some(file) })
 }

@@ -1,0 +1,147 @@
+//! The records of the contract: what kinds there are, who may read them, and how a stored one becomes the JSON of its
+//! GET. Read from the descriptor once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::Method;
+use prost_reflect::{DescriptorPool, Kind, MessageDescriptor, MethodDescriptor};
+
+use crate::contract::{Error, Operation, variable};
+use crate::render::ResponsePlan;
+
+/// The record, or the records, that an operation answers with.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The full name of its message.
+    pub message: String,
+    /// What the record can be; empty if the message does not show a record whole.
+    pub kinds: Vec<String>,
+    pub is_list: bool,
+    /// See `MessagePolicy.volatile`.
+    pub is_volatile: bool,
+}
+
+impl Answered {
+    /// `None` if `data` of the response is not a message.
+    pub(crate) fn by(method: &MethodDescriptor) -> Option<Self> {
+        let data = method.output().get_field_by_name("data")?;
+        let Kind::Message(message) = data.kind() else { return None };
+        let policy = proto::policy::message(&message);
+        Some(Self {
+            message: message.full_name().to_owned(),
+            is_list: data.is_list(),
+            is_volatile: policy.volatile,
+            kinds: policy.kinds,
+        })
+    }
+}
+
+/// The record that a request with this path is about: what `If-Match` refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The variable of the path that holds its id.
+    pub variable: String,
+    pub kinds: Vec<String>,
+}
+
+/// For each operation that changes something, in order: the record that its path names, if the same service shows that
+/// record.
+pub(crate) fn targets(operations: &[Operation]) -> Vec<Option<Target>> {
+    let of = |operation: &Operation| {
+        if operation.is_public() || operation.method == Method::GET {
+            return None;
+        }
+        let path = up_to_last_variable(&operation.path)?;
+        let (collection, last) = path.rsplit_once('/')?;
+        let shown = |path: &str, is_list: bool| {
+            operations.iter().find_map(|other| {
+                let answered = other.answered.as_ref()?;
+                let matches =
+                    other.method == Method::GET && other.path == path && other.peer == operation.peer;
+                (matches && answered.is_list == is_list && !answered.kinds.is_empty())
+                    .then(|| answered.kinds.clone())
+            })
+        };
+        let kinds = shown(path, false).or_else(|| shown(collection, true))?;
+        Some(Target { variable: variable(last)?.to_owned(), kinds })
+    };
+    operations.iter().map(of).collect()
+}
+
+/// `/v1/deals/{id}` of `/v1/deals/{id}/move`.
+fn up_to_last_variable(path: &str) -> Option<&str> {
+    path.rfind('}').map(|end| &path[..=end])
+}
+
+/// One kind of record.
+#[derive(Clone, Debug)]
+pub struct RecordKind {
+    /// The service that owns it.
+    pub service: String,
+    /// The scope of the operation that reads it.
+    pub scope: String,
+    /// The full name of the message that shows it.
+    pub message: String,
+    plan: Arc<ResponsePlan>,
+}
+
+impl RecordKind {
+    /// Whether a caller with this predicate over scopes may read it.
+    pub fn is_readable(&self, has_scope: impl Fn(&str) -> bool) -> bool {
+        self.scope == "any" || has_scope(&self.scope)
+    }
+
+    /// How the record becomes JSON.
+    pub fn plan(&self) -> &ResponsePlan {
+        &self.plan
+    }
+}
+
+/// The kinds that an integrator can read, by name.
+#[derive(Debug, Default)]
+pub struct RecordKinds(BTreeMap<String, RecordKind>);
+
+impl RecordKinds {
+    pub fn new(pool: &DescriptorPool, operations: &[Operation]) -> Result<Self, Error> {
+        let mut kinds = BTreeMap::new();
+        for message in pool.all_messages() {
+            for kind in proto::policy::message(&message).kinds {
+                let error = |problem| Error { rpc: message.full_name().to_owned(), problem };
+                let found = kind_of(&message, operations).map_err(error)?;
+                if kinds.insert(kind.clone(), found).is_some() {
+                    return Err(error(format!("the kind {kind} has two messages; keep one")));
+                }
+            }
+        }
+        Ok(Self(kinds))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&RecordKind> {
+        self.0.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RecordKind)> {
+        self.0.iter().map(|(name, kind)| (name.as_str(), kind))
+    }
+}
+
+fn kind_of(message: &MessageDescriptor, operations: &[Operation]) -> Result<RecordKind, String> {
+    let reads = |operation: &&Operation| {
+        let answered = operation.answered.as_ref();
+        operation.method == Method::GET
+            && answered.is_some_and(|answered| answered.message == message.full_name())
+    };
+    let mut readers = operations.iter().filter(reads);
+    let reader = readers.next().ok_or("its kinds are read by no operation with GET")?;
+    if readers.any(|other| other.policy.scope != reader.policy.scope || other.peer != reader.peer) {
+        return Err("its kinds are read with different scopes; give each a message of its own".to_owned());
+    }
+    let plan = ResponsePlan::of_message(message).map_err(|refusal| refusal.to_string())?;
+    Ok(RecordKind {
+        service: reader.peer.clone(),
+        scope: reader.policy.scope.clone(),
+        message: message.full_name().to_owned(),
+        plan: Arc::new(plan),
+    })
+}

@@ -1,0 +1,22 @@
+//! Follows the delivery of replies: a message shows how its mail stands.
+
+use chassis_data::Tx;
+use chassis_work::mail::{DeliveryObserver, Status};
+use uuid::Uuid;
+
+use super::operations;
+
+pub(crate) struct DeliveryRecorder;
+
+#[tonic::async_trait]
+impl DeliveryObserver for DeliveryRecorder {
+    async fn attempted(
+        &self,
+        tx: &mut Tx<'_>,
+        mail: Uuid,
+        status: Status,
+        _error: &str,
+    ) -> Result<(), chassis_base::Error> {
+        Ok(operations::record_delivery(tx, mail, status).await?)
+    }
+}
