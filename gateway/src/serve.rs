@@ -8,6 +8,7 @@ use chassis_service::connections::{self, Port};
 use chassis_service::server::{self, Authentication};
 use chassis_service::stage::{self, Stage};
 use chassis_transcode::contract;
+use chassis_transcode::records::RecordKinds;
 use chassis_work::worker::{Workers, recovery_worker};
 use proto::accounts::account_service_server::AccountServiceServer;
 use proto::accounts::credential_service_server::CredentialServiceServer;
@@ -28,7 +29,12 @@ use crate::settings::Settings;
 const MAX_CONCURRENT_STREAMS: u32 = 256;
 
 /// The state of the HTTP handlers. Spawns the tasks that keep it current. Must be called inside the async runtime.
-pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> Result<App, String> {
+pub fn app(
+    settings: &Settings,
+    records: RecordKinds,
+    clock: Clock,
+    stop: watch::Receiver<Stage>,
+) -> Result<App, String> {
     let runtime = Runtime::open(settings, clock)?;
     let keys = Authenticator::new(runtime.db.clone(), runtime.tokens.clone());
     tokio::spawn(keys.clone().record_uses_periodically());
@@ -42,7 +48,9 @@ pub fn app(settings: &Settings, clock: Clock, stop: watch::Receiver<Stage>) -> R
         keys,
         limits,
         concurrency: ConcurrencyLimit::new(max_in_flight, upstreams.count()),
+        waits: ConcurrencyLimit::new(max_in_flight, 1),
         upstreams,
+        records,
         deadline: settings.mesh.deadline(),
         admissions: Semaphore::new(max_in_flight),
         budgets: ByteBudgets::new(settings.max_bytes_in, settings.max_bytes_out),
@@ -58,9 +66,11 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
     let mesh = &settings.mesh;
     mesh.check()?;
     connections::raise_file_limit();
-    let operations = contract::operations(proto::policy::pool()).map_err(|error| error.to_string())?;
+    let pool = proto::policy::pool();
+    let operations = contract::operations(pool).map_err(|error| error.to_string())?;
+    let records = RecordKinds::new(pool, &operations).map_err(|error| error.to_string())?;
     let stop = stage::stop_signal()?;
-    let app = Arc::new(app(&settings, Clock::system(), stop.clone())?);
+    let app = Arc::new(app(&settings, records, Clock::system(), stop.clone())?);
     app.runtime.db.check().await?;
     let operators = server::bind(mesh.metrics_listen).await?;
     let readiness = app.readiness.clone();

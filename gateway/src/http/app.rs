@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use chassis_service::stage::Stage;
+use chassis_transcode::records::RecordKinds;
 use tokio::sync::{Semaphore, watch};
 
 use super::byte_budget::ByteBudget;
@@ -23,12 +24,16 @@ pub struct App {
     pub keys: Authenticator,
     pub limits: Arc<Limits>,
     pub upstreams: Upstreams,
+    /// The kinds of records that the change feed shows.
+    pub records: RecordKinds,
     /// The time limit of a request.
     pub deadline: Duration,
     /// Requests whose key may be looked up at the same time.
     pub admissions: Semaphore,
     /// Requests that may be in progress at the same time, for each service.
     pub concurrency: ConcurrencyLimit,
+    /// Requests that may wait for something at the same time.
+    pub waits: ConcurrencyLimit,
     pub budgets: ByteBudgets,
     pub cors: Cors,
     /// The context tokens of requests without a key.

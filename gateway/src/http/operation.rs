@@ -1,5 +1,5 @@
 //! The one handler of all operations. The order of its checks is part of the contract: key, rate limit, scope,
-//! size and type, idempotency key, body. Ids and state are checked by the service.
+//! size and type, idempotency key, body, `If-Match`. Ids, versions and state are checked by the service.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,18 @@ use axum::extract::ConnectInfo;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use chassis_rpc::call::{BODY_STREAM, CARRIED_FAULTS, HEAD_ONLY, IDEMPOTENCY_KEY, REQUEST_ID};
+use chassis_rpc::call::{
+    BODY_STREAM, CARRIED_FAULTS, CONDITIONAL, DRY_RUN, HEAD_ONLY, IDEMPOTENCY_KEY, PRECONDITION, REQUEST_ID,
+};
 use chassis_rpc::mesh::is_idempotency_key;
 use chassis_rpc::{token, trace};
-use chassis_transcode::Bound;
 use chassis_transcode::contract::{Answer, Operation, variable};
+use chassis_transcode::{Bound, ResponsePlan};
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use prost::Message;
-use proto::api::{CarriedFaults, Problem};
+use proto::api::{CarriedFaults, Precondition, Problem};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 
@@ -29,7 +32,7 @@ use super::concurrency_limit::{LimitReached, Permit};
 use super::problem::Refusal;
 use super::response::{self, Counted};
 use super::upstream::{Upstream, UpstreamCall};
-use super::{body, download, own};
+use super::{body, conditional, download, own, rehearsal};
 use crate::runtime::NAME;
 
 /// A service gives up this much earlier than the gateway, so that its own answer still arrives.
@@ -48,7 +51,8 @@ pub(super) async fn handle(
     let answer = match enter(app, operation, &parts, from, &mut limit_headers).await {
         Ok((admitted, _permit)) => {
             let owner = Owner::new(from, connection(app, &parts));
-            let (deadline, sent) = (Instant::now() + app.deadline, AtomicBool::new(false));
+            let wait = Duration::from_secs(operation.policy.max_wait.into());
+            let (deadline, sent) = (Instant::now() + app.deadline + wait, AtomicBool::new(false));
             let call = Incoming { app, operation, parts, admitted, id, owner, deadline, sent };
             match tokio::time::timeout_at(deadline, call.answer(body)).await {
                 Ok(answer) => answer,
@@ -78,7 +82,9 @@ async fn enter(
         })?;
         admit(app, operation, parts, from, limit_headers).await?
     };
-    let permit = app.concurrency.acquire(&operation.peer, admitted.requester(from))?;
+    // Who may wait for long does not take the permits of those who do not.
+    let limit = if operation.policy.max_wait > 0 { &app.waits } else { &app.concurrency };
+    let permit = limit.acquire(&operation.peer, admitted.requester(from))?;
     Ok((admitted, permit))
 }
 
@@ -131,7 +137,15 @@ impl Incoming<'_> {
             .map_err(|malformed| Refusal::new(Problem::Malformed, malformed.detail))?;
         drop(body);
         let message = std::mem::take(&mut bound.message);
-        let outgoing = self.outgoing(&bound, message, key)?;
+        let dry_run = rehearsal::is_asked(self.operation, &self.parts.method, &self.parts.headers)?;
+        let headers = &self.parts.headers;
+        let condition = conditional::precondition(self.operation, &self.parts.method, headers, &path)?;
+        let is_conditional = condition.is_some();
+        let mut outgoing = self.outgoing(&bound, message, key, condition)?;
+        // In the path, so that a service of the release before refuses the call instead of carrying it out.
+        for (prefix, _) in [(CONDITIONAL, is_conditional), (DRY_RUN, dry_run)].iter().filter(|(_, is)| *is) {
+            outgoing.path = prefixed(prefix, &outgoing.path)?;
+        }
         // Set before the call: when the deadline drops this future, the service may have received the request.
         self.sent.store(true, Ordering::Relaxed);
         let refused = |status: tonic::Status| {
@@ -141,11 +155,18 @@ impl Incoming<'_> {
         match &self.operation.response {
             Answer::Envelope(plan) => {
                 let answer = if self.operation.peer == NAME {
-                    own::answer(self.app, &self.admitted, &outgoing).await
+                    own::answer(self.app, &self.admitted, &outgoing, &bound.faults).await
                 } else {
                     self.upstream()?.call(&outgoing).await
                 };
                 let answer = answer.map_err(refused)?;
+                if dry_run {
+                    let Admitted::Key(caller) = &self.admitted else { return Err(rehearsal::unsupported()) };
+                    return rehearsal::answer(self.app, self.operation, plan, &answer, caller, counted).await;
+                }
+                if !self.changes() && self.is_known(plan, answer.get_ref()) {
+                    return Ok(response::not_modified(plan, answer.get_ref()));
+                }
                 let answer = response::envelope(self.operation, plan, &answer, &path, counted).await;
                 answer.map_err(|refusal| self.after_call(refusal))
             }
@@ -160,6 +181,13 @@ impl Incoming<'_> {
                 response::download(self.operation, answer, reserved)
             }
         }
+    }
+
+    /// Whether the caller has the record as it is now.
+    fn is_known(&self, plan: &ResponsePlan, answer: &[u8]) -> bool {
+        let is_volatile = self.operation.answered.as_ref().is_some_and(|answered| answered.is_volatile);
+        let version = plan.data_version(answer).filter(|_| !is_volatile);
+        version.is_some_and(|version| conditional::is_known(&self.parts.headers, version))
     }
 
     /// The service that answers.
@@ -195,6 +223,7 @@ impl Incoming<'_> {
         bound: &Bound,
         message: Vec<u8>,
         key: Option<&HeaderValue>,
+        condition: Option<Precondition>,
     ) -> Result<UpstreamCall, Refusal> {
         let mut headers = HeaderMap::with_capacity(8);
         let (service, sent) = (&self.operation.peer, &self.parts.headers);
@@ -213,12 +242,10 @@ impl Incoming<'_> {
             headers.insert(HEAD_ONLY, HeaderValue::from_static("true"));
         }
         if !bound.faults.is_empty() {
-            let carried = CarriedFaults::from(bound.faults.clone()).encode_to_vec();
-            let value = HeaderValue::try_from(STANDARD_NO_PAD.encode(carried));
-            headers.insert(
-                CARRIED_FAULTS,
-                value.map_err(|_| Refusal::new(Problem::Internal, "A fault was lost."))?,
-            );
+            headers.insert(CARRIED_FAULTS, binary(&CarriedFaults::from(bound.faults.clone()))?);
+        }
+        if let Some(condition) = condition {
+            headers.insert(PRECONDITION, binary(&condition)?);
         }
         trace::pass_trace(&self.parts.headers, &mut headers);
         Ok(UpstreamCall {
@@ -231,4 +258,15 @@ impl Incoming<'_> {
             changes: self.changes(),
         })
     }
+}
+
+fn prefixed(prefix: &str, path: &PathAndQuery) -> Result<PathAndQuery, Refusal> {
+    PathAndQuery::try_from(format!("{prefix}{path}"))
+        .map_err(|_| Refusal::new(Problem::Internal, "Something went wrong on our side."))
+}
+
+/// A message as a binary metadata entry.
+fn binary(message: &impl Message) -> Result<HeaderValue, Refusal> {
+    HeaderValue::try_from(STANDARD_NO_PAD.encode(message.encode_to_vec()))
+        .map_err(|_| Refusal::new(Problem::Internal, "Something went wrong on our side."))
 }

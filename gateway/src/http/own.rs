@@ -2,20 +2,24 @@
 
 use bytes::Bytes;
 use prost::Message as _;
+use proto::Faults;
 use tonic::{Response, Status};
 
 use super::admission::Admitted;
 use super::app::App;
+use super::changes;
 use super::upstream::UpstreamCall;
 use crate::ledger;
 
 const GET_LEDGER: &str = "/admin.gateway.v1.LedgerService/GetLedger";
+const LIST_CHANGES: &str = "/admin.gateway.v1.ChangeService/ListChanges";
 
-/// Answers a request as a service would.
+/// Answers a request as a service would. `faults` are those that were found while the request was read.
 pub(super) async fn answer(
     app: &App,
     admitted: &Admitted,
     call: &UpstreamCall,
+    faults: &Faults,
 ) -> Result<Response<Bytes>, Status> {
     let Admitted::Key(caller) = admitted else {
         return Err(Status::internal("an operation of the gateway is public"));
@@ -24,6 +28,10 @@ pub(super) async fn answer(
         GET_LEDGER => {
             let ledger = ledger::heads(&app.runtime, &caller.account, call.timeout).await?;
             Ok(Response::new(ledger.encode_to_vec().into()))
+        }
+        LIST_CHANGES => {
+            let changes = Box::pin(changes::list(app, caller, call, faults)).await?;
+            Ok(Response::new(changes.encode_to_vec().into()))
         }
         other => Err(Status::unimplemented(format!("the gateway does not implement {other}"))),
     }

@@ -216,7 +216,10 @@ fn by_code(status: &Status) -> Problem {
     match status.code() {
         Code::DeadlineExceeded => Problem::Timeout,
         Code::NotFound => Problem::NotFound,
-        Code::Unavailable | Code::Cancelled | Code::ResourceExhausted => Problem::Unavailable,
+        // Unimplemented: a replica of the release before does not know the call yet.
+        Code::Unavailable | Code::Cancelled | Code::ResourceExhausted | Code::Unimplemented => {
+            Problem::Unavailable
+        }
         _ if is_transport(status) => Problem::Unavailable,
         _ => {
             tracing::error!(code = ?status.code(), message = status.message(), "unexpected status from a service");

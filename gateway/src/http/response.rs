@@ -12,6 +12,7 @@ use proto::api::{HttpBody, Problem};
 use tokio::sync::Semaphore;
 
 use super::byte_budget::{ByteBudget, MIN_COUNTED, Owner, Reservation};
+use super::conditional;
 use super::download::{self, Download};
 use super::problem::Refusal;
 use crate::pages::NO_CONTENT_POLICY;
@@ -31,7 +32,7 @@ static WAITING: Semaphore = Semaphore::const_new(MAX_WAITING);
 
 impl Counted<'_> {
     /// Reserves this number of bytes; a small response needs no reservation.
-    async fn reserve(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
+    pub(super) async fn reserve(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
         let Self { budget, owner } = *self;
         if bytes < MIN_COUNTED {
             return Ok(None);
@@ -70,6 +71,7 @@ pub(super) async fn envelope(
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     mark_replay(is_replay(answer), headers);
+    tag(plan, wire, headers);
     let location = plan.data_id(wire).and_then(|id| operation.location_of(path, id));
     if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
         headers.insert(header::LOCATION, location);
@@ -77,8 +79,22 @@ pub(super) async fn envelope(
     Ok(response)
 }
 
+/// The answer to a reader who has the record as it is now.
+pub(super) fn not_modified(plan: &ResponsePlan, wire: &[u8]) -> Response {
+    let mut response = StatusCode::NOT_MODIFIED.into_response();
+    tag(plan, wire, response.headers_mut());
+    response
+}
+
+/// The version of the record that the response shows.
+fn tag(plan: &ResponsePlan, wire: &[u8], headers: &mut HeaderMap) {
+    if let Some(etag) = plan.data_version(wire).and_then(conditional::etag) {
+        headers.insert(header::ETAG, etag);
+    }
+}
+
 /// The content, counted until it is written.
-fn held(reserved: Option<Reservation>, content: Vec<u8>) -> Bytes {
+pub(super) fn held(reserved: Option<Reservation>, content: Vec<u8>) -> Bytes {
     let Some(mut reserved) = reserved else { return content.into() };
     reserved.set(content.capacity());
     reserved.attach(content)
@@ -174,23 +190,23 @@ fn insert(
     Ok(())
 }
 
-fn success(operation: &Operation) -> StatusCode {
+pub(super) fn success(operation: &Operation) -> StatusCode {
     let code = u16::try_from(operation.policy.success).ok();
     code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::OK)
 }
 
-fn is_replay<T>(answer: &tonic::Response<T>) -> bool {
+pub(super) fn is_replay<T>(answer: &tonic::Response<T>) -> bool {
     answer.metadata().contains_key(REPLAY)
 }
 
-fn mark_replay(replay: bool, headers: &mut HeaderMap) {
+pub(super) fn mark_replay(replay: bool, headers: &mut HeaderMap) {
     if replay {
         headers.insert("x-idempotent-replay", HeaderValue::from_static("true"));
     }
 }
 
 /// Always a defect on our side: the service and the gateway are built from one contract.
-fn unusable(operation: &Operation, error: &dyn std::fmt::Display) -> Refusal {
+pub(super) fn unusable(operation: &Operation, error: &dyn std::fmt::Display) -> Refusal {
     tracing::error!(%error, operation = operation.name, "the answer of a service cannot be used");
     Refusal::new(Problem::Internal, "Something went wrong on our side.")
 }

@@ -129,6 +129,8 @@ impl<'a> Attempts<'a> {
         self.in_doubt |= self.changes && answer.as_ref().is_err_and(is_in_doubt);
         let failed = match answer {
             Err(status) if is_transport(&status) || status.code() == Code::Unavailable => status,
+            // A replica of the release before does not know the call yet; another one may.
+            Err(status) if is_unknown_call(&status) => status,
             other => return Some(other.map_err(|status| self.marked(status))),
         };
         match self.backoffs.next() {
@@ -154,5 +156,11 @@ impl<'a> Attempts<'a> {
 /// Whether a failed call may have had an effect: the service says so, or the call was sent and the error does not come
 /// from the service itself, whose errors always have details.
 fn is_in_doubt(status: &Status) -> bool {
-    may_have_happened(status) || (status.details().is_empty() && !was_not_sent(status))
+    let is_unexplained = status.details().is_empty() && !was_not_sent(status) && !is_unknown_call(status);
+    may_have_happened(status) || is_unexplained
+}
+
+/// Whether the service has no such rpc.
+fn is_unknown_call(status: &Status) -> bool {
+    status.code() == Code::Unimplemented && status.details().is_empty()
 }

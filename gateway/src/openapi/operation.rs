@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use http::Method;
 use prost_reflect::{Cardinality, Kind};
 use proto::api::{Access, Format};
 use proto::policy;
@@ -26,6 +27,26 @@ pub(super) fn shared_parameters() -> Value {
             "in": "header",
             "description": "A text of your own, 1 to 255 visible ASCII characters, that makes the request safe to repeat: for 24 hours a repeat with the same key returns the first answer and does nothing again.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        },
+        "IfMatch": {
+            "name": "If-Match",
+            "in": "header",
+            "description": "Carries the request out only if the record still has this version: the `ETag` of the answer that you read it from. Otherwise nothing is done, and the answer is 412.",
+            "schema": {"type": "string"},
+            "example": "\"3\"",
+        },
+        "IfNoneMatch": {
+            "name": "If-None-Match",
+            "in": "header",
+            "description": "The `ETag` of the version that you have: while the record has it, the answer is 304 without a body.",
+            "schema": {"type": "string"},
+            "example": "\"3\"",
+        },
+        "DryRun": {
+            "name": "Dry-Run",
+            "in": "header",
+            "description": "`true`: everything is checked and carried out, the answer is the one that would come, and then all of it is undone. `meta.dry_run` of the answer says what would have come of it.",
+            "schema": {"type": "string", "enum": ["true", "false"]},
         },
         "RequestId": {
             "name": "X-Request-Id",
@@ -130,6 +151,15 @@ fn parameters(route: &Route) -> Vec<Value> {
     }
     if route.is_repeatable() {
         parameters.push(json!({"$ref": "#/components/parameters/IdempotencyKey"}));
+    }
+    if route.is_rehearsable() {
+        parameters.push(json!({"$ref": "#/components/parameters/DryRun"}));
+    }
+    if route.takes_version {
+        parameters.push(json!({"$ref": "#/components/parameters/IfMatch"}));
+    }
+    if route.shows_version && route.verb == Method::GET {
+        parameters.push(json!({"$ref": "#/components/parameters/IfNoneMatch"}));
     }
     parameters.push(json!({"$ref": "#/components/parameters/RequestId"}));
     parameters

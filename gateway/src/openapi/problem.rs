@@ -43,7 +43,11 @@ pub fn example_body(info: &ProblemInfo) -> Body {
         code: Fault::BadEmail.code(),
         detail: "email must be an e-mail address",
     };
-    let taken = info.explanation.contains("`data.id`");
+    let data = match info.explanation {
+        text if text.contains("`data.id`") => json!({"id": super::example::EXAMPLE_ID}),
+        text if text.contains("`data.version`") => json!({"version": "4"}),
+        _ => json!({}),
+    };
     Body {
         r#type: format!("/problems/{}", info.code),
         title: info.title.to_owned(),
@@ -51,7 +55,7 @@ pub fn example_body(info: &ProblemInfo) -> Body {
         code: info.code.to_owned(),
         detail: detail.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" "),
         errors: is_validation.then_some([fault]),
-        data: if taken { json!({"id": super::example::EXAMPLE_ID}) } else { json!({}) },
+        data,
         meta: json!({"request_id": EXAMPLE_REQUEST_ID}),
     }
 }
@@ -87,6 +91,9 @@ pub(super) fn possible(route: &Route) -> BTreeMap<u16, Vec<&'static ProblemInfo>
     }
     if route.is_repeatable() {
         problems.extend([Problem::IdempotencyInProgress, Problem::IdempotencyKeyReused]);
+    }
+    if route.takes_version {
+        problems.push(Problem::ChangedMeanwhile);
     }
     if route.is_public() && !route.verb.is_safe() {
         problems.push(Problem::CrossSite);

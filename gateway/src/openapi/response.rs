@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use http::Method;
 use proto::api::Problem;
 use proto::policy::ProblemInfo;
 use serde_json::{Map, Value, json};
@@ -17,6 +18,8 @@ const LOCATION: &str = "Location";
 const REPLAY: &str = "X-Idempotent-Replay";
 const RETRY_AFTER: &str = "Retry-After";
 const CHALLENGE: &str = "WWW-Authenticate";
+const ETAG: &str = "ETag";
+const DRY_RUN: &str = "Dry-Run";
 
 /// The header descriptions that the answers refer to.
 pub(super) fn shared_headers() -> Value {
@@ -34,6 +37,11 @@ pub(super) fn shared_headers() -> Value {
             "description": "After how many seconds to try again.",
             "schema": {"type": "integer", "minimum": 1},
         },
+        ETAG: text("The version of the record, in quotes. Send it as `If-Match` with a change, or as `If-None-Match` to read the record only if it has changed."),
+        DRY_RUN: {
+            "description": "Present when the request was carried out and undone.",
+            "schema": {"type": "string", "const": "true"},
+        },
         CHALLENGE: text("How to authenticate, and which scope is missing."),
     })
 }
@@ -47,6 +55,14 @@ pub(super) fn all(
 ) -> Value {
     let mut answers = Map::new();
     answers.insert(route.policy.success.to_string(), success(route, routes, schemas));
+    if route.shows_version && route.verb == Method::GET {
+        let headers = header_references(&[REQUEST_ID, LIMIT, LIMIT_POLICY, ETAG]);
+        answers.insert("304".to_owned(), json!({"description": "It has the version of `If-None-Match`; there is no body.", "headers": headers}));
+    }
+    if route.is_rehearsable() && route.policy.success == 204 {
+        let headers = header_references(&[REQUEST_ID, LIMIT, LIMIT_POLICY, DRY_RUN]);
+        answers.insert("200".to_owned(), json!({"description": "With `Dry-Run: true`: it would be done. `data` is `null`.", "headers": headers, "content": {"application/json": {"schema": {"type": "object"}}}}));
+    }
     for (status, infos) in problem::possible(route) {
         let name = shared_name(&infos);
         answers.insert(status.to_string(), json!({"$ref": format!("#/components/responses/{name}")}));
@@ -62,6 +78,12 @@ fn success(route: &Route, routes: &[Route], schemas: &mut Schemas) -> Value {
     }
     if route.is_repeatable() {
         names.push(REPLAY);
+    }
+    if route.shows_version {
+        names.push(ETAG);
+    }
+    if route.is_rehearsable() {
+        names.push(DRY_RUN);
     }
     let description = match route.policy.success {
         201 => "Created.",

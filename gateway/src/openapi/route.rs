@@ -1,6 +1,6 @@
 //! The public operations of the contract, and their table as text.
 
-use chassis_transcode::contract;
+use chassis_transcode::contract::{self, Operation};
 use http::Method;
 use prost_reflect::{
     Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
@@ -23,14 +23,19 @@ pub struct Route {
     pub rpc: MethodDescriptor,
     /// The request field of the body; `*` for the whole request, empty for no body.
     body: String,
+    /// Whether the answer is one record with a version, which is then its `ETag`.
+    pub shows_version: bool,
+    /// Whether it changes something of a record with a version, which `If-Match` can name.
+    pub takes_version: bool,
 }
 
 /// Every rpc with an HTTP rule, in the order of path and verb.
 pub fn routes(pool: &DescriptorPool) -> Vec<Route> {
+    let operations = contract::operations(pool).unwrap_or_default();
     let mut routes: Vec<Route> = pool
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>())
-        .filter_map(|rpc| Route::of(&rpc))
+        .filter_map(|rpc| Route::of(&rpc, &operations))
         .collect();
     routes.sort_by(|a, b| (&a.path, a.verb.as_str()).cmp(&(&b.path, b.verb.as_str())));
     routes
@@ -54,9 +59,10 @@ pub fn route_table(routes: &[Route]) -> String {
 }
 
 impl Route {
-    fn of(rpc: &MethodDescriptor) -> Option<Self> {
+    fn of(rpc: &MethodDescriptor, operations: &[Operation]) -> Option<Self> {
         let rule = policy::http_rule(rpc)?;
         let (verb, path) = contract::route(&rule).ok()?;
+        let operation = operations.iter().find(|operation| operation.name == rpc.full_name());
         Some(Self {
             verb,
             path,
@@ -64,6 +70,10 @@ impl Route {
             policy: policy::method(rpc)?,
             rpc: rpc.clone(),
             body: rule.body,
+            shows_version: operation
+                .and_then(Operation::envelope)
+                .is_some_and(chassis_transcode::ResponsePlan::has_version),
+            takes_version: operation.is_some_and(|operation| operation.target.is_some()),
         })
     }
 
@@ -80,6 +90,11 @@ impl Route {
     /// Whether a repeat of the request with the same `Idempotency-Key` has no further effect.
     pub fn is_repeatable(&self) -> bool {
         self.verb == Method::POST && !self.is_public()
+    }
+
+    /// Whether it can be carried out and undone.
+    pub fn is_rehearsable(&self) -> bool {
+        !self.verb.is_safe() && !self.is_public() && !self.has_http_body() && !self.policy.cannot_rehearse
     }
 
     /// Whether the body is passed on unchanged, with a signature in a header.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use chassis_base::{Account, Clock};
 use chassis_service::stage::Stage;
 use chassis_testing::{TestDatabase, environment, secret, service_database};
+use chassis_transcode::records::RecordKinds;
 use chassis_work::worker::Workers;
 use clap::Parser;
 use prost_reflect::DescriptorPool;
@@ -54,6 +55,7 @@ impl TestGateway {
     ) -> Self {
         let operations =
             chassis_transcode::contract::operations(contract).expect("a contract that can be served");
+        let records = RecordKinds::new(contract, &operations).expect("records that can be read");
         let peers = peers.join(",");
         let way = service_database(database.url(), NAME).flags();
         let mut base = vec!["test", &way[0], &way[1], "--context-secret", secret()];
@@ -62,7 +64,8 @@ impl TestGateway {
         }
         let settings = Flags::parse_from(base.iter().chain(environment(flags)).chain(flags)).settings;
         let (stop, stopped) = watch::channel(Stage::Running);
-        let app = crate::serve::app(&settings, clock.clone(), stopped.clone()).expect("usable settings");
+        let app =
+            crate::serve::app(&settings, records, clock.clone(), stopped.clone()).expect("usable settings");
         let app = Arc::new(app);
         let router = router(Arc::clone(&app), operations);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -26,7 +26,7 @@ async fn a_client_has_every_field_of_its_shape() {
                 "debtor_number": "D-00001",
                 "meta": {
                     "external_id": "crm-1", "created_at": "2026-11-15T11:00:00.123Z",
-                    "updated_at": "2026-11-15T11:00:00.123Z",
+                    "updated_at": "2026-11-15T11:00:00.123Z", "version": 1,
                 },
             },
             "meta": {},

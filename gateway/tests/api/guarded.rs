@@ -56,7 +56,12 @@ async fn fault_of(database: &TestDatabase, sql: &str) -> String {
 }
 
 /// Every operation that needs a key, on things of the caller's own or on those given. The share that succeeded.
-async fn walk(mesh: &Mesh, api: &Api, account: &Account, theirs: Option<&[(&'static str, String)]>) -> f64 {
+pub(crate) async fn walk(
+    mesh: &Mesh,
+    api: &Api,
+    account: &Account,
+    theirs: Option<&[(&'static str, String)]>,
+) -> f64 {
     let (mut asked, mut succeeded) = (0.0, 0.0);
     for operation in all_operations().into_iter().filter(|operation| !operation.is_public()) {
         let things = match theirs {
