@@ -1,10 +1,11 @@
 //! What a listener has still to receive: the events after its position in the log, and its exceptions.
 
-use chassis_base::Error;
 use chassis_base::error::status::explain;
+use chassis_base::{AccountId, Error};
 use chassis_data::log::event::INTERNAL_EVENTS;
 use chassis_data::{Listener, Tx};
 use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
 use tonic::Status;
 use uuid::Uuid;
 
@@ -52,6 +53,13 @@ pub(super) struct Outcome {
     pub interrupted: Option<Status>,
     /// Where the listener is now in the log, if that has changed.
     pub position: Option<i64>,
+}
+
+impl Outcome {
+    /// Whether exceptions are to be stored or removed.
+    fn has_exceptions(&self) -> bool {
+        !self.refused.is_empty() || self.delivered.iter().any(|event| event.is_retried)
+    }
 }
 
 /// What there is to deliver.
@@ -216,10 +224,14 @@ async fn insert_held(tx: &mut Tx<'_>, (reader, events): &(String, Vec<Undelivere
 /// Moves the listener to its new position, removes exceptions that were delivered and stores those that were refused, in
 /// one transaction. After a crash before the commit, the batch is delivered again.
 pub(super) async fn settle(job: &Job, outcome: &Outcome) -> Result<(), Error> {
-    if outcome.delivered.is_empty() && outcome.refused.is_empty() && outcome.position.is_none() {
-        return Ok(());
+    if outcome.has_exceptions() {
+        return job.write(outcome, store).await;
     }
-    job.write(outcome, store).await
+    let Some(position) = outcome.position else { return Ok(()) };
+    // One round trip, and no check of the lease: the listener has these events, and a position only grows, so it does no
+    // harm if a process that has lost its lease moves it.
+    let account = job.account_id();
+    job.db().autocommit(async |connection| move_reader(connection, account, outcome, position).await).await
 }
 
 async fn store(tx: &mut Tx<'_>, outcome: &Outcome) -> Result<(), Error> {
@@ -230,16 +242,29 @@ async fn store(tx: &mut Tx<'_>, outcome: &Outcome) -> Result<(), Error> {
     }
     let Some(position) = outcome.position else { return Ok(()) };
     let account = tx.account();
+    move_reader(tx.db(), account, outcome, position).await
+}
+
+async fn move_reader(
+    connection: &mut PgConnection,
+    account: AccountId,
+    outcome: &Outcome,
+    position: i64,
+) -> Result<(), Error> {
     let last_at = outcome.delivered.last().map(|event| event.at);
+    // The commit does not wait for the disk, if it has nothing else to store: when the server crashes before it has written
+    // the position, the listener gets events again that it knows.
     sqlx::query(
         "update reader set position = $3, since = coalesce($4, since)
-         where account_id = $1 and name = $2 and position < $3",
+         where account_id = $1 and name = $2 and position < $3
+            and case when $5 then set_config('synchronous_commit', 'off', true) else '' end is not null",
     )
     .bind(account)
-    .bind(reader)
+    .bind(&outcome.listener)
     .bind(position)
     .bind(last_at)
-    .execute(tx.db())
+    .bind(!outcome.has_exceptions())
+    .execute(connection)
     .await?;
     Ok(())
 }

@@ -26,7 +26,7 @@ use super::schedule::Schedule;
 use super::slot::{Slot, Slots};
 use super::stop::{Stop, in_time, stopped};
 use super::timing::Timing;
-use super::wake::{ALL, Inbox};
+use super::wake::Inbox;
 use crate::interval::every;
 
 /// How often due work is counted for the metrics, and up to which number.
@@ -192,8 +192,7 @@ impl Driver {
                 }
                 self.ended.insert(id, now.1);
                 // The account is examined again: wake-ups that arrived while the job ran were ignored.
-                let which = if self.assignment.board.is_prompt { ALL } else { 1 << self.assignment.number };
-                self.assignment.inbox.wake(id, which);
+                self.assignment.inbox.wake(id, 1 << self.assignment.number);
                 "ended"
             }
             Outcome::Failed(Error::LeaseLost) => {

@@ -53,10 +53,11 @@ impl Questions {
         }
     }
 
-    /// The queries that cover these workers.
+    /// The queries that cover these workers. One about a single worker is cheaper than the one about all of them.
     fn about(&self, which: Which) -> impl Iterator<Item = &Question> {
-        let prompt = (which & self.prompt != 0).then_some(&self.all_prompt);
-        let others = which & !self.prompt;
+        let has_several = (which & self.prompt).count_ones() > 1;
+        let prompt = has_several.then_some(&self.all_prompt);
+        let others = if has_several { which & !self.prompt } else { which };
         let others = self.single.iter().enumerate().filter(move |(number, _)| others & 1 << number != 0);
         prompt.into_iter().chain(others.map(|(_, question)| question))
     }

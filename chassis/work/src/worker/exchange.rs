@@ -15,7 +15,6 @@ use uuid::Uuid;
 
 use super::board::Boards;
 use super::stop::{Stop, in_time, stopped};
-use super::wake::ALL;
 use crate::interval::every;
 
 /// The minimum time between two posts of a process.
@@ -113,7 +112,7 @@ impl Exchange {
                 self.boards.request_sweeps();
             }
             for account in accounts {
-                self.boards.inbox.wake(AccountId::trust(account), ALL);
+                self.boards.inbox.wake_prompt(AccountId::trust(account));
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ use chassis_data::{Db, log};
 use chassis_rpc::scope;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::definition::Worker;
 use super::due::Due;
@@ -22,6 +23,9 @@ use super::wake::Inbox;
 
 /// How many accounts are numbered in parallel. Each takes a connection for two round trips.
 const CONCURRENCY: usize = 4;
+/// The minimum time between two batches of an account. The first entry after a pause is numbered at once; in a busy account
+/// entries gather, so that a batch costs little for each.
+const MIN_BATCH_INTERVAL: Duration = Duration::from_millis(10);
 /// How often to look for entries that their process has left without a position.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -44,8 +48,8 @@ struct Queue {
     waiting: VecDeque<AccountId>,
     /// What is in `waiting`.
     known: HashSet<AccountId>,
-    /// Accounts that are being numbered. An account is never numbered twice at once, so that its entries gather.
-    running: HashSet<AccountId>,
+    /// Accounts that are being numbered, or were a moment ago.
+    resting: HashSet<AccountId>,
 }
 
 impl Queue {
@@ -93,42 +97,48 @@ impl Sequencer {
                 () = self.arrived.notified() => {}
             }
         }
-        // The last commits of the process. What is missed here is found by the worker of another process.
+        // The last commits of the process, without a rest. What is missed here is found by the worker of another process.
         loop {
-            while let Some(account) = self.take() {
-                jobs.spawn(Arc::clone(&self).number(account));
-            }
-            if jobs.join_next().await.is_none() {
+            while jobs.join_next().await.is_some() {}
+            let last = self.with_queue(std::mem::take).waiting;
+            if last.is_empty() {
                 break;
+            }
+            for account in last {
+                jobs.spawn(Arc::clone(&self).number(account));
             }
         }
     }
 
-    /// The account that has waited longest and is not being numbered.
+    /// The account that has waited longest and does not rest.
     fn take(&self) -> Option<AccountId> {
         self.with_queue(|queue| {
-            let free = queue.waiting.iter().position(|account| !queue.running.contains(account))?;
+            let free = queue.waiting.iter().position(|account| !queue.resting.contains(account))?;
             let account = queue.waiting.remove(free)?;
             queue.known.remove(&account);
-            queue.running.insert(account);
+            queue.resting.insert(account);
             Some(account)
         })
     }
 
     async fn number(self: Arc<Self>, account: AccountId) {
+        let rested = Instant::now() + MIN_BATCH_INTERVAL;
         let numbered = scope::background(account, in_time(log::number(&self.db, account)));
         let has_more = Box::pin(numbered).await.unwrap_or_else(|error| {
             tracing::warn!(%account, error = chain(&error), "log entries could not be numbered");
             false
         });
-        self.with_queue(|queue| {
-            queue.running.remove(&account);
-            // Behind the others, which may have waited meanwhile.
-            if has_more {
-                queue.add(account);
-            }
-        });
+        // Behind the others, which may have waited meanwhile.
+        if has_more {
+            self.with_queue(|queue| queue.add(account));
+        }
         self.inbox.committed(account);
+        // Not part of the job, because resting accounts take no connection.
+        tokio::spawn(async move {
+            tokio::time::sleep_until(rested).await;
+            self.with_queue(|queue| queue.resting.remove(&account));
+            self.arrived.notify_one();
+        });
     }
 
     fn with_queue<T>(&self, change: impl FnOnce(&mut Queue) -> T) -> T {

@@ -9,12 +9,13 @@ use tokio::sync::Notify;
 
 /// A set of workers of this process, one bit each.
 pub(super) type Which = u64;
-pub(super) const ALL: Which = Which::MAX;
 pub(super) const MAX_WORKERS: usize = Which::BITS as usize;
 
 /// Accounts that were woken and not examined yet.
 #[derive(Default)]
 pub(super) struct Inbox {
+    /// The workers that every commit wakes.
+    prompt: Which,
     woken: Mutex<HashMap<AccountId, Which>>,
     /// Accounts whose node may be unreachable. Examined separately, so that the rest does not wait for them.
     suspect: Mutex<HashMap<AccountId, Which>>,
@@ -25,10 +26,19 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
+    pub(super) fn new(prompt: Which) -> Self {
+        Self { prompt, ..Self::default() }
+    }
+
     /// Rows of the account may have changed, and its log entries have positions.
     pub(super) fn committed(&self, account: AccountId) {
-        self.wake(account, ALL);
+        self.wake_prompt(account);
         self.pass_on(account);
+    }
+
+    /// Wakes the workers that are not content with looking at intervals.
+    pub(super) fn wake_prompt(&self, account: AccountId) {
+        self.wake(account, self.prompt);
     }
 
     pub(super) fn wake(&self, account: AccountId, which: Which) {

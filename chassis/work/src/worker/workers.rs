@@ -30,7 +30,8 @@ impl Workers {
         let owner = db.clock().id();
         let mut tasks = JoinSet::new();
         let mut all = Vec::new();
-        let inbox: Arc<Inbox> = Arc::default();
+        let prompt = workers.iter().enumerate().filter(|(_, worker)| worker.interval.is_none());
+        let inbox = Arc::new(Inbox::new(prompt.fold(0, |which, (number, _)| which | 1 << number)));
         let sequencer = Arc::new(Sequencer::new(db.clone(), Arc::clone(&inbox)));
         db.wake().add(&sequencer);
         for (number, worker) in workers.into_iter().enumerate() {
