@@ -4,6 +4,7 @@ use deploy_tools::Result;
 
 use crate::baseline::Baseline;
 use crate::measure::{self, Outcome};
+use crate::operations::ACCOUNT;
 use crate::options::Rounds;
 use crate::pgbench::{self, Plan};
 use crate::process::{LOAD, Watched};
@@ -26,7 +27,7 @@ pub(crate) struct Case<'a> {
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
     pub rounds: &'a Rounds,
-    /// Whose events are waited for.
+    /// Whose events are waited for, unless a target names its accounts.
     pub account: &'a str,
     pub baseline: Option<Baseline>,
     pub watched: Watched,
@@ -43,8 +44,13 @@ impl Bench<'_> {
     ) -> Result<Option<Plan>> {
         let Some(baseline) = &self.baseline else { return Ok(None) };
         // Also of what was filled in: delivering events would be part of the recording's pauses and of the first round.
-        baseline.drain_events(service, self.account).await?;
+        baseline.drain_events(service, &self.accounts(target)).await?;
         baseline.plan(name, service, target, load).await.map(Some)
+    }
+
+    fn accounts<'t>(&'t self, target: &'t Target) -> Vec<&'t str> {
+        let named = target.ids(ACCOUNT);
+        if named.is_empty() { vec![self.account] } else { named.iter().map(String::as_str).collect() }
     }
 
     /// All rounds of some cases, first over REST and then by pgbench, so that what is compared ran next to each other and a
@@ -93,7 +99,7 @@ impl Bench<'_> {
         let Some((baseline, plan)) = self.baseline.as_ref().zip(case.plan.as_ref()) else { return Ok(()) };
         let writes = !case.load.body.is_empty();
         if writes {
-            baseline.drain_events(case.service, self.account).await?;
+            baseline.drain_events(case.service, &self.accounts(case.target)).await?;
         }
         let outcome = pgbench::run(plan, self.rounds.span(case.connections), &self.watched).await?;
         if writes {

@@ -1,11 +1,12 @@
 //! Clients of the API: the one place that sends requests and looks at the status of the answers.
 
 use std::cell::Cell;
+use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
 use deploy_tools::Result;
-use deploy_tools::http::{Connection, Response};
+use deploy_tools::http::{Connection, Request, Response};
 use futures::future::try_join_all;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
@@ -22,25 +23,55 @@ pub(crate) struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub(crate) async fn open(target: &'a Target, load: &'a Load) -> Result<Self> {
-        let connection = Connection::open(&target.authority).await;
-        let connection = connection.map_err(|fault| format!("cannot reach {}: {fault}", target.authority))?;
-        Ok(Self { connection, load, requests: Requests::new(target, load)? })
+        Ok(Self { connection: connect(target).await?, load, requests: Requests::new(target, load)? })
     }
 
     /// An answer that is not the load's success is an error that shows it.
     pub(crate) async fn send(&mut self, number: u64) -> Result<Response<'_>> {
         let Load { name, success, .. } = self.load;
         let answer = self.connection.send(self.requests.next(number)).await;
-        let answer = answer.map_err(|fault| format!("{name}: {fault}"))?;
-        if answer.status == *success {
-            return Ok(answer);
-        }
-        Err(format!("{name} was answered with {} in place of {success}: {}", answer.status, answer.text())
-            .into())
+        expect(name, *success, answer)
     }
 
     pub(crate) async fn send_for_json(&mut self) -> Result<Value> {
         Ok(serde_json::from_slice(self.send(0).await?.body)?)
+    }
+}
+
+async fn connect(target: &Target) -> Result<Connection> {
+    let connection = Connection::open(&target.authority).await;
+    Ok(connection.map_err(|fault| format!("cannot reach {}: {fault}", target.authority))?)
+}
+
+/// The answer, if it has the status of a success.
+fn expect<'a>(name: &str, success: u16, answer: io::Result<Response<'a>>) -> Result<Response<'a>> {
+    let answer = answer.map_err(|fault| format!("{name}: {fault}"))?;
+    if answer.status == success {
+        return Ok(answer);
+    }
+    Err(format!("{name} was answered with {} in place of {success}: {}", answer.status, answer.text()).into())
+}
+
+/// A connection for GETs of which each follows from the answer to the one before.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    connection: Connection,
+    target: &'a Target,
+    message: Vec<u8>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) async fn open(target: &'a Target) -> Result<Self> {
+        Ok(Self { connection: connect(target).await?, target, message: Vec::new() })
+    }
+
+    /// The body of the answer.
+    pub(crate) async fn get(&mut self, path: &str) -> Result<&[u8]> {
+        let key = self.target.keys.first().map(String::as_str);
+        self.message.clear();
+        Request { method: "GET", target: path, key, ..Request::default() }
+            .render(&self.target.authority, &mut self.message);
+        Ok(expect(path, 200, self.connection.send(&self.message).await)?.body)
     }
 }
 

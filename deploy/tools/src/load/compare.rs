@@ -39,9 +39,19 @@ pub(crate) async fn run(options: &Compare) -> Result<()> {
         eprintln!("Without the database there are no invoices to measure with.");
         operations.retain(|operation| operation.resource != INVOICE);
     }
-    let mut target = Target::new(authority(&setup.base_url)?, &options.key);
+    let authority = authority(&setup.base_url)?;
+    let many = options.many_accounts(authority)?;
+    if many.is_none() {
+        eprintln!("Without the keys of many accounts nothing is measured over many accounts.");
+        operations.retain(|operation| !operation.many_accounts);
+    }
+    let mut target = Target::new(authority, &options.key);
     let account = fill(options.records, &catalogue, &operations, &mut target, database.as_ref()).await?;
-    fill::first_look(&target, &catalogue, &operations).await?;
+    let target_of =
+        |operation: &Operation| many.as_ref().filter(|_| operation.many_accounts).unwrap_or(&target);
+    for operation in &operations {
+        fill::first_look(target_of(operation), &catalogue, operation).await?;
+    }
     let baseline = setup.baseline()?;
     let mut version = "unknown".to_owned();
     match &baseline {
@@ -53,11 +63,12 @@ pub(crate) async fn run(options: &Compare) -> Result<()> {
     for operation in operations {
         let resource = catalogue.resource(&operation.resource);
         let (name, service) = (&operation.name, resource.service.as_str());
-        let plan = bench.plan(name, service, &target, &operation.recorded(resource)).await?;
+        let target = target_of(operation);
+        let plan = bench.plan(name, service, target, &operation.recorded(resource)).await?;
         for connections in options.connections.iter().map(|asked| operation.connections(*asked)) {
             let labels = vec![name.clone(), connections.to_string()];
             let (load, plan) = (operation.load(resource), plan.clone());
-            let case = Case { labels, target: &target, load, service, connections, plan };
+            let case = Case { labels, target, load, service, connections, plan };
             rows.extend(bench.run(&[case]).await?);
         }
     }

@@ -19,6 +19,8 @@ const PAGE: u64 = 100;
 const SEARCHED_EVERY: u64 = 1_500;
 /// How many of the invoices have it, however many there are.
 pub(crate) const SEARCHED_INVOICES: u64 = 7;
+/// How many of them were changed recently, however many there are.
+pub(crate) const CHANGED_INVOICES: u64 = 50;
 /// Invoices of one transaction.
 const CHUNK: u64 = 20_000;
 /// Over how many days they are spread.
@@ -76,13 +78,14 @@ pub(crate) async fn invoices(
     let used = database.number("billing", &used).await?;
     let clients = format!("{{{}}}", clients.join(","));
     let searched_every = (new / SEARCHED_INVOICES).max(1);
+    let changed_every = (new / CHANGED_INVOICES).max(1);
     let begin = Instant::now();
     for done in (0..new).step_by(usize::try_from(CHUNK).unwrap_or(usize::MAX)) {
         let last = (done + CHUNK).min(new);
         let script = format!(
             "\\set account {account}\n\\set clients {clients}\n\\set count {new}\n\\set from {}\n\\set to {last}\n\
              \\set used {used}\n\\set days {DAYS}\n\\set searched {SEARCHED}\n\
-             \\set searched_every {searched_every}\n{INVOICES}",
+             \\set searched_every {searched_every}\n\\set changed_every {changed_every}\n{INVOICES}",
             done + 1
         );
         database.run("billing", &script).await?;
@@ -130,20 +133,14 @@ fn ids_of(rows: &Value) -> Vec<String> {
     rows.filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
 }
 
-/// Sends each operation once and says what came back, so that a wrong answer shows before anything is measured.
-pub(crate) async fn first_look(
-    target: &Target,
-    catalogue: &Catalogue,
-    operations: &[&Operation],
-) -> Result<()> {
-    for operation in operations {
-        let load = operation.load(catalogue.resource(&operation.resource));
-        let answer = Client::open(target, &load).await?.send_for_json().await?;
-        let rows = answer["data"].as_array().map_or(1, Vec::len);
-        eprintln!("  {}: {rows} rows", operation.name);
-        if rows == 0 {
-            return Err(format!("{} found nothing, so there is nothing to measure", operation.name).into());
-        }
+/// Sends an operation once and says what came back, so that a wrong answer shows before anything is measured.
+pub(crate) async fn first_look(target: &Target, catalogue: &Catalogue, operation: &Operation) -> Result<()> {
+    let load = operation.load(catalogue.resource(&operation.resource));
+    let answer = Client::open(target, &load).await?.send_for_json().await?;
+    let rows = answer["data"].as_array().map_or(1, Vec::len);
+    eprintln!("  {}: {rows} rows", operation.name);
+    if rows == 0 {
+        return Err(format!("{} found nothing, so there is nothing to measure", operation.name).into());
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use deploy_tools::http::authority;
 
 use crate::bench::{Bench, Case};
 use crate::clients;
-use crate::fill::{self, SEARCHED_INVOICES};
+use crate::fill::{self, CHANGED_INVOICES, SEARCHED_INVOICES};
 use crate::operations::{Catalogue, INVOICE, List, SEARCHED};
 use crate::options::Growth;
 use crate::report::{Column, Figures, Row, Table, column};
@@ -47,21 +47,27 @@ struct Account {
     name: &'static str,
     target: Target,
     count: u64,
+    /// The time since which [`CHANGED_INVOICES`] were changed.
+    recent: String,
 }
 
 pub(crate) async fn run(options: &Growth) -> Result<()> {
     let (setup, catalogue) = (&options.setup, Catalogue::read()?);
     let database = setup.database()?.ok_or("growth needs the database to fill the accounts")?;
     let authority = authority(&setup.base_url)?;
-    let account = |name, key: &str, count| Account { name, target: Target::new(authority, key), count };
-    let accounts = [
+    let account = |name, key: &str, count| {
+        let target = Target::new(authority, key);
+        Account { name, target, count, recent: String::new() }
+    };
+    let mut accounts = [
         account("small", &options.small_key, options.small),
         account("large", &options.large_key, options.large),
     ];
     let clients: Vec<String> = (1..=CLIENTS).map(|number| format!("{number:032x}")).collect();
-    for (account, id) in accounts.iter().zip([&options.small_account, &options.large_account]) {
+    for (account, id) in accounts.iter_mut().zip([&options.small_account, &options.large_account]) {
         fill::invoices(&account.target, account.count, &database, id, &clients).await?;
         account.check().await?;
+        account.recent = recent(&account.target).await?;
     }
     let service = catalogue.resource(INVOICE).service.as_str();
     let (rounds, baseline, watched) = (&options.rounds, setup.baseline()?, setup.watched());
@@ -69,8 +75,8 @@ pub(crate) async fn run(options: &Growth) -> Result<()> {
     let mut rows = Vec::new();
     for list in &catalogue.growth {
         let mut cases = Vec::new();
-        for Account { name, target, count } in &accounts {
-            let load = load(list, *count);
+        for Account { name, target, count, recent } in &accounts {
+            let load = load(list, *count, recent);
             let script = format!("growth-{count}-{}", list.name.replace([' ', ',', '%'], "-"));
             let plan = bench.plan(&script, service, target, &load).await?;
             let labels = vec![list.name.clone(), (*name).to_owned()];
@@ -111,10 +117,20 @@ impl Account {
     }
 }
 
-fn load(list: &List, count: u64) -> Load {
+/// When the earliest of the last changes was made. Old invoices were changed as well, so it is not the order of creation
+/// that finds them.
+async fn recent(target: &Target) -> Result<String> {
+    let path = format!("/v1/invoices?sort=updated_at&per_page={CHANGED_INVOICES}");
+    let answer = clients::get(target, &path).await?;
+    let last = answer["data"].as_array().and_then(|invoices| invoices.last());
+    let time = last.and_then(|invoice| invoice["meta"]["updated_at"].as_str());
+    Ok(time.ok_or_else(|| format!("{path} does not show when its invoices were changed"))?.to_owned())
+}
+
+fn load(list: &List, count: u64, recent: &str) -> Load {
     let middle = middle(count);
     let path = list.path.replace("<middle>", &format!("<{}..{}>", middle.start(), middle.end()));
-    Load::get(&path.replace("<last>", &pages(count).to_string()))
+    Load::get(&path.replace("<last>", &pages(count).to_string()).replace("<recent>", recent))
 }
 
 /// A round of both accounts, and how many times as much the large one takes.

@@ -3,8 +3,8 @@
 -- nothing half done.
 --
 -- A twentieth is open, a fiftieth a draft, the rest is paid or partly so. Every :searched_every-th has the searched word
--- in its title. Days are those of the counters, which are UTC's. :used is the last number that is taken; :clients has the
--- ids that the invoices are spread over.
+-- in its title. Every :changed_every-th was changed just now, the others never. Days are those of the counters, which are
+-- UTC's. :used is the last number that is taken; :clients has the ids that the invoices are spread over.
 
 -- The search index takes what is new in large portions, and a crash of the machine may lose the end.
 set statement_timeout = 0;
@@ -55,7 +55,7 @@ with series as (
             "vat_number": "", "debtor_number": "D-00001"}'::jsonb end,
         '{}', case when is_final then 1 end,
         lower(title) || E'\n' || lower(company) || E'\nsanne de vries\norder-' || serial || E'\n' || lower(number),
-        created_at, created_at
+        created_at, case when i % :changed_every = 0 then date_trunc('milliseconds', now()) else created_at end
     from amounts order by i
 ), rows as (
     insert into billing.document_row (account_id, document_id, position, name, description, quantity, unit, unit_price,

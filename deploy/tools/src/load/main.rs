@@ -1,17 +1,20 @@
 //! Measures the API: over REST, next to pgbench with the service's own statements on the same server, and what both cost the
 //! processes. `compare` does it for each operation, `growth` for lists of a small and a large account,
-//! `events` for how long it takes from a change to what a flow does about it.
+//! `events` for how long it takes from a change to what a flow does about it, `changes` for the change feed, and `idle` for
+//! what everything costs when nothing happens.
 //!
 //! It shares the machine with what it measures: one thread, and little work for each request.
 
 mod baseline;
 mod bench;
+mod changes;
 mod clients;
 mod compare;
 mod database;
 mod events;
 mod fill;
 mod growth;
+mod idle;
 mod marks;
 mod measure;
 mod operations;
@@ -36,6 +39,8 @@ async fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options).await,
         Command::Growth(options) => growth::run(&options).await,
         Command::Events(options) => events::run(&options).await,
+        Command::Changes(options) => changes::run(&options).await,
+        Command::Idle(options) => idle::run(&options).await,
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::requests::Load;
 
+pub(crate) const ACCOUNT: &str = "account";
 pub(crate) const CLIENT: &str = "client";
 pub(crate) const INVOICE: &str = "invoice";
 pub(crate) const DEAL: &str = "deal";
@@ -70,6 +71,9 @@ pub(crate) struct Operation {
     create: Option<Map<String, Value>>,
     body: Option<Map<String, Value>>,
     success: Option<u16>,
+    /// Each request is one of any of many accounts.
+    #[serde(default)]
+    pub many_accounts: bool,
     /// Making PDFs is work for the processor; more connections only wait.
     max_connections: Option<u32>,
 }
@@ -109,7 +113,7 @@ pub(crate) struct List {
     /// Whether the limit is meant for it.
     #[serde(default)]
     pub judged: bool,
-    /// `<middle>` is a page of the middle tenth, `<last>` the last one.
+    /// `<middle>` is a page of the middle tenth, `<last>` the last one, `<recent>` the time since which few were changed.
     pub path: String,
 }
 

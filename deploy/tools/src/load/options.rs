@@ -15,6 +15,7 @@ use crate::operations::Operation;
 use crate::process::{Process, Watched};
 use crate::record::Recorder;
 use crate::report::{Facts, Report, Table, in_file};
+use crate::requests::Target;
 
 /// Measure the API.
 ///
@@ -28,6 +29,10 @@ pub(crate) enum Command {
     Growth(Growth),
     /// From a change to the first effect of the flow that waits for it
     Events(Events),
+    /// How fast the change feed is read, and how soon it has a change
+    Changes(Changes),
+    /// What all processes take while many accounts do nothing
+    Idle(Idle),
 }
 
 /// Where everything is.
@@ -57,7 +62,7 @@ pub(crate) struct Setup {
     /// File for the report as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Document whose `<!-- bench -->`, `<!-- growth -->` or `<!-- events -->` part gets the tables
+    /// Document whose part gets the tables: `<!-- bench -->`, or the one with the name of the command
     #[arg(long, value_name = "FILE")]
     update_docs: Option<PathBuf>,
 }
@@ -131,9 +136,19 @@ pub(crate) struct Compare {
     /// Clients, invoices, deals, tasks and tickets that the account is filled up to, of each
     #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(100..=10_000_000))]
     pub records: u64,
+    /// File of further accounts, each a line with its id and a key, for what is measured over many
+    #[arg(long, value_name = "FILE")]
+    account_keys: Option<PathBuf>,
 }
 
 impl Compare {
+    /// All further accounts as one target.
+    pub(crate) fn many_accounts(&self, authority: &str) -> Result<Option<Target>> {
+        let Some(file) = &self.account_keys else { return Ok(None) };
+        let text = std::fs::read_to_string(file).map_err(in_file(file))?;
+        Target::of_accounts(authority, &text).map(Some)
+    }
+
     /// In the order of measuring, whatever the order on the command line.
     pub(crate) fn choose<'a>(&self, all: &'a [Operation]) -> Result<Vec<&'a Operation>> {
         if let Some(unknown) = self.only.iter().find(|name| all.iter().all(|each| each.name != **name)) {
@@ -206,6 +221,66 @@ pub(crate) struct Events {
     pub connections: u32,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Changes {
+    #[command(flatten)]
+    pub setup: Setup,
+    /// API key with the scopes of clients
+    #[arg(long, env = "API_KEY", hide_env_values = true)]
+    pub key: String,
+    /// Gateway that the waiting reader uses; the same one without it
+    #[arg(long, value_name = "URL")]
+    pub reader_url: Option<String>,
+    /// Processes of each program
+    #[arg(long, default_value_t = 1)]
+    pub replicas: u32,
+    /// Gateway of a copy with two processes of each program
+    #[arg(long, value_name = "URL", requires = "second_reader_url", requires = "second_key")]
+    pub second_url: Option<String>,
+    /// The other gateway of it, which the waiting reader uses
+    #[arg(long, value_name = "URL")]
+    pub second_reader_url: Option<String>,
+    /// API key of an account of it
+    #[arg(long, env = "SECOND_KEY", hide_env_values = true)]
+    pub second_key: Option<String>,
+    /// Clients that the account is filled up to: a change each
+    #[arg(long, default_value_t = 20_000, value_parser = value_parser!(u64).range(500..=1_000_000))]
+    pub records: u64,
+    /// How many times everything is read; the median is reported
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Clients made a second while a reader waits
+    #[arg(long, default_value_t = 20, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub rate: u32,
+    /// Seconds of it
+    #[arg(long, default_value_t = 30, value_parser = value_parser!(u32).range(1..=3_600))]
+    pub seconds: u32,
+    /// Connections that make them
+    #[arg(long, default_value_t = 4, value_parser = value_parser!(u32).range(1..=512))]
+    pub connections: u32,
+    /// Changes a second that a reader has to read at least
+    #[arg(long, default_value_t = 5_000.0)]
+    pub limit_rate: f64,
+    /// Milliseconds after which a waiting reader has to have 99 % of the changes
+    #[arg(long, default_value_t = 50.0)]
+    pub limit_ms: f64,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Idle {
+    #[command(flatten)]
+    pub setup: Setup,
+    /// Accounts that do nothing
+    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=10_000_000))]
+    pub accounts: u32,
+    /// Measured seconds
+    #[arg(long, default_value_t = 120, value_parser = value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// How much of one core everything together may take, in percent
+    #[arg(long, default_value_t = 3.0)]
+    pub limit: f64,
+}
+
 fn fact(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
     let (name, value) = parts.ok_or_else(|| format!("`{text}` must have the form NAME=VALUE"))?;
@@ -227,7 +302,7 @@ mod tests {
         let command = format!("load compare --key ba_x {arguments}");
         match Command::try_parse_from(command.split_whitespace())? {
             Command::Compare(options) => Ok(options),
-            Command::Growth(_) | Command::Events(_) => panic!("compare was asked for"),
+            other => panic!("compare was asked for: {other:?}"),
         }
     }
 

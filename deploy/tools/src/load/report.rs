@@ -55,7 +55,16 @@ pub(crate) struct Row {
     pub verdict: Option<&'static str>,
 }
 
+/// A target that was met.
+pub(crate) const OK: &str = "OK";
+pub(crate) const MISSED: &str = "MISSED";
+
 impl Row {
+    /// The row with its verdict.
+    pub(crate) fn judged(self, is_met: bool) -> Self {
+        Self { verdict: Some(if is_met { OK } else { MISSED }), ..self }
+    }
+
     pub(crate) fn new(labels: Vec<String>, rounds: Vec<Figures>) -> Self {
         Self { labels, median: Figures::median(&rounds), rounds, verdict: None }
     }
@@ -122,6 +131,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Prints the tables, and puts them into the files.
     pub(crate) fn publish(&self, json_file: Option<&Path>, document: Option<&Path>) -> Result<()> {
         let tables: Vec<String> = self.tables.iter().map(Table::text).collect();
         let text = format!("{}: {}.\n\n{}", self.facts.summary(), self.settings, tables.join("\n"));
@@ -139,6 +149,14 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// An error when a row has missed its target, so that the exit status says so.
+pub(crate) fn require_met(tables: &[Table]) -> Result<()> {
+    let rows = tables.iter().flat_map(|table| &table.rows);
+    let missed: Vec<String> =
+        rows.filter(|row| row.verdict == Some(MISSED)).map(|row| row.labels.join(", ")).collect();
+    if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; ")).into()) }
 }
 
 /// An error with the name of its file.
@@ -210,6 +228,15 @@ mod tests {
     fn each_figure_has_its_own_median_of_the_rounds_that_have_it() {
         let median = Figures::median(&[round(900.0, Some(0.2)), round(100.0, None), round(500.0, Some(0.4))]);
         assert_eq!((median.cell("rate", 0), median.cell("ratio", 2)), ("500".to_owned(), "0.30".to_owned()));
+    }
+
+    #[test]
+    fn a_missed_target_is_an_error_that_names_its_row() {
+        let row = |name: &str| Row::new(vec![name.to_owned(), "2".to_owned()], Vec::new());
+        let table = |rows| vec![Table { labels: &["name", "replicas"], columns: &[], rows }];
+        assert!(require_met(&table(vec![row("read"), row("wait").judged(true)])).is_ok());
+        let fault = require_met(&table(vec![row("read").judged(true), row("wait").judged(false)]));
+        assert_eq!(fault.unwrap_err().to_string(), "missed: wait, 2");
     }
 
     #[test]

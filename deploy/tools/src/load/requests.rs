@@ -6,6 +6,8 @@ use deploy_tools::Result;
 use deploy_tools::http::Request;
 use regex::{Captures, Regex};
 
+use crate::operations::ACCOUNT;
+
 /// How many deals a connection moves in turn.
 const DEALS_OF_A_CONNECTION: usize = 50;
 
@@ -13,14 +15,29 @@ const DEALS_OF_A_CONNECTION: usize = 50;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Target {
     pub authority: String,
-    pub key: String,
-    /// Ids of the account's records, by the name of their resource; also those of the phases that deals move to.
+    /// API keys. Of several, which are those of several accounts, each request has any.
+    pub keys: Vec<String>,
+    /// Ids of the account's records, by the name of their resource; also those of the phases that deals move to, and of
+    /// the accounts if there are several.
     pub ids: BTreeMap<String, Vec<String>>,
 }
 
 impl Target {
     pub(crate) fn new(authority: &str, key: &str) -> Self {
-        Self { authority: authority.to_owned(), key: key.to_owned(), ids: BTreeMap::new() }
+        Self { authority: authority.to_owned(), keys: vec![key.to_owned()], ids: BTreeMap::new() }
+    }
+
+    /// Many accounts: each line of `text` has the id of one and a key of it.
+    pub(crate) fn of_accounts(authority: &str, text: &str) -> Result<Self> {
+        let parts = |line: &str| {
+            let (id, key) = line.split_once(' ').ok_or("each account is a line with its id and a key")?;
+            Ok::<_, &str>((id.to_owned(), key.to_owned()))
+        };
+        let (ids, keys) = text.lines().map(parts).collect::<Result<(Vec<_>, Vec<_>), _>>()?;
+        if keys.is_empty() {
+            return Err("the file of accounts is empty".into());
+        }
+        Ok(Self { authority: authority.to_owned(), keys, ids: BTreeMap::from([(ACCOUNT.to_owned(), ids)]) })
     }
 
     pub(crate) fn ids(&self, resource: &str) -> &[String] {
@@ -90,12 +107,16 @@ impl<'a> Requests<'a> {
         let (method, body) = if body.is_empty() { ("GET", None) } else { ("POST", Some(body.as_str())) };
         self.idempotency_key = body.map(|_| format!("{:016x}-{number}", self.series)).unwrap_or_default();
         let idempotency_key = body.map(|_| self.idempotency_key.as_str());
-        let request =
-            Request { method, target: &self.path, key: Some(&self.target.key), idempotency_key, body };
+        let request = Request { method, target: &self.path, key: self.key(), idempotency_key, body };
         self.message.clear();
         request.render(&self.target.authority, &mut self.message);
         self.sent += 1;
         &self.message
+    }
+
+    fn key(&self) -> Option<&'a str> {
+        let keys = &self.target.keys;
+        keys.get(rand::random_range(0..keys.len().max(1))).map(String::as_str)
     }
 
     fn fill_in(&self, template: &str, number: u64) -> String {
@@ -159,6 +180,24 @@ mod tests {
         assert_eq!(paths("/<open|close>"), HashSet::from(["/open".to_owned(), "/close".to_owned()]));
         assert_eq!(paths("/?page=<18..22>"), (18..=22).map(|page| format!("/?page={page}")).collect());
         assert_eq!(paths("/<number>/x").len(), 3000);
+    }
+
+    #[test]
+    fn requests_are_spread_over_all_accounts() {
+        let target = Target::of_accounts("h:1", "a1 ba_one\na2 ba_two\na3 ba_three\n").unwrap();
+        assert_eq!(target.ids(ACCOUNT), ["a1", "a2", "a3"]);
+        let load = Load::get("/");
+        let mut requests = Requests::new(&target, &load).unwrap();
+        let mut used = HashSet::new();
+        for number in 0..200 {
+            let message = String::from_utf8_lossy(requests.next(number)).into_owned();
+            used.extend(
+                message.lines().find_map(|line| line.strip_prefix("authorization: ")).map(str::to_owned),
+            );
+        }
+        let expected = ["Bearer ba_one", "Bearer ba_two", "Bearer ba_three"];
+        assert_eq!(used, HashSet::from(expected.map(str::to_owned)));
+        assert!(Target::of_accounts("h:1", "").is_err() && Target::of_accounts("h:1", "ba_one").is_err());
     }
 
     #[test]
