@@ -45,7 +45,7 @@ const READY_MADE: &str = "Reminder for a late invoice";
 /// What came to the server outside: path, headers and body.
 type Got = Arc<Mutex<Vec<(String, HeaderMap, String)>>>;
 
-async fn receiver() -> (String, Got) {
+pub(crate) async fn receiver() -> (String, Got) {
     async fn receive(State(got): State<Got>, uri: axum::http::Uri, headers: HeaderMap, body: String) {
         got.lock().unwrap().push((uri.path().to_owned(), headers, body));
     }

@@ -1,5 +1,5 @@
-//! Forgets old images. The role of the running service can only append to the log and read it, so this is a command that
-//! is run from time to time with the rights of the schema's owner.
+//! Forgets old images and the data of old events. The role of the running service can only append to the log and read it,
+//! so this is a command that is run from time to time with the rights of the schema's owner.
 //!
 //! The latest image of every record stays, because it is the record. Entries stay too: their positions, hashes and the
 //! hashes of their images keep the chain whole.
@@ -19,14 +19,14 @@ const UPGRADE: TimeDelta = TimeDelta::days(1);
 /// What a run has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
-    /// Entries whose image was forgotten.
+    /// Entries whose image or event data was forgotten.
     pub forgotten: u64,
     /// Entries that were moved from the table of the release before.
     pub moved: u64,
 }
 
-/// Forgets the images that are older than `days` at `now`, account by account, except the latest of each record. With 0
-/// days all images are kept.
+/// Forgets the images that are older than `days` at `now`, account by account, except the latest of each record, and the
+/// data of all events that are as old. With 0 days everything is kept.
 pub async fn compact(url: &str, schema: &str, days: u16, now: DateTime<Utc>) -> Result<Compacted, Error> {
     let mut compacted = Compacted::default();
     let mut connection = connect(url, schema).await?;
@@ -53,8 +53,9 @@ async fn next_account(connection: &mut PgConnection, after: AccountId) -> Result
     Ok(sqlx::query_scalar(sql).bind(after).fetch_optional(connection).await?)
 }
 
-/// Walks through the account's old entries by the primary key. The data of an event goes with the image, because it
-/// shows the record too. What a listener has still to read stays.
+/// Walks through the account's old entries by the primary key. The data of an event goes even if its entry has the latest
+/// state of a record or tells its deletion: it shows other records too, and is only there to be delivered. What a listener
+/// has still to read stays.
 async fn forget(
     connection: &mut PgConnection,
     account: AccountId,
@@ -66,16 +67,17 @@ async fn forget(
     let oldest = first_id(unread.map_or(kept_from, |unread| unread.min(kept_from)));
     let (mut forgotten, mut after) = (0, Uuid::nil());
     loop {
-        let superseded: Vec<Uuid> = sqlx::query_scalar(
-            "select id from log entry
-             where account_id = $1 and id > $2 and id < $3 and (image is not null or data is not null) and (
-                change is null or exists (
+        let found: Vec<(Uuid, bool)> = sqlx::query_as(
+            "select id, is_superseded from (
+                select id, data, image is not null and exists (
                     select from log later
                     where later.account_id = $1 and later.record_id = entry.record_id and later.kind = entry.kind
-                        and later.change is not null and later.version > entry.version))
-                and not exists (select from reader_exception refused
-                    where refused.account_id = $1 and refused.id = entry.id)
-             order by id limit $4",
+                        and later.change is not null and later.version > entry.version) as is_superseded
+                from log entry
+                where account_id = $1 and id > $2 and id < $3 and (image is not null or data is not null)
+                    and not exists (select from reader_exception refused
+                        where refused.account_id = $1 and refused.id = entry.id)) old
+             where data is not null or is_superseded order by id limit $4",
         )
         .bind(account)
         .bind(after)
@@ -83,15 +85,21 @@ async fn forget(
         .bind(BATCH)
         .fetch_all(&mut *connection)
         .await?;
-        let Some(last) = superseded.last() else { return Ok(forgotten) };
+        let Some((last, _)) = found.last() else { return Ok(forgotten) };
         after = *last;
-        forgotten +=
-            sqlx::query("update log set image = null, data = null where account_id = $1 and id = any($2)")
-                .bind(account)
-                .bind(&superseded)
-                .execute(&mut *connection)
-                .await?
-                .rows_affected();
+        let ids: Vec<Uuid> = found.iter().map(|(id, _)| *id).collect();
+        let superseded: Vec<Uuid> =
+            found.iter().filter(|(_, is_superseded)| *is_superseded).map(|(id, _)| *id).collect();
+        forgotten += sqlx::query(
+            "update log set data = null, image = case when id = any($3) then null else image end
+             where account_id = $1 and id = any($2)",
+        )
+        .bind(account)
+        .bind(&ids)
+        .bind(&superseded)
+        .execute(&mut *connection)
+        .await?
+        .rows_affected();
     }
 }
 

@@ -11,7 +11,11 @@
 //! chain of hashes ([`chain`], [`verify`]). So writers share no lock. Positions are the order in which readers follow the
 //! log ([`read`]); the gateway and internal teams do so over gRPC ([`rpc`]), and can wait for what comes ([`watch`]).
 //!
-//! Entries are never deleted. Images that are old and superseded are forgotten by a command ([`mod@compact`]).
+//! What no transaction has logged, because it is older than the log or comes from the release before, a pass logs later
+//! ([`snapshot`]).
+//!
+//! Entries are never deleted. Images that are old and superseded, and the data of old events, are forgotten by a command
+//! ([`mod@compact`]).
 
 mod audit;
 mod chain;
@@ -20,11 +24,12 @@ pub(crate) mod check;
 mod compact;
 pub(crate) mod entries;
 pub mod event;
-mod image;
+pub(crate) mod image;
 mod json;
 mod number;
 mod read;
 mod rpc;
+pub mod snapshot;
 mod verify;
 pub(crate) mod watch;
 

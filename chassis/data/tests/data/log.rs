@@ -4,10 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use chassis_base::{Account, Clock};
-use chassis_data::Db;
 use chassis_data::log::compact;
+use chassis_data::{Db, Event};
 use chassis_service::Service as _;
-use chassis_testing::bare::{Bare, database, open, write};
+use chassis_testing::bare::{Bare, database, emit, open, write};
 use chassis_testing::{Started, TestCaller, TestDatabase, undelivered};
 use chrono::TimeDelta;
 use futures::future::join_all;
@@ -19,6 +19,7 @@ use proto::log::{
     VerifyLogResponse,
 };
 use sqlx::AssertSqlSafe;
+use uuid::Uuid;
 
 struct World {
     database: TestDatabase,
@@ -190,6 +191,46 @@ async fn what_was_forgotten_is_left_out_and_the_chain_stays_whole() {
     assert_eq!(entries.iter().map(|entry| entry.position).collect::<Vec<_>>(), [2, 4]);
     assert_eq!((selector(&entries[0]).as_str(), entries[1].change()), ("new", Change::Deleted));
     assert_eq!((world.verify().await.position, world.verify().await.fault), (4, None));
+}
+
+/// Writes a record, or removes it, and tells an event of that.
+async fn tell(db: &Db, account: &Account, entity_id: Uuid, version: i64, selector: Option<&str>) {
+    write(db, account, async |tx| {
+        match selector {
+            Some(selector) => {
+                let key = MailKey { selector: selector.to_owned(), ..MailKey::default() };
+                tx.changed("thing", entity_id, &key);
+            }
+            None => tx.removed("thing", entity_id),
+        }
+        let data = "{}".to_owned();
+        tx.emit(&Event { kind: "thing.changed", entity_type: "thing", entity_id, version, data });
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_data_of_an_old_event_is_forgotten_whatever_its_entry_tells() {
+    let world = World::new().await;
+    let db = open(&world.database, &world.clock);
+    let [kept, gone, young] = [1, 2, 3].map(Uuid::from_u128);
+    tell(&db, &world.account, kept, 1, Some("kept")).await;
+    tell(&db, &world.account, gone, 1, Some("gone")).await;
+    tell(&db, &world.account, gone, 2, None).await;
+    emit(&db, &world.account, kept, 2, "{}").await;
+    world.clock.advance(TimeDelta::days(31));
+    tell(&db, &world.account, young, 1, Some("young")).await;
+    let compacted = compact(world.database.url(), Bare::NAME, 30, world.clock.now()).await.unwrap();
+    assert_eq!(compacted.forgotten, 4);
+    let sql = "select record_id, image is not null, data is not null from bare.log order by id";
+    let entries: Vec<(String, bool, bool)> =
+        sqlx::query_as(sql).fetch_all(&mut world.database.connect().await).await.unwrap();
+    let expected = [(kept, true, false), (gone, false, false), (gone, false, false), (kept, false, false)];
+    let expected = expected.into_iter().chain([(young, true, true)]);
+    let expected: Vec<_> = expected.map(|(id, image, data)| (id.to_string(), image, data)).collect();
+    assert_eq!(entries, expected, "record, has its image, has its data");
+    assert_eq!(world.verify().await.fault, None);
 }
 
 #[tokio::test]
