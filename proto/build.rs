@@ -8,6 +8,8 @@ use prost_reflect::DescriptorPool;
 
 #[path = "build/checks.rs"]
 mod checks;
+#[path = "build/lists.rs"]
+mod lists;
 #[expect(unreachable_pub, reason = "the library exports what this file declares")]
 #[path = "src/names.rs"]
 mod names;
@@ -50,6 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = DescriptorPool::decode(encoded.as_slice())?;
     fs::write(out.join("tables.rs"), tables::generate(&pool)?)?;
     fs::write(out.join("checks.rs"), checks::generate(&pool)?)?;
+    fs::write(out.join("lists.rs"), lists::generate(&pool)?)?;
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! The logs of an account in every service: where they end, and whether each chain of hashes is whole.
+//! The logs of an account in every service: where they end, whether each chain of hashes is whole, and whether they have all
+//! records.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,13 +9,16 @@ use chassis_rpc::peer::Peer;
 use futures::future::try_join_all;
 use proto::gateway::{GetLedgerResponse, LedgerHead};
 use proto::log::log_service_client::LogServiceClient;
-use proto::log::{GetLogHeadRequest, LogFault, LogHead, VerifyLogRequest, VerifyLogResponse};
+use proto::log::{
+    GetLogHeadRequest, LogFault, LogHead, SnapshotLogRequest, SnapshotLogResponse, VerifyLogRequest,
+    VerifyLogResponse,
+};
 use tonic::Status;
 
 use crate::runtime::{NAME, Runtime};
 
 /// How long a service may take for one part of a log.
-const VERIFY_TIMEOUT: Duration = Duration::from_secs(15);
+const PART_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The ends of the logs, by service. Fails if a service does not answer.
 pub async fn heads(
@@ -100,7 +104,7 @@ async fn verify_service(runtime: &Runtime, peer: &Peer, account: &Account) -> Re
         let now = runtime.clock.now();
         let request = runtime.mesh_request(peer.name(), account, NAME, now, message);
         let mut request = request.map_err(|error: Error| error.to_string())?;
-        request.set_timeout(VERIFY_TIMEOUT);
+        request.set_timeout(PART_TIMEOUT);
         let part = client.verify_log(request).await.map_err(|status| status.message().to_owned())?;
         match next(part.into_inner()) {
             Ok(more) => message = more,
@@ -116,5 +120,42 @@ fn next(part: VerifyLogResponse) -> Result<VerifyLogRequest, Result<ChainEnd, St
         Some(LogFault { position, detail }) => Err(Err(format!("broken at position {position}: {detail}"))),
         None if more => Ok(VerifyLogRequest { after: position, hash }),
         None => Err(Ok(ChainEnd { position, hash: hash.to_vec() })),
+    }
+}
+
+/// The log of one service after it was compared with the records.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    pub service: String,
+    /// How many entries it lacked, which it has now.
+    pub outcome: Result<i64, String>,
+}
+
+/// Makes every service compare its log with the records of the account, and log what it lacks.
+pub async fn snapshot(runtime: &Runtime, account: &Account) -> Vec<Compared> {
+    let mut peers: Vec<&Peer> = runtime.peers.iter().collect();
+    peers.sort_by_key(|peer| peer.name());
+    let mut all = Vec::new();
+    for peer in peers {
+        let outcome = snapshot_service(runtime, peer, account).await;
+        all.push(Compared { service: peer.name().to_owned(), outcome });
+    }
+    all
+}
+
+async fn snapshot_service(runtime: &Runtime, peer: &Peer, account: &Account) -> Result<i64, String> {
+    let mut client = LogServiceClient::new(peer.channel());
+    let mut message = SnapshotLogRequest { restart: true };
+    loop {
+        let now = runtime.clock.now();
+        let request = runtime.mesh_request(peer.name(), account, NAME, now, message);
+        let mut request = request.map_err(|error: Error| error.to_string())?;
+        request.set_timeout(PART_TIMEOUT);
+        let part = client.snapshot_log(request).await.map_err(|status| status.message().to_owned())?;
+        let SnapshotLogResponse { logged, more } = part.into_inner();
+        if !more {
+            return Ok(logged);
+        }
+        message = SnapshotLogRequest { restart: false };
     }
 }

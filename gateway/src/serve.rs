@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis_base::Clock;
-use chassis_data::log;
+use chassis_data::log::{self, snapshot::SharedRecords};
 use chassis_service::connections::{self, Port};
 use chassis_service::server::{self, Authentication};
 use chassis_service::stage::{self, Stage};
@@ -126,7 +126,7 @@ pub async fn serve_mesh(
 ) -> Result<(), String> {
     let mut routes = RoutesBuilder::default();
     routes.add_service(log::audit_server(runtime.db.clone()));
-    routes.add_service(log::server(runtime.db.clone()));
+    routes.add_service(log::server(runtime.db.clone(), SharedRecords::none()));
     routes.add_service(AccountServiceServer::new(Accounts::new(runtime.clone())));
     let credentials = Credentials::new(runtime.clone());
     routes.add_service(CredentialServiceServer::new(credentials.clone()));

@@ -4,6 +4,7 @@
 pub mod check;
 pub mod decimal;
 pub mod fault;
+pub mod list;
 pub mod percentage;
 pub mod policy;
 
@@ -11,6 +12,7 @@ mod names;
 
 pub use check::Check;
 pub use fault::{At, Faults};
+pub use list::ListRequest;
 pub use names::value_name;
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]

@@ -14,6 +14,7 @@ mod event;
 mod flow;
 mod ingest;
 mod purge;
+mod records;
 mod run;
 mod template;
 mod text;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use chassis_base::Environment;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::SharedRecords;
 use chassis_service::{Runtime, Service};
 use chassis_work::Worker;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -103,6 +105,11 @@ impl Service for Automation {
         ];
         workers.extend(purge::workers());
         workers
+    }
+
+    fn records(self: &Arc<Self>) -> SharedRecords {
+        let records = Arc::clone(self);
+        SharedRecords::new(records)
     }
 
     async fn command(runtime: &Runtime, name: &str, arguments: &ArgMatches) -> Result<(), String> {

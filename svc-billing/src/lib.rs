@@ -18,6 +18,7 @@ mod payment_term;
 mod processor;
 mod product;
 mod provision;
+mod records;
 mod renderer;
 mod sandbox;
 pub mod settings;
@@ -29,6 +30,7 @@ mod tax_rate;
 use std::sync::Arc;
 
 use chassis_base::Environment;
+use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::references::Referable;
 use chassis_data::{Db, Tx};
 use chassis_service::{Runtime, Service};
@@ -142,6 +144,11 @@ impl Service for Billing {
             _ => {}
         }
         workers
+    }
+
+    fn records(self: &Arc<Self>) -> SharedRecords {
+        let records = Arc::clone(self);
+        SharedRecords::new(records)
     }
 
     fn scans(self: &Arc<Self>) -> Vec<Scan> {

@@ -6,11 +6,13 @@ mod event_listener;
 mod kind;
 mod ordering;
 mod pipeline;
+mod records;
 mod setup;
 mod source;
 
 use std::sync::Arc;
 
+use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::references::Referable;
 use chassis_data::{Db, Tx};
 use chassis_rpc::references::References;
@@ -50,6 +52,11 @@ impl Service for Crm {
             .add_service(DealServiceServer::new(deals))
             .add_service(PipelineServiceServer::new(pipeline::rpc::Pipelines { db: db() }))
             .add_service(DealSourceServiceServer::new(source::rpc::Sources { db: db() }));
+    }
+
+    fn records(self: &Arc<Self>) -> SharedRecords {
+        let records = Arc::clone(self);
+        SharedRecords::new(records)
     }
 
     fn scans(self: &Arc<Self>) -> Vec<Scan> {

@@ -3,12 +3,14 @@
 mod custom_field;
 mod error;
 mod link;
+mod records;
 mod relation;
 mod relation_type;
 
 use std::sync::Arc;
 
 use chassis_data::Db;
+use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::references::Referable;
 use chassis_service::{Runtime, Service};
 use proto::relations::client_service_server::ClientServiceServer;
@@ -41,6 +43,11 @@ impl Service for Relations {
             .add_service(ClientServiceServer::new(relation::rpc::clients::Clients { db: db() }))
             .add_service(SupplierServiceServer::new(relation::rpc::suppliers::Suppliers { db: db() }))
             .add_service(CustomFieldServiceServer::new(custom_field::rpc::CustomFields { db: db() }));
+    }
+
+    fn records(self: &Arc<Self>) -> SharedRecords {
+        let records = Arc::clone(self);
+        SharedRecords::new(records)
     }
 
     fn referables() -> &'static [Referable] {

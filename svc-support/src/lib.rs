@@ -10,6 +10,7 @@ mod error;
 pub mod intake;
 mod message;
 mod provision;
+mod records;
 mod settings;
 pub mod smtp;
 mod status;
@@ -18,6 +19,7 @@ mod ticket;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::{Db, Tx};
 use chassis_service::server::bind;
 use chassis_service::stage::Stage;
@@ -123,6 +125,11 @@ impl Service for Support {
 
     fn workers(self: &Arc<Self>) -> Vec<Worker> {
         vec![domain::worker(self.verifier.clone())]
+    }
+
+    fn records(self: &Arc<Self>) -> SharedRecords {
+        let records = Arc::clone(self);
+        SharedRecords::new(records)
     }
 
     fn scans(self: &Arc<Self>) -> Vec<Scan> {

@@ -8,12 +8,14 @@ mod followup;
 mod hour;
 mod note;
 mod project;
+mod records;
 mod references;
 mod task;
 
 use std::sync::Arc;
 
 use chassis_data::Db;
+use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::references::Referable;
 use chassis_rpc::outgoing::Outgoing;
 use chassis_rpc::references::References;
@@ -98,6 +100,11 @@ impl Service for Work {
 
     fn workers(self: &Arc<Self>) -> Vec<Worker> {
         vec![file::worker::worker(self.files.clone())]
+    }
+
+    fn records(self: &Arc<Self>) -> SharedRecords {
+        let records = Arc::clone(self);
+        SharedRecords::new(records)
     }
 
     fn scans(self: &Arc<Self>) -> Vec<Scan> {

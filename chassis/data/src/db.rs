@@ -1,6 +1,6 @@
 //! The database of one service: a small pool whose connections have time limits.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chassis_base::{Account, AccountId, Clock, Error};
@@ -9,6 +9,7 @@ use sqlx::PgConnection;
 use crate::account;
 use crate::connect::{Address, in_schema, plain_options};
 use crate::log::event::Listener;
+use crate::log::snapshot::SharedRecords;
 use crate::log::watch::Watch;
 use crate::pool::{Connection, Pool, Purpose};
 use crate::probe::{Probe, Unreachable};
@@ -29,6 +30,7 @@ pub struct Db {
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) wake: Arc<Wake>,
     pub(crate) watch: Arc<Watch>,
+    pub(crate) records: Arc<OnceLock<SharedRecords>>,
 }
 
 impl Db {
@@ -52,7 +54,8 @@ impl Db {
         let check_timeout = pooler.then_some(ACQUIRE_TIMEOUT);
         let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, check_timeout);
         let (listeners, wake, watch) = (listeners.into(), Arc::default(), Arc::default());
-        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake, watch })
+        let records = Arc::default();
+        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake, watch, records })
     }
 
     /// Checks that sessions have the settings they need; the error says what to do. An unreachable database passes,
@@ -109,6 +112,12 @@ impl Db {
     /// The services that receive this service's events.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
+    }
+
+    /// Tells which records the service has, so that a write can log them again whose versions the log has already.
+    pub fn keep_records(&self, records: SharedRecords) {
+        // The same ones if it is called again.
+        let _ = self.records.set(records);
     }
 
     /// The registry of those who are notified of commits.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chassis_data::{Db, log, references};
 use chassis_work::worker::recovery_worker;
-use chassis_work::{Worker, files, idempotency, mail, relay, scan};
+use chassis_work::{Worker, files, idempotency, mail, relay, scan, snapshot};
 use tokio::sync::watch;
 use tonic::service::RoutesBuilder;
 
@@ -36,10 +36,11 @@ async fn end_waiting(db: Db, mut stop: watch::Receiver<Stage>) {
 pub fn routes<S: Service>(service: &Arc<S>, runtime: &Runtime) -> RoutesBuilder {
     let mut routes = RoutesBuilder::default();
     let db = || runtime.db.clone();
+    runtime.db.keep_records(service.records());
     routes.add_service(provisioning::server(Arc::clone(service), db()));
     routes.add_service(mail::key_server(db()));
     routes.add_service(log::audit_server(db()));
-    routes.add_service(log::server(db()));
+    routes.add_service(log::server(db(), service.records()));
     routes.add_service(references::server(S::referables(), db()));
     let scans = service.scans();
     if !scans.is_empty() {
@@ -60,6 +61,7 @@ pub fn workers<S: Service>(service: &Arc<S>, runtime: &Runtime) -> Vec<Worker> {
     });
     let mut workers: Vec<Worker> = relays.collect();
     workers.push(recovery_worker());
+    workers.push(snapshot::worker(service.records()));
     workers.push(mail::worker(runtime.mailer.clone(), service.attachments(), service.delivery_observer()));
     workers.push(mail::purge_worker());
     workers.push(idempotency::worker());

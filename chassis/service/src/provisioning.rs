@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chassis_base::Error;
 use chassis_data::db::Db;
+use chassis_data::log::snapshot;
 use chassis_data::write::Tx;
 use chassis_rpc::call::Call;
 use proto::api::provisioning_service_server::{ProvisioningService, ProvisioningServiceServer};
@@ -40,6 +41,7 @@ impl<S: Service> ProvisioningService for Provisioning<S> {
 /// The upsert makes provisioning repeatable: a caller that lost the response sends the request again.
 async fn store(tx: &mut Tx<'_>, input: &ProvisionAccountRequest) -> Result<(), Error> {
     tx.valid()?;
+    snapshot::skip_new_account(tx).await?;
     let account = tx.settings();
     let now = tx.now();
     sqlx::query(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chassis_base::Error;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::SharedRecords;
 use chassis_data::references::Referable;
 use chassis_work::Worker;
 use chassis_work::mail::{AttachmentSource, DeliveryObserver};
@@ -54,6 +55,11 @@ pub trait Service: Sized + Send + Sync + 'static {
     /// Its background work, besides that of every service (events, mail, deletion of old idempotency keys).
     fn workers(self: &Arc<Self>) -> Vec<Worker> {
         Vec::new()
+    }
+
+    /// Its records, as the change feed shows them.
+    fn records(self: &Arc<Self>) -> SharedRecords {
+        SharedRecords::none()
     }
 
     /// The events that it emits because time passes.

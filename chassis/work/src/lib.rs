@@ -11,6 +11,7 @@ pub mod mail;
 mod private;
 pub mod relay;
 pub mod scan;
+pub mod snapshot;
 pub mod worker;
 
 pub use files::Files;

@@ -44,6 +44,11 @@ impl Accounts {
         self.runtime.db.read(async |connection| operations::get(connection, id_or_name).await).await
     }
 
+    /// All accounts, by creation.
+    pub async fn list(&self) -> Result<Vec<Record>, Error> {
+        self.runtime.db.read(async |connection| Ok(store::list(connection).await?)).await
+    }
+
     /// Assigns a webhook endpoint to a key: from then on it receives what that key may read.
     pub async fn assign_endpoint(&self, key: &str, endpoint: &str) -> Result<(), Error> {
         keys::operations::assign_endpoint(&self.runtime, key, endpoint).await
@@ -96,8 +101,7 @@ impl AccountService for Accounts {
         request: Request<ListAccountsRequest>,
     ) -> Result<Response<ListAccountsResponse>, Status> {
         Call::open(request)?.valid()?;
-        let records = self.runtime.db.read(async |connection| Ok::<_, Error>(store::list(connection).await?));
-        let records = records.await?;
+        let records = self.list().await?;
         Ok(Response::new(ListAccountsResponse { accounts: records.into_iter().map(Into::into).collect() }))
     }
 

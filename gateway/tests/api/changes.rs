@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use crate::coverage::{JSON, all_operations, body_for, path_of, things_of};
 use crate::support::{Mesh, RELATIONS};
 
-fn all_scopes() -> Vec<&'static str> {
+pub(crate) fn all_scopes() -> Vec<&'static str> {
     gateway::scopes::all().iter().map(AsRef::as_ref).collect()
 }
 
 /// Every change after a cursor, in pages of this many.
-async fn read_all(api: &Api, mut cursor: String, limit: usize) -> Vec<Value> {
+pub(crate) async fn read_all(api: &Api, mut cursor: String, limit: usize) -> Vec<Value> {
     let mut changes = Vec::new();
     loop {
         let answer = api.get(&format!("/v1/changes?limit={limit}&after={cursor}")).await.expect(200);
@@ -35,12 +35,12 @@ fn text<'a>(change: &'a Value, name: &str) -> &'a str {
     change[name].as_str().unwrap()
 }
 
-fn body(answer: &Answer) -> String {
+pub(crate) fn body(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
 /// The last record of an answer, byte for byte.
-fn last_record(history: &str) -> &str {
+pub(crate) fn last_record(history: &str) -> &str {
     let (_, last) = history.rsplit_once(",\"record\":").unwrap();
     last.split_once("}],\"meta\":").unwrap().0
 }
@@ -56,7 +56,13 @@ fn reader<'a>(operations: &'a [Operation], message: &str, is_list: bool) -> Vec<
 }
 
 /// What its GET, or else all pages of its list, show of the record now.
-async fn shown_now(api: &Api, operations: &[Operation], kind: &str, message: &str, id: &str) -> Vec<String> {
+pub(crate) async fn shown_now(
+    api: &Api,
+    operations: &[Operation],
+    kind: &str,
+    message: &str,
+    id: &str,
+) -> Vec<String> {
     let single = reader(operations, message, false);
     let mut shown = Vec::new();
     for operation in &single {

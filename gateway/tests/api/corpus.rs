@@ -199,6 +199,7 @@ async fn no_query_path_or_header_gives_a_server_error() {
             "due_date_to",
             "created_from",
             "created_to",
+            "updated_from",
             "payment_status",
             "sort",
             "order",

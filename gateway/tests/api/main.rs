@@ -31,5 +31,8 @@ mod reference_sample;
 mod rehearsal;
 mod replicas;
 mod schemas;
+mod selections;
+mod snapshots;
 mod support;
 mod working_mesh;
+mod year;

@@ -86,6 +86,16 @@ impl Mesh {
         &self.peers
     }
 
+    /// All services.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = Channel> {
+        self.services.iter().map(Started::channel)
+    }
+
+    /// For what internal teams do with relations over gRPC.
+    pub(crate) fn relations(&self) -> Channel {
+        self.services[0].channel()
+    }
+
     /// For what internal teams do with work over gRPC.
     pub(crate) fn work(&self) -> Channel {
         self.services[4].channel()

@@ -3,6 +3,7 @@
 use chassis_base::paging::Page;
 use chassis_base::time::{first_moment, last_moment};
 use chassis_data::Db;
+use chassis_data::list::Selection;
 use chassis_rpc::Call;
 use proto::automation::event_service_server::EventService;
 use proto::automation::{ListEventsRequest, ListEventsResponse, RecordedEvent};
@@ -27,6 +28,7 @@ impl EventService for Events {
         // Events that are about to be purged are not shown, whether the purge has come to them or not.
         let oldest = context.clock.now() - store::RETENTION;
         let filter = Filter {
+            selection: Selection::new(context.account(), &input),
             kind: canonical(&input.r#type),
             entity_type: &input.entity_type,
             entity_id: &input.entity_id,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::PageMeta;
@@ -114,12 +114,16 @@ pub(crate) async fn find_for_access(
 
 /// Which events a list shows; an empty text does not restrict it.
 pub(crate) struct Filter<'a> {
+    pub selection: Selection,
     pub kind: &'a str,
     pub entity_type: &'a str,
     pub entity_id: &'a str,
     pub from: DateTime<Utc>,
     pub to: Option<DateTime<Utc>>,
 }
+
+/// An event never changes.
+const FIELDS: Fields = Fields { created_at: "received_at", updated_at: "received_at", sorts: &[] };
 
 const COLUMNS: &str = "id, type, entity_type, entity_id, data, occurred_at, received_at";
 
@@ -139,7 +143,7 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page of the readable events, newest first.
+/// A page of the readable events, newest first unless `filter` has another order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -157,8 +161,7 @@ pub(crate) async fn list(
             list.equals(column, value.to_owned());
         }
     }
-    // The order is fixed here, so it cannot be a fault of the request.
-    list.sort(&[("created_at", "received_at")], "created_at", "desc", &mut proto::Faults::default());
+    list.order_by("received_at", true).select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
 }
 

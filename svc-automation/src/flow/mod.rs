@@ -6,7 +6,7 @@
 
 pub(crate) mod command_line;
 mod dry_run;
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod provision;
 mod rehearser;
 mod rpc;

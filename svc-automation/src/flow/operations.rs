@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_rpc::token::MESH_SCOPE;
 use chrono::TimeDelta;
 use proto::automation::Flow;
@@ -218,4 +219,26 @@ pub(super) async fn start_scheduled(tx: &mut Tx<'_>, limit: i64) -> Result<i64, 
         save(tx, flow, None).await?;
     }
     Ok(i64::try_from(due.len()).unwrap_or(i64::MAX))
+}
+
+/// Shows the flows with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(flow) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &Flow::from(flow));
+        }
+    }
+    Ok(())
+}
+
+/// Does what goes with a version that changes nothing of the definition, for flows whose version was raised.
+pub(crate) async fn copy_definitions(tx: &mut Tx<'_>, ids: &[String]) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    for id in uuids(ids) {
+        if let Some(flow) = store::find(tx.db(), account, id).await? {
+            definitions::copy_version(tx.db(), account, id, flow.version, now, now - UPGRADE).await?;
+        }
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use chassis_base::id;
 use chassis_base::paging::Page;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::peer::Peers;
@@ -52,8 +53,11 @@ impl FlowService for Flows {
     ) -> Result<Response<ListFlowsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
-        let filter =
-            Filter { trigger_type: TriggerType::from_message(input.trigger_type()), active: input.active };
+        let filter = Filter {
+            selection: Selection::new(context.account(), &input),
+            trigger_type: TriggerType::from_message(input.trigger_type()),
+            active: input.active,
+        };
         let (flows, meta) = self
             .db
             .read(async |connection| store::list(connection, context.account_id(), &filter, page).await)

@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
@@ -50,11 +50,12 @@ impl FromRow<'_, PgRow> for Record {
 
 /// Which flows a list shows.
 pub(super) struct Filter {
+    pub selection: Selection,
     pub trigger_type: Option<TriggerType>,
     pub active: Option<bool>,
 }
 
-/// A page, newest first.
+/// A page, newest first unless `filter` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -69,6 +70,7 @@ pub(super) async fn list(
     if let Some(active) = filter.active {
         list.equals("active", active);
     }
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -2,6 +2,7 @@
 
 use chassis_base::id;
 use chassis_base::paging::Page;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::automation::run_service_server::RunService;
@@ -31,6 +32,7 @@ impl RunService for Runs {
         let (context, input) = Call::open(request)?.valid()?;
         let flow = Some(&input.flow_id).filter(|id| !id.is_empty());
         let filter = Filter {
+            selection: Selection::new(context.account(), &input),
             status: Some(input.status.as_str()).filter(|status| !status.is_empty()),
             // A text that is not an id matches nothing, as the nil id does.
             flow: flow.map(|id| id::parse(id).unwrap_or_default()),

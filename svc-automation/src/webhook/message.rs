@@ -62,6 +62,7 @@ impl From<Delivery> for WebhookDelivery {
             created_at: Some(timestamp(delivery.created_at)),
             next_attempt_at: delivery.next_at.map(timestamp),
             delivered_at: delivery.delivered_at.map(timestamp),
+            updated_at: Some(timestamp(delivery.updated_at)),
         }
     }
 }

@@ -169,6 +169,7 @@ pub(crate) struct Delivery {
     pub next_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub delivered_at: Option<DateTime<Utc>>,
+    pub updated_at: DateTime<Utc>,
 }
 
 /// What a delivery carries.
@@ -194,6 +195,7 @@ impl Delivery {
             next_at: Some(now),
             created_at: now,
             delivered_at: None,
+            updated_at: now,
         }
     }
 }

@@ -6,6 +6,7 @@ use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::time::timestamp;
 use chassis_base::update_mask::UpdateMask;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::automation::webhook_service_server::WebhookService;
@@ -45,9 +46,10 @@ impl WebhookService for Webhooks {
     ) -> Result<Response<ListWebhookEndpointsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
+        let selection = Selection::new(context.account(), &input);
         let (endpoints, meta) = self
             .db
-            .read(async |connection| store::list(connection, context.account_id(), page).await)
+            .read(async |connection| store::list(connection, context.account_id(), &selection, page).await)
             .await?;
         let data = endpoints.into_iter().map(WebhookEndpoint::from).collect();
         Ok(Response::new(ListWebhookEndpointsResponse { data, meta: Some(meta) }))
@@ -128,7 +130,12 @@ impl WebhookService for Webhooks {
         let account = context.account_id();
         let endpoint = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let access = ReadAccess::of_caller(&context.identity);
-        let filter = DeliveryFilter { endpoint, access: &access, now: context.clock.now() };
+        let filter = DeliveryFilter {
+            selection: Selection::new(context.account(), &input),
+            endpoint,
+            access: &access,
+            now: context.clock.now(),
+        };
         let page = Page::new(input.page, input.per_page);
         let (rows, meta) = self
             .db

@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{CorporateIdentity, Identity, IdentityInput};
@@ -171,4 +172,15 @@ async fn get(tx: &mut Tx<'_>, id: &str) -> Result<Record, Error> {
     let found = find(tx, id).await?;
     tx.valid()?;
     found.ok_or(NOT_FOUND)
+}
+
+/// Shows the identities with these ids, as the public API does.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &CorporateIdentity::from(record));
+        }
+    }
+    Ok(())
 }

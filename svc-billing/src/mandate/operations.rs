@@ -1,6 +1,7 @@
 //! Storing what a provider reports of clients and their mandates, each inside a write transaction.
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chrono::{DateTime, TimeDelta, Utc};
 use provider::Mandate;
 use uuid::Uuid;
@@ -143,4 +144,16 @@ pub(crate) struct Postponed {
 pub(crate) async fn postpone(tx: &mut Tx<'_>, postponed: &Postponed) -> Result<(), Error> {
     tx.unaudited("a mandate could not be fetched; it is unchanged");
     store::postpone(tx, postponed.client, postponed.provider.0, postponed.until).await
+}
+
+/// Shows the mandates of these clients.
+pub(crate) async fn show(tx: &mut Tx<'_>, clients: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for client in uuids(clients) {
+        if let Some(debtor) = store::find_latest(tx.db(), account, client).await? {
+            let verification = find_verification(tx, &debtor).await?.map(|latest| latest.status);
+            shown.add(client, &message::stored(&debtor, verification));
+        }
+    }
+    Ok(())
 }

@@ -57,6 +57,22 @@ pub(crate) async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(client).bind(provider).fetch_optional(connection).await?)
 }
 
+/// The debtor of a client that changed last, whichever its provider is: the one that the log shows.
+pub(crate) async fn find_latest(
+    connection: &mut PgConnection,
+    account: AccountId,
+    client: Uuid,
+) -> Result<Option<Debtor>, Error> {
+    let sql = "select provider from billing.debtor where account_id = $1 and client_id = $2 \
+               order by version desc, updated_at desc, provider limit 1";
+    let query = sqlx::query_scalar(sql).bind(account).bind(client);
+    let provider: Option<String> = query.fetch_optional(&mut *connection).await?;
+    match provider {
+        Some(provider) => find(connection, account, client, &provider).await,
+        None => Ok(None),
+    }
+}
+
 /// Locks a debtor until the transaction ends. Locked after the invoice and before the online payment.
 pub(crate) async fn lock(
     connection: &mut PgConnection,

@@ -136,8 +136,6 @@ pub(crate) struct OnlinePayment {
     /// When the provider was asked for the state that is stored.
     pub asked_at: DateTime<Utc>,
     pub created_at: DateTime<Utc>,
-    /// The version that its entry had when it was removed from its invoice; 0 otherwise.
-    pub removed_version: i64,
 }
 
 impl OnlinePayment {
@@ -172,7 +170,6 @@ impl OnlinePayment {
             paid_at: None,
             asked_at: now,
             created_at: now,
-            removed_version: 0,
         }
     }
 }

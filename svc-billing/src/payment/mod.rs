@@ -1,12 +1,12 @@
 //! The payments of invoices. What an invoice owes because of them is computed in `document`; payments through a
 //! provider are recorded here by `processor`.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 pub(crate) mod store;
 
-pub(crate) use operations::record_provider_payment;
+pub(crate) use operations::{AUDIT_KIND, record_provider_payment};
 
 use chassis_base::time::timestamp;
 use chrono::{DateTime, NaiveDate, Utc};

@@ -3,6 +3,7 @@
 
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chrono::TimeDelta;
 use proto::At;
 use proto::api::Fault;
@@ -19,11 +20,10 @@ use crate::document::rules::settlement::Settlement;
 use crate::document::{Kind, Links, Record};
 use crate::error::Error;
 use crate::money::two_places;
-use crate::online_payment;
 use crate::online_payment::operations::request_cancellation;
 
 /// The kind of record in the log.
-const AUDIT_KIND: &str = "payment";
+pub(crate) const AUDIT_KIND: &str = "payment";
 const PATCH_FIELDS: [&str; 7] =
     ["amount", "date", "status", "method", "external_id", "provider", "payment_data"];
 
@@ -137,7 +137,6 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, links: &Links, invoice: &str, id: &s
     tx.removed(AUDIT_KIND, payment.id);
     // An online payment that is removed must not be paid any more. Other payments have no online payment of this id.
     request_cancellation(tx, payment.id, TimeDelta::zero()).await?;
-    online_payment::store::mark_removed(tx.db(), account, payment.id, payment.version).await?;
     let target = family.target;
     let change = Change { before: &before, members: &[target], event: "payment_removed" };
     update_invoice(tx, &mut family, change, &payment).await
@@ -269,4 +268,13 @@ impl<E: Default + PartialEq> Or for E {
     fn or(self, default: Self) -> Self {
         if self == E::default() { default } else { self }
     }
+}
+
+/// Shows the payments with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for payment in store::list_by_ids(tx.db(), account, &uuids(ids)).await? {
+        shown.add(payment.id, &proto::billing::Payment::from(payment));
+    }
+    Ok(())
 }

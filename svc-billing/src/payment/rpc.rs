@@ -1,6 +1,7 @@
 //! `PaymentService`: converts requests and answers.
 
 use chassis_base::paging::Page;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::api::WholeListMeta;
@@ -35,7 +36,8 @@ impl PaymentService for PaymentRpc {
         chassis_base::id::ignore_malformed(&mut call.faults);
         let (context, input) = call.valid()?;
         let (status, kind) = (input.status(), input.r#type());
-        let filter = Filter { external_id: input.external_id, status, kind };
+        let selection = Selection::new(context.account(), &input);
+        let filter = Filter { selection, external_id: input.external_id, status, kind };
         let id = chassis_base::id::parse(&input.id).ok_or(Error::NotFound("invoice"))?;
         let page = match (input.page, input.per_page) {
             // Without per_page the list is not paged, and page is ignored like any unknown parameter.

@@ -2,9 +2,8 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
-use proto::Faults;
 use proto::api::PageMeta;
 use proto::billing::{PaymentMethod, PaymentStatus, PaymentType};
 use sqlx::postgres::PgRow;
@@ -75,12 +74,13 @@ pub(crate) fn status_name(status: PaymentStatus) -> String {
 /// Restricts a list of payments; empty and unspecified values restrict nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
+    pub selection: Selection,
     pub external_id: String,
     pub status: PaymentStatus,
     pub kind: PaymentType,
 }
 
-/// The payments of an invoice, oldest first. `None` when there is no such invoice.
+/// The payments of an invoice, oldest first unless `filter` has another order. `None` when there is no such invoice.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -96,7 +96,7 @@ pub(crate) async fn list(
     let kind = Some(filter.kind).filter(|kind| *kind != PaymentType::Unspecified);
     list.only("type", kind.map(|kind| name("PAYMENT_TYPE_", kind.as_str_name())));
     // Ids ascend with time.
-    list.sort(&[("id", "id")], "id", "asc", &mut Faults::default());
+    list.order_by("id", false).select(&filter.selection, &Fields::TIMES)?;
     let (payments, meta) = list.fetch::<Payment>(connection, page).await?;
     if meta.total == 0 {
         let sql = "select exists (select from billing.document \
@@ -119,6 +119,16 @@ pub(crate) async fn find(
         " from billing.payment where account_id = $1 and document_id = $2 and id = $3"
     );
     Ok(sqlx::query_as(sql).bind(account).bind(invoice).bind(id).fetch_optional(connection).await?)
+}
+
+/// The payments with these ids, of whichever invoices, in no particular order.
+pub(crate) async fn list_by_ids(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Payment>, Error> {
+    let sql = concat!("select ", columns!(), " from billing.payment where account_id = $1 and id = any($2)");
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
 }
 
 /// The payment of an invoice that has this external id. An empty external id belongs to none.

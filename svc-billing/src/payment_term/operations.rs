@@ -2,14 +2,15 @@
 
 use chassis_base::time::timestamp;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::Shown;
 use proto::At;
 use proto::api::Fault;
 use proto::billing::{PaymentTerm, PaymentTermInput};
 
 use super::{defaults, store};
 use crate::error::Error;
+use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::{ListLimit, check_code};
-use crate::settings_base::{SettingsLock, remember_removed, removed_version};
 
 const AUDIT_KIND: &str = "payment_term";
 const LIMIT: ListLimit = ListLimit { max: 100, field: "term", entries: "payment terms" };
@@ -55,7 +56,7 @@ pub(crate) async fn put(
         None => {
             LIMIT.check(store::count(tx.db(), account).await?, &mut tx.faults);
             tx.valid()?;
-            term.version = removed_version(tx.db(), account, AUDIT_KIND, &term.code).await? + 1;
+            term.version = tx.first_version(AUDIT_KIND, &term.code).await?;
             store::insert(tx.db(), account, std::slice::from_ref(&term), now).await?;
         }
     }
@@ -66,9 +67,20 @@ pub(crate) async fn put(
 pub(crate) async fn delete(tx: &mut Tx<'_>, _lock: &SettingsLock, code: &str) -> Result<(), Error> {
     tx.valid()?;
     let account = tx.account();
-    let version = store::delete(tx.db(), account, code).await?;
-    let version = version.ok_or(Error::NotFound("payment term"))? + 1;
-    remember_removed(tx.db(), account, AUDIT_KIND, code, version).await?;
+    if !store::delete(tx.db(), account, code).await? {
+        return Err(Error::NotFound("payment term"));
+    }
     tx.removed(AUDIT_KIND, code);
+    Ok(())
+}
+
+/// Shows the terms with these codes.
+pub(crate) async fn show(tx: &mut Tx<'_>, codes: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for code in codes {
+        if let Some(term) = store::find(tx.db(), account, code).await? {
+            shown.add(code, &term);
+        }
+    }
     Ok(())
 }

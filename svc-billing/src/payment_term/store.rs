@@ -89,12 +89,13 @@ pub(crate) async fn update(
     Ok(())
 }
 
-/// Removes a term; returns its last version.
+/// Returns whether there was such a term.
 pub(crate) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     code: &str,
-) -> Result<Option<i64>, Error> {
-    let sql = "delete from billing.payment_term where account_id = $1 and code = $2 returning version";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(code).fetch_optional(connection).await?)
+) -> Result<bool, Error> {
+    let sql = "delete from billing.payment_term where account_id = $1 and code = $2";
+    let deleted = sqlx::query(sql).bind(account).bind(code).execute(connection).await?;
+    Ok(deleted.rows_affected() > 0)
 }

@@ -1,6 +1,6 @@
 //! Products: what the business sells. Documents copy what they need of one and do not refer to it.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 mod store;

@@ -3,7 +3,8 @@
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
-use proto::billing::ProductInput;
+use chassis_data::log::snapshot::{Shown, uuids};
+use proto::billing::{Product, ProductInput};
 
 use super::{LIST, NOT_FOUND, Record, rules, store};
 use crate::error::Error;
@@ -66,5 +67,16 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     let created_at = store::delete(tx.db(), account, id).await?.ok_or(NOT_FOUND)?;
     tx.count(LIST, created_at, -1);
     tx.removed(AUDIT_KIND, id);
+    Ok(())
+}
+
+/// Shows the products with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &Product::from(record));
+        }
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
@@ -46,15 +46,17 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first, of what contains `search`.
+/// A page of what contains `search`, newest first unless `selection` has another order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    selection: &Selection,
     search: &str,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "billing.product", columns!(), Total::Counted(LIST));
     list.search("search_text", search);
+    list.select(selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

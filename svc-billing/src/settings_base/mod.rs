@@ -1,10 +1,10 @@
 //! What billing settings, tax rates, payment terms and identities have in common: the lock that every change of them
-//! holds, the form of a code, the limit of a list, and the versions of what was removed. Knows none of these resources.
+//! holds, the form of a code, and the limit of a list. Knows none of these resources.
 
 pub(crate) mod rules;
 mod store;
 
-pub(crate) use store::{lock, remember_removed, removed_version};
+pub(crate) use store::lock;
 
 /// Proof that this transaction holds the lock on the account's settings, which ends with the transaction.
 ///

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chassis_base::id;
 use chassis_base::paging::Page;
-use chassis_base::time::{first_moment, last_moment};
 use chassis_data::Tx;
+use chassis_data::list::Selection;
 use chassis_rpc::{Call, Context};
 use proto::billing::subscription_service_server::SubscriptionService;
 use proto::billing::{
@@ -105,9 +105,8 @@ impl SubscriptionService for SubscriptionRpc {
         let id = id::parse(&input.id).ok_or(NOT_FOUND)?;
         let account = context.account_id();
         let of_subscription = document::store::Filter {
+            selection: Selection::new(context.account(), &input),
             subscription: Some(id),
-            sort: input.sort,
-            order: input.order,
             ..document::store::Filter::default()
         };
         let page = Page::new(input.page, input.per_page);
@@ -128,9 +127,6 @@ impl SubscriptionService for SubscriptionRpc {
 
 /// The filter of a list request.
 fn filter(context: &Context, input: ListSubscriptionsRequest) -> store::Filter {
-    let zone = context.account().timezone;
-    // A text that is not an id matches nothing.
-    let parse = |text: &String| id::parse(text);
     let status = match input.status() {
         SubscriptionStatus::Unspecified => None,
         SubscriptionStatus::Draft => Some(plan::Status::Draft),
@@ -138,19 +134,16 @@ fn filter(context: &Context, input: ListSubscriptionsRequest) -> store::Filter {
         SubscriptionStatus::Ended => Some(plan::Status::Ended),
     };
     store::Filter {
-        ids: (!input.id.is_empty()).then(|| input.id.iter().filter_map(parse).collect()),
+        selection: Selection::new(context.account(), &input),
+        // A text that is not an id matches nothing.
         client: Some(&input.client_id)
             .filter(|text| !text.is_empty())
-            .map(|text| parse(text).unwrap_or_default()),
+            .map(|text| id::parse(text).unwrap_or_default()),
         number: input.number,
         status,
         start_from: input.start_from.parse().ok(),
         start_to: input.start_to.parse().ok(),
-        created_from: first_moment(&input.created_from, zone),
-        created_to: last_moment(&input.created_to, zone),
         search: input.search.trim().to_owned(),
-        sort: input.sort,
-        order: input.order,
     }
 }
 

@@ -1,12 +1,13 @@
 //! What changes of tax rates do.
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::Shown;
 use proto::billing::{TaxRate, TaxRateContext, TaxRateInput};
 
 use super::{Record, countries, rules, store};
 use crate::error::Error;
+use crate::settings_base::SettingsLock;
 use crate::settings_base::rules::ListLimit;
-use crate::settings_base::{SettingsLock, remember_removed, removed_version};
 
 const AUDIT_KIND: &str = "tax_rate";
 const LIMIT: ListLimit = ListLimit { max: 200, field: "tax_rate", entries: "tax rates" };
@@ -43,7 +44,7 @@ pub(crate) async fn put(
             LIMIT.check(store::count(tx.db(), account).await?, &mut tx.faults);
             tx.valid()?;
             let id = audit_id(rate.context, &rate.code);
-            let version = removed_version(tx.db(), account, AUDIT_KIND, &id).await? + 1;
+            let version = tx.first_version(AUDIT_KIND, &id).await?;
             let record = Record { rate, version, updated_at: now };
             store::insert(tx.db(), account, std::slice::from_ref(&record)).await?;
             record
@@ -64,11 +65,10 @@ pub(crate) async fn delete(
         return Err(Error::InUse("tax rate"));
     }
     let account = tx.account();
-    let version = store::delete(tx.db(), account, context, code).await?;
-    let version = version.ok_or(Error::NotFound("tax rate"))? + 1;
-    let id = audit_id(context, code);
-    remember_removed(tx.db(), account, AUDIT_KIND, &id, version).await?;
-    tx.removed(AUDIT_KIND, id);
+    if !store::delete(tx.db(), account, context, code).await? {
+        return Err(Error::NotFound("tax rate"));
+    }
+    tx.removed(AUDIT_KIND, audit_id(context, code));
     Ok(())
 }
 
@@ -82,4 +82,16 @@ fn audit(tx: &mut Tx<'_>, record: Record) {
 fn audit_id(context: TaxRateContext, code: &str) -> String {
     let context = context.as_str_name().trim_start_matches("TAX_RATE_CONTEXT_").to_ascii_lowercase();
     format!("{context}/{code}")
+}
+
+/// Shows the rates with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for record in store::list(tx.db(), account, None).await? {
+        let id = audit_id(record.rate.context, &record.rate.code);
+        if ids.contains(&id) {
+            shown.add(id, &TaxRate::from(record));
+        }
+    }
+    Ok(())
 }

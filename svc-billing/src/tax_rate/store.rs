@@ -138,15 +138,14 @@ pub(crate) async fn update(
     Ok(())
 }
 
-/// Removes a rate; returns its last version.
+/// Returns whether there was such a rate.
 pub(crate) async fn delete(
     connection: &mut PgConnection,
     account: AccountId,
     context: TaxRateContext,
     code: &str,
-) -> Result<Option<i64>, Error> {
-    let sql =
-        "delete from billing.tax_rate where account_id = $1 and context = $2 and code = $3 returning version";
-    let query = sqlx::query_scalar(sql).bind(account).bind(context_name(context)).bind(code);
-    Ok(query.fetch_optional(connection).await?)
+) -> Result<bool, Error> {
+    let sql = "delete from billing.tax_rate where account_id = $1 and context = $2 and code = $3";
+    let query = sqlx::query(sql).bind(account).bind(context_name(context)).bind(code);
+    Ok(query.execute(connection).await?.rows_affected() > 0)
 }

@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::api::Fault;
 use proto::crm::{Deal, DealDetail, DealInput, DealMoveInput, DealStatus};
 use proto::{At, Faults};
@@ -225,6 +226,16 @@ async fn check_source(tx: &mut Tx<'_>, given: &str, current: &str, at: &At<'_>) 
     if !source::store::exists(tx.db(), account, given).await? {
         let detail = "source must be the name of a deal source; see GET /v1/deal-sources";
         tx.faults.add(&at, Fault::UnknownReference, detail);
+    }
+    Ok(())
+}
+
+/// Shows the deals with these ids, with their histories.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for record in store::list_by_ids(tx.db(), account, &uuids(ids)).await? {
+        let history = store::list_steps(tx.db(), account, record.id).await?;
+        shown.add(record.id, &DealDetail::from(RecordWithHistory { record, history }));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::references::{self, Kind, References};
@@ -39,13 +40,12 @@ impl DealService for Deals {
         // A text that is not an id matches nothing.
         let id = |text: &str| (!text.is_empty()).then(|| id::parse(text).unwrap_or_default());
         let filter = Filter {
+            selection: Selection::new(context.account(), &input),
             client: id(&input.client_id),
             status: Some(input.status()).filter(|status| *status != DealStatus::Unspecified),
             pipeline: id(&input.pipeline_id),
             phase: id(&input.phase_id),
             search: input.search.trim(),
-            sort: &input.sort,
-            order: &input.order,
         };
         let page = Page::new(input.page, input.per_page);
         let (records, meta) = self

@@ -3,10 +3,9 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored::decode;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
-use proto::Faults;
 use proto::api::PageMeta;
 use proto::crm::DealStatus;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -29,14 +28,11 @@ macro_rules! columns {
     };
 }
 
-/// The fields that a list can be sorted by, and their columns.
-const SORTS: [(&str, &str); 5] = [
-    ("created_at", "created_at"),
-    ("updated_at", "updated_at"),
+const FIELDS: Fields = Fields::with_sorts(&[
     ("title", "title"),
     ("amount", "amount"),
     ("expected_close_date", "expected_close_date"),
-];
+]);
 
 /// How many entries of a history are shown: the latest ones.
 const MAX_STEPS: i64 = 100;
@@ -71,13 +67,12 @@ impl FromRow<'_, PgRow> for Record {
 /// Which deals a list has, and in which order. `None` and empty texts do not restrict it.
 #[derive(Debug, Default)]
 pub(super) struct Filter<'a> {
+    pub selection: Selection,
     pub client: Option<Uuid>,
     pub status: Option<DealStatus>,
     pub pipeline: Option<Uuid>,
     pub phase: Option<Uuid>,
     pub search: &'a str,
-    pub sort: &'a str,
-    pub order: &'a str,
 }
 
 /// A page, newest first unless `filter` has another order.
@@ -98,11 +93,7 @@ pub(super) async fn list(
         list.only(column, id);
     }
     list.search("search_text", filter.search);
-    let mut faults = Faults::default();
-    list.sort(&SORTS, filter.sort, filter.order, &mut faults);
-    if !faults.is_empty() {
-        return Err(chassis_base::Error::from(faults).into());
-    }
+    list.select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
 }
 

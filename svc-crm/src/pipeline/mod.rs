@@ -1,7 +1,7 @@
 //! Pipelines and their phases: the phases that a deal goes through until it is won or lost. Short lists that are read
 //! whole.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 pub(crate) mod store;

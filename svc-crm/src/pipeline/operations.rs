@@ -4,6 +4,7 @@
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::crm::PipelineInput;
 use uuid::Uuid;
@@ -212,4 +213,26 @@ fn record_change(tx: &mut Tx<'_>, pipeline: &Pipeline, phases: &[Phase]) {
         tx.changed(kind::PHASE, phase.id, &phase.clone().into_message(pipeline.id));
     }
     tx.changed(kind::PIPELINE, pipeline.id, &proto::crm::Pipeline::from(pipeline.clone()));
+}
+
+/// Shows the pipelines with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let (account, ids) = (tx.account(), uuids(ids));
+    for pipeline in store::list(tx.db(), account).await? {
+        if ids.contains(&pipeline.id) {
+            shown.add(pipeline.id, &proto::crm::Pipeline::from(pipeline));
+        }
+    }
+    Ok(())
+}
+
+/// Shows the phases with these ids.
+pub(crate) async fn show_phases(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    let pipelines = store::list(tx.db(), account).await?;
+    let phases = pipelines.into_iter().flat_map(Pipeline::into_phase_messages);
+    for phase in phases.filter(|phase| ids.contains(&phase.id)) {
+        shown.add(&phase.id, &phase);
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Deal sources: where deals come from. A deal keeps the name of its source when the source is renamed or removed.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 pub(crate) mod store;

@@ -1,6 +1,7 @@
 //! Changes of deal sources. Each locks the account's setup first, so that names stay unique and positions without gaps.
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::Shown;
 use chrono::{DateTime, Utc};
 use proto::At;
 use proto::crm::DealSource;
@@ -29,7 +30,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, name: &str) -> Result<Record, Error>
     let now = tx.now();
     let position = i32::try_from(sources.len() + 1).unwrap_or(i32::MAX);
     // The name of a removed source can be used again. Its changes are counted on.
-    let version = store::find_last_version(tx.db(), account, name).await? + 1;
+    let version = tx.first_version(kind::DEAL_SOURCE, name).await?;
     let record = Record { name: name.to_owned(), position, version, updated_at: now };
     store::insert(tx.db(), account, &record).await?;
     record_change(tx, &record);
@@ -48,8 +49,7 @@ pub(super) async fn rename(tx: &mut Tx<'_>, name: &str, new_name: &str) -> Resul
     let account = tx.account();
     let now = tx.now();
     new_name.clone_into(&mut record.name);
-    let had_name = store::find_last_version(tx.db(), account, new_name).await?;
-    record.version = record.version.max(had_name) + 1;
+    record.version = tx.first_version(kind::DEAL_SOURCE, new_name).await?.max(record.version + 1);
     record.updated_at = now;
     store::rename(tx.db(), account, name, &record).await?;
     // The name is the id of a source in the log, so a rename removes one record and adds another.
@@ -101,4 +101,15 @@ async fn renumber(tx: &mut Tx<'_>, sources: &mut [Record], now: DateTime<Utc>) -
 /// Records the current source in the log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(kind::DEAL_SOURCE, &record.name, &DealSource::from(record.clone()));
+}
+
+/// Shows the sources with these names.
+pub(crate) async fn show(tx: &mut Tx<'_>, names: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for source in store::list(tx.db(), account).await? {
+        if names.contains(&source.name) {
+            shown.add(source.name.clone(), &DealSource::from(source));
+        }
+    }
+    Ok(())
 }

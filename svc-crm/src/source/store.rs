@@ -6,7 +6,6 @@ use sqlx::PgConnection;
 
 use super::Record;
 use crate::error::Error;
-use crate::kind;
 
 /// All sources, in their order.
 pub(crate) async fn list(connection: &mut PgConnection, account: AccountId) -> Result<Vec<Record>, Error> {
@@ -22,18 +21,6 @@ pub(crate) async fn exists(
 ) -> Result<bool, Error> {
     let sql = "select exists (select from crm.source where account_id = $1 and name = $2)";
     Ok(sqlx::query_scalar(sql).bind(account).bind(name).fetch_one(connection).await?)
-}
-
-/// The version of the last change of a source with this name, also if it was removed or has another name now; 0 if there
-/// was none. The log has each version of a name once.
-pub(super) async fn find_last_version(
-    connection: &mut PgConnection,
-    account: AccountId,
-    name: &str,
-) -> Result<i64, Error> {
-    let sql = "select coalesce(max(version), 0) from crm.log \
-               where account_id = $1 and record_id = $2 and kind = $3 and change is not null";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(name).bind(kind::DEAL_SOURCE).fetch_one(connection).await?)
 }
 
 /// Stores a new source. The caller holds the lock of the setup: without it two sources could get the same position.

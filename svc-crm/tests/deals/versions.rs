@@ -268,3 +268,29 @@ async fn a_source_that_comes_back_counts_on() {
     assert_eq!(create("Radio").await, 3, "its removal was the second");
     assert_eq!(source_versions(&world, &user).await.last(), Some(&("Radio".to_owned(), 3)));
 }
+
+#[tokio::test]
+async fn a_source_that_the_release_before_has_made_again_goes_on_counting() {
+    let world = World::new().await;
+    let user = world.user().await;
+    for (from, to) in [("Beurs", "Markt"), ("Markt", "Beurs")] {
+        let rename = UpdateDealSourceRequest { name: from.to_owned(), new_name: to.to_owned() };
+        user.sources().update_deal_source(user.request(rename)).await.unwrap();
+    }
+    let last = source_versions(&world, &user).await.pop().unwrap();
+    assert_eq!(last, ("Beurs".to_owned(), 3));
+    // That release knows no versions.
+    let mut connection = world.database.connect().await;
+    for sql in [
+        "delete from crm.source where account_id = $1 and name = 'Beurs' and created_at <= $2",
+        "insert into crm.source (account_id, name, position, created_at, updated_at) values ($1, 'Beurs', 5, $2, $2)",
+    ] {
+        let query = sqlx::query(sql).bind(user.account.id).bind(world.clock.now());
+        query.execute(&mut connection).await.unwrap();
+    }
+    let order = ["Beurs", "Website", "Aanbeveling", "Telefoon", "E-mail"].map(str::to_owned);
+    let request = user.request(ReorderDealSourcesRequest { names: order.to_vec() });
+    user.sources().reorder_deal_sources(request).await.unwrap();
+    let expected = [("Beurs", 5), ("Website", 2), ("Aanbeveling", 2), ("Telefoon", 2), ("E-mail", 2)];
+    assert_eq!(source_versions(&world, &user).await, named(&expected));
+}

@@ -1,7 +1,7 @@
 //! Custom fields: fields that the business adds to its records. This folder owns their definitions only; the values
 //! are stored with the records.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 mod store;

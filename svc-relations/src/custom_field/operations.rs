@@ -1,6 +1,7 @@
 //! The writes of custom fields: load, decide, store, record.
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::Shown;
 use proto::At;
 use proto::relations::{CustomField, CustomFieldEntity, CustomFieldInput, UpdateCustomFieldRequest};
 
@@ -9,7 +10,7 @@ use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("custom field");
 /// The kind of these records in the log.
-const AUDIT_KIND: &str = "custom_field";
+pub(crate) const AUDIT_KIND: &str = "custom_field";
 
 pub(super) async fn create(tx: &mut Tx<'_>, given: Option<&CustomFieldInput>) -> Result<CustomField, Error> {
     let at = At::ROOT.name("field");
@@ -23,7 +24,7 @@ pub(super) async fn create(tx: &mut Tx<'_>, given: Option<&CustomFieldInput>) ->
     let (entity, kind) = (given.entity(), given.r#type());
     let account = tx.account();
     // The key of a removed field can be used again. Its changes are counted on.
-    let version = store::find_last_version(tx.db(), account, &audit_id(entity, &given.key)).await? + 1;
+    let version = tx.first_version(AUDIT_KIND, audit_id(entity, &given.key)).await?;
     let updated_at = tx.now();
     let record = Record { entity, key: given.key, label: given.label, kind, options, version, updated_at };
     store::insert(tx.db(), account, &record).await?;
@@ -70,4 +71,16 @@ fn record_change(tx: &mut Tx<'_>, record: Record) -> CustomField {
 /// The id of a field in the log. The key alone is not unique: several entities can have it.
 fn audit_id(entity: CustomFieldEntity, key: &str) -> String {
     format!("{}/{key}", entity_name(entity))
+}
+
+/// Shows the fields with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for record in store::list(tx.db(), account, None).await? {
+        let id = audit_id(record.entity, &record.key);
+        if ids.contains(&id) {
+            shown.add(id, &CustomField::from(record));
+        }
+    }
+    Ok(())
 }

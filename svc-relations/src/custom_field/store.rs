@@ -64,24 +64,6 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// The version of the last change of the field with this id in the log, also if it was removed; 0 if there was none. The
-/// log has each version of an id once.
-pub(super) async fn find_last_version(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: &str,
-) -> Result<i64, Error> {
-    let version = sqlx::query_scalar(
-        "select coalesce(max(version), 0) from relations.log
-         where account_id = $1 and record_id = $2 and kind = 'custom_field' and change is not null",
-    )
-    .bind(account)
-    .bind(id)
-    .fetch_one(connection)
-    .await?;
-    Ok(version)
-}
-
 /// Finds a field and locks its row: an update reads it, decides and writes it back, so two of them must not overlap.
 pub(super) async fn find_locked(
     connection: &mut PgConnection,

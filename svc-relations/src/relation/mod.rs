@@ -3,7 +3,7 @@
 
 mod events;
 mod fields;
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 mod store;

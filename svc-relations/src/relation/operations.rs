@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
 use proto::relations::{ClientInput, Relation};
@@ -114,4 +115,18 @@ async fn find_holder(tx: &mut Tx<'_>, role: Role, values: &ClientInput) -> Resul
     let account = tx.account();
     let holder = store::find_by_external_id(tx.db(), account, role, &values.external_id).await?;
     Ok(holder.map(|record| record.id))
+}
+
+/// Shows the records of a list with these ids.
+pub(crate) async fn show(
+    tx: &mut Tx<'_>,
+    role: Role,
+    ids: &[String],
+    shown: &mut Shown,
+) -> Result<(), Error> {
+    let account = tx.account();
+    for record in store::list_by_ids(tx.db(), account, role, &uuids(ids)).await? {
+        shown.add(record.id, &Relation::from(record));
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
@@ -129,18 +129,19 @@ pub(super) async fn find_by_external_id(
 
 /// Which records of a list are wanted.
 pub(super) struct Filter<'a> {
+    selection: Selection,
     search: &'a str,
     kind: Option<RelationType>,
 }
 
 impl<'a> Filter<'a> {
     /// A `contact_type` that is not the name of a type does not filter.
-    pub(super) fn new(search: &'a str, contact_type: &str) -> Self {
-        Self { search: search.trim(), kind: relation_type::from_name(contact_type) }
+    pub(super) fn new(selection: Selection, search: &'a str, contact_type: &str) -> Self {
+        Self { selection, search: search.trim(), kind: relation_type::from_name(contact_type) }
     }
 }
 
-/// A page of the records that the filter selects, newest first.
+/// A page of the records that the filter selects, newest first unless it has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -155,6 +156,7 @@ pub(super) async fn list(
         list.equals("type", relation_type::name(kind));
     }
     list.search("search_text", filter.search);
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -3,6 +3,7 @@
 
 use chassis_base::id;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
 use proto::support::TicketChannelInput;
@@ -14,7 +15,7 @@ use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("ticket channel");
 /// The kind of these records in the log.
-const AUDIT_KIND: &str = "ticket_channel";
+pub(crate) const AUDIT_KIND: &str = "ticket_channel";
 
 /// Creates the channel that a new account starts with.
 pub(crate) async fn create_default(tx: &mut Tx<'_>, own: &OwnDomain) -> Result<(), Error> {
@@ -79,5 +80,21 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
         return Err(NOT_FOUND);
     }
     tx.removed(AUDIT_KIND, id);
+    Ok(())
+}
+
+/// Shows the channels with these ids.
+pub(crate) async fn show(
+    tx: &mut Tx<'_>,
+    own: &OwnDomain,
+    ids: &[String],
+    shown: &mut Shown,
+) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find_locked(tx.db(), account, id).await? {
+            shown.add(id, &record.into_proto(account, own));
+        }
+    }
     Ok(())
 }

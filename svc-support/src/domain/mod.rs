@@ -3,7 +3,7 @@
 mod dns;
 mod key;
 mod message;
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 pub(crate) mod store;

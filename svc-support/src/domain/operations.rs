@@ -1,6 +1,7 @@
 //! The writes of domains: load, decide, store, record.
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::Shown;
 use chassis_work::mail;
 use proto::At;
 use proto::api::{Fault, PutMailKeyRequest};
@@ -12,7 +13,7 @@ use crate::address::OwnDomain;
 use crate::error::Error;
 
 /// The kind of these records in the log.
-const AUDIT_KIND: &str = "email_domain";
+pub(crate) const AUDIT_KIND: &str = "email_domain";
 /// Why a check that leaves a domain verified, or not verified, is not in the log.
 const NOTHING_NEW: &str = "a check that found nothing new is not a change";
 
@@ -24,7 +25,7 @@ pub(super) async fn add(tx: &mut Tx<'_>, new: &Record, own: &OwnDomain) -> Resul
         tx.faults.add(&At::ROOT.name("domain"), Fault::TooMany, detail);
     }
     tx.valid()?;
-    let version = store::first_version(tx.db(), account, AUDIT_KIND, &new.host).await?;
+    let version = tx.first_version(AUDIT_KIND, &new.host).await?;
     let added = Record { version, ..new.clone() };
     if store::insert(tx.db(), account, &added).await? {
         return record_change(tx, added, own);
@@ -119,4 +120,15 @@ pub(super) async fn delete(tx: &mut Tx<'_>, host: &str) -> Result<(), Error> {
 fn record_change(tx: &mut Tx<'_>, record: Record, own: &OwnDomain) -> Result<EmailDomainDetail, Error> {
     tx.changed(AUDIT_KIND, &record.host, &EmailDomain::from(record.clone()));
     record.into_proto_detail(own)
+}
+
+/// Shows the domains with these hosts.
+pub(crate) async fn show(tx: &mut Tx<'_>, hosts: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for host in hosts {
+        if let Some(record) = store::find(tx.db(), account, host).await? {
+            shown.add(host, &EmailDomain::from(record));
+        }
+    }
+    Ok(())
 }

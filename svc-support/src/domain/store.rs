@@ -72,19 +72,6 @@ pub(crate) async fn count(connection: &mut PgConnection, account: AccountId) -> 
     Ok(sqlx::query_scalar(sql).bind(account).fetch_one(connection).await?)
 }
 
-/// The first version of a new domain: 1, or what follows the versions in the log. A domain that was removed and comes back
-/// is the same record there, and a record has each version once.
-pub(crate) async fn first_version(
-    connection: &mut PgConnection,
-    account: AccountId,
-    kind: &str,
-    host: &str,
-) -> Result<i64, Error> {
-    let sql = "select coalesce(max(version), 0) + 1 from support.log \
-               where account_id = $1 and kind = $2 and record_id = $3 and change is not null";
-    Ok(sqlx::query_scalar(sql).bind(account).bind(kind).bind(host).fetch_one(connection).await?)
-}
-
 /// Stores a new domain. Returns false, and stores nothing, when the account has it already.
 pub(crate) async fn insert(
     connection: &mut PgConnection,

@@ -4,7 +4,7 @@ pub(crate) mod content;
 mod delivery;
 mod events;
 mod mailer;
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 pub(crate) mod scans;

@@ -2,6 +2,7 @@
 
 use chassis_base::id;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_work::mail;
 use proto::support::{CreateTicketMessageRequest, TicketMessageInput};
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use crate::{channel, status, ticket};
 
 const TICKET_NOT_FOUND: Error = Error::NotFound("ticket");
 /// The kind of these records in the log.
-const AUDIT_KIND: &str = "ticket_message";
+pub(crate) const AUDIT_KIND: &str = "ticket_message";
 
 /// Stores a message of ours, queues its mail when it is a reply, and gives the ticket the status that follows.
 pub(super) async fn create(
@@ -146,4 +147,16 @@ fn new_record(
         created_at: tx.now(),
         updated_at: tx.now(),
     }
+}
+
+/// Shows the messages with these ids, with the states of their mails.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    let messages = store::list_by_ids(tx.db(), account, &uuids(ids)).await?;
+    let mails: Vec<Uuid> = messages.iter().filter_map(|message| message.mail_id).collect();
+    let statuses = mail::statuses(tx.db(), account, &mails).await?;
+    for message in messages {
+        shown.add(message.id, &message.into_proto(&statuses));
+    }
+    Ok(())
 }

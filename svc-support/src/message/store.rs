@@ -97,6 +97,16 @@ pub(crate) async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(ticket).bind(id).fetch_optional(connection).await?)
 }
 
+/// The messages with these ids, in no particular order.
+pub(crate) async fn list_by_ids(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> Result<Vec<Record>, Error> {
+    let sql = concat!("select ", columns!(), " from support.message where account_id = $1 and id = any($2)");
+    Ok(sqlx::query_as(sql).bind(account).bind(ids).fetch_all(connection).await?)
+}
+
 /// The message ids of the latest mails of a ticket, `max` at most, oldest first.
 pub(crate) async fn list_thread(
     connection: &mut PgConnection,

@@ -3,6 +3,7 @@
 
 use chassis_base::id;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
 use proto::support::{CreateTicketStatusRequest, TicketStatus, UpdateTicketStatusRequest};
@@ -13,7 +14,7 @@ use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("ticket status");
 /// The kind of these records in the log.
-const AUDIT_KIND: &str = "ticket_status";
+pub(crate) const AUDIT_KIND: &str = "ticket_status";
 
 /// Creates the built-in statuses of a new account.
 pub(crate) async fn create_defaults(tx: &mut Tx<'_>) -> Result<(), Error> {
@@ -78,5 +79,16 @@ pub(crate) async fn delete(tx: &mut Tx<'_>, id: &str) -> Result<(), Error> {
     }
     store::delete(tx.db(), account, id).await?;
     tx.removed(AUDIT_KIND, id);
+    Ok(())
+}
+
+/// Shows the statuses with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find_locked(tx.db(), account, id).await? {
+            shown.add(id, &TicketStatus::from(record));
+        }
+    }
     Ok(())
 }

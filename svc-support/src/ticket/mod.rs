@@ -2,7 +2,7 @@
 //! uses `message`.
 
 pub(crate) mod events;
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 pub(crate) mod rules;
 pub(crate) mod scans;

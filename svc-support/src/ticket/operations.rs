@@ -2,6 +2,7 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_data::{Tx, numbering};
 use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
@@ -15,7 +16,7 @@ use crate::{channel, status};
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("ticket");
 /// The kind of these records in the log.
-const AUDIT_KIND: &str = "ticket";
+pub(crate) const AUDIT_KIND: &str = "ticket";
 
 pub(super) async fn create(tx: &mut Tx<'_>, given: &TicketInput, client: &Lookup) -> Result<Record, Error> {
     let values = rules::create(given, client, &mut tx.faults);
@@ -129,4 +130,15 @@ pub(crate) fn record_change(tx: &mut Tx<'_>, record: &Record) {
 pub(crate) fn set_status(record: &mut Record, status: String) -> String {
     record.closed_at = (status == CLOSED).then(|| record.closed_at.unwrap_or(record.updated_at));
     std::mem::replace(&mut record.status, status)
+}
+
+/// Shows the tickets with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &Ticket::from(record));
+        }
+    }
+    Ok(())
 }

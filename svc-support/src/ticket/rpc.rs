@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::support::ticket_service_server::TicketService;
@@ -31,9 +32,12 @@ impl TicketService for Tickets {
         let (context, input) = Call::open(request)?.valid()?;
         let search = input.search.trim();
         let page = Page::new(input.page, input.per_page);
+        let selection = Selection::new(context.account(), &input);
         let (records, meta) = self
             .db
-            .read(async |connection| store::list(connection, context.account_id(), search, page).await)
+            .read(async |connection| {
+                store::list(connection, context.account_id(), &selection, search, page).await
+            })
             .await?;
         let data = records.into_iter().map(TicketItem::from).collect();
         Ok(Response::new(ListTicketsResponse { data, meta: Some(meta) }))

@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored::{self, Undecodable};
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use proto::api::PageMeta;
 use proto::support::TicketPriority;
@@ -77,15 +77,17 @@ fn undecodable_secret() -> Undecodable {
     Undecodable::new("ticket.reply_secret has the wrong length")
 }
 
-/// A page of the tickets that contain `search`, newest first.
+/// A page of the tickets that contain `search`, newest first unless `selection` has another order.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    selection: &Selection,
     search: &str,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "support.ticket", columns!(), Total::Counted(LIST));
     list.search("search_text", search);
+    list.select(selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -3,6 +3,7 @@
 //! are removed by chassis after a day, those of a deleted file by the worker.
 
 use chassis_base::{Account, AccountId, id};
+use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_data::{Db, Tx};
 use chassis_work::Files;
 use chassis_work::files::{self, Key};
@@ -13,7 +14,7 @@ use super::{DownloadLinks, LIST, Record, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("file");
-const AUDIT_KIND: &str = "file";
+pub(crate) const AUDIT_KIND: &str = "file";
 
 /// Creates the row of an upload whose bytes are stored. Returns the file as it is shown.
 pub(crate) async fn create(tx: &mut Tx<'_>, record: &Record, links: &DownloadLinks) -> Result<File, Error> {
@@ -112,4 +113,20 @@ pub(crate) async fn mark_removed(tx: &mut Tx<'_>, RemovedFiles(ids): &RemovedFil
     let now = tx.now();
     tx.unaudited("the deletion of the file is in the log already; now its bytes are removed");
     store::mark_removed(tx.db(), account, ids, now).await
+}
+
+/// Shows the files with these ids, with download links.
+pub(crate) async fn show(
+    tx: &mut Tx<'_>,
+    links: &DownloadLinks,
+    ids: &[String],
+    shown: &mut Shown,
+) -> Result<(), Error> {
+    let (account, now) = (tx.account(), tx.now());
+    for id in uuids(ids) {
+        if let Some(record) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &links.message(account, record, now));
+        }
+    }
+    Ok(())
 }

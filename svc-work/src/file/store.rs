@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
@@ -39,14 +39,18 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first.
+/// The times as `columns!` shows them.
+const FIELDS: Fields = Fields { updated_at: "greatest(updated_at, created_at)", ..Fields::TIMES };
+
+/// A page, newest first unless `selection` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    selection: &Selection,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.file", columns!(), Total::Counted(LIST));
-    list.is_null("deleted_at");
+    list.is_null("deleted_at").select(selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -1,6 +1,6 @@
 //! Hours: time spent on projects. An entry is a draft, is submitted, and is then approved or rejected.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 mod store;

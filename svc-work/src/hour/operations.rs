@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use chassis_base::id;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
 use proto::work::{HourEntry, HourInput, HourStatus};
@@ -17,7 +18,7 @@ use crate::project;
 
 const NOT_FOUND: Error = Error::NotFound("hour entry");
 const PROJECT_NOT_FOUND: Error = Error::NotFound("project");
-const AUDIT_KIND: &str = "hour_entry";
+pub(crate) const AUDIT_KIND: &str = "hour_entry";
 
 /// Logs hours on a project, as a draft.
 pub(super) async fn create(
@@ -136,4 +137,13 @@ async fn find_locked(tx: &mut Tx<'_>, id: &str) -> Result<Option<Record>, Error>
         Some(id) => Ok(store::list_locked(tx.db(), account, &[id]).await?.pop()),
         None => Ok(None),
     }
+}
+
+/// Shows the entries with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for record in store::list_locked(tx.db(), account, &uuids(ids)).await? {
+        shown.add(record.id, &HourEntry::from(record));
+    }
+    Ok(())
 }

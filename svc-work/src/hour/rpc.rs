@@ -2,6 +2,7 @@
 
 use chassis_base::id;
 use chassis_base::paging::Page;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::work::hour_service_server::HourService;
@@ -37,7 +38,9 @@ impl HourService for Hours {
         let account = context.account_id();
         let project = id::parse(&input.id).ok_or(PROJECT_NOT_FOUND)?;
         let status = Some(input.status()).filter(|status| *status != HourStatus::Unspecified);
-        let filter = Filter { project, from: input.from.parse().ok(), to: input.to.parse().ok(), status };
+        let selection = Selection::new(context.account(), &input);
+        let (from, to) = (input.from.parse().ok(), input.to.parse().ok());
+        let filter = Filter { selection, project, from, to, status };
         let (records, meta) = self
             .db
             .read(async |connection| {

@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored::decode;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
@@ -45,13 +45,14 @@ impl FromRow<'_, PgRow> for Record {
 
 /// Which hours of a project a list has. `None` does not restrict it.
 pub(super) struct Filter {
+    pub selection: Selection,
     pub project: Uuid,
     pub from: Option<NaiveDate>,
     pub to: Option<NaiveDate>,
     pub status: Option<HourStatus>,
 }
 
-/// A page, newest first.
+/// A page, newest first unless `filter` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -62,6 +63,7 @@ pub(super) async fn list(
     list.equals("project_id", filter.project);
     list.between("date", filter.from, filter.to);
     list.only("status", filter.status.map(status_name));
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

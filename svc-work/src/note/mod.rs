@@ -1,6 +1,6 @@
 //! Notes about clients, invoices, projects and deals.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod store;
 

@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::api::Fault;
 use proto::work::{Note, NoteInput};
@@ -12,7 +13,7 @@ use crate::error::Error;
 use crate::project;
 
 const NOT_FOUND: Error = Error::NotFound("note");
-const AUDIT_KIND: &str = "note";
+pub(crate) const AUDIT_KIND: &str = "note";
 
 /// Creates a note. The references to other services were looked up before the transaction.
 pub(super) async fn create(tx: &mut Tx<'_>, given: &NoteInput) -> Result<Record, Error> {
@@ -85,6 +86,17 @@ pub(crate) async fn clear_references(tx: &mut Tx<'_>, deleted: &Deleted<'_>) -> 
     let now = tx.now();
     for record in store::clear_references(tx.db(), account, deleted, now).await? {
         tx.changed(AUDIT_KIND, record.id, &Note::from(record));
+    }
+    Ok(())
+}
+
+/// Shows the notes with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &Note::from(record));
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask as Mask;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::references::{Lookup, References};
@@ -37,9 +38,12 @@ impl NoteService for Notes {
             deal: filter::id(&input.deal_id),
         };
         let page = Page::new(input.page, input.per_page);
+        let selection = Selection::new(context.account(), &input);
         let (records, meta) = self
             .db
-            .read(async |connection| store::list(connection, context.account_id(), related, page).await)
+            .read(async |connection| {
+                store::list(connection, context.account_id(), &selection, related, page).await
+            })
             .await?;
         let data = records.into_iter().map(Note::from).collect();
         Ok(Response::new(ListNotesResponse { data, meta: Some(meta) }))

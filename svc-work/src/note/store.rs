@@ -2,7 +2,7 @@
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
@@ -39,10 +39,11 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first, of the notes about every record that `related` names.
+/// A page of the notes about every record that `related` names, newest first unless `selection` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    selection: &Selection,
     related: Related,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
@@ -55,6 +56,7 @@ pub(super) async fn list(
     ] {
         list.only(column, id);
     }
+    list.select(selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -1,7 +1,7 @@
 //! Projects. A project holds only the ids of its client and its quote, which belong to other services.
 
 mod events;
-mod operations;
+pub(crate) mod operations;
 mod quotes;
 pub(crate) mod rpc;
 mod rules;

@@ -2,6 +2,7 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chassis_data::{Tx, numbering};
 use proto::api::Fault;
 use proto::billing::Document;
@@ -13,7 +14,7 @@ use super::{LIST, NUMBERS, Record, Values, events, rules, store};
 use crate::error::Error;
 
 const NOT_FOUND: Error = Error::NotFound("project");
-const AUDIT_KIND: &str = "project";
+pub(crate) const AUDIT_KIND: &str = "project";
 
 pub(super) async fn create(tx: &mut Tx<'_>, given: &ProjectInput) -> Result<Record, Error> {
     let values = rules::apply(UpdateMask::All, given, &Values::default(), &mut tx.faults);
@@ -134,4 +135,15 @@ pub(crate) async fn check_reference(tx: &mut Tx<'_>, at: &At<'_>, text: &str) ->
 /// Records the current project in the log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Project::from(record.clone()));
+}
+
+/// Shows the projects with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &Project::from(record));
+        }
+    }
+    Ok(())
 }

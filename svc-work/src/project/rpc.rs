@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask as Mask;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::outgoing::Outgoing;
@@ -40,10 +41,11 @@ impl ProjectService for Projects {
         let search = input.search.trim();
         let client = filter::id(&input.client_id);
         let page = Page::new(input.page, input.per_page);
+        let selection = Selection::new(context.account(), &input);
         let (records, meta) = self
             .db
             .read(async |connection| {
-                store::list(connection, context.account_id(), search, client, page).await
+                store::list(connection, context.account_id(), &selection, search, client, page).await
             })
             .await?;
         let data = records.into_iter().map(Project::from).collect();

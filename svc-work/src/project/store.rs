@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored::decode;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
@@ -44,16 +44,18 @@ impl FromRow<'_, PgRow> for Record {
     }
 }
 
-/// A page, newest first, of the projects whose name or number contains `search`.
+/// A page of the projects whose name or number contains `search`, newest first unless `selection` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    selection: &Selection,
     search: &str,
     client: Option<Uuid>,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
     let mut list = List::new(account, "work.project", columns!(), Total::Counted(LIST));
     list.only("client_id", client).search("search_text", search);
+    list.select(selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

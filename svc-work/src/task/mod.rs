@@ -1,6 +1,6 @@
 //! Tasks. A task is open until it is completed, and can be opened again.
 
-mod operations;
+pub(crate) mod operations;
 pub(crate) mod rpc;
 mod rules;
 mod store;

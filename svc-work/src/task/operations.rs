@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::At;
 use proto::work::{Task, TaskInput, TaskPatch};
 use uuid::Uuid;
@@ -12,7 +13,7 @@ use crate::error::Error;
 use crate::project;
 
 const NOT_FOUND: Error = Error::NotFound("task");
-const AUDIT_KIND: &str = "task";
+pub(crate) const AUDIT_KIND: &str = "task";
 
 /// Creates a task. The references to other services were looked up before the transaction.
 pub(super) async fn create(tx: &mut Tx<'_>, given: &TaskInput) -> Result<Record, Error> {
@@ -115,4 +116,15 @@ pub(crate) async fn clear_deals(tx: &mut Tx<'_>, deals: &[Uuid]) -> Result<(), E
 /// Records the current task in the log.
 fn record_change(tx: &mut Tx<'_>, record: &Record) {
     tx.changed(AUDIT_KIND, record.id, &Task::from(record.clone()));
+}
+
+/// Shows the tasks with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(record) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &Task::from(record));
+        }
+    }
+    Ok(())
 }

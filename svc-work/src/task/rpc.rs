@@ -3,6 +3,7 @@
 use chassis_base::id;
 use chassis_base::paging::Page;
 use chassis_base::update_mask::UpdateMask as Mask;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_rpc::references::{Lookup, References};
@@ -34,9 +35,10 @@ impl TaskService for Tasks {
     ) -> Result<Response<ListTasksResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         let page = Page::new(input.page, input.per_page);
+        let selection = Selection::new(context.account(), &input);
         let (records, meta) = self
             .db
-            .read(async |connection| store::list(connection, context.account_id(), page).await)
+            .read(async |connection| store::list(connection, context.account_id(), &selection, page).await)
             .await?;
         let data = records.into_iter().map(TaskItem::from).collect();
         Ok(Response::new(ListTasksResponse { data, meta: Some(meta) }))

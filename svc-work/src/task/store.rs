@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored::decode;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
 use proto::api::PageMeta;
@@ -72,13 +72,15 @@ impl From<Option<Deadline>> for DeadlineColumns {
     }
 }
 
-/// A page, newest first, without notes.
+/// A page, newest first unless `selection` has another order, without notes.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    selection: &Selection,
     page: Page,
 ) -> Result<(Vec<Record>, PageMeta), Error> {
-    let list = List::new(account, "work.task", LISTED, Total::Counted(LIST));
+    let mut list = List::new(account, "work.task", LISTED, Total::Counted(LIST));
+    list.select(selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -1,5 +1,7 @@
 //! The records that a transaction has changed, as its operations report them.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Display;
 
 use chassis_base::AccountId;
@@ -19,6 +21,8 @@ pub(super) struct Change {
 #[derive(Default)]
 pub(crate) struct Changes {
     records: Vec<Change>,
+    /// Where each record is in `records`, by kind and id: a transaction can change tens of thousands.
+    places: HashMap<(String, String), usize>,
     /// The owner of the records, if that is not the caller's account.
     account: Option<AccountId>,
     /// The reason why the transaction needs no entry.
@@ -38,11 +42,14 @@ impl Changes {
         self.account = Some(account);
     }
 
-    fn put(&mut self, kind: &str, record_id: String, after: Option<Image>) {
-        let same = |change: &&mut Change| change.kind == kind && change.record_id == record_id;
-        match self.records.iter_mut().find(same) {
-            Some(change) => change.after = after,
-            None => self.records.push(Change { kind: kind.to_owned(), record_id, after }),
+    pub(crate) fn put(&mut self, kind: &str, record_id: String, after: Option<Image>) {
+        let known = self.places.entry((kind.to_owned(), record_id.clone()));
+        match known {
+            Entry::Occupied(place) => self.records[*place.get()].after = after,
+            Entry::Vacant(place) => {
+                place.insert(self.records.len());
+                self.records.push(Change { kind: kind.to_owned(), record_id, after });
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 //! An entry tells one event at most, so that a listener can refuse one event without another: the first event about a
 //! changed record is in the entry of the change, all others have entries of their own.
 
+use std::collections::{HashMap, HashSet};
+
 use chassis_base::Clock;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -38,16 +40,21 @@ impl Entries {
     /// `events` come with their depths. A change has the depth of the transaction.
     pub(crate) fn new(changes: Changes, events: Vec<(Emitted, i32)>, depth: i32, clock: &Clock) -> Self {
         let mut entries = Self::default();
+        // Backwards, so that the first event about a record is the one that is known.
+        let places = events.iter().enumerate().rev().map(|(place, (emitted, _))| (subject(emitted), place));
+        let first: HashMap<(&str, String), usize> = places.collect();
         let mut events: Vec<Option<(Emitted, i32)>> = events.into_iter().map(Some).collect();
+        let mut entered = HashSet::new();
         for change in changes.into_vec() {
-            let about = |event: &&mut Option<(Emitted, i32)>| {
-                event.as_ref().is_some_and(|(emitted, _)| is_about(emitted, &change.kind, &change.record_id))
-            };
-            let event = events.iter_mut().find(about).and_then(Option::take);
+            let event = first.get(&(change.kind.as_str(), change.record_id.clone()));
+            let event = event.and_then(|place| events[*place].take());
+            entered.insert((change.kind.clone(), change.record_id.clone()));
             entries.change(change, event, depth, clock);
         }
         for (emitted, depth) in events.into_iter().flatten() {
-            entries.event(emitted, depth, clock);
+            let (kind, record_id) = subject(&emitted);
+            let is_first = entered.insert((kind.to_owned(), record_id));
+            entries.event(emitted, depth, is_first, clock);
         }
         entries
     }
@@ -71,13 +78,13 @@ impl Entries {
         self.tell(event, depth);
     }
 
-    fn event(&mut self, emitted: Emitted, depth: i32, clock: &Clock) {
-        let (kind, record_id) = (emitted.event.entity_type, emitted.event.entity_id.to_string());
-        let is_changed = self.kinds.iter().zip(&self.record_ids).any(|of| of.0 == kind && *of.1 == record_id);
+    /// `is_first`: the record has no other entry.
+    fn event(&mut self, emitted: Emitted, depth: i32, is_first: bool, clock: &Clock) {
+        let (kind, record_id) = subject(&emitted);
         self.ids.push(clock.id());
         self.kinds.push(kind.to_owned());
         self.record_ids.push(record_id);
-        self.versions.push((!is_changed).then_some(emitted.event.version));
+        self.versions.push(is_first.then_some(emitted.event.version));
         self.changes.push(None);
         self.messages.push(String::new());
         self.images.push(None);
@@ -93,8 +100,9 @@ impl Entries {
     }
 }
 
-fn is_about(emitted: &Emitted, kind: &str, record_id: &str) -> bool {
-    emitted.event.entity_type == kind && emitted.event.entity_id.to_string() == record_id
+/// The kind and the id of the record that an event is about.
+fn subject(emitted: &Emitted) -> (&'static str, String) {
+    (emitted.event.entity_type, emitted.event.entity_id.to_string())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use prost::{Message, Name};
 use proto::policy::{ANSWERS, SECRETS, VERSIONS};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Image {
+pub(crate) struct Image {
     /// The full name of the message.
     pub message: String,
     pub bytes: Vec<u8>,
@@ -16,6 +16,11 @@ pub(super) struct Image {
 impl Image {
     pub(super) fn of<M: Message + Name>(message: &M) -> Self {
         Self::new(M::full_name(), &message.encode_to_vec())
+    }
+
+    /// Whether these bytes are the same record, apart from fields with these numbers.
+    pub(super) fn equals(&self, bytes: &[u8], besides: &[u32]) -> bool {
+        without(&self.bytes, besides) == without(bytes, besides)
     }
 
     fn new(message: String, bytes: &[u8]) -> Self {
@@ -99,6 +104,15 @@ mod tests {
         assert_eq!(kept, CreateKeyResponse { secret: String::new(), ..response });
         let put = PutMailKeyRequest { private_key: "PEM".to_owned(), ..PutMailKeyRequest::default() };
         assert!(Image::of(&put).bytes.is_empty());
+    }
+
+    #[test]
+    fn records_are_compared_without_what_differs_at_every_read() {
+        let source = |name: &str, order| DealSource { name: name.to_owned(), order, ..DealSource::default() };
+        let image = Image::of(&source("Fair", 1));
+        assert!(image.equals(&source("Radio", 1).encode_to_vec(), &[1]));
+        assert!(!image.equals(&source("Radio", 1).encode_to_vec(), &[2]));
+        assert!(!image.equals(&source("Fair", 2).encode_to_vec(), &[1]));
     }
 
     #[test]

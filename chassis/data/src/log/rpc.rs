@@ -10,8 +10,8 @@ use futures::stream::BoxStream;
 use proto::log::log_service_server::{LogService, LogServiceServer};
 use proto::log::{
     FollowLogRequest, FollowLogResponse, GetLogHeadRequest, GetLogHeadResponse, LogEntry, LogFault, LogHead,
-    ReadHistoryRequest, ReadHistoryResponse, ReadLogRequest, ReadLogResponse, VerifyLogRequest,
-    VerifyLogResponse,
+    ReadHistoryRequest, ReadHistoryResponse, ReadLogRequest, ReadLogResponse, SnapshotLogRequest,
+    SnapshotLogResponse, VerifyLogRequest, VerifyLogResponse,
 };
 use sqlx::PgConnection;
 use tokio::time::{Instant, timeout_at};
@@ -19,6 +19,7 @@ use tonic::{Request, Response, Status};
 
 use super::chain::GENESIS;
 use super::read::{self, Entry};
+use super::snapshot::{self, SharedRecords};
 use super::verify::check;
 use super::watch::Watcher;
 use crate::db::Db;
@@ -29,13 +30,17 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// How long a stream goes on: the rights of its caller are checked when it begins.
 const MAX_STREAM: Duration = Duration::from_mins(5);
 
-/// Serves the log of this database.
-pub fn server(db: Db) -> LogServiceServer<Log> {
-    LogServiceServer::new(Log { db })
+/// How long one call compares records.
+const MAX_SNAPSHOT: Duration = Duration::from_secs(5);
+
+/// Serves the log of this database, which has these records.
+pub fn server(db: Db, records: SharedRecords) -> LogServiceServer<Log> {
+    LogServiceServer::new(Log { db, records })
 }
 
 pub struct Log {
     db: Db,
+    records: SharedRecords,
 }
 
 #[tonic::async_trait]
@@ -87,6 +92,23 @@ impl LogService for Log {
     ) -> Result<Response<VerifyLogResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
         Ok(Response::new(verify(&self.db, context.account_id(), &input).await?))
+    }
+
+    async fn snapshot_log(
+        &self,
+        request: Request<SnapshotLogRequest>,
+    ) -> Result<Response<SnapshotLogResponse>, Status> {
+        let (context, SnapshotLogRequest { restart }) = Call::open(request)?.valid()?;
+        let (account, give_up) = (context.account(), Instant::now() + MAX_SNAPSHOT);
+        let mut progress = if restart {
+            self.db.record(account, &self.records, snapshot::restart).await?
+        } else {
+            self.db.record(account, &self.records, snapshot::resume).await?
+        };
+        while !progress.is_done && Instant::now() < give_up {
+            progress = self.db.record(account, &self.records, snapshot::resume).await?;
+        }
+        Ok(Response::new(SnapshotLogResponse { logged: progress.logged, more: !progress.is_done }))
     }
 }
 

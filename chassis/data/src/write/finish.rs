@@ -164,6 +164,13 @@ pub(super) async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<V
     .bind(!owner.uuid().is_nil())
     .execute(&mut *tx.connection)
     .await
-    .map_err(|error| if violated_constraint(&error) == Some(VERSIONS) { Error::Raced } else { error.into() })?;
+    .map_err(|error| {
+        if violated_constraint(&error) != Some(VERSIONS) {
+            return error.into();
+        }
+        let records = entries.kinds.iter().zip(&entries.record_ids);
+        tx.collision.set(records.map(|(kind, id)| RecordRef { kind: kind.clone(), id: id.clone() }));
+        Error::Raced
+    })?;
     Ok(entries.ids)
 }

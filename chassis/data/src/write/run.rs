@@ -11,6 +11,7 @@ use proto::api::{Problem, Rehearsal};
 use tonic::metadata::MetadataValue;
 use tonic::{Response, Status};
 
+use super::collision::Collision;
 use super::finish::Kept;
 use super::operation::{Of, OfBoth, Operation};
 use super::tx::Tx;
@@ -27,7 +28,7 @@ use crate::totals::Totals;
 const MAX_ATTEMPTS: u32 = 4;
 
 /// The result of a successful transaction.
-enum Done<T> {
+pub(super) enum Done<T> {
     /// The operation has run now.
     Now(T),
     /// A call with the same idempotency key has run before; this is its stored response.
@@ -162,11 +163,14 @@ impl Db {
         operation: &O,
         kept: impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
     ) -> Result<Done<O::Answer>, Error> {
-        let mut attempt = 1;
+        let (mut attempt, collision) = (1, Collision::default());
         loop {
-            match self.attempt(account, origin, operation, &kept).await {
+            match self.attempt(account, origin, operation, &kept, &collision).await {
                 Err(error) if error.is_repeatable() && attempt < MAX_ATTEMPTS => {
                     tracing::debug!(attempt, "transaction lost a race, repeating it");
+                    if attempt > 1 {
+                        Box::pin(self.mend(account, &collision)).await?;
+                    }
                     attempt += 1;
                 }
                 outcome => return outcome,
@@ -174,14 +178,15 @@ impl Db {
         }
     }
 
-    async fn attempt<O: Operation>(
+    pub(super) async fn attempt<O: Operation>(
         &self,
         account: &Account,
         origin: Origin<'_>,
         operation: &O,
         kept: &impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
+        collision: &Collision,
     ) -> Result<Done<O::Answer>, Error> {
-        let mut tx = self.begin(account, origin).await?;
+        let mut tx = self.begin(account, origin, collision).await?;
         let begun = match tx.enter().await {
             Ok(Begun::Fresh) => tx.check_precondition().await,
             Ok(Begun::Repeated(stored)) => {
@@ -202,7 +207,12 @@ impl Db {
         tx.end(outcome, kept).await.map(Done::Now)
     }
 
-    async fn begin<'a>(&'a self, account: &'a Account, origin: Origin<'a>) -> Result<Tx<'a>, Error> {
+    async fn begin<'a>(
+        &'a self,
+        account: &'a Account,
+        origin: Origin<'a>,
+        collision: &Collision,
+    ) -> Result<Tx<'a>, Error> {
         let is_public = origin.call().is_some_and(|caller| caller.identity.is_public());
         if is_public && account.id.uuid().is_nil() {
             return Err(Error::Internal(
@@ -231,6 +241,7 @@ impl Db {
             changes: Changes::default(),
             filed_under: None,
             counts,
+            collision: collision.clone(),
         })
     }
 }
@@ -271,7 +282,7 @@ impl<T> Done<T> {
 }
 
 /// For writes without a caller: there is no response to store.
-fn nothing<T>(_: &mut Tx<'_>, _: &T) -> Kept {
+pub(super) fn nothing<T>(_: &mut Tx<'_>, _: &T) -> Kept {
     Kept::default()
 }
 

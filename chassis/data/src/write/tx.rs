@@ -9,10 +9,12 @@ use proto::Faults;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::collision::Collision;
 use crate::db::Db;
 use crate::log::changes::Changes;
 use crate::log::check::Counts;
 use crate::log::event::{Emitted, Event};
+use crate::log::image::Image;
 use crate::origin::Origin;
 use crate::pool::Transaction;
 use crate::totals::Totals;
@@ -36,6 +38,7 @@ pub struct Tx<'a> {
     /// See [`Tx::file_under`].
     pub(super) filed_under: Option<AccountId>,
     pub(super) counts: Option<Counts>,
+    pub(super) collision: Collision,
 }
 
 impl<'a> Tx<'a> {
@@ -103,6 +106,20 @@ impl<'a> Tx<'a> {
     /// Writes to the log that this record was removed.
     pub fn removed(&mut self, kind: &str, id: impl Display) {
         self.changes.removed(kind, &id);
+    }
+
+    /// Writes to the log that this record is shown like this.
+    pub(crate) fn log_image(&mut self, kind: &str, id: String, image: Image) {
+        self.changes.put(kind, id, Some(image));
+    }
+
+    /// The version of a new record with this id: one more than the last in the log, if there was such a record before. For
+    /// records whose ids can come back, such as names, because the log has each version of an id once.
+    pub async fn first_version(&mut self, kind: &str, id: impl Display) -> Result<i64, Error> {
+        let sql = "select greatest(max(version), 0) + 1 from log \
+                   where account_id = $1 and record_id = $2 and kind = $3 and change is not null";
+        let query = sqlx::query_scalar(sql).bind(self.account.id).bind(id.to_string()).bind(kind);
+        Ok(query.fetch_one(&mut *self.connection).await?)
     }
 
     /// Declares why this transaction needs no entry in the log. Changes that it reports are still written.

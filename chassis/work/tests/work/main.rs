@@ -8,5 +8,6 @@ mod mail_keys;
 mod mail_later;
 mod relay;
 mod scans;
+mod snapshots;
 mod wake_ups;
 mod workers;

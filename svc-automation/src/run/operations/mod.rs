@@ -5,6 +5,7 @@ mod start;
 pub(super) mod step;
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chrono::DateTime;
 use proto::automation::{Decision, RestartFrom, Run, RunStep};
 use serde_json::Value;
@@ -162,4 +163,16 @@ pub(crate) async fn purge(tx: &mut Tx<'_>, limit: i64) -> Result<u64, Error> {
         tx.removed(AUDITED, run.id);
     }
     Ok(u64::try_from(purged.len()).unwrap_or(u64::MAX))
+}
+
+/// Shows the runs with these ids, with their steps.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(run) = store::find(tx.db(), account, id).await? {
+            let steps = store::list_steps(tx.db(), account, id).await?;
+            shown.add(id, &run.with_steps(message::steps(&steps)));
+        }
+    }
+    Ok(())
 }

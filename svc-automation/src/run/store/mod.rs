@@ -5,7 +5,7 @@ mod steps;
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::PageMeta;
@@ -71,11 +71,12 @@ impl FromRow<'_, PgRow> for Record {
 
 /// Which runs a list shows. A status or a flow that does not exist matches nothing.
 pub(super) struct Filter<'a> {
+    pub selection: Selection,
     pub status: Option<&'a str>,
     pub flow: Option<Uuid>,
 }
 
-/// A page, newest first.
+/// A page, newest first unless `filter` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
@@ -91,6 +92,7 @@ pub(super) async fn list(
     if let Some(flow) = filter.flow {
         list.equals("flow_id", flow);
     }
+    list.select(&filter.selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

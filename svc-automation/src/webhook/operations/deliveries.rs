@@ -95,6 +95,7 @@ pub(in crate::webhook) async fn redeliver(
     delivery.attempts = 0;
     delivery.next_at = Some(now);
     delivery.delivered_at = None;
+    delivery.updated_at = now;
     store::update_delivery(tx.db(), account, &delivery).await?;
     Ok(delivery)
 }
@@ -145,7 +146,7 @@ pub(in crate::webhook) async fn record_attempt(tx: &mut Tx<'_>, attempt: &Attemp
         rules::record_outcome(&mut endpoint, attempt.outcome, attempt.started_at, attempt.ended_at);
     save_health(tx, &mut endpoint, &before).await?;
     match (endpoint.retry_at, old_retry_at) {
-        (Some(until), _) => store::postpone(tx.db(), account, endpoint.id, until).await?,
+        (Some(until), _) => store::postpone(tx.db(), account, endpoint.id, until, now).await?,
         (None, Some(old)) => store::resume(tx.db(), account, endpoint.id, old, now).await?,
         (None, None) => {}
     }
@@ -158,8 +159,8 @@ pub(in crate::webhook) async fn record_attempt(tx: &mut Tx<'_>, attempt: &Attemp
 
 /// Postpones the queue of an endpoint whose probe found no free slot.
 pub(in crate::webhook) async fn postpone(tx: &mut Tx<'_>, endpoint: &Uuid) -> Result<(), Error> {
-    let (account, until) = (tx.account(), tx.now() + NO_SLOT_DELAY);
-    store::postpone(tx.db(), account, *endpoint, until).await
+    let (account, now) = (tx.account(), tx.now());
+    store::postpone(tx.db(), account, *endpoint, now + NO_SLOT_DELAY, now).await
 }
 
 /// Postpones what is due to endpoints in backoff, and fails what has no endpoint.
@@ -179,9 +180,10 @@ pub(in crate::webhook) async fn drop_delivery(
     tx: &mut Tx<'_>,
     dropped: &DroppedDelivery,
 ) -> Result<(), Error> {
-    let account = tx.account();
+    let (account, now) = (tx.account(), tx.now());
     if let Some(mut delivery) = store::find_delivery_locked(tx.db(), account, dropped.id).await? {
         rules::fail(&mut delivery);
+        delivery.updated_at = now;
         dropped.reason.clone_into(&mut delivery.error);
         store::update_delivery(tx.db(), account, &delivery).await?;
     }

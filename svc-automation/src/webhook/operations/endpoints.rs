@@ -2,6 +2,7 @@
 
 use chassis_base::update_mask::UpdateMask;
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::automation::{WebhookEndpoint, WebhookEndpointInput};
 use uuid::Uuid;
 
@@ -140,4 +141,15 @@ pub(in crate::webhook) async fn set_key_scopes(
 ) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
     store::put_key_scopes(tx.db(), account, key, scopes, now).await
+}
+
+/// Shows the endpoints with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(endpoint) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &WebhookEndpoint::from(endpoint));
+        }
+    }
+    Ok(())
 }

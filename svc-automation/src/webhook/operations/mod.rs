@@ -7,6 +7,7 @@ pub(super) mod secrets;
 use crate::error::Error;
 
 pub(crate) use deliveries::{purge, queue};
+pub(crate) use endpoints::show;
 pub(crate) use secrets::signing_secrets;
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("webhook endpoint");

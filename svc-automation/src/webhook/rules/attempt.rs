@@ -54,6 +54,7 @@ pub(in crate::webhook) fn record_attempt(
     now: DateTime<Utc>,
 ) {
     delivery.attempts += 1;
+    delivery.updated_at = now;
     delivery.response_status = result.response_status;
     delivery.error = result.error.clone().unwrap_or_default();
     let made = usize::try_from(delivery.attempts).unwrap_or(usize::MAX);
@@ -163,8 +164,10 @@ mod tests {
     fn a_success_ends_a_delivery() {
         let mut delivery = delivery();
         let success = DeliveryResult { response_status: Some(204), error: None };
-        record_attempt(&mut delivery, &success, DateTime::UNIX_EPOCH);
+        let now = DateTime::UNIX_EPOCH + TimeDelta::hours(1);
+        record_attempt(&mut delivery, &success, now);
         assert_eq!((delivery.status, delivery.next_at), (DeliveryStatus::Delivered, None));
+        assert_eq!((delivery.delivered_at, delivery.updated_at), (Some(now), now));
     }
 
     #[test]

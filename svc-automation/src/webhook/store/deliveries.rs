@@ -3,7 +3,7 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::stored;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::PageMeta;
@@ -21,10 +21,11 @@ const RETENTION: TimeDelta = TimeDelta::days(30);
 /// Deliveries that one statement postpones or fails.
 const BATCH: i64 = 5000;
 
+/// The last change of a delivery that never changed is its creation; its row may have the time of a migration there.
 macro_rules! delivery_columns {
     () => {
         "id, endpoint_id, event_id, type, payload, status, attempts, response_status, error, next_at, created_at, \
-         delivered_at"
+         delivered_at, greatest(updated_at, created_at) as updated_at"
     };
 }
 
@@ -49,19 +50,24 @@ impl FromRow<'_, PgRow> for Delivery {
             next_at: columns.take()?,
             created_at: columns.take()?,
             delivered_at: columns.take()?,
+            updated_at: columns.take()?,
         })
     }
 }
 
 /// Which deliveries a list shows.
 pub(in crate::webhook) struct DeliveryFilter<'a> {
+    pub selection: Selection,
     pub endpoint: Uuid,
     /// A delivery is readable when its event is.
     pub access: &'a ReadAccess,
     pub now: DateTime<Utc>,
 }
 
-/// A page, newest first.
+/// The times as `delivery_columns!` shows them.
+const FIELDS: Fields = Fields { updated_at: "greatest(updated_at, created_at)", ..Fields::TIMES };
+
+/// A page, newest first unless `filter` has another order.
 pub(in crate::webhook) async fn list_deliveries(
     connection: &mut PgConnection,
     account: AccountId,
@@ -77,6 +83,7 @@ pub(in crate::webhook) async fn list_deliveries(
              where event.account_id = {account} and event.id = event_id and ({readable}))"
         )
     });
+    list.select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
 }
 
@@ -170,9 +177,10 @@ pub(in crate::webhook) async fn postpone(
     account: AccountId,
     endpoint: Uuid,
     until: DateTime<Utc>,
+    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update automation.webhook_delivery set next_at = $3 where account_id = $1 and id in (
+        "update automation.webhook_delivery set next_at = $3, updated_at = $5 where account_id = $1 and id in (
             select id from automation.webhook_delivery
             where account_id = $1 and endpoint_id = $2 and next_at < $3 order by next_at limit $4)",
     )
@@ -180,6 +188,7 @@ pub(in crate::webhook) async fn postpone(
     .bind(endpoint)
     .bind(until)
     .bind(BATCH)
+    .bind(now)
     .execute(connection)
     .await?;
     Ok(())
@@ -205,7 +214,7 @@ pub(in crate::webhook) async fn postpone_in_backoff(
     .fetch_all(&mut *connection)
     .await?;
     for endpoint in endpoints {
-        postpone(connection, account, endpoint.id, endpoint.retry_at).await?;
+        postpone(connection, account, endpoint.id, endpoint.retry_at, now).await?;
     }
     Ok(())
 }
@@ -219,7 +228,7 @@ pub(in crate::webhook) async fn resume(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update automation.webhook_delivery set next_at = $4
+        "update automation.webhook_delivery set next_at = $4, updated_at = $4
          where account_id = $1 and endpoint_id = $2 and next_at = $3 and next_at > $4",
     )
     .bind(account)
@@ -238,7 +247,8 @@ pub(in crate::webhook) async fn fail_orphans(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     sqlx::query(
-        "update automation.webhook_delivery set next_at = null, status = 'failed', error = 'The endpoint is gone.'
+        "update automation.webhook_delivery set next_at = null, status = 'failed', error = 'The endpoint is gone.',
+            updated_at = $2
          where account_id = $1 and id in (
             select delivery.id from automation.webhook_delivery delivery
             where delivery.account_id = $1 and delivery.next_at <= $2 and not exists (
@@ -262,8 +272,8 @@ pub(in crate::webhook) async fn insert_deliveries(
 ) -> Result<(), Error> {
     sqlx::query(
         "insert into automation.webhook_delivery
-            (account_id, id, endpoint_id, event_id, type, payload, status, next_at, created_at)
-         select $1, id, endpoint_id, event_id, type, payload, status, next_at, created_at
+            (account_id, id, endpoint_id, event_id, type, payload, status, next_at, created_at, updated_at)
+         select $1, id, endpoint_id, event_id, type, payload, status, next_at, created_at, created_at
          from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
                      $9::timestamptz[])
             as delivery (id, endpoint_id, event_id, type, payload, status, next_at, created_at)",
@@ -294,7 +304,7 @@ pub(in crate::webhook) async fn update_delivery(
 ) -> Result<(), Error> {
     sqlx::query(
         "update automation.webhook_delivery set status = $3, attempts = $4, response_status = $5, error = $6,
-            next_at = $7, delivered_at = $8
+            next_at = $7, delivered_at = $8, updated_at = $9
          where account_id = $1 and id = $2",
     )
     .bind(account)
@@ -305,6 +315,7 @@ pub(in crate::webhook) async fn update_delivery(
     .bind(&delivery.error)
     .bind(delivery.next_at)
     .bind(delivery.delivered_at)
+    .bind(delivery.updated_at)
     .execute(connection)
     .await?;
     Ok(())

@@ -5,7 +5,7 @@ mod secrets;
 
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, Utc};
 use proto::api::PageMeta;
@@ -69,12 +69,15 @@ impl FromRow<'_, PgRow> for Endpoint {
     }
 }
 
+/// A page, newest first unless `selection` has another order.
 pub(super) async fn list(
     connection: &mut PgConnection,
     account: AccountId,
+    selection: &Selection,
     page: Page,
 ) -> Result<(Vec<Endpoint>, PageMeta), Error> {
-    let list = List::new(account, "automation.webhook_endpoint", endpoint_columns!(), Total::Matching);
+    let mut list = List::new(account, "automation.webhook_endpoint", endpoint_columns!(), Total::Matching);
+    list.select(selection, &Fields::TIMES)?;
     Ok(list.fetch(connection, page).await?)
 }
 

@@ -30,6 +30,7 @@ pub(crate) use send::{SendContext, send};
 pub(crate) use view::view;
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use proto::relations::Relation;
 use serde_json::Value;
@@ -81,4 +82,18 @@ pub(crate) async fn record_history(
 /// A day as `paid_at` stores it: midnight in UTC.
 fn at_midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(NaiveTime::MIN).and_utc()
+}
+
+/// Shows the documents with these ids.
+pub(crate) async fn show(
+    tx: &mut Tx<'_>,
+    links: &Links,
+    ids: &[String],
+    shown: &mut Shown,
+) -> Result<(), Error> {
+    let account = tx.account();
+    for full in store::list_full(tx.db(), account, &uuids(ids)).await? {
+        shown.add(full.record.id, &message::document(account, links, &full));
+    }
+    Ok(())
 }

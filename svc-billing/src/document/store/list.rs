@@ -3,10 +3,9 @@
 use chassis_base::AccountId;
 use chassis_base::paging::Page;
 use chassis_base::time::timestamp;
-use chassis_data::list::{List, Total};
+use chassis_data::list::{Fields, List, Selection, Total};
 use chassis_data::row::Columns;
 use chrono::{DateTime, NaiveDate, Utc};
-use proto::Faults;
 use proto::api::PageMeta;
 use proto::billing::{DocumentItem, DocumentItemMeta};
 use rust_decimal::Decimal;
@@ -23,31 +22,26 @@ const COLUMNS: &str = "id, number, title, invoice_date, due_date, created_at, to
                        total_incl, client_id, payment_status, paid_at, sent_at, project_number, credits, external_id, \
                        version, updated_at";
 
-/// The fields to sort by: the contract's name and the column.
-const SORTS: [(&str, &str); 7] = [
-    ("created_at", "created_at"),
+const FIELDS: Fields = Fields::with_sorts(&[
     ("invoice_date", "invoice_date"),
     ("due_date", "due_date"),
     ("number", "number"),
     ("title", "title"),
     ("total_incl_vat", "total_incl"),
     ("payment_status", "payment_status"),
-];
+]);
 
 /// Which documents to list. Empty texts and `None` do not restrict the list.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
-    pub ids: Option<Vec<Uuid>>,
+    pub selection: Selection,
     pub client: Option<Uuid>,
     pub subscription: Option<Uuid>,
     pub number: String,
     pub invoice_date: Range<NaiveDate>,
     pub due_date: Range<NaiveDate>,
-    pub created_at: Range<DateTime<Utc>>,
     pub search: String,
     pub payment_status: String,
-    pub sort: String,
-    pub order: String,
 }
 
 /// Both ends included; an end that is `None` is open.
@@ -111,9 +105,6 @@ pub(crate) async fn list(
 ) -> Result<(Vec<Item>, PageMeta), Error> {
     let mut list = List::new(account, TABLE, COLUMNS, Total::Counted(kind.name()));
     list.equals("kind", kind.name());
-    if let Some(ids) = &filter.ids {
-        list.any("id", ids);
-    }
     list.only("client_id", filter.client);
     list.only("subscription_id", filter.subscription);
     for (column, text) in [("number", &filter.number), ("payment_status", &filter.payment_status)] {
@@ -121,12 +112,7 @@ pub(crate) async fn list(
     }
     list.between("invoice_date", filter.invoice_date.from, filter.invoice_date.to);
     list.between("due_date", filter.due_date.from, filter.due_date.to);
-    list.between("created_at", filter.created_at.from, filter.created_at.to);
     list.search("search_text", &filter.search);
-    let mut faults = Faults::default();
-    list.sort(&SORTS, &filter.sort, &filter.order, &mut faults);
-    if !faults.is_empty() {
-        return Err(chassis_base::Error::from(faults).into());
-    }
+    list.select(&filter.selection, &FIELDS)?;
     Ok(list.fetch(connection, page).await?)
 }

@@ -5,5 +5,5 @@ mod payments;
 
 pub(crate) use payments::{
     close_superseded, find, find_by_token, find_latest, find_of_client, insert, list_collections, lock,
-    mark_removed, update,
+    update,
 };

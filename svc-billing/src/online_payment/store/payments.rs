@@ -17,7 +17,7 @@ macro_rules! columns {
     () => {
         "id, purpose, client_id, document_id, provider, token, amount, currency, description, customer_id, mandate_id, \
          return_url, status, closing, external_id, checkout_url, refunded, charged_back, failure, paid_at, asked_at, \
-         created_at, removed_version"
+         created_at"
     };
 }
 
@@ -54,7 +54,6 @@ impl FromRow<'_, PgRow> for OnlinePayment {
             paid_at: columns.take()?,
             asked_at: columns.take()?,
             created_at: columns.take()?,
-            removed_version: columns.take()?,
         })
     }
 }
@@ -120,19 +119,6 @@ pub(crate) async fn update(
     .bind(now)
     .execute(connection)
     .await?;
-    Ok(())
-}
-
-/// Records the version with which the entry of a payment was removed from its invoice. Does nothing for an entry that is
-/// not of an online payment.
-pub(crate) async fn mark_removed(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: Uuid,
-    version: i64,
-) -> Result<(), Error> {
-    let sql = "update billing.online_payment set removed_version = $3 where account_id = $1 and id = $2";
-    sqlx::query(sql).bind(account).bind(id).bind(version).execute(connection).await?;
     Ok(())
 }
 

@@ -58,7 +58,12 @@ pub(crate) async fn show_on_invoice(
 ) -> Result<(), Error> {
     let (account, zone, now) = (tx.account(), tx.settings().timezone, tx.now());
     let current = payment::store::find(tx.db(), account, family.target().id, online.id).await?;
-    let mut entry = entry(online, current.as_ref(), zone, now);
+    // An entry that was removed may come back, and goes on counting then.
+    let version = match &current {
+        Some(current) => current.version,
+        None => tx.first_version(payment::AUDIT_KIND, online.id).await?,
+    };
+    let mut entry = Payment { version, ..entry(online, current.as_ref(), zone, now) };
     let Some(before) = before else {
         return payment::record_provider_payment(tx, family, current.as_ref(), entry, "payment_added").await;
     };
@@ -73,7 +78,7 @@ pub(crate) async fn show_on_invoice(
     payment::record_provider_payment(tx, family, current.as_ref(), entry, "payment_changed").await
 }
 
-/// An online payment as an entry of its invoice; `current` is the entry that is stored.
+/// An online payment as an entry of its invoice, apart from its version; `current` is the entry that is stored.
 fn entry(
     online: &OnlinePayment,
     current: Option<&Payment>,
@@ -84,7 +89,7 @@ fn entry(
     let day = online.paid_at.unwrap_or(online.created_at).with_timezone(&zone).date_naive();
     Payment {
         id: online.id,
-        version: current.map_or_else(|| first_version(online), |current| current.version),
+        version: 1,
         amount,
         date: day,
         status,
@@ -100,9 +105,4 @@ fn entry(
         created_at: current.map_or(now, |current| current.created_at),
         updated_at: current.map_or(now, |current| current.updated_at),
     }
-}
-
-/// The version of an entry that is not stored. One that was removed comes back after the version of its removal.
-fn first_version(online: &OnlinePayment) -> i64 {
-    if online.removed_version == 0 { 1 } else { online.removed_version + 2 }
 }

@@ -14,6 +14,7 @@ pub(crate) use deactivate::deactivate;
 pub(crate) use patch::patch;
 
 use chassis_data::Tx;
+use chassis_data::log::snapshot::{Shown, uuids};
 use proto::billing::Subscription;
 
 use super::{Full, store};
@@ -46,4 +47,15 @@ async fn save(tx: &mut Tx<'_>, full: &mut Full) -> Result<(), Error> {
 /// Stores the subscription in the log.
 fn audit(tx: &mut Tx<'_>, full: &Full) {
     tx.changed("subscription", full.record.id, &Subscription::from(full));
+}
+
+/// Shows the subscriptions with these ids.
+pub(crate) async fn show(tx: &mut Tx<'_>, ids: &[String], shown: &mut Shown) -> Result<(), Error> {
+    let account = tx.account();
+    for id in uuids(ids) {
+        if let Some(full) = store::find(tx.db(), account, id).await? {
+            shown.add(id, &Subscription::from(&full));
+        }
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use chassis_base::id;
 use chassis_base::paging::Page;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::relations::client_service_server::ClientService;
@@ -36,9 +37,9 @@ impl ClientService for Clients {
         request: Request<ListClientsRequest>,
     ) -> Result<Response<ListClientsResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let ListClientsRequest { page, per_page, search, contact_type } = &input;
-        let page = Page::new(*page, *per_page);
-        let filter = Filter::new(search, contact_type);
+        let page = Page::new(input.page, input.per_page);
+        let selection = Selection::new(context.account(), &input);
+        let filter = Filter::new(selection, &input.search, &input.contact_type);
         let (data, meta) = list(&self.db, context.account_id(), ROLE, &filter, page).await?;
         Ok(Response::new(ListClientsResponse { data, meta: Some(meta) }))
     }

@@ -1,6 +1,7 @@
 //! `SupplierService`: parse, call, answer.
 
 use chassis_base::paging::Page;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use proto::relations::supplier_service_server::SupplierService;
@@ -29,9 +30,9 @@ impl SupplierService for Suppliers {
         request: Request<ListSuppliersRequest>,
     ) -> Result<Response<ListSuppliersResponse>, Status> {
         let (context, input) = Call::open(request)?.valid()?;
-        let ListSuppliersRequest { page, per_page, search, contact_type } = &input;
-        let page = Page::new(*page, *per_page);
-        let filter = Filter::new(search, contact_type);
+        let page = Page::new(input.page, input.per_page);
+        let selection = Selection::new(context.account(), &input);
+        let filter = Filter::new(selection, &input.search, &input.contact_type);
         let (data, meta) = list(&self.db, context.account_id(), ROLE, &filter, page).await?;
         Ok(Response::new(ListSuppliersResponse { data, meta: Some(meta) }))
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use chassis_base::error::status;
 use chassis_base::id;
 use chassis_base::paging::Page;
+use chassis_data::list::Selection;
 use chassis_data::{Db, Tx};
 use chassis_rpc::Call;
 use chassis_work::Files;
@@ -44,12 +45,13 @@ impl FileService for FilesRpc {
         let (context, input) = Call::open(request)?.valid()?;
         let account = context.account_id();
         let now = context.clock.now();
+        let selection = Selection::new(context.account(), &input);
         let page = match (input.page, input.per_page) {
             (None, None) => Page::whole(MAX_LISTED),
             (page, per_page) => Page::new(page, per_page),
         };
         let (records, meta) =
-            self.db.read(async |connection| store::list(connection, account, page).await).await?;
+            self.db.read(async |connection| store::list(connection, account, &selection, page).await).await?;
         let data = records.into_iter().map(|record| self.links.message(account, record, now)).collect();
         Ok(Response::new(ListFilesResponse {
             data,

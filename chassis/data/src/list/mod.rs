@@ -3,22 +3,29 @@
 //! Column and table names come from the code, values are always bound. The order ends with the id, so that the pages of
 //! an unchanged list never repeat or skip a row.
 
+mod search;
+mod selection;
+
 use std::fmt::Write;
 
 use chassis_base::paging::{MAX_PAGE_BYTES, Page};
 use chassis_base::{AccountId, Error};
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::TryStreamExt;
-use proto::api::{Fault, PageMeta};
-use proto::{At, Faults};
+use proto::api::PageMeta;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::{Arguments, AssertSqlSafe, Encode, FromRow, PgConnection, Postgres, Row, Type};
 
 use crate::long_pages::PageBytes;
 use crate::totals;
+use search::{has_trigram, substring_pattern};
+
+pub use selection::{Fields, Selection};
 
 /// From this offset on, a page in the default order starts at a day that is found with the counters.
 const DEEP: i64 = 2_000;
+/// So many rows are sorted sooner than a page of them is found in an index that has all rows of a large account.
+const FEW: i64 = 5_000;
 
 /// How the total of a list is found.
 pub enum Total<'a> {
@@ -38,23 +45,48 @@ pub struct List<'a> {
     values: Values,
     order: Order,
     total: Total<'a>,
+    /// Whether an index that covers the order also covers everything that restricts the list: its definition, and bounds
+    /// of the column that it is ordered by.
+    is_covered: bool,
+    /// Whether it has bounds of a time that it is not ordered by.
+    has_other_bounds: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Order {
     column: &'static str,
     descending: bool,
+    /// Whether it is one of the two times that the tables of counted lists have an index for.
+    is_indexed: bool,
 }
 
 /// The default order: newest first.
-const NEWEST: Order = Order { column: "created_at", descending: true };
+const NEWEST: Order = Order { column: "created_at", descending: true, is_indexed: true };
 
 impl<'a> List<'a> {
     /// `columns` are the columns that `FromRow` of the row type reads; `id` must be among them.
     pub fn new(account: AccountId, table: &'static str, columns: &'static str, total: Total<'a>) -> Self {
         let mut values = Values::default();
         let conditions = format!("account_id = {}", values.bind(account));
-        Self { account, table, columns, conditions, values, order: NEWEST, total }
+        let is_covered = matches!(total, Total::Counted(_));
+        let order = NEWEST;
+        Self {
+            account,
+            table,
+            columns,
+            conditions,
+            values,
+            order,
+            total,
+            is_covered,
+            has_other_bounds: false,
+        }
+    }
+
+    /// Orders by another column than `created_at` when the request asks for no order. Call it before [`Self::select`].
+    pub fn order_by(&mut self, column: &'static str, descending: bool) -> &mut Self {
+        self.order = Order { column, descending, is_indexed: false };
+        self
     }
 
     /// Selects rows whose `column` has this value, as part of the list's definition. Does not narrow the list.
@@ -136,6 +168,7 @@ impl<'a> List<'a> {
 
     fn narrow(&mut self) -> &mut Self {
         self.total = Total::Matching;
+        self.is_covered = false;
         self
     }
 
@@ -148,33 +181,6 @@ impl<'a> List<'a> {
         let value = self.values.bind(value);
         // Writing to a String cannot fail.
         let _ = write!(self.conditions, " and {column} {operator} {value}");
-        self
-    }
-
-    /// Orders by one of the `allowed` fields, each given with its column. Any other name, and an `order` other than
-    /// `asc` and `desc`, is a fault.
-    pub fn sort(
-        &mut self,
-        allowed: &[(&'static str, &'static str)],
-        sort: &str,
-        order: &str,
-        faults: &mut Faults,
-    ) -> &mut Self {
-        if !sort.is_empty() {
-            if let Some((_, column)) = allowed.iter().find(|(name, _)| *name == sort) {
-                self.order.column = column;
-            } else {
-                let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
-                let detail = format!("sort must be one of: {}", names.join(", "));
-                faults.add(&At::ROOT.name("sort"), Fault::NotAllowed, detail);
-            }
-        }
-        match order {
-            "" => {}
-            "asc" => self.order.descending = false,
-            "desc" => self.order.descending = true,
-            _ => faults.add(&At::ROOT.name("order"), Fault::NotAllowed, "order must be asc or desc"),
-        }
         self
     }
 
@@ -229,17 +235,11 @@ impl<'a> List<'a> {
     /// Builds the statement for the total and the rows. The left join keeps the total when the page is empty. The
     /// columns come first, so that a row type can read them by index.
     fn statement(self, limit: i64, offset: i64) -> (String, PgArguments) {
-        let by_index = self.counted_newest().is_some();
-        let Self {
-            account,
-            table,
-            columns,
-            conditions,
-            mut values,
-            order: Order { column, descending },
-            total,
-        } = self;
-        let direction = if descending { "desc" } else { "asc" };
+        let by_index = self.is_covered && self.order.is_indexed;
+        let Self { account, table, columns, conditions, mut values, order, total, has_other_bounds, .. } =
+            self;
+        let column = order.column;
+        let (direction, from) = if order.descending { ("desc", "<=") } else { ("asc", ">=") };
         let head = match total {
             Total::Counted(list) => {
                 let (list, bucket) = (values.bind(list), values.bind(totals::ALL_DAYS));
@@ -256,8 +256,8 @@ impl<'a> List<'a> {
         let start = if offset > 0 && by_index {
             let offset = values.bind(offset);
             format!(
-                " and ({column}, id) <= (select {column}, id from {table} where {conditions} \
-                 order by {column} desc, id desc limit 1 offset {offset})"
+                " and ({column}, id) {from} (select {column}, id from {table} where {conditions} \
+                 order by {column} {direction}, id {direction} limit 1 offset {offset})"
             )
         } else {
             String::new()
@@ -266,10 +266,25 @@ impl<'a> List<'a> {
         // which costs more than the page. There are at most 100 limits. Offsets have many values, so they stay bound.
         let offset =
             if offset > 0 && !by_index { format!(" offset {}", values.bind(offset)) } else { String::new() };
+        let page = |also: &str, order: &str| {
+            format!(
+                "select {columns}, true as found from {table} where {conditions}{start}{also} \
+                 order by {order} limit {limit}{offset}"
+            )
+        };
+        let by_column = format!("{column} {direction}, id {direction}");
+        let page = if has_other_bounds {
+            // A few rows are sorted; of many, the first ones in the order are soon found. Postgres cannot know which it
+            // will be when it plans for values that it does not know, and could read a whole account for one row that
+            // changed recently. No index has the order of the first part, so it uses that of the bounds.
+            let (few, many) = (format!(" and counted.total <= {FEW}"), format!(" and counted.total > {FEW}"));
+            let by_row = format!("row({column}, id) {direction}");
+            format!("({}) union all ({})", page(&few, &by_row), page(&many, &by_column))
+        } else {
+            page("", &by_column)
+        };
         let sql = format!(
-            "select page.*, counted.total from ({head}) counted left join lateral (\
-             select {columns}, true as found from {table} where {conditions}{start} \
-             order by {column} {direction}, id {direction} limit {limit}{offset}) page on true"
+            "select page.*, counted.total from ({head}) counted left join lateral ({page}) page on true"
         );
         (sql, values.arguments)
     }
@@ -293,43 +308,4 @@ impl Values {
 /// The end of a day of the counters, which count by days in UTC.
 fn end_of(day: NaiveDate) -> DateTime<Utc> {
     (day + chrono::Days::new(1)).and_time(chrono::NaiveTime::MIN).and_utc()
-}
-
-/// A `like` pattern that matches a substring literally; wildcards in the term are escaped.
-fn substring_pattern(term: &str) -> String {
-    let mut pattern = String::with_capacity(term.len() + 2);
-    pattern.push('%');
-    for character in term.to_lowercase().chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern.push('%');
-    pattern
-}
-
-/// Whether a search term has three letters or digits in a row, which a trigram index needs for a lookup.
-fn has_trigram(term: &str) -> bool {
-    term.split(|c: char| !c.is_alphanumeric()).any(|run| run.chars().nth(2).is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wildcards_in_a_search_are_plain_text() {
-        assert_eq!(substring_pattern("50%_A\\"), "%50\\%\\_a\\\\%");
-    }
-
-    #[test]
-    fn a_trigram_needs_three_letters_or_digits_in_a_row() {
-        for with in ["abc", "d-00001", "a bcd", "été"] {
-            assert!(has_trigram(with), "{with}");
-        }
-        for without in ["", "ab", "d-1", "a b c", "%%%%", "é_é"] {
-            assert!(!has_trigram(without), "{without}");
-        }
-    }
 }

@@ -1,0 +1,4 @@
+-- no-transaction
+-- The list in the order of the last changes, and what was changed since a moment.
+create index concurrently if not exists product_updated
+    on billing.product (account_id, updated_at desc, id desc);
