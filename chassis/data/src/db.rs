@@ -15,6 +15,7 @@ use crate::pool::{Connection, Pool, Purpose};
 use crate::probe::{Probe, Unreachable};
 use crate::session_settings::{LIMITS, Missing, SessionSettings};
 use crate::wake::Wake;
+use crate::write::Turns;
 
 /// How long a request waits for a free connection before it fails with a retryable error.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -31,6 +32,7 @@ pub struct Db {
     pub(crate) wake: Arc<Wake>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) records: Arc<OnceLock<SharedRecords>>,
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl Db {
@@ -54,8 +56,8 @@ impl Db {
         let check_timeout = pooler.then_some(ACQUIRE_TIMEOUT);
         let pool = Pool::new(options, size, ACQUIRE_TIMEOUT, check_timeout);
         let (listeners, wake, watch) = (listeners.into(), Arc::default(), Arc::default());
-        let records = Arc::default();
-        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake, watch, records })
+        let (records, turns) = (Arc::default(), Arc::default());
+        Ok(Self { pool, probe, schema, pooler, clock, listeners, wake, watch, records, turns })
     }
 
     /// Checks that sessions have the settings they need; the error says what to do. An unreachable database passes,

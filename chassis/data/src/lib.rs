@@ -20,6 +20,7 @@ mod pooler;
 pub mod probe;
 pub mod references;
 pub mod row;
+mod rows;
 pub mod session_settings;
 pub mod settings;
 mod totals;

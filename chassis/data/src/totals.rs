@@ -21,17 +21,13 @@ pub(crate) struct Totals {
     changes: BTreeMap<(String, NaiveDate), i64>,
 }
 
-type Columns = (Vec<String>, Vec<NaiveDate>, Vec<i16>, Vec<i64>);
+pub(crate) type Columns = (Vec<String>, Vec<NaiveDate>, Vec<i16>, Vec<i64>);
 
 impl Totals {
     pub(crate) fn add(&mut self, list: &str, day: NaiveDate, by: i64) {
         for bucket in [ALL_DAYS, day] {
             *self.changes.entry((list.to_owned(), bucket)).or_default() += by;
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.changes.is_empty()
     }
 
     /// The rows to add, all in one randomly chosen slot.

@@ -39,29 +39,36 @@ pub(crate) struct UnsyncedScopes {
     tell_at: DateTime<Utc>,
 }
 
-/// Finds one key; see [`list_with_accounts`].
+/// Keys with their accounts. `last_used_at` is left out, so that two reads of an unchanged key are equal.
+macro_rules! with_account {
+    ($condition:literal) => {
+        concat!(
+            "select k.account_id, k.public_id, k.name, k.scopes, k.created_at, k.expires_at, \
+             null::timestamptz as last_used_at, k.revoked_at, k.secret_hash, a.country, a.timezone, a.currency \
+             from api_key k join account a on a.account_id = k.account_id where k.public_id ",
+            $condition
+        )
+    };
+}
+
+/// Finds a key by its public id, of any account: a request has nothing but its key. With an array, Postgres would plan the
+/// statement anew each time.
 pub(crate) async fn find_with_account(
     connection: &mut PgConnection,
     public_id: &str,
 ) -> Result<Option<KeyWithAccount>, sqlx::Error> {
-    Ok(list_with_accounts(connection, &[public_id]).await?.pop())
+    sqlx::query_as(with_account!("= $1")).bind(public_id).fetch_optional(connection).await
 }
 
-/// Keys by their public ids, of any account: a request has nothing but its key. `last_used_at` is left out, so that two
-/// reads of an unchanged key are equal.
+/// Finds several keys; see [`find_with_account`].
 pub(crate) async fn list_with_accounts(
     connection: &mut PgConnection,
     public_ids: &[&str],
 ) -> Result<Vec<KeyWithAccount>, sqlx::Error> {
-    sqlx::query_as(
-        "select k.account_id, k.public_id, k.name, k.scopes, k.created_at, k.expires_at,
-                null::timestamptz as last_used_at, k.revoked_at, k.secret_hash, a.country, a.timezone, a.currency
-         from api_key k join account a on a.account_id = k.account_id
-         where k.public_id = any($1)",
-    )
-    .bind(public_ids)
-    .fetch_all(connection)
-    .await
+    if let [public_id] = public_ids {
+        return Ok(find_with_account(connection, public_id).await?.into_iter().collect());
+    }
+    sqlx::query_as(with_account!("= any($1)")).bind(public_ids).fetch_all(connection).await
 }
 
 pub(crate) async fn insert(

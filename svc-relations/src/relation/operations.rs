@@ -27,6 +27,9 @@ pub(super) async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> R
     let now = tx.now();
     // The insert locks the account's debtor counter until the transaction ends, so it comes after everything that can
     // be decided without it.
+    if role == Role::Client {
+        tx.wait_for_counter(store::DEBTORS).await;
+    }
     let Some(debtor_number) = store::insert(tx.db(), account, role, id, &values, now).await? else {
         return Err(Error::ExternalIdTaken { holder: find_holder(tx, role, &values).await? });
     };

@@ -2,8 +2,8 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
-use chassis_data::{Tx, numbering};
 use proto::support::{Ticket, TicketInput, TicketPatch};
 use uuid::Uuid;
 
@@ -46,7 +46,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: NewTicket) -> Result<Record, Er
     let status = of_a_new_ticket(&active).to_owned();
     // The counter of the numbers stays locked until the transaction ends: that keeps the numbers free of gaps, and makes
     // other new tickets of the account wait. So it comes after all other reads.
-    let number = rules::number(numbering::next(tx.db(), account, LIST).await?);
+    let number = rules::number(tx.next_number(LIST).await?);
     let record = Record {
         id,
         version: 1,

@@ -2,8 +2,8 @@
 
 use chassis_base::id;
 use chassis_base::update_mask::UpdateMask;
+use chassis_data::Tx;
 use chassis_data::log::snapshot::{Shown, uuids};
-use chassis_data::{Tx, numbering};
 use proto::api::Fault;
 use proto::billing::Document;
 use proto::work::{Project, ProjectInput};
@@ -54,7 +54,7 @@ async fn insert(tx: &mut Tx<'_>, values: Values, quote: Option<Uuid>) -> Result<
     let id = tx.id();
     // The row of the counter stays locked until the transaction ends, and every other create waits for it. So it is the
     // last row that this locks. A rollback also undoes the increment, so that numbers have no gaps.
-    let number = rules::number(numbering::next(tx.db(), account, NUMBERS).await?);
+    let number = rules::number(tx.next_number(NUMBERS).await?);
     let record = Record { id, version: 1, number, values, quote, created_at: now, updated_at: now };
     if !store::insert(tx.db(), account, &record).await? {
         // Another transaction has just created the project of this quote. Running again finds it.

@@ -59,10 +59,6 @@ impl Entries {
         entries
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
     fn change(&mut self, change: Change, event: Option<(Emitted, i32)>, depth: i32, clock: &Clock) {
         let Change { kind, record_id, after } = change;
         self.ids.push(clock.id());

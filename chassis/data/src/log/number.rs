@@ -9,12 +9,13 @@ use std::collections::HashMap;
 
 use chassis_base::{AccountId, Error};
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{AssertSqlSafe, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::chain::{GENESIS, Link};
 use super::event::Listener;
 use crate::db::Db;
+use crate::rows::{Column, Rows, bind, source};
 
 /// How many entries are numbered at once.
 const BATCH: usize = 500;
@@ -76,7 +77,8 @@ async fn number_batch(
     Ok(Numbered { end: end.filter(|_| is_stored), has_more: is_full || !is_stored })
 }
 
-/// The end of the feed and the oldest pending entries.
+/// The end of the feed and the oldest pending entries. A probe for each, whatever Postgres knows about the size of the
+/// tables: `pending` is empty at one moment and full at the next.
 async fn read(connection: &mut PgConnection, account: AccountId) -> Result<(Head, Vec<Entry>), Error> {
     #[derive(sqlx::FromRow)]
     struct Row {
@@ -87,10 +89,12 @@ async fn read(connection: &mut PgConnection, account: AccountId) -> Result<(Head
     }
     let rows: Vec<Row> = sqlx::query_as(
         "select entry.id, entry.at, actor, kind, record_id, version, image_hash, event, head.position, head.hash
-         from pending
-         join log entry on entry.account_id = pending.account_id and entry.id = pending.id
-         left join feed_head head on head.account_id = pending.account_id
-         where pending.account_id = $1 order by pending.id limit $2",
+         from (select id from pending where account_id = $1 order by id limit $2) pending
+         cross join lateral (
+            select id, at, actor, kind, record_id, version, image_hash, event from log
+            where account_id = $1 and id = pending.id limit 1) entry
+         left join feed_head head on head.account_id = $1
+         order by entry.id",
     )
     .bind(account)
     .bind(i64::try_from(BATCH).unwrap_or(i64::MAX))
@@ -204,50 +208,79 @@ impl<'a> Batch<'a> {
         head: &Head,
     ) -> Result<bool, Error> {
         let (Some(last), Some(hash)) = (self.positions.last(), self.hashes.last()) else { return Ok(true) };
-        let moved: i64 = sqlx::query_scalar(
-            "with head as (
-                insert into feed_head (account_id, position, hash, at) values ($1, $3, $4, $5)
-                on conflict (account_id) do update
-                    set position = excluded.position, hash = excluded.hash, at = excluded.at
-                    where feed_head.position = $2
-                returning position
-            ), numbered as (
-                insert into feed (account_id, position, id, hash)
-                select $1, position, id, hash from unnest($6::uuid[], $7::bigint[], $8::bytea[])
-                    as entry (id, position, hash)
-                where exists (select from head)
-            ), done as (
-                delete from pending where account_id = $1 and id = any($6) and exists (select from head)
-            ), behind as (
-                insert into reader (account_id, name, position, target, since)
-                select $1, name, $2, target, since from unnest($9::text[], $10::bigint[], $11::timestamptz[])
-                    as reader (name, target, since)
-                where exists (select from head)
-                on conflict (account_id, name) do update set target = excluded.target,
-                    since = case when reader.target > reader.position then reader.since else excluded.since end
-            )
-            select count(*) from head",
-        )
-        .bind(account)
-        .bind(head.position)
-        .bind(last)
-        .bind(hash)
-        .bind(self.last_at)
-        .bind(&self.ids)
-        .bind(&self.positions)
-        .bind(&self.hashes)
-        .bind(self.readers.iter().map(|reader| reader.0).collect::<Vec<_>>())
-        .bind(self.readers.iter().map(|reader| reader.1).collect::<Vec<_>>())
-        .bind(self.readers.iter().map(|reader| reader.2).collect::<Vec<_>>())
-        .fetch_one(connection)
-        .await?;
+        let sql = store_sql(Rows::of(self.ids.len()), Rows::of(self.readers.len()));
+        let names: Vec<&str> = self.readers.iter().map(|reader| reader.0).collect();
+        let targets: Vec<i64> = self.readers.iter().map(|reader| reader.1).collect();
+        let since: Vec<DateTime<Utc>> = self.readers.iter().map(|reader| reader.2).collect();
+        let rows = Rows::of(self.ids.len());
+        let mut query = sqlx::query(AssertSqlSafe(sql.as_str()));
+        query = query.bind(account).bind(head.position).bind(last).bind(hash).bind(self.last_at);
+        query = bind(bind(bind(query, &self.ids, rows), &self.positions, rows), &self.hashes, rows);
+        if !names.is_empty() {
+            let rows = Rows::of(names.len());
+            query = bind(bind(bind(query, &names, rows), &targets, rows), &since, rows);
+        }
+        let moved: i64 = query.fetch_one(connection).await?.try_get(0)?;
         Ok(moved > 0)
     }
 }
 
+const NUMBERED: [Column; 3] = [("id", "uuid"), ("position", "bigint"), ("hash", "bytea")];
+const READER: [Column; 3] = [("name", "text"), ("target", "bigint"), ("since", "timestamptz")];
+
+/// The statement that stores a batch. It has no part for listeners if the batch has no event for any.
+fn store_sql(entries: Rows, readers: Rows) -> String {
+    let numbered = source("entry", &NUMBERED, entries, 5);
+    let is_numbered = if entries == Rows::One { "id = $6" } else { "id = any($6)" };
+    let reader = source("behind", &READER, readers, 8);
+    let behind = format!(
+        ", behind as (
+            insert into reader (account_id, name, position, target, since)
+            select $1, name, $2, target, since from {reader} where exists (select from head)
+            on conflict (account_id, name) do update set target = excluded.target,
+                since = case when reader.target > reader.position then reader.since else excluded.since end
+        )"
+    );
+    let behind = if readers == Rows::None { "" } else { &behind };
+    format!(
+        "with head as (
+            insert into feed_head (account_id, position, hash, at) values ($1, $3, $4, $5)
+            on conflict (account_id) do update
+                set position = excluded.position, hash = excluded.hash, at = excluded.at
+                where feed_head.position = $2
+            returning position
+        ), numbered as (
+            insert into feed (account_id, position, id, hash)
+            select $1, position, id, hash from {numbered} where exists (select from head)
+        ), done as (
+            delete from pending where account_id = $1 and {is_numbered} and exists (select from head)
+        ){behind}
+        select count(*) from head"
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use chassis_testing::TestDatabase;
+    use sqlx::{Executor, SqlSafeStr};
+
     use super::*;
+
+    static NONE: sqlx::migrate::Migrator = sqlx::migrate::Migrator::DEFAULT;
+
+    #[tokio::test]
+    async fn postgres_understands_every_form_of_the_statement() {
+        let database = TestDatabase::new(&[("bare", &NONE)]).await;
+        let mut connection = database.connect().await;
+        sqlx::raw_sql("set search_path = bare, public").execute(&mut connection).await.unwrap();
+        for entries in [Rows::One, Rows::Several] {
+            for readers in [Rows::None, Rows::One, Rows::Several] {
+                let sql = store_sql(entries, readers);
+                let prepared = (&mut connection).prepare(AssertSqlSafe(sql.clone()).into_sql_str()).await;
+                assert!(prepared.is_ok(), "{sql}: {:?}", prepared.err());
+            }
+        }
+    }
 
     fn entry(id: u128, record_id: &str, version: i64) -> Entry {
         Entry {

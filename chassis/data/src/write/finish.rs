@@ -6,11 +6,13 @@ use chassis_base::error::database::violated_constraint;
 use chassis_rpc::scope;
 use uuid::Uuid;
 
+use super::statement::{self, Parts};
 use super::tx::Tx;
 use crate::caused;
 use crate::log::check;
 use crate::log::entries::Entries;
 use crate::pool::CommitError;
+use crate::rows::Rows;
 
 /// The index that lets a record have each version once.
 const VERSIONS: &str = "log_of_record";
@@ -63,6 +65,8 @@ impl Tx<'_> {
                 Err(Error::InDoubt(record))
             }
         };
+        // The next may take its number now.
+        drop(self.turns);
         // A commit in doubt may have created work too. A crash before this line is covered by the workers' sweep.
         for account in std::iter::once(self.account.id).chain(self.filed_under) {
             self.database.committed(account, is_logged).await;
@@ -91,80 +95,34 @@ pub(super) async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<V
     caused::remember(&mut tx.connection, owner, &changes.record_ids(), tx.depth).await?;
     let depth = i32::try_from(tx.depth).unwrap_or(i32::MAX);
     let entries = Entries::new(changes, events.into_iter().zip(depths).collect(), depth, tx.clock);
-    if tx.totals.is_empty() && entries.is_empty() && response.is_none() {
+    let totals = tx.totals.rows();
+    let parts = Parts {
+        entries: Rows::of(entries.ids.len()),
+        totals: Rows::of(totals.0.len()),
+        has_response: response.is_some(),
+    };
+    if parts.is_nothing() {
         return Ok(Vec::new());
     }
-    let (lists, buckets, slots, counts) = tx.totals.rows();
-    // The version of an entry is one more than that of the record's last change. Two transactions that change a record at
-    // once without a lock on it get the same version; the unique index makes the second one run again. A change that
-    // leaves the record as it was is no change, and has an entry only if it tells an event. Totals are sorted, so that
-    // all transactions lock counter rows in the same order and do not deadlock.
-    sqlx::query(
-        "with entries as (
-            insert into log
-                (account_id, id, at, actor, request_id, method, kind, record_id, version, change, message, image,
-                 image_hash, event, sequence, data, depth)
-            select $3, entry.id, $2, $4, $5, $6, entry.kind, entry.record_id,
-                coalesce(entry.version, latest.version + 1, 1),
-                case when is_change is not true then null when entry.change = 'deleted' then 'deleted'
-                    when coalesce(latest.change, 'deleted') = 'deleted' then 'created' else 'updated' end,
-                case when is_change then entry.message else '' end, case when is_change then entry.image end,
-                case when is_change then entry.image_hash end, event, sequence, data, depth
-            from unnest($7::uuid[], $8::text[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bytea[],
-                        $14::bytea[], $15::text[], $16::bigint[], $17::text[], $18::integer[])
-                as entry (id, kind, record_id, version, change, message, image, image_hash, event, sequence, data, depth)
-            left join lateral (
-                select version, change, image_hash from log earlier
-                where earlier.account_id = $3 and earlier.record_id = entry.record_id and earlier.kind = entry.kind
-                    and earlier.change is not null
-                order by earlier.version desc limit 1) latest on true
-            cross join lateral (
-                select entry.change is not null
-                    and (latest.version is null or latest.image_hash is distinct from entry.image_hash) as is_change
-            ) decided
-            where is_change or event is not null
-            returning id
-        ), unnumbered as (
-            insert into pending (account_id, id, at) select $3, id, $2 from entries where $26
-        ), totals as (
-            insert into total (account_id, list, bucket, slot, entries)
-            select $1, list, bucket, slot, entries
-            from unnest($19::text[], $20::date[], $21::smallint[], $22::bigint[]) as t (list, bucket, slot, entries)
-            order by list, bucket, slot
-            on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
-        )
-        update idempotency set response = $23 where account_id = $1 and route = $24 and key = $25",
-    )
-    .bind(account)
-    .bind(tx.now)
-    .bind(owner)
-    .bind(tx.origin.actor())
-    .bind(tx.origin.request_id())
-    .bind(&method)
-    .bind(&entries.ids)
-    .bind(&entries.kinds)
-    .bind(&entries.record_ids)
-    .bind(&entries.versions)
-    .bind(&entries.changes)
-    .bind(&entries.messages)
-    .bind(&entries.images)
-    .bind(&entries.image_hashes)
-    .bind(&entries.events)
-    .bind(&entries.sequences)
-    .bind(&entries.data)
-    .bind(&entries.depths)
-    .bind(lists)
-    .bind(buckets)
-    .bind(slots)
-    .bind(counts)
-    .bind(response)
-    .bind(tx.caller().map(|context| context.rpc))
-    .bind(response.and(tx.caller()).and_then(|context| context.idempotency_key.as_deref()))
-    // Entries of no account, such as a team's credentials, have no reader.
-    .bind(!owner.uuid().is_nil())
-    .execute(&mut *tx.connection)
-    .await
-    .map_err(|error| {
+    let sql = parts.sql();
+    let mut statement = statement::prepare(&sql);
+    let (actor, request_id) = (tx.origin.actor(), tx.origin.request_id());
+    if parts.entries != Rows::None {
+        // Entries of no account, such as a team's credentials, have no reader.
+        let is_numbered = !owner.uuid().is_nil();
+        statement =
+            statement.bind(owner).bind(tx.now).bind(actor).bind(request_id).bind(&method).bind(is_numbered);
+        statement = statement::bind_entries(statement, &entries, parts.entries);
+    }
+    if parts.totals != Rows::None {
+        statement = statement::bind_totals(statement.bind(account), &totals, parts.totals);
+    }
+    if parts.has_response {
+        let key = tx.caller().and_then(|context| context.idempotency_key.as_deref());
+        let route = tx.caller().map(|context| context.rpc);
+        statement = statement.bind(account).bind(response).bind(route).bind(key);
+    }
+    statement.execute(&mut *tx.connection).await.map_err(|error| {
         if violated_constraint(&error) != Some(VERSIONS) {
             return error.into();
         }

@@ -5,7 +5,7 @@
 //! transaction.
 //!
 //! [`tx`] is the transaction as operations use it, [`run`] begins transactions and repeats those that lost a race, and
-//! [`finish`] ends them. [`precondition`] refuses a write whose caller knows an older version of the record, [`rehearsal`]
+//! [`finish`] ends them with one [`statement`]. [`precondition`] refuses a write whose caller knows an older version of the record, [`rehearsal`]
 //! undoes one that is only tried, [`collision`] mends versions that the log has already. Round trips besides the
 //! operation's own statements: begin, claim (calls with a key) or fence (background work), finish (one statement for log
 //! entries, totals and response; skipped if there is none of these), commit; two look-ups with `If-Match`. Then the
@@ -17,6 +17,9 @@ mod operation;
 mod precondition;
 mod rehearsal;
 mod run;
+mod statement;
+mod turn;
 mod tx;
 
+pub(crate) use turn::Turns;
 pub use tx::Tx;

@@ -242,6 +242,7 @@ impl Db {
             filed_under: None,
             counts,
             collision: collision.clone(),
+            turns: Vec::new(),
         })
     }
 }

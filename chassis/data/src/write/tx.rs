@@ -10,6 +10,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::collision::Collision;
+use super::turn::Turn;
 use crate::db::Db;
 use crate::log::changes::Changes;
 use crate::log::check::Counts;
@@ -39,6 +40,8 @@ pub struct Tx<'a> {
     pub(super) filed_under: Option<AccountId>,
     pub(super) counts: Option<Counts>,
     pub(super) collision: Collision,
+    /// See [`Tx::wait_for_counter`].
+    pub(super) turns: Vec<Turn>,
 }
 
 impl<'a> Tx<'a> {
@@ -131,6 +134,12 @@ impl<'a> Tx<'a> {
     pub fn file_under(&mut self, account: AccountId) {
         self.changes.file_under(account);
         self.filed_under = Some(account);
+    }
+
+    /// The next number of a counter of the account; see [`numbering`].
+    pub async fn next_number(&mut self, counter: &str) -> Result<i64, Error> {
+        self.wait_for_counter(counter).await;
+        numbering::next(&mut self.connection, self.account.id, counter).await
     }
 
     /// The next version of an entity whose version the service does not store, for example a record of another service.

@@ -101,6 +101,7 @@ struct Row {
 
 /// Finds what is to be delivered, in one statement. An event is held if an earlier one of its entity is an exception, or
 /// waits in the table of the release before.
+/// A probe for each entry, whatever Postgres knows about the size of the tables.
 pub(super) async fn read(job: &Job, listener: &Listener) -> Result<Found, Error> {
     let query = sqlx::query_as(
         "select has_old, has_exceptions, reader.position as reader_position, target, event.*
@@ -121,10 +122,13 @@ pub(super) async fn read(job: &Job, listener: &Listener) -> Result<Found, Error>
                     where earlier.account_id = $1 and earlier.listener = $2 and earlier.entity_type = entry.kind
                         and earlier.entity_id::text = entry.record_id and earlier.sequence < entry.sequence
                         and earlier.dead_at is null) earlier) as held_until
-            from feed join log entry on entry.account_id = feed.account_id and entry.id = feed.id
+            from feed
+            cross join lateral (
+                select id, event, kind, record_id, sequence, data, at, depth from log
+                where account_id = $1 and id = feed.id and event is not null
+                    and (event = any($5) or $5 = '{}' and event <> all($6)) limit 1) entry
             where feed.account_id = $1 and feed.position > reader.position
                 and feed.position <= least(reader.target, reader.position + $4)
-                and entry.event is not null and (event = any($5) or $5 = '{}' and event <> all($6))
                 and not exists (select from reader_exception known
                     where known.account_id = $1 and known.reader = $2 and known.position = feed.position)
             order by feed.position limit $7) event on true",

@@ -16,8 +16,8 @@ use crate::report::in_file;
 use crate::requests::{Load, Target};
 use crate::statement_log::Statement;
 
-/// Queues log entries for their positions, under the account that is the third parameter.
-const QUEUE: &str = "insert into pending (account_id, id, at) select $3";
+/// Queues log entries for their positions, under the account that is the first parameter.
+const QUEUE: &str = "insert into pending (account_id, id, at) select $1::uuid";
 /// Gives a log entry its version: the record's own, which is a parameter.
 const VERSION: &str = "coalesce(entry.version, latest.version + 1, 1)";
 const COUNTED_VERSION: &str = "coalesce(latest.version + 1, 1)";
@@ -174,7 +174,7 @@ impl Baseline {
 
 /// Queues log entries under an account that nobody has: delivering their events would take time from what is measured.
 fn silence_events(statement: &mut Statement) {
-    statement.text = statement.text.replace(QUEUE, &QUEUE.replace("$3", NOBODY));
+    statement.text = statement.text.replace(QUEUE, &QUEUE.replace("$1::uuid", NOBODY));
 }
 
 /// Lets log entries count the changes of their record. A script has the versions and images of the recorded calls, and
@@ -203,8 +203,8 @@ mod tests {
 
     /// The statement that writes log entries, within its source.
     fn finish() -> Statement {
-        let text = include_str!("../../../../chassis/data/src/write/finish.rs").to_owned();
-        Statement { text, parameters: Vec::new() }
+        let text = include_str!("../../../../chassis/data/src/write/statement.rs");
+        Statement { text: text.replace("${account}", "$1"), parameters: Vec::new() }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Creating a subscription.
 
-use chassis_data::{Tx, numbering};
+use chassis_data::Tx;
 use proto::At;
 use proto::billing::{SubscriptionInput, SubscriptionItem};
 use rust_decimal::Decimal;
@@ -54,7 +54,7 @@ pub(crate) async fn create(
         version: 1,
     };
     record.set_amounts(&lines, &amounts);
-    record.number = format!("S-{:05}", numbering::next(tx.db(), account, LIST).await?);
+    record.number = format!("S-{:05}", tx.next_number(LIST).await?);
     store::insert(tx.db(), account, &record, record.due_at(zone)).await?;
     store::replace_lines(tx.db(), account, record.id, &lines).await?;
     tx.count(LIST, now, 1);

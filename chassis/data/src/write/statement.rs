@@ -1,0 +1,175 @@
+//! The statement that finishes a write transaction: log entries, totals and response in one round trip. It has only the
+//! parts that the transaction needs, because Postgres prepares every part of a plan before it runs it.
+
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres};
+
+use crate::log::entries::Entries;
+use crate::rows::{Column, Rows, bind, source};
+use crate::totals::Columns;
+
+/// The columns of an entry, in the order in which they are bound.
+const ENTRY: [Column; 12] = [
+    ("id", "uuid"),
+    ("kind", "text"),
+    ("record_id", "text"),
+    ("version", "bigint"),
+    ("change", "text"),
+    ("message", "text"),
+    ("image", "bytea"),
+    ("image_hash", "bytea"),
+    ("event", "text"),
+    ("sequence", "bigint"),
+    ("data", "text"),
+    ("depth", "integer"),
+];
+const TOTAL: [Column; 4] =
+    [("list", "text"), ("bucket", "date"), ("slot", "smallint"), ("entries", "bigint")];
+
+/// The parameters that every entry shares: account, time, actor, request, method, and whether it gets a position.
+const SHARED_BY_ENTRIES: usize = 6;
+const SHARED_BY_TOTALS: usize = 1;
+
+/// Which parts the statement has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    pub entries: Rows,
+    pub totals: Rows,
+    pub has_response: bool,
+}
+
+impl Parts {
+    pub(super) fn is_nothing(self) -> bool {
+        self.entries == Rows::None && self.totals == Rows::None && !self.has_response
+    }
+
+    /// The parameters are those of the parts that there are, in the order entries, totals, response.
+    pub(super) fn sql(self) -> String {
+        let (mut with, mut bound) = (Vec::new(), 0);
+        if self.entries != Rows::None {
+            with.push(entries_sql(self.entries, bound));
+            bound += SHARED_BY_ENTRIES + ENTRY.len();
+        }
+        if self.totals != Rows::None {
+            with.push(totals_sql(self.totals, bound));
+            bound += SHARED_BY_TOTALS + TOTAL.len();
+        }
+        let last = if self.has_response { response_sql(bound) } else { "select 1".to_owned() };
+        if with.is_empty() { last } else { format!("with {} {last}", with.join(", ")) }
+    }
+}
+
+/// The version of an entry is one more than that of the record's last change. Two transactions that change a record at once
+/// without a lock on it get the same version; the unique index makes the second one run again. A change that leaves the
+/// record as it was is no change, and has an entry only if it tells an event.
+fn entries_sql(rows: Rows, bound: usize) -> String {
+    let [account, at, actor, request, method, is_numbered] = numbers(bound);
+    let entry = source("entry", &ENTRY, rows, bound + SHARED_BY_ENTRIES);
+    format!(
+        "entries as (
+            insert into log
+                (account_id, id, at, actor, request_id, method, kind, record_id, version, change, message, image,
+                 image_hash, event, sequence, data, depth)
+            select ${account}::uuid, entry.id, ${at}::timestamptz, ${actor}::text, ${request}::text, ${method}::text,
+                entry.kind, entry.record_id, coalesce(entry.version, latest.version + 1, 1),
+                case when is_change is not true then null when entry.change = 'deleted' then 'deleted'
+                    when coalesce(latest.change, 'deleted') = 'deleted' then 'created' else 'updated' end,
+                case when is_change then entry.message else '' end, case when is_change then entry.image end,
+                case when is_change then entry.image_hash end, event, sequence, data, depth
+            from {entry}
+            left join lateral (
+                select version, change, image_hash from log earlier
+                where earlier.account_id = ${account} and earlier.record_id = entry.record_id
+                    and earlier.kind = entry.kind and earlier.change is not null
+                order by earlier.version desc limit 1) latest on true
+            cross join lateral (
+                select entry.change is not null
+                    and (latest.version is null or latest.image_hash is distinct from entry.image_hash) as is_change
+            ) decided
+            where is_change or event is not null
+            returning id
+        ), unnumbered as (
+            insert into pending (account_id, id, at) select ${account}::uuid, id, ${at}::timestamptz
+            from entries where ${is_numbered}::boolean
+        )"
+    )
+}
+
+/// Sorted, so that all transactions lock counter rows in the same order and do not deadlock.
+fn totals_sql(rows: Rows, bound: usize) -> String {
+    let [account] = numbers(bound);
+    let total = source("added", &TOTAL, rows, bound + SHARED_BY_TOTALS);
+    format!(
+        "totals as (
+            insert into total (account_id, list, bucket, slot, entries)
+            select ${account}::uuid, list, bucket, slot, entries from {total} order by list, bucket, slot
+            on conflict (account_id, list, bucket, slot) do update set entries = total.entries + excluded.entries
+        )"
+    )
+}
+
+fn response_sql(bound: usize) -> String {
+    let [account, response, route, key] = numbers(bound);
+    format!(
+        "update idempotency set response = ${response}::bytea
+         where account_id = ${account}::uuid and route = ${route}::text and key = ${key}::text"
+    )
+}
+
+/// The numbers of the next parameters.
+fn numbers<const N: usize>(bound: usize) -> [usize; N] {
+    std::array::from_fn(|place| bound + place + 1)
+}
+
+pub(super) type Statement<'q> = Query<'q, Postgres, PgArguments>;
+
+pub(super) fn bind_entries<'q>(mut query: Statement<'q>, entries: &'q Entries, rows: Rows) -> Statement<'q> {
+    query = bind(query, &entries.ids, rows);
+    query = bind(query, &entries.kinds, rows);
+    query = bind(query, &entries.record_ids, rows);
+    query = bind(query, &entries.versions, rows);
+    query = bind(query, &entries.changes, rows);
+    query = bind(query, &entries.messages, rows);
+    query = bind(query, &entries.images, rows);
+    query = bind(query, &entries.image_hashes, rows);
+    query = bind(query, &entries.events, rows);
+    query = bind(query, &entries.sequences, rows);
+    query = bind(query, &entries.data, rows);
+    bind(query, &entries.depths, rows)
+}
+
+pub(super) fn bind_totals<'q>(query: Statement<'q>, columns: &'q Columns, rows: Rows) -> Statement<'q> {
+    let (lists, buckets, slots, counts) = columns;
+    bind(bind(bind(bind(query, lists, rows), buckets, rows), slots, rows), counts, rows)
+}
+
+/// The statement with these parts; its parameters are still to be bound.
+pub(super) fn prepare(sql: &str) -> Statement<'_> {
+    sqlx::query(AssertSqlSafe(sql))
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis_testing::TestDatabase;
+    use sqlx::{Executor, SqlSafeStr};
+
+    use super::*;
+
+    static NONE: sqlx::migrate::Migrator = sqlx::migrate::Migrator::DEFAULT;
+
+    #[tokio::test]
+    async fn postgres_understands_every_form() {
+        let database = TestDatabase::new(&[("bare", &NONE)]).await;
+        let mut connection = database.connect().await;
+        sqlx::raw_sql("set search_path = bare, public").execute(&mut connection).await.unwrap();
+        let all = [Rows::None, Rows::One, Rows::Several];
+        for (entries, totals) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
+            for has_response in [false, true] {
+                let parts = Parts { entries, totals, has_response };
+                let prepared = (&mut connection).prepare(AssertSqlSafe(parts.sql()).into_sql_str()).await;
+                assert!(prepared.is_ok(), "{parts:?}: {:?}", prepared.err());
+            }
+        }
+    }
+}
