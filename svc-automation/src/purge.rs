@@ -13,7 +13,7 @@ use crate::{event, run, webhook};
 
 /// How many rows one transaction deletes.
 const BATCH: i64 = 500;
-const INTERVAL: Duration = Duration::from_mins(10);
+const INTERVAL: Duration = Duration::from_hours(1);
 
 pub(crate) fn workers() -> [Worker; 3] {
     let events = Due::new("event work", "true", "work.received_at").later("30 days");

@@ -5,11 +5,12 @@ use chassis_data::Tx;
 use chassis_data::idempotency::{BATCH, purge};
 use chrono::TimeDelta;
 
-use crate::worker::{Due, IMMEDIATELY, Job, Next, Worker};
+use crate::worker::{Due, Job, Next, Worker};
 
-/// Purges every account that uses keys, once an hour.
+/// Purges accounts with old keys, each at most once an hour.
 pub fn worker() -> Worker {
-    let due = Due::new("idempotency work", "true", IMMEDIATELY);
+    // The same time as `WINDOW`.
+    let due = Due::new("idempotency work", "true", "work.created_at").later("24 hours");
     Worker::new("idempotency", due, async |job: Job| {
         let purged = job.write(&(), purge_now).await?;
         let more = i64::try_from(purged).is_ok_and(|purged| purged >= BATCH);

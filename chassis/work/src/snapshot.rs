@@ -11,8 +11,9 @@ use crate::worker::{Due, Job, Next, Worker};
 const PAGES: usize = 10;
 /// How many accounts are compared at once: nobody waits for it.
 const CONCURRENCY: usize = 2;
-/// How often to look for accounts. That reads one row for each account and nothing else if all are done.
-const INTERVAL: Duration = Duration::from_mins(10);
+/// How often to look for accounts, besides the start of a process. That reads a row or two of each account, and nothing
+/// else if all are done.
+const INTERVAL: Duration = Duration::from_hours(1);
 
 pub fn worker(records: SharedRecords) -> Worker {
     let due = Due::new(

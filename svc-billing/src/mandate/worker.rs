@@ -15,7 +15,8 @@ use crate::online_payment::ProviderName;
 const BATCH: usize = 20;
 /// The number of accounts that are worked on at the same time, which limits the requests in flight to the provider.
 const MAX_IN_FLIGHT: usize = 4;
-const POLL_INTERVAL: Duration = Duration::from_mins(1);
+/// Mandates are fetched a day after the last time, so each is known long before. Retries are sooner, and need no look.
+const POLL_INTERVAL: Duration = Duration::from_hours(1);
 const INITIAL_BACKOFF: TimeDelta = TimeDelta::minutes(1);
 const MAX_BACKOFF: TimeDelta = TimeDelta::hours(3);
 /// The pause of an account after a failed request to the provider.

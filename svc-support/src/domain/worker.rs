@@ -17,6 +17,9 @@ use crate::error::Error;
 const GRACE_PERIOD: TimeDelta = TimeDelta::days(3);
 /// When the next check is due after the DNS or another service did not answer.
 const RETRY_DELAY: TimeDelta = TimeDelta::hours(1);
+/// How often to look for domains to check. Checks are planned at least an hour ahead, and each look finds those of the
+/// next hour, so all are on time.
+const LOOK_INTERVAL: Duration = Duration::from_mins(30);
 /// The number of domains that one job checks.
 const BATCH: i64 = 10;
 /// How long the other services may take to store or remove a key.
@@ -28,7 +31,7 @@ pub(crate) fn worker(verifier: Verifier) -> Worker {
         let verifier = verifier.clone();
         async move { run(&verifier, &job).await }
     })
-    .every(Duration::from_mins(1))
+    .every(LOOK_INTERVAL)
 }
 
 async fn run(verifier: &Verifier, job: &Job) -> Result<Next, chassis_base::Error> {

@@ -57,6 +57,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "with recursive",
         "where it is refused, a plainer form takes its place",
     ),
+    ("chassis/work/src/worker/lease.rs", "skip locked", "leases are on one node"),
     ("svc-billing/src/document/scans.rs", "with recursive", "of one account, so of one node"),
     ("chassis/work/src/worker/due.rs", COMPARISON, "looks at all accounts"),
     ("chassis/work/src/snapshot.rs", COMPARISON, "looks at all accounts"),

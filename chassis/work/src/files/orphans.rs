@@ -18,7 +18,7 @@ use crate::worker::{Due, Job, Next, Worker};
 const RETENTION: TimeDelta = TimeDelta::days(1);
 /// How many files one job removes.
 const BATCH: i64 = 100;
-const INTERVAL: Duration = Duration::from_mins(10);
+const INTERVAL: Duration = Duration::from_hours(1);
 
 /// References of files, from [`Files::reference`].
 struct Names(Vec<String>);

@@ -19,7 +19,7 @@ pub fn worker() -> Worker {
         let more = i64::try_from(purged).is_ok_and(|purged| purged >= BATCH);
         Ok(if more { Next::Now } else { Next::WhenDue })
     })
-    .every(std::time::Duration::from_mins(10))
+    .every(std::time::Duration::from_hours(1))
 }
 
 async fn purge(tx: &mut Tx<'_>, (): &()) -> Result<u64, Error> {

@@ -2,16 +2,18 @@
 //! and the channel that reports due accounts to it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chassis_base::account::PARTITIONS;
 use chassis_base::{Account, AccountId};
 use chrono::{DateTime, Utc};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use super::definition::Worker;
 use super::due::Due;
+use super::holding::{Change, Holding, Leases};
 use super::wake::{Inbox, Which};
 
 const _: () = assert!(PARTITIONS <= 64, "a bit for each partition");
@@ -30,27 +32,105 @@ pub(super) struct Board {
     pub due: Due,
     /// Whether every commit wakes the worker; otherwise only sweeps find its work.
     pub is_prompt: bool,
+    pub is_overdue_only: bool,
     pub sweep_interval: Duration,
+    holding: Holding,
+    /// The partitions of `holding`, one bit each, for the many who only ask for them.
     held: AtomicU64,
+    /// Whether more than the fair share is held, so that another replica waits for partitions.
+    is_excessive: AtomicBool,
+    /// Notified when partitions were lost or given back, or when `is_excessive` changes.
+    pub leases_changed: Notify,
     needs_sweep: AtomicBool,
     found: mpsc::UnboundedSender<Found>,
 }
 
 impl Board {
-    pub(super) fn new(
-        name: Arc<str>,
-        due: Due,
-        is_prompt: bool,
-        sweep_interval: Duration,
-    ) -> (Self, mpsc::UnboundedReceiver<Found>) {
+    /// `sweep_interval` is that of workers without an interval of their own.
+    pub(super) fn new(worker: &Worker, sweep_interval: Duration) -> (Self, mpsc::UnboundedReceiver<Found>) {
         let (found, receiver) = mpsc::unbounded_channel();
-        let (held, needs_sweep) = (AtomicU64::new(0), AtomicBool::new(false));
-        (Self { name, due, is_prompt, sweep_interval, held, needs_sweep, found }, receiver)
+        let board = Self {
+            name: Arc::clone(&worker.name),
+            due: worker.due.clone(),
+            is_prompt: worker.interval.is_none(),
+            is_overdue_only: worker.is_overdue_only,
+            sweep_interval: worker.interval.unwrap_or(sweep_interval),
+            holding: Holding::default(),
+            held: AtomicU64::new(0),
+            is_excessive: AtomicBool::new(false),
+            leases_changed: Notify::new(),
+            needs_sweep: AtomicBool::new(false),
+            found,
+        };
+        (board, receiver)
     }
 
-    /// Sets the partitions that the worker holds now.
-    pub(super) fn hold(&self, partitions: impl Iterator<Item = u16>) {
-        self.held.store(partitions.fold(0, |held, partition| held | 1 << partition), Ordering::Relaxed);
+    /// Sets the leases that the worker holds now. A sweep follows when some are new, because earlier wake-ups in them did
+    /// not reach this process.
+    pub(super) fn hold(&self, leases: Leases) {
+        let held = bits(leases.keys());
+        let Change { has_new, has_lost } = self.holding.replace(leases);
+        self.held.store(held, Ordering::Relaxed);
+        if has_new {
+            self.request_sweep();
+        }
+        if has_lost {
+            self.leases_changed.notify_one();
+        }
+    }
+
+    /// Gives up to `count` partitions without jobs up, before they are given back.
+    pub(super) fn give_up_idle(&self, count: usize) -> Vec<u16> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let idle = self.holding.remove_idle(count);
+        self.held.fetch_and(!bits(&idle), Ordering::Relaxed);
+        self.leases_changed.notify_one();
+        idle
+    }
+
+    pub(super) fn leases(&self) -> Leases {
+        self.holding.leases()
+    }
+
+    /// The held partitions with queued or running jobs.
+    pub(super) fn busy(&self) -> Vec<u16> {
+        self.holding.busy()
+    }
+
+    /// How many partitions are held.
+    pub(super) fn count(&self) -> u32 {
+        self.held.load(Ordering::Relaxed).count_ones()
+    }
+
+    /// Keeps the account's partition until [`remove_job`](Self::remove_job). False if it is not held.
+    pub(super) fn add_job(&self, account: AccountId) -> bool {
+        self.holding.add_job(account.partition())
+    }
+
+    pub(super) fn remove_job(&self, account: AccountId) {
+        self.holding.remove_job(account.partition());
+    }
+
+    /// The fence of the account's partition.
+    pub(super) fn fence(&self, account: AccountId) -> Option<i64> {
+        self.holding.fence(account.partition())
+    }
+
+    /// Whether jobs may begin: no lease has expired, so that no other process has taken one.
+    pub(super) fn is_current(&self, now: DateTime<Utc>) -> bool {
+        self.holding.is_current(now)
+    }
+
+    pub(super) fn set_excessive(&self, is_excessive: bool) {
+        if self.is_excessive.swap(is_excessive, Ordering::Relaxed) != is_excessive {
+            self.leases_changed.notify_one();
+        }
+    }
+
+    pub(super) fn is_excessive(&self) -> bool {
+        self.is_excessive.load(Ordering::Relaxed)
     }
 
     pub(super) fn holds(&self, account: AccountId) -> bool {
@@ -66,7 +146,7 @@ impl Board {
         self.held.load(Ordering::Relaxed) & 1 != 0
     }
 
-    /// Requests a sweep. Wake-ups for newly leased partitions went to their previous owner.
+    /// Requests a sweep, because wake-ups may have been lost.
     pub(super) fn request_sweep(&self) {
         self.needs_sweep.store(true, Ordering::Relaxed);
     }
@@ -81,13 +161,32 @@ impl Board {
     }
 }
 
+fn bits<'a>(partitions: impl IntoIterator<Item = &'a u16>) -> u64 {
+    partitions.into_iter().fold(0, |bits, partition| bits | 1 << partition)
+}
+
 /// All workers of a process, indexed by number, and their wake-ups.
 pub(super) struct Boards {
     pub inbox: Arc<Inbox>,
     pub all: Vec<Arc<Board>>,
+    /// The live replicas of the service, with this one. 0 until they were counted.
+    replicas: AtomicUsize,
 }
 
 impl Boards {
+    pub(super) fn new(inbox: Arc<Inbox>, all: Vec<Arc<Board>>) -> Self {
+        Self { inbox, all, replicas: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn set_replicas(&self, count: usize) {
+        self.replicas.store(count, Ordering::Relaxed);
+    }
+
+    /// Whether no other replica is known that could post wake-ups.
+    pub(super) fn is_only_replica(&self) -> bool {
+        self.replicas.load(Ordering::Relaxed) == 1
+    }
+
     /// The workers of this process that hold the account's partition.
     pub(super) fn holders(&self, account: AccountId) -> Which {
         let holders = self.all.iter().enumerate().filter(|(_, board)| board.holds(account));

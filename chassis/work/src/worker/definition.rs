@@ -23,6 +23,7 @@ pub struct Worker {
     pub(super) concurrency: usize,
     /// How often to look for work that is not urgent. `None`: after every commit.
     pub(super) interval: Option<Duration>,
+    pub(super) is_overdue_only: bool,
 }
 
 impl Worker {
@@ -34,7 +35,7 @@ impl Worker {
         R: Future<Output = Result<Next, Error>> + Send + 'static,
     {
         let run: Run = Arc::new(move |job| Box::pin(run(job)));
-        Self { name: name.into(), due, run, concurrency: CONCURRENCY, interval: None }
+        Self { name: name.into(), due, run, concurrency: CONCURRENCY, interval: None, is_overdue_only: false }
     }
 
     /// How many accounts to process in parallel.
@@ -48,6 +49,14 @@ impl Worker {
     #[must_use]
     pub fn every(mut self, interval: Duration) -> Self {
         self.interval = Some(interval);
+        self
+    }
+
+    /// Looks at each interval only for what is due then and not for what is due soon, for work that somebody else usually
+    /// does before it is due.
+    #[must_use]
+    pub fn overdue_only(mut self) -> Self {
+        self.is_overdue_only = true;
         self
     }
 }

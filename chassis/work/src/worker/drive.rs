@@ -1,6 +1,6 @@
-//! The loop of one worker: renews the leases, waits until an account is due and runs its job.
+//! The loop of one worker: waits until an account is due and runs its job. It does nothing while no account waits.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use chassis_base::error::chain;
 use chassis_base::{Account, AccountId, Error};
 use chassis_data::db::Db;
+use chassis_data::lease::Lease;
 use chassis_rpc::scope;
 use chrono::TimeDelta;
 use futures::FutureExt;
@@ -21,7 +22,6 @@ use uuid::Uuid;
 use super::board::{Board, Found};
 use super::definition::Worker;
 use super::job::{Job, Next};
-use super::lease::Leases;
 use super::schedule::Schedule;
 use super::slot::{Slot, Slots};
 use super::stop::{Stop, in_time, stopped};
@@ -29,7 +29,7 @@ use super::timing::Timing;
 use super::wake::Inbox;
 use crate::interval::every;
 
-/// How often due work is counted for the metrics, and up to which number.
+/// How often due work is counted for the metrics while some accounts wait, and up to which number.
 const COUNT_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_COUNTED: i64 = 10_000;
 /// The longest pause of an account whose jobs fail. Real time, as for polls.
@@ -50,13 +50,15 @@ pub(super) struct Assignment {
     pub board: Arc<Board>,
     pub found: mpsc::UnboundedReceiver<Found>,
     pub inbox: Arc<Inbox>,
+    /// Reports that no job runs anymore after the stop.
+    pub drained: mpsc::UnboundedSender<usize>,
 }
 
 pub(super) struct Driver {
     db: Db,
     worker: Worker,
     assignment: Assignment,
-    leases: Leases,
+    owner: Uuid,
     poll: Duration,
     /// How far ahead accounts are scheduled; sweeps find what is due later.
     horizon: TimeDelta,
@@ -71,18 +73,18 @@ pub(super) struct Driver {
     jobs: JoinSet<(AccountId, Outcome)>,
     /// When an account's last job ended, for accounts that have not been examined since.
     ended: HashMap<AccountId, Instant>,
-    count_at: Instant,
+    /// The length of the queue that the metrics show.
+    shown: usize,
 }
 
 impl Driver {
     pub(super) fn new(db: Db, worker: Worker, owner: Uuid, timing: Timing, assignment: Assignment) -> Self {
-        let leases = Leases::new(Arc::clone(&worker.name), owner, timing.lease);
         let horizon = TimeDelta::from_std(assignment.board.sweep_interval * 2).unwrap_or(TimeDelta::MAX);
         Self {
             db,
             poll: timing.poll,
             horizon,
-            leases,
+            owner,
             assignment,
             slots: Slots::new(worker.concurrency),
             next: None,
@@ -92,16 +94,19 @@ impl Driver {
             taken: HashMap::new(),
             jobs: JoinSet::new(),
             ended: HashMap::new(),
-            count_at: Instant::now(),
+            shown: 0,
         }
     }
 
     pub(super) async fn drive(mut self, mut stop: Stop) {
-        let mut ticker = every(self.poll);
+        let board = Arc::clone(&self.assignment.board);
+        let (mut ticker, mut count_ticker) = (every(self.poll), every(COUNT_INTERVAL));
         loop {
+            self.show_backlog();
             // The acquisition is kept across iterations, because dropping it would lose the place in the semaphore's
             // queue. While no account is ready, no slot is requested.
-            let slots = (!self.queue.is_empty()).then(|| self.slots.clone());
+            let may_begin = !self.queue.is_empty() && board.is_current(self.db.clock().now());
+            let slots = may_begin.then(|| self.slots.clone());
             self.next = slots.map(|slots| self.next.take().unwrap_or_else(|| Box::pin(slots.free())));
             // All branches are cancel safe: state changes only in the handlers.
             tokio::select! {
@@ -112,11 +117,10 @@ impl Driver {
                 }
                 Some(ended) = self.jobs.join_next() => self.ended(ended),
                 Some(found) = self.assignment.found.recv() => self.schedule_account(found),
-                _ = ticker.tick() => {
-                    self.keep_leases().await;
-                    self.count().await;
-                    self.enqueue_ready();
-                }
+                () = board.leases_changed.notified() => self.follow_leases(),
+                // The service's clock may be moved, so the time until the next account is due cannot be slept.
+                _ = ticker.tick(), if !self.schedule.is_empty() || !self.queue.is_empty() => self.enqueue_ready(),
+                _ = count_ticker.tick() => self.count().await,
             }
         }
         let grace = stop.borrow().unwrap_or_default();
@@ -126,7 +130,7 @@ impl Driver {
     /// Schedules an account for the time at which it is due.
     fn schedule_account(&mut self, Found { account, asked, at }: Found) {
         // An account that is queued or running is examined again when its job has ended.
-        if self.taken.contains_key(&account.id) || !self.leases.covers(account.id) {
+        if self.taken.contains_key(&account.id) || !self.assignment.board.holds(account.id) {
             return;
         }
         // The result of a query from before the last job ended may show work that this job has done.
@@ -147,20 +151,37 @@ impl Driver {
     /// Moves the accounts that are ready into the queue.
     fn enqueue_ready(&mut self) {
         for account in self.schedule.take_ready((self.db.clock().now(), Instant::now())) {
-            self.taken.insert(account.id, Arc::clone(&account));
-            self.queue.push_back(account);
+            // Otherwise the partition is another's by now.
+            if self.assignment.board.add_job(account.id) {
+                self.taken.insert(account.id, Arc::clone(&account));
+                self.queue.push_back(account);
+            }
         }
-        metrics::gauge!("worker_backlog_accounts", "worker" => self.worker.name.to_string())
-            .set(as_f64(self.queue.len()));
+    }
+
+    fn show_backlog(&mut self) {
+        let length = self.queue.len();
+        if std::mem::replace(&mut self.shown, length) != length {
+            metrics::gauge!("worker_backlog_accounts", "worker" => self.worker.name.to_string())
+                .set(as_f64(length));
+        }
+    }
+
+    /// Removes the account from those with a job, so that its partition can be given back.
+    fn untake(&mut self, account: AccountId) -> Option<Arc<Account>> {
+        let taken = self.taken.remove(&account)?;
+        self.assignment.board.remove_job(account);
+        Some(taken)
     }
 
     /// Starts the job of the account that has waited longest.
     fn begin(&mut self, slot: Slot) {
         let Some(account) = self.queue.pop_front() else { return };
-        let Some(lease) = self.leases.of(account.id) else {
-            self.taken.remove(&account.id);
+        let Some(fence) = self.assignment.board.fence(account.id) else {
+            self.untake(account.id);
             return;
         };
+        let lease = Lease::new(Arc::clone(&self.worker.name), account.id.partition(), self.owner, fence);
         let span = tracing::info_span!("job", worker = &*self.worker.name, account = %account.id);
         let (id, slot) = (account.id, Arc::new(slot));
         let job = Job { db: self.db.clone(), account, lease, slot: Arc::clone(&slot) };
@@ -182,7 +203,7 @@ impl Driver {
     fn ended(&mut self, ended: Result<(AccountId, Outcome), tokio::task::JoinError>) {
         // Never an error: panics are caught inside the job, and jobs are only aborted after the loop.
         let Ok((id, outcome)) = ended else { return };
-        let Some(account) = self.taken.remove(&id) else { return };
+        let Some(account) = self.untake(id) else { return };
         let (worker, now) = (&*self.worker.name, (self.db.clock().now(), Instant::now()));
         let label = match outcome {
             Outcome::Ended(next) => {
@@ -197,6 +218,8 @@ impl Driver {
             }
             Outcome::Failed(Error::LeaseLost) => {
                 tracing::info!(worker, account = %id, "another process has taken over this account");
+                // This process may have it again by now, and what the sweep then found was ignored.
+                self.assignment.inbox.wake(id, 1 << self.assignment.number);
                 "lost"
             }
             Outcome::Failed(error) => {
@@ -216,59 +239,32 @@ impl Driver {
             .increment(1);
     }
 
-    async fn keep_leases(&mut self) {
-        let now = self.db.clock().now();
-        let worker = Arc::clone(&self.worker.name);
-        if self.leases.is_renewal_due(now) {
-            let busy: BTreeSet<u16> = self.taken.keys().map(|account| account.partition()).collect();
-            let before = self.leases.held().clone();
-            let leases = &mut self.leases;
-            let renewed = self.db.autocommit(async |connection| leases.renew(connection, now, &busy).await);
-            // A renewal that was cancelled halfway is repaired by the next, which reads all leases of this owner.
-            if let Err(error) = in_time(renewed).await {
-                tracing::warn!(worker = &*worker, error = chain(&error), "leases could not be renewed");
-            }
-            self.publish_leases(&before);
-            self.slots.end_jobs(self.leases.are_excessive());
-        }
-        let age = self.leases.renewed_at().map_or(TimeDelta::zero(), |renewed| now - renewed);
-        metrics::gauge!("worker_lease_age_seconds", "worker" => worker.to_string()).set(age.as_seconds_f64());
-        metrics::gauge!("worker_leases", "worker" => worker.to_string()).set(as_f64(self.leases.count()));
-    }
-
-    /// Publishes the held partitions. A sweep follows when some are new, because earlier wake-ups in them did not reach
-    /// this process, and when a replica is gone, because its last wake-ups may not have been posted.
-    fn publish_leases(&mut self, before: &BTreeMap<u16, i64>) {
+    /// Drops accounts whose partition another process holds now, and asks jobs to end whose partition another waits for.
+    fn follow_leases(&mut self) {
         let board = &self.assignment.board;
-        board.hold(self.leases.held().keys().copied());
-        // A partition that was lost and leased again in between has another fence.
-        let is_new = |(partition, fence): (&u16, &i64)| before.get(partition) != Some(fence);
-        if self.leases.held().iter().any(is_new) || self.leases.lost_replica() {
-            board.request_sweep();
-        }
-        let leases = &self.leases;
-        self.schedule.retain(|account| leases.covers(account));
-        self.ended.retain(|account, _| leases.covers(*account));
+        self.schedule.retain(|account| board.holds(account));
+        self.ended.retain(|account, _| board.holds(*account));
+        self.slots.end_jobs(board.is_excessive());
     }
 
-    /// Measures how much work is due. One replica counts and the rest report 0; only prompt workers are counted.
+    /// Measures how much work is due, for prompt workers. Without overdue accounts in this replica it is nothing, and no
+    /// query is needed. The query counts the work of all replicas.
     async fn count(&mut self) {
-        if !self.assignment.board.is_prompt || Instant::now() < self.count_at {
+        let worker = &*self.worker.name;
+        // Also now and then without a change, because a gauge exists only once it was set.
+        metrics::gauge!("worker_backlog_accounts", "worker" => worker.to_owned())
+            .set(as_f64(self.queue.len()));
+        if !self.assignment.board.is_prompt {
             return;
         }
-        self.count_at = Instant::now() + COUNT_INTERVAL;
-        let worker = &*self.worker.name;
+        let now = self.db.clock().now();
+        let is_behind = !self.taken.is_empty() || self.schedule.is_overdue(now);
         let counted = async {
-            if !self.leases.are_first() {
+            if !is_behind {
                 return Ok(0);
             }
-            let due = self
-                .db
-                .read(async |connection| {
-                    self.worker.due.count(connection, self.db.clock().now(), MAX_COUNTED).await
-                })
-                .await?;
-            Ok::<_, Error>(due)
+            let count = async |connection: &mut _| self.worker.due.count(connection, now, MAX_COUNTED).await;
+            self.db.read(count).await
         };
         match in_time(counted).await {
             Ok(due) => {
@@ -289,12 +285,8 @@ impl Driver {
         }
         // No job may run after the release: another process starts on these accounts immediately.
         self.jobs.shutdown().await;
-        let now = self.db.clock().now();
-        let leases = &mut self.leases;
-        let released = self.db.autocommit(async |connection| leases.release(connection, now).await);
-        if let Err(error) = in_time(released).await {
-            tracing::warn!(worker = &*self.worker.name, error = chain(&error), "leases were not released");
-        }
+        // Fails only when the keeper is gone; then the leases expire.
+        let _ = self.assignment.drained.send(self.assignment.number);
     }
 }
 

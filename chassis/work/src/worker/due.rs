@@ -2,8 +2,9 @@
 //!
 //! The query for one account runs after every change to it and stays on the node that has the account's rows. The query
 //! for all accounts runs rarely. It walks from one account to the next by the key that starts with `account_id`, so
-//! that its cost depends on the number of accounts and not of rows. A distributed database does not support this walk;
-//! there, all nodes scan their due rows in parallel.
+//! that its cost depends on the number of accounts and not of rows. A step of the walk costs about as much as reading a
+//! hundred rows in a scan, so a table with few rows for each account is scanned instead. A distributed database does not
+//! support the walk; there, all nodes scan their due rows in parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,11 @@ use uuid::Uuid;
 
 /// Whether the database rejected the walk, because its rows are on several nodes.
 static REFUSES_TO_WALK: AtomicBool = AtomicBool::new(false);
+/// Whether a walk was tried. The first query is always one, to find out whether the database supports it.
+static HAS_WALKED: AtomicBool = AtomicBool::new(false);
+/// A table of this size, and so much larger than the table of accounts, is still scanned.
+const SCANNED_BYTES: i64 = 16 << 20;
+const SCANNED_SIZE_OF_ACCOUNTS: i64 = 8;
 /// SQLSTATE `feature_not_supported`.
 const UNSUPPORTED: &str = "0A000";
 /// A time before all others, for rows that are due as soon as they exist.
@@ -96,13 +102,30 @@ impl Due {
         now: DateTime<Utc>,
         limit: i64,
     ) -> Result<Vec<AccountId>, Error> {
-        if !is_distributed() {
+        let is_first = !HAS_WALKED.swap(true, Ordering::Relaxed);
+        if !is_distributed() && (is_first || !self.is_small(connection).await?) {
             match self.ask(self.walk_sql(), connection, after, now, limit).await {
                 Err(error) if is_unsupported(&error) => REFUSES_TO_WALK.store(true, Ordering::Relaxed),
                 answer => return Ok(answer?),
             }
         }
         Ok(self.ask(self.plain_sql(), connection, after, now, limit).await?)
+    }
+
+    /// Whether the worker's table is so small that scanning it is cheaper than a walk over the accounts.
+    async fn is_small(&self, connection: &mut PgConnection) -> Result<bool, Error> {
+        let Some(table) = self.table() else { return Ok(false) };
+        let sql = "select coalesce(pg_relation_size(to_regclass($1))
+                <= $2::bigint + $3::bigint * coalesce(pg_relation_size(to_regclass('account')), 0), false)";
+        let query = sqlx::query_scalar(sql).bind(table).bind(SCANNED_BYTES).bind(SCANNED_SIZE_OF_ACCOUNTS);
+        Ok(query.fetch_one(connection).await?)
+    }
+
+    /// The table whose alias is `work`, unless that is a subquery.
+    fn table(&self) -> Option<&'static str> {
+        let (table, _) = self.from.split_once(' ')?;
+        let is_name = |character: char| character.is_ascii_lowercase() || "_.".contains(character);
+        table.chars().all(is_name).then_some(table)
     }
 
     async fn ask(
@@ -258,6 +281,22 @@ mod tests {
                 let found: Vec<u128> = found.iter().map(|account| account.uuid().as_u128()).collect();
                 assert_eq!(found, expected, "after {after}, at most {limit}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_table_is_scanned_while_it_is_small() {
+        let database = TestDatabase::new(&[("bare", &NONE)]).await;
+        let mut connection = database.connect().await;
+        assert!(queued().is_small(&mut connection).await.unwrap());
+        let large = "create table bare.large as
+            select gen_random_uuid() as account_id, repeat(n::text, 375) as text from generate_series(10000, 20000) n";
+        sqlx::raw_sql(large).execute(&mut connection).await.unwrap();
+        for (from, is_small) in
+            [("bare.large work", false), ("bare.absent work", false), ("(select 1) work", false)]
+        {
+            let due = Due::new(from, "true", IMMEDIATELY);
+            assert_eq!(due.is_small(&mut connection).await.unwrap(), is_small, "{from}");
         }
     }
 

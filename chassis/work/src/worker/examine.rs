@@ -99,9 +99,13 @@ impl Examiner {
                     tokio::time::sleep_until(self.next_at).await;
                     self.next_at = Instant::now() + MIN_POLL_INTERVAL;
                     self.examine_woken().await;
+                    // While there are suspects, the ticker does it.
+                    if self.suspects.is_empty() {
+                        self.start_retries();
+                    }
                 }
                 Some(Ok((account, which, answers))) = self.retries.join_next() => self.finish_retry(account, which, answers),
-                _ = ticker.tick() => self.start_retries(),
+                _ = ticker.tick(), if !self.suspects.is_empty() => self.start_retries(),
             }
         }
     }

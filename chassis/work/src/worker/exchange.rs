@@ -1,5 +1,6 @@
 //! Wake-ups between the processes of a service. Each process appends the accounts of its commits to a table that stays
 //! on one node, and reads what other processes have appended: one statement per poll, whatever the number of accounts.
+//! The only replica has nobody to hear from but commands, and polls less often.
 //!
 //! The rows are hints. They may be lost when the server or their writer crashes; then a sweep finds the work.
 
@@ -19,6 +20,10 @@ use crate::interval::every;
 
 /// The minimum time between two posts of a process.
 const POST_INTERVAL: Duration = Duration::from_millis(100);
+/// The wait before a post that failed is repeated.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The only replica reads once in this many polls.
+const POLLS_WHEN_ALONE: u32 = 20;
 /// How long the position of a silent process is remembered. If that process posts again later, a sweep follows.
 const REMEMBERED: Duration = Duration::from_hours(1);
 /// A post with more accounts than this is empty instead, which makes its readers sweep.
@@ -28,6 +33,7 @@ pub(super) struct Exchange {
     db: Db,
     boards: Arc<Boards>,
     poll: Duration,
+    receive_at: Instant,
     process: Uuid,
     /// The number of the last post.
     posted: i64,
@@ -38,8 +44,8 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn new(db: Db, boards: Arc<Boards>, poll: Duration) -> Self {
-        let process = Uuid::new_v4();
-        Self { db, boards, poll, process, posted: 0, post_at: Instant::now(), read: HashMap::new() }
+        let (process, now) = (Uuid::new_v4(), Instant::now());
+        Self { db, boards, poll, receive_at: now, process, posted: 0, post_at: now, read: HashMap::new() }
     }
 
     pub(super) async fn run(mut self, mut stop: Stop) {
@@ -48,11 +54,7 @@ impl Exchange {
         loop {
             tokio::select! {
                 () = stopped(&mut stop) => break,
-                _ = ticker.tick() => {
-                    if let Err(error) = in_time(self.receive()).await {
-                        tracing::warn!(error = chain(&error), "wake-ups of other processes could not be read");
-                    }
-                }
+                _ = ticker.tick() => self.receive_if_due().await,
                 () = boards.inbox.departing.notified() => {
                     tokio::time::sleep_until(self.post_at).await;
                     self.post().await;
@@ -66,24 +68,31 @@ impl Exchange {
     /// Announces accounts for which other processes may have work.
     async fn post(&mut self) {
         self.post_at = Instant::now() + POST_INTERVAL;
-        let mut accounts: Vec<Uuid> = self
-            .boards
-            .inbox
-            .take_outgoing()
-            .into_iter()
-            .filter(|account| !self.boards.has_all_of(*account))
-            .map(AccountId::uuid)
-            .collect();
+        let mut accounts = self.boards.inbox.take_outgoing();
+        accounts.retain(|account| !self.boards.has_all_of(*account));
         if accounts.is_empty() {
             return;
         }
-        if accounts.len() > MAX_LISTED {
-            accounts.clear();
-        }
+        let is_listed = accounts.len() <= MAX_LISTED;
+        let listed: Vec<Uuid> = accounts.iter().filter(|_| is_listed).map(|account| account.uuid()).collect();
         self.posted += 1;
-        if let Err(error) = post_wake_up(&self.db, self.process, self.posted, &accounts).await {
-            // The number stays used: other processes see the gap and sweep.
+        if let Err(error) = post_wake_up(&self.db, self.process, self.posted, &listed).await {
+            // The number stays used, because the post may be stored all the same: others see the gap and sweep.
             tracing::warn!(error = chain(&error), "posting a wake-up for other processes failed");
+            self.boards.inbox.pass_on(accounts);
+            self.post_at = Instant::now() + RETRY_INTERVAL;
+        }
+    }
+
+    async fn receive_if_due(&mut self) {
+        let now = Instant::now();
+        // Checked at every poll, so that the first post of a new replica does not wait.
+        if self.boards.is_only_replica() && now < self.receive_at {
+            return;
+        }
+        self.receive_at = now + self.poll * POLLS_WHEN_ALONE;
+        if let Err(error) = in_time(self.receive()).await {
+            tracing::warn!(error = chain(&error), "wake-ups of other processes could not be read");
         }
     }
 

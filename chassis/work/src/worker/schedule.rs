@@ -55,6 +55,16 @@ impl Schedule {
         }
     }
 
+    /// Whether no account waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.moments.is_empty()
+    }
+
+    /// Whether an account waits that is due, because it is paused.
+    pub(super) fn is_overdue(&self, now: DateTime<Utc>) -> bool {
+        self.moments.first().is_some_and(|(at, _)| *at <= now)
+    }
+
     /// Removes and returns the accounts that are due and not paused, the longest due first.
     pub(super) fn take_ready(&mut self, now: Now) -> Vec<Arc<Account>> {
         let due = self.moments.iter().take_while(|(at, _)| *at <= now.0).map(|(_, account)| *account);

@@ -1,6 +1,7 @@
 //! Gives log entries their positions right after the commit that wrote them, then wakes the account's workers.
 //!
-//! Entries of a process that ends before that are numbered by [`recovery_worker`], which looks for them every second.
+//! Entries of a process that ends before that are numbered by [`recovery_worker`], which looks for them every few
+//! seconds. It wakes the workers too, so a commit with log entries is never left to their sweeps.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +24,13 @@ use super::wake::Inbox;
 
 /// How many accounts are numbered in parallel. Each takes a connection for two round trips.
 const CONCURRENCY: usize = 4;
-/// The minimum time between two batches of an account. The first entry after a pause is numbered at once; in a busy account
-/// entries gather, so that a batch costs little for each.
+/// The minimum time between two batches of an account. The first entry after a pause is numbered at once; in a busy
+/// account entries gather, so that a batch costs little for each.
 const MIN_BATCH_INTERVAL: Duration = Duration::from_millis(10);
-/// How often to look for entries that their process has left without a position.
-const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often to look for entries that their process has left without a position. Those of a process that has ended are
+/// looked for as soon as that is known, so this only counts for a call that was cancelled during its commit, and after
+/// an error.
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Numbers entries whose process has ended before it could.
 pub fn recovery_worker() -> Worker {
@@ -39,7 +42,7 @@ pub fn recovery_worker() -> Worker {
         job.db().wake_workers(job.account_id()).await;
         Ok(if has_more { Next::Now } else { Next::WhenDue })
     };
-    Worker::new("number", due, number).every(RECOVERY_INTERVAL)
+    Worker::new("number", due, number).every(RECOVERY_INTERVAL).overdue_only()
 }
 
 /// The accounts whose entries this process has to number.

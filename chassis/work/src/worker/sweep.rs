@@ -1,8 +1,26 @@
-//! The periodic sweep over all accounts. It finds work that comes due without a commit, and work whose wake-up was lost
-//! because its process crashed.
+//! The sweep over all accounts. It finds work that comes due without a commit, and work whose wake-up was lost.
 //!
 //! A sweep wakes accounts whose work is due before the sweep after the next; their worker waits for the exact time.
 //! When the clock is moved past the swept time, another sweep starts immediately.
+//!
+//! Sweeps at intervals are rare, because nothing that somebody waits for is left to them. Every way to lose a wake-up
+//! leads to a sweep, or to another wake-up, within seconds:
+//!
+//! - The process was killed after the commit. Its partitions get new owners, and new leases request a sweep. For the
+//!   partitions of others, they notice that a replica is gone and request one ([`keeper`](super::keeper)). With a single
+//!   replica, the next process begins with a sweep.
+//! - A post to other processes failed. It is repeated, and the gap in the numbers requests a sweep
+//!   ([`exchange`](super::exchange)). So does a post that was lost with the server.
+//! - A post came before its reader knew of the other replica. The only replica reads posts too, less often, and they
+//!   are kept for longer than that.
+//! - The commit is in doubt. The account is woken as if it had succeeded.
+//! - The call was cancelled during the commit. Its log entries are numbered by [`sequencer::recovery_worker`], which
+//!   wakes the account. Only what is not logged, bookkeeping of the service for itself, waits for the next sweep.
+//! - The query about a woken account failed. It is repeated until it succeeds ([`examine`](super::examine)).
+//! - The lease was lost and taken again while a job ran. The account is examined after the job, as after every job.
+//! - The sweep itself failed. It is repeated.
+//!
+//! [`sequencer::recovery_worker`]: super::sequencer::recovery_worker
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +38,11 @@ use super::stop::{Stop, in_time, stopped};
 use crate::interval::every;
 
 /// How many accounts one query returns.
-const PAGE: i64 = 500;
+const PAGE: i64 = 1000;
 /// The wait before a failed sweep is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The same while a node is unreachable: the accounts on it are examined one by one meanwhile.
+const NODE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the accounts are copied to a table that can be read while a node is unreachable.
 const LISTING_INTERVAL: Duration = Duration::from_mins(10);
 
@@ -69,17 +89,29 @@ impl Sweeper {
             return;
         }
         let interval = TimeDelta::from_std(board.sweep_interval).unwrap_or(TimeDelta::MAX);
-        // Set before the query, so that a clock that moves forward during it causes another sweep.
-        self.swept[number] = Swept { next_at: Instant::now() + board.sweep_interval, until: now + interval };
-        let Err(error) = self.sweep(number, now + interval * 2).await else { return };
+        // Set before the query, so that a clock that moves forward during it causes another sweep. Not all workers, and
+        // not all processes, sweep at the same time.
+        let wait = board.sweep_interval.mul_f64(rand::random_range(0.75..=1.0));
+        self.swept[number] = Swept { next_at: Instant::now() + wait, until: now + interval };
+        let ahead = if board.is_overdue_only { TimeDelta::zero() } else { interval * 2 };
+        let Err(error) = self.sweep(number, now + ahead).await else { return };
         tracing::warn!(worker = &*board.name, error = chain(&error), "due work could not be found");
         // In a distributed database, a statement timeout means that a node does not answer.
         let is_silent = due::is_distributed() && error.is_statement_timeout();
-        if !error.is_node_unreachable() && !is_silent {
-            self.swept[number].next_at = Instant::now() + RETRY_INTERVAL;
-        } else if let Err(error) = self.suspect_all(number).await {
-            tracing::warn!(worker = &*board.name, error = chain(&error), "accounts could not be listed");
+        let mut retry = RETRY_INTERVAL;
+        if error.is_node_unreachable() || is_silent {
+            match self.suspect_all(number).await {
+                Ok(()) => retry = NODE_RETRY_INTERVAL,
+                Err(error) => {
+                    tracing::warn!(
+                        worker = &*board.name,
+                        error = chain(&error),
+                        "accounts could not be listed"
+                    );
+                }
+            }
         }
+        self.swept[number].next_at = Instant::now() + retry.min(board.sweep_interval);
     }
 
     async fn sweep(&self, number: usize, until: DateTime<Utc>) -> Result<(), Error> {

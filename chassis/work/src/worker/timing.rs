@@ -9,9 +9,9 @@ use chrono::TimeDelta;
 pub struct Timing {
     /// How long a lease lasts unless it is renewed, which happens after a third of it. Measured by the service's clock.
     pub lease: TimeDelta,
-    /// How often the loops poll for wake-ups of other processes, renewals and retries. Real time.
+    /// How often the loops poll for wake-ups of other processes, due renewals and retries. Real time.
     pub poll: Duration,
-    /// How often to sweep all accounts. Also real time.
+    /// How often to sweep all accounts, at least. Also real time.
     pub sweep: Duration,
 }
 
@@ -20,7 +20,7 @@ impl Default for Timing {
         Self {
             lease: TimeDelta::seconds(15),
             poll: Duration::from_millis(250),
-            sweep: Duration::from_secs(30),
+            sweep: Duration::from_mins(10),
         }
     }
 }

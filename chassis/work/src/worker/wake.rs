@@ -1,5 +1,5 @@
-//! Collects the accounts that may have work: from every commit of this process ([`sequencer`](super::sequencer)), and from those of other processes
-//! through the database ([`exchange`](super::exchange)).
+//! Collects the accounts that may have work: from every commit of this process ([`sequencer`](super::sequencer)), and
+//! from those of other processes through the database ([`exchange`](super::exchange)).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ impl Inbox {
     /// Rows of the account may have changed, and its log entries have positions.
     pub(super) fn committed(&self, account: AccountId) {
         self.wake_prompt(account);
-        self.pass_on(account);
+        self.pass_on([account]);
     }
 
     /// Wakes the workers that are not content with looking at intervals.
@@ -48,10 +48,12 @@ impl Inbox {
 
     pub(super) fn suspect(&self, account: AccountId, which: Which) {
         *lock(&self.suspect).entry(account).or_default() |= which;
+        self.arrived.notify_one();
     }
 
-    fn pass_on(&self, account: AccountId) {
-        lock(&self.outgoing).insert(account);
+    /// Announces accounts to other processes.
+    pub(super) fn pass_on(&self, accounts: impl IntoIterator<Item = AccountId>) {
+        lock(&self.outgoing).extend(accounts);
         self.departing.notify_one();
     }
 

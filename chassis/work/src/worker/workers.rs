@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis_data::Db;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::board::{Board, Boards};
@@ -12,7 +12,7 @@ use super::definition::Worker;
 use super::sequencer::Sequencer;
 use super::timing::Timing;
 use super::wake::{Inbox, MAX_WORKERS};
-use super::{drive, examine, exchange, sweep};
+use super::{drive, examine, exchange, keeper, sweep};
 
 /// The running workers of a process. When this is dropped without [`Workers::stop`], they are aborted and keep their
 /// leases until these expire, as if the process had been killed.
@@ -28,6 +28,7 @@ impl Workers {
         assert!(workers.len() <= MAX_WORKERS, "more than {MAX_WORKERS} kinds of background work");
         let (stop, stopped) = watch::channel(None);
         let owner = db.clock().id();
+        let (drained, all_drained) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         let mut all = Vec::new();
         let prompt = workers.iter().enumerate().filter(|(_, worker)| worker.interval.is_none());
@@ -35,16 +36,20 @@ impl Workers {
         let sequencer = Arc::new(Sequencer::new(db.clone(), Arc::clone(&inbox)));
         db.wake().add(&sequencer);
         for (number, worker) in workers.into_iter().enumerate() {
-            let (name, interval) = (Arc::clone(&worker.name), worker.interval.unwrap_or(timing.sweep));
-            let (board, found) = Board::new(name, worker.due.clone(), worker.interval.is_none(), interval);
+            let (board, found) = Board::new(&worker, timing.sweep);
             let board = Arc::new(board);
             all.push(Arc::clone(&board));
-            let assignment = drive::Assignment { number, board, found, inbox: Arc::clone(&inbox) };
+            let (inbox, drained) = (Arc::clone(&inbox), drained.clone());
+            let assignment = drive::Assignment { number, board, found, inbox, drained };
             let driver = drive::Driver::new(db.clone(), worker, owner, timing, assignment);
             tasks.spawn(driver.drive(stopped.clone()));
         }
-        let boards = Arc::new(Boards { inbox, all });
+        let boards = Arc::new(Boards::new(inbox, all));
         let poll = timing.poll;
+        let keeper = keeper::Keeper::new(db.clone(), Arc::clone(&boards), owner, timing, all_drained);
+        // The keeper waits until all other senders are dropped.
+        drop(drained);
+        tasks.spawn(keeper.run(stopped.clone()));
         tasks.spawn(exchange::Exchange::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
         tasks.spawn(examine::Examiner::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));
         tasks.spawn(sweep::Sweeper::new(db.clone(), Arc::clone(&boards), poll).run(stopped.clone()));

@@ -106,6 +106,45 @@ async fn a_commit_of_another_replica_is_found_without_a_sweep() {
 }
 
 #[tokio::test]
+async fn a_replica_that_comes_later_is_heard_and_hears() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let (one, two) = (open(&database, &clock), open(&database, &clock));
+    queue_silently(&database, &chassis_testing::account(), &clock).await;
+    let _first = working(&one, rarely_swept());
+    settled(&database, &clock, &[64]).await;
+    let _second = working(&two, rarely_swept());
+    settled(&database, &clock, &[32, 32]).await;
+    for db in [&one, &two] {
+        for _ in 0..40 {
+            queue(db, &chassis_testing::account(), TimeDelta::zero()).await;
+        }
+        eventually("both have done their half", async || queued(&database).await == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn when_a_replica_is_gone_all_accounts_are_looked_at() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let db = open(&database, &clock);
+    // It does other work, so no partition changes its owner.
+    sqlx::query("insert into bare.replica (worker, owner, until) values ('other', gen_random_uuid(), $1)")
+        .bind(clock.now() + TimeDelta::hours(1))
+        .execute(&mut database.connect().await)
+        .await
+        .unwrap();
+    queue_silently(&database, &chassis_testing::account(), &clock).await;
+    let _workers = working(&db, rarely_swept());
+    settled(&database, &clock, &[64]).await;
+    queue_silently(&database, &chassis_testing::account(), &clock).await;
+    sqlx::raw_sql("delete from bare.replica where worker = 'other'")
+        .execute(&mut database.connect().await)
+        .await
+        .unwrap();
+    clock.advance(TimeDelta::seconds(5));
+    eventually("what it committed last is found", async || queued(&database).await == 0).await;
+}
+
+#[tokio::test]
 async fn work_is_done_at_its_moment_and_not_before() {
     let (database, clock) = (database().await, chassis_testing::clock());
     let db = open(&database, &clock);

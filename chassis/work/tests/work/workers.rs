@@ -13,7 +13,7 @@ use chassis_data::{Db, Tx};
 use chassis_testing::bare::{database, open, write};
 use chassis_testing::{TestDatabase, eventually};
 use chassis_work::worker::{Due, IMMEDIATELY, Job, Next, Worker, Workers};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 /// Each counter named `todo` with a value above zero is work.
@@ -191,6 +191,70 @@ async fn what_an_owner_of_too_much_gives_back_is_taken_at_once() {
         eventually("the second replica takes them", async || shares(&database, &clock).await == expected)
             .await;
     }
+}
+
+#[tokio::test]
+async fn one_statement_renews_the_leases_of_all_workers() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let db = open(&database, &clock);
+    let worker = |name: &'static str| Worker::new(name, todo(), async |_| Ok(Next::WhenDue));
+    let workers = ["one", "two", "three"].map(worker).into();
+    let _workers = Workers::start(&db, workers, chassis_testing::timing());
+    eventually("all are leased", async || shares(&database, &clock).await == [192]).await;
+    for _ in 0..2 {
+        clock.advance(TimeDelta::seconds(5));
+        let renewed = until(&clock);
+        eventually("all are renewed", async || count_until(&database, renewed).await == 192).await;
+        // Rows that one statement has written have the same transaction.
+        let written = "select count(distinct xmin::text) from bare.lease";
+        assert_eq!(number(&database, written).await, 1);
+        assert_eq!(number(&database, "select count(distinct xmin::text) from bare.replica").await, 1);
+    }
+}
+
+/// When leases end that are renewed now.
+fn until(clock: &Clock) -> DateTime<Utc> {
+    clock.now() + chassis_testing::timing().lease
+}
+
+async fn count_until(database: &TestDatabase, until: DateTime<Utc>) -> i64 {
+    let sql = "select count(*) from bare.lease where until = $1";
+    sqlx::query_scalar(sql).bind(until).fetch_one(&mut database.connect().await).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_job_in_the_middle_of_a_transaction_holds_up_no_other_lease() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let db = open(&database, &clock);
+    let (began, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(tokio::sync::Notify::new()));
+    let signals = (Arc::clone(&began), Arc::clone(&go_on));
+    let worker = Worker::new("todo", todo(), move |job: Job| {
+        let signals = signals.clone();
+        async move {
+            job.write(&signals, do_one_slowly).await?;
+            Ok(Next::WhenDue)
+        }
+    });
+    let _workers = Workers::start(&db, vec![worker], chassis_testing::timing());
+    eventually("all are leased", async || shares(&database, &clock).await == [64]).await;
+    assign(&db, &chassis_testing::account(), 1).await;
+    eventually("the job is in its transaction", async || began.load(Ordering::SeqCst)).await;
+    clock.advance(TimeDelta::seconds(5));
+    let renewed = until(&clock);
+    eventually("the others are renewed", async || count_until(&database, renewed).await == 63).await;
+    go_on.notify_one();
+    eventually("the job ends under its lease", async || left(&database).await == 0).await;
+    clock.advance(TimeDelta::seconds(5));
+    let renewed = until(&clock);
+    eventually("all are renewed", async || count_until(&database, renewed).await == 64).await;
+}
+
+type Signals = (Arc<AtomicBool>, Arc<tokio::sync::Notify>);
+
+async fn do_one_slowly(tx: &mut Tx<'_>, (began, go_on): &Signals) -> Result<(), Error> {
+    began.store(true, Ordering::SeqCst);
+    go_on.notified().await;
+    do_one(tx, &()).await
 }
 
 #[tokio::test]
