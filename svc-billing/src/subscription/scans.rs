@@ -14,7 +14,7 @@ pub(crate) fn all() -> Vec<Scan> {
 fn expiring() -> Scan {
     Scan {
         event: "subscription.expiring",
-        threshold: Threshold::Days(30),
+        threshold: Threshold::DaysBefore(30),
         causes: "select s.id as entity_id, to_char(s.end_date, 'YYYY-MM-DD') as cause from billing.subscription s \
                  where s.account_id = $1 and s.status = 'active' and s.end_date between $3 and $3 + $4",
         lock: "select 1 from billing.subscription \

@@ -81,6 +81,7 @@ pub(crate) fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
             external: Some(ExternalRecords {
                 references: references.clone(),
                 kind: CLIENT,
+                is_returning: false,
                 describe: clients,
             }),
             emit: emit_for_clients,
@@ -95,6 +96,7 @@ pub(crate) fn all(references: &References, outgoing: &Outgoing) -> Vec<Scan> {
             external: Some(ExternalRecords {
                 references: references.clone(),
                 kind: OPEN_DEAL,
+                is_returning: true,
                 describe: deals,
             }),
             emit: emit_for_deals,

@@ -1,7 +1,7 @@
 //! The events about clients and deals without a follow-up.
 
 use chassis_testing::{Started, run_scans, set_threshold};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use crate::support::{User, id};
@@ -133,6 +133,32 @@ async fn a_service_that_cannot_be_reached_delays_only_its_own_scan() {
     without_crm.stop_working().await;
     let work = world.start_scans().await;
     assert_eq!(after(&world, &work, &user, TimeDelta::minutes(5)).await, [DEAL]);
+}
+
+#[tokio::test]
+async fn an_account_is_left_alone_for_most_of_a_day_unless_it_has_an_open_deal() {
+    let world = World::start().with_crm().await;
+    let (user, work) = (world.user().await, world.start_scans().await);
+    let client = user.client("Mill").await;
+    let quiet = async || -> Option<TimeDelta> {
+        run_scans(&work, &user.token).await;
+        let sql = "select quiet_until from work.scan_turn where account_id = $1";
+        let until: Option<DateTime<Utc>> = sqlx::query_scalar(sql)
+            .bind(user.account.id)
+            .fetch_one(&mut world.database.connect().await)
+            .await
+            .unwrap();
+        Some(until? - world.clock.now())
+    };
+    let most_of_a_day = TimeDelta::hours(12)..=days(1);
+    assert!(quiet().await.is_some_and(|time| most_of_a_day.contains(&time)), "a client is new");
+    world.clock.advance(days(89) + TimeDelta::hours(12));
+    assert_eq!(quiet().await, None, "a client has had no follow-up for almost 90 days");
+    world.clock.advance(days(1));
+    quiet().await;
+    assert!(quiet().await.is_some_and(|time| most_of_a_day.contains(&time)), "that was told");
+    user.create("deals", json!({"title": "Ovens", "client_id": client})).await;
+    assert_eq!(quiet().await, None, "deals are closed and opened again without work being told");
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! Events caused by the passing of time: something has not happened for a while, and that is worth an event.
 //!
 //! A service declares its [`Scan`]s. One worker ([`run`]) scans each account of the service once an hour and finds
-//! causes that hold now and have not been reported. Each cause is reported exactly once: the transaction that emits its
-//! event locks the entity, checks the cause again and remembers it. A remembered cause is kept as long as it can hold
-//! with any threshold, so that it is never reported twice, and is then forgotten. Each account can set its own
-//! thresholds ([`rpc`]). This module does not depend on what the scans look for.
+//! causes that hold now and have not been reported. An account in which nothing comes for days, and nothing changes, is
+//! left alone meanwhile ([`ahead`]). Each cause is reported exactly once: the transaction that emits its event locks the
+//! entity, checks the cause again and remembers it. A remembered cause is kept as long as it can hold with any
+//! threshold, so that it is never reported twice, and is then forgotten. Each account can set its own thresholds
+//! ([`rpc`]). This module does not depend on what the scans look for.
 
+mod ahead;
 mod rpc;
 mod run;
 mod store;
@@ -31,13 +33,24 @@ pub enum Threshold {
     None,
     Days(i32),
     Hours(i32),
+    /// How near a date must be. A cause ends when its date has passed, without any change. All other causes hold until
+    /// something changes.
+    DaysBefore(i32),
 }
 
 impl Threshold {
     fn default_amount(self) -> i32 {
         match self {
             Self::None => 0,
-            Self::Days(amount) | Self::Hours(amount) => amount,
+            Self::Days(amount) | Self::Hours(amount) | Self::DaysBefore(amount) => amount,
+        }
+    }
+
+    fn waited(self, amount: i32) -> TimeDelta {
+        match self {
+            Self::None => TimeDelta::zero(),
+            Self::Days(_) | Self::DaysBefore(_) => TimeDelta::days(amount.into()),
+            Self::Hours(_) => TimeDelta::hours(amount.into()),
         }
     }
 }
@@ -71,10 +84,18 @@ pub struct Scan {
     pub kept: &'static str,
     /// For a scan about records of another service: how to list and describe them. The query of `causes` then has two
     /// more parameters, `$5` (uuid[]) and `$6` (timestamptz[]): some of these records and when they were created. It
-    /// returns at most one cause for each of them, and none for other records.
+    /// returns at most one cause for each of them, none before the record is as old as the threshold, and none for other
+    /// records.
     pub external: Option<ExternalRecords>,
     /// Emits an event for each cause. Every event needs its own version of the entity.
     pub emit: Emit,
+}
+
+impl Scan {
+    /// The threshold of an account that has set these, by event.
+    fn amount(&self, thresholds: &HashMap<String, i32>) -> i32 {
+        thresholds.get(self.event).copied().unwrap_or(self.threshold.default_amount())
+    }
 }
 
 /// Records of another service, requested outside any transaction. When the other service no longer lists a record, its
@@ -83,7 +104,17 @@ pub struct Scan {
 pub struct ExternalRecords {
     pub references: References,
     pub kind: Kind,
+    /// Whether a record can be listed again long after it was created, as a deal that is opened again. The other service
+    /// does not tell when that happens.
+    pub is_returning: bool,
     pub describe: Arc<dyn Describe>,
+}
+
+/// Some records of another service, and when they were created.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    ids: Vec<Uuid>,
+    created: Vec<DateTime<Utc>>,
 }
 
 #[tonic::async_trait]
@@ -123,7 +154,7 @@ impl Findings {
     pub fn threshold_data(&self) -> Value {
         match self.threshold {
             Threshold::None => json!({}),
-            Threshold::Days(_) => json!({"days": self.amount}),
+            Threshold::Days(_) | Threshold::DaysBefore(_) => json!({"days": self.amount}),
             Threshold::Hours(_) => json!({"hours": self.amount}),
         }
     }
@@ -135,19 +166,13 @@ struct ScanParameters {
     since: DateTime<Utc>,
     today: NaiveDate,
     amount: i32,
-    /// For a scan about records of another service: some of them, and when they were created.
-    listed: Vec<Uuid>,
-    created: Vec<DateTime<Utc>>,
+    /// For a scan about records of another service.
+    listed: Listed,
 }
 
 impl ScanParameters {
     fn of(threshold: Threshold, amount: i32, now: DateTime<Utc>, zone: chrono_tz::Tz) -> Self {
-        let waited = match threshold {
-            Threshold::None => TimeDelta::zero(),
-            Threshold::Days(_) => TimeDelta::days(amount.into()),
-            Threshold::Hours(_) => TimeDelta::hours(amount.into()),
-        };
-        let (since, today) = (now - waited, now.with_timezone(&zone).date_naive());
-        Self { since, today, amount, listed: Vec::new(), created: Vec::new() }
+        let (since, today) = (now - threshold.waited(amount), now.with_timezone(&zone).date_naive());
+        Self { since, today, amount, listed: Listed::default() }
     }
 }

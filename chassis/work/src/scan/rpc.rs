@@ -59,7 +59,7 @@ impl ScanService for Scans {
 fn message(scan: &Scan, value: Option<i32>) -> Message {
     let unit = match scan.threshold {
         Threshold::None => ThresholdUnit::Unspecified,
-        Threshold::Days(_) => ThresholdUnit::Days,
+        Threshold::Days(_) | Threshold::DaysBefore(_) => ThresholdUnit::Days,
         Threshold::Hours(_) => ThresholdUnit::Hours,
     };
     Message {

@@ -11,11 +11,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::store::{self, Key, Turn};
-use super::{Cause, ExternalRecords, Findings, Scan, ScanParameters};
+use super::ahead::{DUE_AT, DUE_FROM, look_ahead};
+use super::store::{self, Key, Quiet, Turn};
+use super::{Cause, ExternalRecords, Findings, Listed, Scan, ScanParameters};
 use crate::worker::{Due, Job, Next, Worker};
 
-/// The time between two turns of an account, and after a turn in which a scan failed.
+/// The time between two turns of an account that is not quiet, and after a turn in which a scan failed.
 const INTERVAL: TimeDelta = TimeDelta::hours(1);
 const RETRY_INTERVAL: TimeDelta = TimeDelta::minutes(5);
 /// How many causes one transaction reports, and how many pages one job handles.
@@ -24,10 +25,7 @@ const MAX_PAGES: usize = 25;
 
 pub fn worker(scans: Vec<Scan>) -> Worker {
     let scans: Arc<[Scan]> = scans.into();
-    // An account that was never scanned has no turn yet.
-    let from = "account work left join scan_turn turn on turn.account_id = work.account_id";
-    let due = Due::new(from, "true", "coalesce(turn.next_at, '2000-01-01'::timestamptz)");
-    Worker::new("scans", due, move |job| {
+    Worker::new("scans", Due::new(DUE_FROM, "true", DUE_AT), move |job| {
         let scans = Arc::clone(&scans);
         async move { run(&job, &scans).await }
     })
@@ -44,14 +42,26 @@ async fn run(job: &Job, scans: &Arc<[Scan]>) -> Result<Next, Error> {
         })
         .await?;
     let started_at = *turn.started_at.get_or_insert(now);
-    if scan_pages(job, scans, &thresholds, &mut turn).await? {
+    let mut listed = HashMap::new();
+    if scan_pages(job, scans, &thresholds, &mut turn, &mut listed).await? {
         job.write(&turn, save_progress).await?;
         return Ok(Next::Now);
     }
-    let next_at = started_at + if turn.failed { RETRY_INTERVAL } else { INTERVAL };
-    job.write(&Ended { scans: Arc::clone(scans), turn, next_at }, finish_turn).await?;
+    let (next_at, quiet) = if turn.failed {
+        (started_at + RETRY_INTERVAL, None)
+    } else {
+        let quiet = look_ahead(job, scans, &thresholds, listed, now).await.unwrap_or_else(|error| {
+            tracing::warn!(error = chain(&error), "what comes in the next days could not be found");
+            None
+        });
+        (started_at + INTERVAL, quiet)
+    };
+    job.write(&Ended { scans: Arc::clone(scans), turn, next_at, quiet }, finish_turn).await?;
     Ok(Next::WhenDue)
 }
+
+/// The records of other services that a job has listed, by event. Only complete lists.
+type CompleteLists = HashMap<&'static str, Listed>;
 
 /// Continues where the last job stopped, for up to `MAX_PAGES` pages; true if there are more. A failed scan is skipped
 /// until the retry and does not hold up the next scans.
@@ -60,6 +70,7 @@ async fn scan_pages(
     scans: &[Scan],
     thresholds: &HashMap<String, i32>,
     turn: &mut Turn,
+    listed: &mut CompleteLists,
 ) -> Result<bool, Error> {
     let mut left = MAX_PAGES;
     let first = scans.iter().position(|scan| scan.event == turn.place.event);
@@ -70,13 +81,13 @@ async fn scan_pages(
         if turn.place.event != scan.event {
             turn.place = Key { event: scan.event.to_owned(), ..Key::default() };
         }
-        let amount = thresholds.get(scan.event).copied().unwrap_or(scan.threshold.default_amount());
+        let amount = scan.amount(thresholds);
         loop {
             if left == 0 {
                 return Ok(true);
             }
             left -= 1;
-            match page(job, scan, amount, &turn.place.cause).await {
+            match page(job, scan, amount, &turn.place.cause, listed).await {
                 Ok(Some(last)) => turn.place.cause = last,
                 Ok(None) => break,
                 Err(Error::LeaseLost) => return Err(Error::LeaseLost),
@@ -93,10 +104,16 @@ async fn scan_pages(
 }
 
 /// Reports the next causes after `after`; returns the last of them if there may be more.
-async fn page(job: &Job, scan: &Scan, amount: i32, after: &Cause) -> Result<Option<Cause>, Error> {
+async fn page(
+    job: &Job,
+    scan: &Scan,
+    amount: i32,
+    after: &Cause,
+    listed: &mut CompleteLists,
+) -> Result<Option<Cause>, Error> {
     let parameters = ScanParameters::of(scan.threshold, amount, job.now(), job.account().timezone);
     if let Some(external) = &scan.external {
-        return page_of_records(job, scan, external, parameters, after.entity_id).await;
+        return page_of_records(job, scan, external, parameters, after.entity_id, listed).await;
     }
     let found = job
         .db()
@@ -119,11 +136,16 @@ async fn page_of_records(
     external: &ExternalRecords,
     mut parameters: ScanParameters,
     after: Uuid,
+    listed: &mut CompleteLists,
 ) -> Result<Option<Cause>, Error> {
     let (account, id) = (job.account(), job.account_id());
-    (parameters.listed, parameters.created) =
+    let (ids, created): (Vec<Uuid>, Vec<DateTime<Utc>>) =
         external.references.list(account, external.kind, after).await?.into_iter().unzip();
-    let last = parameters.listed.last().filter(|_| parameters.listed.len() >= MAX_LISTED).copied();
+    let last = ids.last().filter(|_| ids.len() >= MAX_LISTED).copied();
+    parameters.listed = Listed { ids, created };
+    if after.is_nil() && last.is_none() {
+        listed.insert(scan.event, parameters.listed.clone());
+    }
     let (found, gone) = job
         .db()
         .read(async |connection| {
@@ -131,7 +153,8 @@ async fn page_of_records(
             let found =
                 store::find_causes(connection, id, scan, &parameters, &before_all, MAX_LISTED).await?;
             let gone =
-                store::find_reported_of_others(connection, id, scan, after, last, &parameters.listed).await?;
+                store::find_reported_of_others(connection, id, scan, after, last, &parameters.listed.ids)
+                    .await?;
             Ok::<_, Error>((found, gone))
         })
         .await?;
@@ -188,18 +211,19 @@ async fn report(tx: &mut Tx<'_>, page: &Page) -> Result<(), Error> {
 
 async fn save_progress(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
     let (account, now) = (tx.account(), tx.now());
-    store::put_turn(tx.db(), account, turn, now).await
+    store::put_turn(tx.db(), account, turn, now, None).await
 }
 
 struct Ended {
     scans: Arc<[Scan]>,
     turn: Turn,
     next_at: DateTime<Utc>,
+    quiet: Option<Quiet>,
 }
 
-async fn finish_turn(tx: &mut Tx<'_>, Ended { scans, turn, next_at }: &Ended) -> Result<(), Error> {
+async fn finish_turn(tx: &mut Tx<'_>, Ended { scans, turn, next_at, quiet }: &Ended) -> Result<(), Error> {
     let account = tx.account();
     let swept = store::sweep(tx.db(), account, scans, &turn.swept).await?;
     let rested = Turn { asked: turn.asked, swept, ..Turn::default() };
-    store::put_turn(tx.db(), account, &rested, *next_at).await
+    store::put_turn(tx.db(), account, &rested, *next_at, *quiet).await
 }

@@ -29,6 +29,15 @@ pub(super) struct Turn {
     pub swept: Key,
 }
 
+/// What is known of the time after a turn: nothing comes before `until`, if meanwhile the account's log still ends at
+/// `position` and its time zone is still `zone`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quiet {
+    pub until: DateTime<Utc>,
+    pub position: i64,
+    pub zone: &'static str,
+}
+
 type Stored = (i64, Option<DateTime<Utc>>, String, Uuid, String, bool, String, Uuid, String);
 
 pub(super) async fn find_turn(connection: &mut PgConnection, account: AccountId) -> Result<Turn, Error> {
@@ -54,16 +63,19 @@ pub(super) async fn put_turn(
     account: AccountId,
     turn: &Turn,
     next_at: DateTime<Utc>,
+    quiet: Option<Quiet>,
 ) -> Result<(), Error> {
     sqlx::query(
         "insert into scan_turn (account_id, next_at, asked, started_at, event, entity_id, cause, failed, swept_event,
-            swept_entity, swept_cause)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+            swept_entity, swept_cause, quiet_until, quiet_next_at, quiet_position, quiet_zone)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $2, $13, $14)
          on conflict (account_id) do update
             set next_at = excluded.next_at, started_at = excluded.started_at, event = excluded.event,
                 entity_id = excluded.entity_id, cause = excluded.cause, failed = excluded.failed,
                 swept_event = excluded.swept_event, swept_entity = excluded.swept_entity,
-                swept_cause = excluded.swept_cause
+                swept_cause = excluded.swept_cause, quiet_until = excluded.quiet_until,
+                quiet_next_at = excluded.quiet_next_at, quiet_position = excluded.quiet_position,
+                quiet_zone = excluded.quiet_zone
             where scan_turn.asked = excluded.asked",
     )
     .bind(account)
@@ -77,6 +89,9 @@ pub(super) async fn put_turn(
     .bind(&turn.swept.event)
     .bind(turn.swept.cause.entity_id)
     .bind(&turn.swept.cause.cause)
+    .bind(quiet.map(|quiet| quiet.until))
+    .bind(quiet.map(|quiet| quiet.position))
+    .bind(quiet.map(|quiet| quiet.zone))
     .execute(connection)
     .await?;
     Ok(())
@@ -91,7 +106,8 @@ pub(super) async fn request_turn(
     sqlx::query(
         "insert into scan_turn (account_id, next_at, asked) values ($1, $2, 1)
          on conflict (account_id) do update
-            set next_at = excluded.next_at, asked = scan_turn.asked + 1, started_at = null, event = '', failed = false",
+            set next_at = excluded.next_at, asked = scan_turn.asked + 1, started_at = null, event = '', failed = false,
+                quiet_until = null",
     )
     .bind(account)
     .bind(now)
@@ -159,8 +175,8 @@ pub(super) async fn find_causes(
         .bind(parameters.since)
         .bind(parameters.today)
         .bind(parameters.amount)
-        .bind(&parameters.listed)
-        .bind(&parameters.created)
+        .bind(&parameters.listed.ids)
+        .bind(&parameters.listed.created)
         .bind(scan.event)
         .bind(after.entity_id)
         .bind(&after.cause)
@@ -208,8 +224,8 @@ pub(super) async fn remember(
         .bind(parameters.since)
         .bind(parameters.today)
         .bind(parameters.amount)
-        .bind(&parameters.listed)
-        .bind(&parameters.created)
+        .bind(&parameters.listed.ids)
+        .bind(&parameters.listed.created)
         .bind(scan.event)
         .bind(entities)
         .bind(causes)

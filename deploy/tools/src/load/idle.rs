@@ -20,55 +20,55 @@ const SERVICES: [Service; 7] = [
     Service {
         name: "gateway",
         readers: "",
-        scans: false,
+        rest: None,
         mails: false,
         rows: include_str!("idle/gateway.sql"),
     },
     Service {
         name: "relations",
         readers: "automation,billing",
-        scans: false,
+        rest: None,
         mails: false,
         rows: include_str!("idle/relations.sql"),
     },
     Service {
         name: "billing",
         readers: "automation,crm,work",
-        scans: true,
+        rest: Some("7 days"),
         mails: true,
         rows: include_str!("idle/billing.sql"),
     },
     Service {
         name: "crm",
         readers: "automation,work",
-        scans: true,
+        rest: Some("7 days"),
         mails: false,
         rows: include_str!("idle/crm.sql"),
     },
     Service {
         name: "support",
         readers: "automation,work",
-        scans: true,
+        rest: Some("7 days"),
         mails: true,
         rows: include_str!("idle/support.sql"),
     },
     Service {
         name: "work",
         readers: "automation",
-        scans: true,
+        rest: Some("1 day"),
         mails: false,
         rows: include_str!("idle/work.sql"),
     },
     Service {
         name: "automation",
         readers: "",
-        scans: false,
+        rest: None,
         mails: true,
         rows: include_str!("idle/automation.sql"),
     },
 ];
-/// Every worker has looked at the new accounts once after this.
-const FIRST_SWEEPS: Duration = Duration::from_secs(40);
+/// What the filling has caused, such as checks of connections and statistics, is over after this.
+const REST: Duration = Duration::from_secs(40);
 /// How long it is waited for quiet after that, and how long each look takes.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_secs(10);
@@ -80,8 +80,8 @@ struct Service {
     name: &'static str,
     /// Who reads its log.
     readers: &'static str,
-    /// It looks for what comes with time passing.
-    scans: bool,
+    /// It looks for what comes with time passing: how long it rests in an account in which nothing comes.
+    rest: Option<&'static str>,
     mails: bool,
     /// SQL that adds the service's own rows.
     rows: &'static str,
@@ -127,10 +127,12 @@ async fn fill(database: &Database, accounts: u32) -> Result<()> {
 impl Service {
     /// One transaction, so that no worker sees an account without the rows that say that nothing is due.
     fn script(&self, first: u32, last: u32) -> String {
-        let Self { readers, scans, mails, rows, .. } = self;
+        let Self { readers, rest, mails, rows, .. } = self;
+        let (scans, rest) = (rest.is_some(), rest.unwrap_or_default());
         format!(
             "\\set from {first}\n\\set to {last}\n\\set readers '{{{readers}}}'\n\
-             \\set scans {scans}\n\\set mails {mails}\nset statement_timeout = 0;\nset synchronous_commit = off;\n\
+             \\set scans {scans}\n\\set rest '{rest}'\n\\set mails {mails}\n\
+             set statement_timeout = 0;\nset synchronous_commit = off;\n\
              begin;\n{CHUNK_OF_ACCOUNTS}\n{CHASSIS}\n{rows}\ncommit;\n"
         )
     }
@@ -139,7 +141,7 @@ impl Service {
 /// Waits until everything together takes less than the limit, or long enough.
 async fn settle(watched: &Watched, limit: f64) {
     eprintln!("Waiting until it is quiet");
-    sleep(FIRST_SWEEPS).await;
+    sleep(REST).await;
     let begin = Instant::now();
     while begin.elapsed() < SETTLE_TIMEOUT {
         let (cpu, elapsed) = observe(watched, LOOK).await;

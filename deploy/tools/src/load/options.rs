@@ -273,8 +273,8 @@ pub(crate) struct Idle {
     /// Accounts that do nothing
     #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=10_000_000))]
     pub accounts: u32,
-    /// Measured seconds
-    #[arg(long, default_value_t = 120, value_parser = value_parser!(u64).range(1..=86_400))]
+    /// Measured seconds; most workers look at all accounts once in ten minutes
+    #[arg(long, default_value_t = 600, value_parser = value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     /// How much of one core everything together may take, in percent
     #[arg(long, default_value_t = 3.0)]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+mod quiet;
 mod world;
 
 use chassis_testing::{TestCaller, eventually};
@@ -101,6 +102,7 @@ async fn thresholds_are_listed_with_their_units_and_wrong_ones_are_refused() {
             ("thing.alone".to_owned(), ThresholdUnit::Hours, 2, alone),
             ("thing.still".to_owned(), ThresholdUnit::Days, 3, None),
             ("thing.dated".to_owned(), ThresholdUnit::Unspecified, 0, None),
+            ("thing.ending".to_owned(), ThresholdUnit::Days, 1, None),
         ]
     };
     assert_eq!(listed(&caller).await, expected(Some(5)));

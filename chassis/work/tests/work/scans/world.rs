@@ -10,7 +10,7 @@ use chassis_rpc::references::{Kind, References};
 use chassis_service::{Runtime, Service};
 use chassis_testing::{Started, TestCaller, TestDatabase, eventually};
 use chassis_work::scan::{Describe, Emission, ExternalRecords, Findings, Scan, Threshold};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use proto::api::ProvisionAccountRequest;
 use proto::api::provisioning_service_client::ProvisioningServiceClient;
 use proto::scans::scan_service_client::ScanServiceClient;
@@ -23,8 +23,8 @@ use uuid::Uuid;
 
 static NO_MIGRATIONS: Migrator = Migrator::DEFAULT;
 
-/// A service with things that stand still, things that another service reports as alone, and things with a date. The
-/// other service is a second instance of this one.
+/// A service with things that stand still, things that another service reports as alone, things with a date, and things
+/// that end soon. The other service is a second instance of this one.
 struct Things {
     db: Db,
     references: References,
@@ -72,7 +72,12 @@ impl Service for Things {
             causes: "select listed.id as entity_id, '' as cause
                      from unnest($5::uuid[], $6::timestamptz[]) as listed (id, created_at) where created_at <= $2",
             kept: "true",
-            external: Some(ExternalRecords { references: self.references.clone(), kind: LONELY, describe }),
+            external: Some(ExternalRecords {
+                references: self.references.clone(),
+                kind: LONELY,
+                is_returning: false,
+                describe,
+            }),
             ..still.clone()
         };
         let dated = Scan {
@@ -83,8 +88,15 @@ impl Service for Things {
             external: None,
             ..alone.clone()
         };
+        let ending = Scan {
+            event: "thing.ending",
+            threshold: Threshold::DaysBefore(1),
+            causes: "select id as entity_id, '' as cause from bare.thing
+                     where account_id = $1 and kind = 'ending' and since::date between $3 and $3 + $4",
+            ..dated.clone()
+        };
         // The scan that asks another service comes first, to show that its failure does not stop the next scans.
-        vec![alone, still, dated]
+        vec![alone, still, dated, ending]
     }
 }
 
@@ -133,6 +145,12 @@ fn emit<'a>(tx: &'a mut Tx<'_>, findings: &'a Findings) -> Emission<'a> {
     })
 }
 
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Plan {
+    pub next_at: DateTime<Utc>,
+    pub quiet_until: Option<DateTime<Utc>>,
+}
+
 pub(super) struct World {
     pub database: TestDatabase,
     pub clock: Clock,
@@ -171,10 +189,15 @@ impl World {
     /// Adds an account whose settings the service has received.
     pub(super) async fn account(&self) -> TestCaller {
         let caller = TestCaller::mesh(&chassis_testing::account(), &self.clock);
-        let request = caller.request(ProvisionAccountRequest { name: "Bakery".into() });
+        self.rename(&caller, "Bakery").await;
+        caller
+    }
+
+    /// Changes the account, which leaves an entry in its log.
+    pub(super) async fn rename(&self, caller: &TestCaller, name: &str) {
+        let request = caller.request(ProvisionAccountRequest { name: name.into() });
         let channel = self.replicas[0].channel();
         ProvisioningServiceClient::new(channel).provision_account(request).await.unwrap();
-        caller
     }
 
     pub(super) fn scans(&self) -> ScanServiceClient<tonic::transport::Channel> {
@@ -245,6 +268,58 @@ impl World {
             rests
         })
         .await;
+    }
+
+    /// When the account's next turn comes if nothing changes, and until when nothing comes, if that is known.
+    pub(super) async fn plan(&self, caller: &TestCaller) -> Plan {
+        let mut connection = self.database.connect().await;
+        eventually("all entries have positions", async || {
+            let sql = "select not exists (select from bare.pending where account_id = $1)";
+            sqlx::query_scalar(sql).bind(caller.account.id).fetch_one(&mut connection).await.unwrap()
+        })
+        .await;
+        sqlx::query_as(
+            "select next_at, case when next_at = quiet_next_at and quiet_position = head.position
+                and quiet_zone = account.timezone then quiet_until end as quiet_until
+             from bare.scan_turn join bare.account using (account_id) join bare.feed_head head using (account_id)
+             where account_id = $1",
+        )
+        .bind(caller.account.id)
+        .fetch_one(&mut self.database.connect().await)
+        .await
+        .unwrap()
+    }
+
+    /// Advances the clock to the account's next turn and waits until that has ended.
+    pub(super) async fn next_turn(&self, caller: &TestCaller) {
+        let plan = self.plan(caller).await;
+        let wait = plan.quiet_until.unwrap_or(plan.next_at) - self.clock.now();
+        self.clock.advance(wait.max(TimeDelta::zero()));
+        self.looked(caller).await;
+    }
+
+    /// Goes from turn to turn until one has found that nothing comes. Returns how long nothing comes.
+    pub(super) async fn settle(&self, caller: &TestCaller) -> TimeDelta {
+        self.looked(caller).await;
+        // A turn before the account's last change has its position does not count.
+        for _ in 0..5 {
+            if let Some(until) = self.plan(caller).await.quiet_until {
+                return until - self.clock.now();
+            }
+            self.next_turn(caller).await;
+        }
+        panic!("something comes, or may come: {:?}", self.plan(caller).await);
+    }
+
+    /// Goes from turn to turn until an event was emitted. Returns the number of turns.
+    pub(super) async fn turns_to_event(&self, caller: &TestCaller, latest: DateTime<Utc>) -> usize {
+        let mut turns = 0;
+        while self.events(caller).await.is_empty() {
+            self.next_turn(caller).await;
+            turns += 1;
+            assert!(self.clock.now() <= latest, "nothing was told by {latest}");
+        }
+        turns
     }
 
     /// The events of the account so far, in order.

@@ -1,6 +1,8 @@
 -- What an account has in the schema of every service. Tables that a release does not have yet are left out, so that
 -- releases can be compared.
-select to_regclass('log') is not null as has_log, to_regclass('snapshot') is not null as has_snapshot \gset
+select to_regclass('log') is not null as has_log, to_regclass('snapshot') is not null as has_snapshot,
+    exists (select from pg_attribute where attrelid = to_regclass('scan_turn') and attname = 'quiet_until') as has_quiet
+\gset
 
 insert into account (account_id, name, country, timezone, currency, created_at, updated_at)
 select account_id, 'idle-' || i, 'NL', 'Europe/Amsterdam', 'EUR', old, old from idle
@@ -45,11 +47,22 @@ on conflict do nothing;
     on conflict do nothing;
 \endif
 
--- A scan of an account is work, and comes every hour. None is to come while nothing is to happen.
+-- A scan of an account is work, and some accounts are scanned while it is measured: as many as come in that time. Where
+-- turns depend on what comes, nothing comes here, so that after its last turn an account rests for :rest.
 \if :scans
-    insert into scan_turn (account_id, next_at)
-    select account_id, now() + interval '1 hour' * (2 + random()) from idle
-    on conflict (account_id) do update set next_at = excluded.next_at;
+    \if :has_quiet
+        insert into scan_turn (account_id, next_at, quiet_next_at, quiet_until, quiet_position, quiet_zone)
+        select account_id, last + interval '1 hour', last + interval '1 hour', last + :'rest'::interval, 3,
+            'Europe/Amsterdam'
+        from (select account_id, now() - :'rest'::interval * random() as last from idle) turn
+        on conflict (account_id) do update
+            set next_at = excluded.next_at, quiet_next_at = excluded.quiet_next_at, quiet_until = excluded.quiet_until,
+                quiet_position = excluded.quiet_position, quiet_zone = excluded.quiet_zone;
+    \else
+        insert into scan_turn (account_id, next_at)
+        select account_id, now() + interval '1 hour' * random() from idle
+        on conflict (account_id) do update set next_at = excluded.next_at;
+    \endif
 \endif
 
 -- Sent, and its content not old enough to be forgotten.
