@@ -1,12 +1,14 @@
 //! Invoices, quotes and workorders: one kind of record in three lists. Which list is data (`Kind`), not code.
 //!
-//! Besides the files that every resource has: `message` turns records into messages of the contract, `pdf_renderer` makes
-//! and keeps the PDFs, `attachment` attaches them to mails, `mailer` writes the mails, `delivery` hears what becomes of them,
-//! and `shared` is what the services of documents, of their pages and of subscriptions have in common.
+//! Besides the files that every resource has: `message` turns records into messages of the contract, `issued` is a document
+//! as its PDF shows it, `pdf_renderer` makes and keeps the PDFs, `attachment` attaches them to mails, `mailer` writes the
+//! mails, `delivery` hears what becomes of them, and `shared` is what the services of documents, of their pages and of
+//! subscriptions have in common.
 
 pub(crate) mod attachment;
 pub(crate) mod delivery;
 pub(crate) mod events;
+pub(crate) mod issued;
 mod mailer;
 mod message;
 pub(crate) mod operations;
@@ -134,6 +136,13 @@ pub(crate) struct Full {
     pub credited_by: Vec<Uuid>,
     /// Newest first.
     pub history: Vec<History>,
+}
+
+impl Full {
+    /// The rows without what became of them.
+    pub(crate) fn plain_rows(&self) -> Vec<Row> {
+        self.rows.iter().map(|stored| stored.row.clone()).collect()
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -15,8 +15,8 @@ use render::PrintedDocument;
 use render::printed::{Collection, Party, PrintedState};
 use render::text::file_name;
 
+use super::issued::Issued;
 use super::operations::{FileLocation, StoredPdf, record_stored_pdf};
-use super::rules::amounts::Row;
 use super::rules::printed::printed_document;
 use super::rules::printed_state;
 use super::{Full, Kind, Links, Parties, Seller, store};
@@ -63,9 +63,11 @@ impl PdfRenderer {
     /// The PDF as it was issued: the stored file, or a new one if there is none.
     async fn issued(&self, account: &Account, full: &Full, issued: &Moment) -> Result<Bytes, Error> {
         let key = key(account.id, full);
-        let (stored, is_new) = match self.files.get(&key).await? {
-            Some(stored) => (stored, false),
-            None => (self.issue(account, full, &key, issued).await?, true),
+        let (stored, is_new) = if let Some(stored) = self.files.get(&key).await? {
+            (stored, false)
+        } else {
+            let printed = issued.on(self.without_state(account, full).await?);
+            (self.print(account, &key, printed).await?, true)
         };
         if is_new || !is_recorded(full) {
             // Recorded only after the file is stored, so that every file that is listed exists. When this fails, or the
@@ -89,15 +91,21 @@ impl PdfRenderer {
         Ok(Reading::of(self.pdf(account, full).await?))
     }
 
-    /// Renders and stores the PDF as it was issued.
-    async fn issue(
-        &self,
-        account: &Account,
-        full: &Full,
-        key: &Key,
-        issued: &Moment,
-    ) -> Result<Bytes, Error> {
-        let printed = issued.on(self.without_state(account, full).await?);
+    /// A final document as it was issued.
+    pub(crate) async fn as_issued(&self, account: &Account, full: Full) -> Result<Issued, Error> {
+        let Moments { issued, .. } = self.moments(account, &full).await?;
+        Ok(Issued { printed: issued.on(self.without_state(account, &full).await?), full })
+    }
+
+    /// Renders and stores the PDF of a document that has none. That there is one is left to be recorded.
+    pub(crate) async fn issue(&self, account: &Account, issued: &Issued) -> Result<StoredPdf, Error> {
+        let key = key(account.id, &issued.full);
+        let rendered = self.print(account, &key, issued.printed.clone()).await?;
+        Ok(self.stored_pdf(&key, &issued.full, rendered.len()))
+    }
+
+    /// Renders and stores the PDF as it was issued, with its e-invoice.
+    async fn print(&self, account: &Account, key: &Key, printed: PrintedDocument) -> Result<Bytes, Error> {
         let rendered = self.pool.render(account.id, printed.clone(), Some(printed)).await?;
         self.files.put(key, rendered.clone()).await?;
         Ok(rendered)
@@ -167,7 +175,6 @@ impl PdfRenderer {
     /// The printed document without a state. Of a final document this never changes, except for its look.
     async fn without_state(&self, account: &Account, full: &Full) -> Result<PrintedDocument, Error> {
         let record = &full.record;
-        let rows: Vec<Row> = full.rows.iter().map(|stored| stored.row.clone()).collect();
         let (seller, original, stored) = self
             .db
             .read(async |connection| {
@@ -187,7 +194,7 @@ impl PdfRenderer {
         let parties =
             stored.unwrap_or_else(|| Parties { seller: Seller::of(&seller), buyer: Party::default() });
         let parties = self.with_client(account, full, parties).await?;
-        Ok(printed_document(record, &rows, &parties, original, seller.look))
+        Ok(printed_document(record, &full.plain_rows(), &parties, original, seller.look))
     }
 
     /// The buyer of a draft is its client as of now.

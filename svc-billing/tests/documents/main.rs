@@ -15,6 +15,7 @@ mod lists;
 mod numbers;
 mod patches;
 mod payments;
+mod pdfs;
 mod replays;
 mod sending;
 mod shapes;

@@ -36,7 +36,8 @@ pub(crate) async fn create_external(
 ) -> Result<(), Error> {
     let account = tx.account();
     let now = tx.now();
-    if record.source.version.is_some() {
+    // Versions count from 1, and the first one replaces nothing.
+    if record.source.version.is_some_and(|version| version > 1) {
         let others = store::list_generated_locked(tx.db(), account, &record.source).await?;
         if others.iter().any(|other| other.source.version > record.source.version) {
             return Ok(());

@@ -67,7 +67,8 @@ pub(super) async fn find(
     Ok(sqlx::query_as(sql).bind(account).bind(id).fetch_optional(connection).await?)
 }
 
-/// Stores a file. `false` when it was stored before, even if it was deleted since, or when another row has its bytes.
+/// Stores a file. `false` when it was stored before, even if it was deleted since, when another row has its bytes, or when it
+/// was generated and there is a newer version of it.
 pub(super) async fn insert(
     connection: &mut PgConnection,
     account: AccountId,
@@ -76,7 +77,9 @@ pub(super) async fn insert(
     let inserted = sqlx::query(
         "insert into work.file (account_id, id, name, content_type, size, key, source_type, source_id, \
          source_version, created_at, updated_at, version) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict do nothing",
+         select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 where not exists (\
+         select from work.file newer where newer.account_id = $1 and newer.source_type = $7 and newer.source_id = $8 \
+         and newer.source_version > $9 and newer.deleted_at is null) on conflict do nothing",
     )
     .bind(account)
     .bind(record.id)

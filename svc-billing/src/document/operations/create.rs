@@ -6,16 +6,18 @@ use chrono::{Days, NaiveDate};
 use proto::api::Fault;
 use proto::billing::{Document, DocumentInput, GenerationMode};
 use proto::{At, Faults};
-use render::printed::Category;
+use render::PrintedDocument;
+use render::printed::{Category, Look};
 use rust_decimal::Decimal;
 
 use super::family::{Family, apply};
 use crate::clients::{self, Client, ClientLookup};
+use crate::document::issued::{Issued, LastIssued};
 use crate::document::rules::amounts::{Amounts, Content, Row};
-use crate::document::rules::printed::einvoice_missing;
+use crate::document::rules::printed::{einvoice_missing, printed_document};
 use crate::document::rules::settlement::{self, Claim};
 use crate::document::rules::status::Status;
-use crate::document::rules::{input, number, search};
+use crate::document::rules::{input, number, printed_state, search};
 use crate::document::store::{self, Draft, Numbering};
 use crate::document::{BilledPeriod, Full, Kind, Links, Parties, Record, Seller, StoredRow, events, message};
 use crate::error::Error;
@@ -34,12 +36,22 @@ pub(crate) struct New {
     pub links: Links,
     /// Set for an invoice that a subscription makes.
     pub billed_period: Option<BilledPeriod>,
+    /// Where [`create`] leaves a final document for its PDF.
+    pub issued: LastIssued,
 }
 
 /// Creates a document and returns it as it is shown.
 pub(crate) async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Document, Error> {
-    let full = store_new(tx, new, given).await?;
-    Ok(log_new(tx, &new.links, &full))
+    let StoredNew { full, issuer } = store_new(tx, new, given).await?;
+    let shown = log_new(tx, &new.links, &full);
+    if let Some(Issuer { parties, look }) = issuer {
+        let zone = tx.settings().timezone;
+        // A document that a caller creates credits nothing, and nothing is collected for it yet.
+        let printed = printed_document(&full.record, &full.plain_rows(), &parties, None, look);
+        let state = printed_state::as_issued(&full.record, zone);
+        new.issued.set(Issued { printed: PrintedDocument { state, ..printed }, full });
+    }
+    Ok(shown)
 }
 
 /// Creates a document of which this transaction goes on to change more.
@@ -48,7 +60,7 @@ pub(crate) async fn create_family(
     new: &New,
     given: &DocumentInput,
 ) -> Result<Family, Error> {
-    let full = store_new(tx, new, given).await?;
+    let StoredNew { full, .. } = store_new(tx, new, given).await?;
     log_new(tx, &new.links, &full);
     Ok(Family::of_new(tx, &new.links, full.record))
 }
@@ -61,8 +73,22 @@ fn log_new(tx: &mut Tx<'_>, links: &Links, full: &Full) -> Document {
     shown
 }
 
-/// Stores a new document and returns it exactly as it would be read.
-async fn store_new(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<Full, Error> {
+/// A document that was stored just now.
+struct StoredNew {
+    /// Exactly as it would be read.
+    full: Full,
+    /// Of a final document.
+    issuer: Option<Issuer>,
+}
+
+/// What is printed on a final document besides its content.
+struct Issuer {
+    parties: Parties,
+    look: Look,
+}
+
+/// Stores a new document.
+async fn store_new(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<StoredNew, Error> {
     let (account, kind, now, today) = (tx.account(), new.kind, tx.now(), tx.today());
     let at = At::ROOT.name("document");
     let defaults = settings::store::for_documents(tx.db(), account).await?;
@@ -83,18 +109,20 @@ async fn store_new(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<
     record.invoice_date = dates.invoice_date;
     record.due_date = dates.due_date;
     set_initial_status(&mut record, &given.payment_status, today);
-    let parties = match new.client.found().filter(|_| is_final) {
+    let issuer = match new.client.found().filter(|_| is_final) {
         Some(client) => {
             let seller = identity::seller(tx.db(), account).await?;
-            Some(Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) })
+            let parties = Parties { seller: Seller::of(&seller), buyer: clients::buyer(client) };
+            Some(Issuer { parties, look: seller.look })
         }
         None => None,
     };
-    record.einvoice_missing = einvoice_missing(&record, &rows, parties.as_ref(), None);
+    let parties = issuer.as_ref().map(|issuer| &issuer.parties);
+    record.einvoice_missing = einvoice_missing(&record, &rows, parties, None);
 
     let draft = Draft {
         rows: &rows,
-        parties: parties.as_ref(),
+        parties,
         search_text: &search::text(&record.title, record.client.as_ref(), &record.external_id),
     };
     let numbering = numbering(&record, &defaults.settings, &given.number);
@@ -104,7 +132,7 @@ async fn store_new(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) -> Result<
     let initial = if is_final { Status::Open } else { Status::Draft };
     events::status_changed(tx, &record, &initial).await?;
     let rows = rows.into_iter().map(|row| StoredRow { row, credited_by: None }).collect();
-    Ok(Full { record, rows, credited_by: Vec::new(), history: Vec::new() })
+    Ok(StoredNew { full: Full { record, rows, credited_by: Vec::new(), history: Vec::new() }, issuer })
 }
 
 /// A draft of what was sent, before its dates and its status are known.
@@ -280,6 +308,9 @@ pub(crate) async fn insert(
     numbering: &Numbering,
 ) -> Result<String, Error> {
     let (account, kind) = (tx.account(), record.kind);
+    if numbering.given.is_empty() {
+        tx.wait_for_counter(&numbering.counter).await;
+    }
     // Each round takes the next number of the sequence, so the loop ends after as many rounds as callers have used numbers
     // of the sequence for documents of their own.
     loop {

@@ -79,6 +79,9 @@ pub(crate) async fn make_final(
     let search_text = search::text(&record.title, record.client.as_ref(), &record.external_id);
     record_history(tx, record.id, "finalized", json!({}), None).await?;
     let record = family.target_mut();
+    if numbering.given.is_empty() {
+        tx.wait_for_counter(&numbering.counter).await;
+    }
     // The counter is locked from here to the commit. Each round takes the next number of the sequence; more than one is
     // needed only where a caller has given a number of the sequence to another document.
     loop {

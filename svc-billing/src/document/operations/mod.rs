@@ -24,7 +24,9 @@ pub(crate) use family::{Family, settle};
 pub(crate) use finalize::finalize;
 pub(crate) use follow_client::follow_client;
 pub(crate) use patch::patch;
-pub(crate) use pdf::{FileLocation, PdfFailure, StoredPdf, record_pdf_failure, record_stored_pdf};
+pub(crate) use pdf::{
+    FileLocation, NewPdf, PdfFailure, StoredPdf, record_new_pdf, record_pdf_failure, record_stored_pdf,
+};
 pub(crate) use project::set_project;
 pub(crate) use send::{SendContext, send};
 pub(crate) use view::view;

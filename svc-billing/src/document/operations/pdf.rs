@@ -1,12 +1,14 @@
 //! Recording what came of making a PDF. The rendering itself happens outside any transaction.
 
+use chassis_base::AccountId;
 use chassis_data::{Event, Tx};
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
+use proto::billing::Document;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::log_changed;
-use crate::document::{Kind, Links, store};
+use crate::document::{Full, Kind, Links, Record, message, store};
 use crate::error::Error;
 
 /// The PDF of a new final document could not be made.
@@ -50,15 +52,54 @@ pub(crate) struct FileLocation {
 
 /// Records with the document that its PDF is stored, and emits `file.stored` once, for the service that lists files.
 pub(crate) async fn record_stored_pdf(tx: &mut Tx<'_>, pdf: &StoredPdf) -> Result<(), Error> {
-    let (account, id, now) = (tx.account(), tx.id(), tx.now());
+    let (account, now) = (tx.account(), tx.now());
     let is_new = store::mark_pdf(tx.db(), account, pdf.document, pdf.version, now).await?;
     if is_new {
         log_changed(tx, &pdf.links, &[pdf.document]).await?;
     }
     // Of several who make the same PDF at the same time, one marks it first and emits the event.
-    if !is_new && !pdf.is_replacement {
-        return Ok(());
+    if is_new || pdf.is_replacement {
+        stored(tx, pdf);
     }
+    Ok(())
+}
+
+/// The PDF of a document that had none, and the document with it.
+pub(crate) struct NewPdf {
+    pdf: StoredPdf,
+    record: Record,
+    /// The document as it is shown when the PDF is recorded.
+    pub shown: Document,
+}
+
+impl NewPdf {
+    /// `full` is the document without the PDF.
+    pub(crate) fn new(pdf: StoredPdf, account: AccountId, mut full: Full, now: DateTime<Utc>) -> Self {
+        let record = &mut full.record;
+        record.version += 1;
+        record.updated_at = now;
+        record.pdf_version = Some(record.content_version);
+        record.pdf_error.clear();
+        let shown = message::document(account, &pdf.links, &full);
+        Self { pdf, record: full.record, shown }
+    }
+}
+
+/// Records a new PDF like [`record_stored_pdf`], without a read. Fails if the document has changed meanwhile, because then it
+/// is not shown as it was foreseen.
+pub(crate) async fn record_new_pdf(tx: &mut Tx<'_>, new: &NewPdf) -> Result<(), Error> {
+    let (account, NewPdf { pdf, record, shown }) = (tx.account(), new);
+    if !store::mark_new_pdf(tx.db(), account, record).await? {
+        return Err(Error::NotFound(record.kind.name()));
+    }
+    tx.changed(record.kind.name(), record.id, shown);
+    stored(tx, pdf);
+    Ok(())
+}
+
+/// Emits `file.stored`.
+fn stored(tx: &mut Tx<'_>, pdf: &StoredPdf) {
+    let (id, now) = (tx.id(), tx.now());
     tx.emit(&Event {
         kind: "file.stored",
         entity_type: "file",
@@ -80,5 +121,4 @@ pub(crate) async fn record_stored_pdf(tx: &mut Tx<'_>, pdf: &StoredPdf) -> Resul
         })
         .to_string(),
     });
-    Ok(())
 }

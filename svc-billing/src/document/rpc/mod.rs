@@ -2,18 +2,18 @@
 
 mod filter;
 mod invoices;
+mod pdf;
 mod quotes;
 mod workorders;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use chassis_base::paging::Page;
 use chassis_data::Tx;
 use chassis_rpc::{Call, Context};
 use proto::billing::{
-    CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse, Document,
-    DocumentPdf, FinalizeDocumentRequest, FinalizeDocumentResponse, GenerationMode, GetDocumentPdfRequest,
+    CreateDocumentRequest, CreateDocumentResponse, DeleteDocumentRequest, DeleteDocumentResponse,
+    DocumentPdf, FinalizeDocumentRequest, FinalizeDocumentResponse, GetDocumentPdfRequest,
     GetDocumentPdfResponse, GetDocumentRequest, GetDocumentResponse, ListDocumentsRequest,
     ListDocumentsResponse, SendDocumentRequest, SendDocumentResponse, UpdateDocumentRequest,
     UpdateDocumentResponse,
@@ -21,14 +21,12 @@ use proto::billing::{
 use proto::relations::Relation;
 use tonic::{Request, Response, Status};
 
-use super::operations::{self, New, OperationContext, PdfFailure, SendContext};
+use super::issued::LastIssued;
+use super::operations::{self, New, OperationContext, SendContext};
 use super::shared::Shared;
 use super::store::{self, DraftState};
 use super::{Full, Kind, message};
 use crate::error::Error;
-
-/// The part of the caller's time that is reserved for the answer when a PDF takes long.
-const RESPONSE_RESERVE: Duration = Duration::from_millis(500);
 
 /// Serves the documents of one kind.
 #[derive(Clone)]
@@ -65,9 +63,10 @@ impl DocumentService {
         let given = call.input.document.clone().unwrap_or_default();
         let client =
             self.shared.clients.resolve(&context, &given.client_id, &given.client_external_id).await?;
-        let new = New { kind: self.kind, client, links: self.shared.links.clone(), billed_period: None };
+        let (links, issued) = (self.shared.links.clone(), LastIssued::default());
+        let new = New { kind: self.kind, client, links, billed_period: None, issued: issued.clone() };
         let mut response = self.shared.db.write_with(call, new, create).await?;
-        self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
+        self.render_pdf(&context, &mut response, |answer| &mut answer.data, issued.take()).await;
         Ok(response)
     }
 
@@ -104,7 +103,7 @@ impl DocumentService {
         let context = call.context.clone();
         let client = self.client_of_draft(&context, &call.input.id).await?;
         let mut response = self.shared.db.write_with(call, self.context(client), finalize).await?;
-        self.render_pdf(&context, &mut response, |answer| &mut answer.data).await;
+        self.render_pdf(&context, &mut response, |answer| &mut answer.data, None).await;
         Ok(response)
     }
 
@@ -157,57 +156,6 @@ impl DocumentService {
         }
     }
 
-    /// Makes the PDF of a document that has just become final, after the commit and outside any transaction. That there is
-    /// one, or that it failed, is a change of the document. This answer, and the one that repeats of the call get, show the
-    /// document after it.
-    ///
-    /// When the process ends before that, a repeat of the call comes here again. When the PDF fails or takes too long, the
-    /// call still succeeds, because the document exists: the PDF is made on the next request for it.
-    async fn render_pdf<T: prost::Message>(
-        &self,
-        context: &Context,
-        response: &mut Response<T>,
-        document: fn(&mut T) -> &mut Option<Document>,
-    ) {
-        if context.dry_run {
-            return;
-        }
-        let left =
-            context.deadline.saturating_duration_since(Instant::now()).saturating_sub(RESPONSE_RESERVE);
-        match tokio::time::timeout(left, Box::pin(self.try_render_pdf(context, response, document))).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(error = %chassis_base::Error::from(error), "the result of a PDF could not be stored");
-            }
-            Err(_) => tracing::warn!("a PDF was not ready before the deadline of the call"),
-        }
-    }
-
-    async fn try_render_pdf<T: prost::Message>(
-        &self,
-        context: &Context,
-        response: &mut Response<T>,
-        document: fn(&mut T) -> &mut Option<Document>,
-    ) -> Result<(), Error> {
-        let Some(document) = document(response.get_mut()).as_mut().filter(|document| needs_pdf(document))
-        else {
-            return Ok(());
-        };
-        let full = self.find(context, &document.id).await?;
-        let id = full.record.id;
-        if let Err(error) = self.shared.renderer.pdf(context.account(), &full).await {
-            tracing::error!(error = %chassis_base::Error::from(error), document = %id, "a PDF could not be made");
-            let failure = PdfFailure { document: id, error: PDF_FAILED, links: self.shared.links.clone() };
-            self.shared.db.record(context.account(), &failure, operations::record_pdf_failure).await?;
-        }
-        let full = self.find(context, &document.id).await?;
-        *document = message::document(context.account_id(), &self.shared.links, &full);
-        if context.idempotency_key.is_some() {
-            self.shared.db.amend(context, &(), response.get_ref(), keep_answer).await?;
-        }
-        Ok(())
-    }
-
     fn context(&self, client: Option<Relation>) -> OperationContext {
         OperationContext { kind: self.kind, client, links: self.shared.links.clone() }
     }
@@ -255,17 +203,4 @@ async fn send(
 ) -> Result<SendDocumentResponse, Error> {
     let mail = input.mail.clone().unwrap_or_default();
     Ok(SendDocumentResponse { data: Some(operations::send(tx, context, &input.id, &mail).await?) })
-}
-
-/// What is left of a call to do after its PDF was made: its answer is stored again.
-async fn keep_answer(_: &mut Tx<'_>, (): &()) -> Result<(), Error> {
-    Ok(())
-}
-
-const PDF_FAILED: &str = "The PDF could not be made now. It is made when pdf_url is opened.";
-
-/// Whether a document has just become final and its PDF is still to be made.
-fn needs_pdf(document: &Document) -> bool {
-    let made = document.pdf.as_ref().is_some_and(|pdf| pdf.status != "none");
-    document.generation_mode() == GenerationMode::Final && !made
 }

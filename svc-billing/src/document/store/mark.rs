@@ -114,6 +114,19 @@ pub(crate) async fn mark_pdf(
     Ok(query.execute(connection).await?.rows_affected() > 0)
 }
 
+/// Records the PDF of the present content of a document that had the version before that of the record; `false` when it has
+/// another one, or has the PDF already.
+pub(crate) async fn mark_new_pdf(
+    connection: &mut PgConnection,
+    account: AccountId,
+    record: &Record,
+) -> Result<bool, Error> {
+    let sql = "update billing.document set pdf_version = content_version, pdf_error = '', version = $3, updated_at = $4 \
+               where account_id = $1 and id = $2 and version + 1 = $3 and pdf_version is distinct from content_version";
+    let query = sqlx::query(sql).bind(account).bind(record.id).bind(record.version).bind(record.updated_at);
+    Ok(query.execute(connection).await?.rows_affected() > 0)
+}
+
 /// Records why there is no PDF of the present content. Tells whether the document did not show that before.
 pub(crate) async fn mark_pdf_failure(
     connection: &mut PgConnection,
