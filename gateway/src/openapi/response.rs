@@ -59,6 +59,10 @@ pub(super) fn all(
         let headers = header_references(&[REQUEST_ID, LIMIT, LIMIT_POLICY, ETAG]);
         answers.insert("304".to_owned(), json!({"description": "It has the version of `If-None-Match`; there is no body.", "headers": headers}));
     }
+    // By the HTTP server itself, before a request exists that could have an id or a problem document.
+    if route.verb == Method::GET {
+        answers.insert("414".to_owned(), json!({"description": "The address is longer than 65,534 bytes; there is no body. Ask for fewer at a time."}));
+    }
     if route.is_rehearsable() && route.policy.success == 204 {
         let headers = header_references(&[REQUEST_ID, LIMIT, LIMIT_POLICY, DRY_RUN]);
         answers.insert("200".to_owned(), json!({"description": "With `Dry-Run: true`: it would be done. `data` is `null`.", "headers": headers, "content": {"application/json": {"schema": {"type": "object"}}}}));

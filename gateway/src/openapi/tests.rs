@@ -88,6 +88,11 @@ fn every_operation_has_a_name_of_its_own_a_summary_and_its_answers() {
             assert_eq!(operation["responses"]["401"].is_object(), needs_a_key, "{at}");
             let has_a_body = operation.get("requestBody").is_some();
             assert_eq!(operation["responses"]["413"].is_object(), has_a_body, "{at}");
+            assert_eq!(
+                operation["responses"]["414"].is_object(),
+                verb == "get",
+                "{at}: an address can be too long"
+            );
         }
     }
 }
