@@ -208,17 +208,16 @@ impl<'a> Batch<'a> {
         head: &Head,
     ) -> Result<bool, Error> {
         let (Some(last), Some(hash)) = (self.positions.last(), self.hashes.last()) else { return Ok(true) };
-        let sql = store_sql(Rows::of(self.ids.len()), Rows::of(self.readers.len()));
+        let (rows, readers) = (Rows::of(self.ids.len()), Rows::of(self.readers.len()));
+        let sql = store_sql(rows, readers);
         let names: Vec<&str> = self.readers.iter().map(|reader| reader.0).collect();
         let targets: Vec<i64> = self.readers.iter().map(|reader| reader.1).collect();
         let since: Vec<DateTime<Utc>> = self.readers.iter().map(|reader| reader.2).collect();
-        let rows = Rows::of(self.ids.len());
         let mut query = sqlx::query(AssertSqlSafe(sql.as_str()));
         query = query.bind(account).bind(head.position).bind(last).bind(hash).bind(self.last_at);
         query = bind(bind(bind(query, &self.ids, rows), &self.positions, rows), &self.hashes, rows);
-        if !names.is_empty() {
-            let rows = Rows::of(names.len());
-            query = bind(bind(bind(query, &names, rows), &targets, rows), &since, rows);
+        if readers != Rows::None {
+            query = bind(bind(bind(query, &names, readers), &targets, readers), &since, readers);
         }
         let moved: i64 = query.fetch_one(connection).await?.try_get(0)?;
         Ok(moved > 0)

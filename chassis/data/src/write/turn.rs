@@ -11,12 +11,10 @@ use std::time::Duration;
 use chassis_base::AccountId;
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
 
-use super::tx::Tx;
-
 /// How long a transaction waits here at most; then it waits in the database, which also finds deadlocks.
-const MAX_WAIT: Duration = Duration::from_secs(1);
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(1);
 
-type Counter = (AccountId, String);
+pub(super) type Counter = (AccountId, String);
 
 /// The counters that transactions of this process hold or wait for.
 #[derive(Default)]
@@ -34,7 +32,7 @@ pub(super) struct Turn {
 
 impl Turns {
     /// `None` if the turn does not come in time.
-    async fn wait(self: &Arc<Self>, counter: Counter, max_wait: Duration) -> Option<Turn> {
+    pub(super) async fn wait(self: &Arc<Self>, counter: Counter, max_wait: Duration) -> Option<Turn> {
         // Before the queue, so that a wait that is cancelled is cleared away too.
         let mut turn = Turn { turns: Arc::clone(self), counter, held: None };
         let queue = self.with_queues(|queues| Arc::clone(queues.entry(turn.counter.clone()).or_default()));
@@ -47,6 +45,12 @@ impl Turns {
     }
 }
 
+impl Turn {
+    pub(super) fn is_at(&self, counter: &Counter) -> bool {
+        self.counter == *counter
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         self.held = None;
@@ -56,17 +60,6 @@ impl Drop for Turn {
                 queues.remove(&self.counter);
             }
         });
-    }
-}
-
-impl Tx<'_> {
-    /// Waits until no other transaction of this process holds the counter. Call this right before the statement that takes
-    /// a number; it holds until the transaction has ended.
-    pub async fn wait_for_counter(&mut self, counter: &str) {
-        let counter = (self.account.id, counter.to_owned());
-        if self.turns.iter().all(|turn| turn.counter != counter) {
-            self.turns.extend(self.database.turns.wait(counter, MAX_WAIT).await);
-        }
     }
 }
 

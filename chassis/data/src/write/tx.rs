@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::collision::Collision;
-use super::turn::Turn;
+use super::turn::{MAX_WAIT, Turn};
 use crate::db::Db;
 use crate::log::changes::Changes;
 use crate::log::check::Counts;
@@ -134,6 +134,15 @@ impl<'a> Tx<'a> {
     pub fn file_under(&mut self, account: AccountId) {
         self.changes.file_under(account);
         self.filed_under = Some(account);
+    }
+
+    /// Waits until no other transaction of this process holds the counter. Call this right before the statement that takes
+    /// a number; it holds until the transaction has ended.
+    pub async fn wait_for_counter(&mut self, counter: &str) {
+        let counter = (self.account.id, counter.to_owned());
+        if !self.turns.iter().any(|turn| turn.is_at(&counter)) {
+            self.turns.extend(self.database.turns.wait(counter, MAX_WAIT).await);
+        }
     }
 
     /// The next number of a counter of the account; see [`numbering`].
