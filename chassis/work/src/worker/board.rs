@@ -65,11 +65,11 @@ impl Board {
         (board, receiver)
     }
 
-    /// Sets the leases that the worker holds now. A sweep follows when some are new, because earlier wake-ups in them did
+    /// Sets the leases that the worker holds now, and until when. A sweep follows when some are new, because earlier wake-ups in them did
     /// not reach this process.
-    pub(super) fn hold(&self, leases: Leases) {
+    pub(super) fn hold(&self, leases: Leases, until: DateTime<Utc>) {
         let held = bits(leases.keys());
-        let Change { has_new, has_lost } = self.holding.replace(leases);
+        let Change { has_new, has_lost } = self.holding.replace(leases, until);
         self.held.store(held, Ordering::Relaxed);
         if has_new {
             self.request_sweep();
@@ -94,11 +94,6 @@ impl Board {
         self.holding.leases()
     }
 
-    /// The held partitions with queued or running jobs.
-    pub(super) fn busy(&self) -> Vec<u16> {
-        self.holding.busy()
-    }
-
     /// How many partitions are held.
     pub(super) fn count(&self) -> u32 {
         self.held.load(Ordering::Relaxed).count_ones()
@@ -118,7 +113,7 @@ impl Board {
         self.holding.fence(account.partition())
     }
 
-    /// Whether jobs may begin: no lease has expired, so that no other process has taken one.
+    /// Whether jobs may begin: the leases have not expired, so that no other process has taken one.
     pub(super) fn is_current(&self, now: DateTime<Utc>) -> bool {
         self.holding.is_current(now)
     }

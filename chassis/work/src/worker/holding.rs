@@ -6,16 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 
-/// A lease of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub fence: i64,
-    /// At least until then no other process can take the partition.
-    pub until: DateTime<Utc>,
-}
-
-/// The leases of one worker by partition.
-pub(super) type Leases = BTreeMap<u16, Held>;
+/// The leases of one worker: their fences by partition.
+pub(super) type Leases = BTreeMap<u16, i64>;
 
 /// How the leases of a worker have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +23,8 @@ pub(super) struct Holding(Mutex<State>);
 #[derive(Default)]
 struct State {
     leases: Leases,
+    /// At least until then no other process can take one of them.
+    until: DateTime<Utc>,
     /// How many jobs are queued or running in each partition.
     jobs: BTreeMap<u16, usize>,
 }
@@ -40,14 +34,12 @@ impl Holding {
         self.lock().leases.clone()
     }
 
-    pub(super) fn replace(&self, leases: Leases) -> Change {
+    pub(super) fn replace(&self, leases: Leases, until: DateTime<Utc>) -> Change {
         let mut state = self.lock();
-        let lacks = |leases: &Leases, (partition, held): (&u16, &Held)| {
-            leases.get(partition).is_none_or(|other| other.fence != held.fence)
-        };
+        let lacks = |leases: &Leases, (partition, fence): (&u16, &i64)| leases.get(partition) != Some(fence);
         let has_new = leases.iter().any(|lease| lacks(&state.leases, lease));
         let has_lost = state.leases.iter().any(|lease| lacks(&leases, lease));
-        state.leases = leases;
+        (state.leases, state.until) = (leases, until);
         Change { has_new, has_lost }
     }
 
@@ -58,12 +50,6 @@ impl Holding {
         let idle: Vec<u16> = idle.copied().take(count).collect();
         state.leases.retain(|partition, _| !idle.contains(partition));
         idle
-    }
-
-    /// The held partitions with jobs.
-    pub(super) fn busy(&self) -> Vec<u16> {
-        let state = self.lock();
-        state.jobs.keys().copied().filter(|partition| state.leases.contains_key(partition)).collect()
     }
 
     /// Adds a job, unless the partition is not held.
@@ -87,12 +73,12 @@ impl Holding {
     }
 
     pub(super) fn fence(&self, partition: u16) -> Option<i64> {
-        self.lock().leases.get(&partition).map(|held| held.fence)
+        self.lock().leases.get(&partition).copied()
     }
 
-    /// Whether no lease has expired.
+    /// Whether the leases have not expired.
     pub(super) fn is_current(&self, now: DateTime<Utc>) -> bool {
-        self.lock().leases.values().all(|held| now < held.until)
+        now < self.lock().until
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -104,20 +90,15 @@ impl Holding {
 mod tests {
     use super::*;
 
-    fn leases(fences: &[(u16, i64)]) -> Leases {
-        let until = DateTime::UNIX_EPOCH;
-        fences.iter().map(|(partition, fence)| (*partition, Held { fence: *fence, until })).collect()
-    }
-
     #[test]
     fn a_partition_with_a_job_is_not_given_back() {
         let holding = Holding::default();
-        holding.replace(leases(&[(1, 1), (2, 1), (3, 1)]));
+        holding.replace([(1, 1), (2, 1), (3, 1)].into(), DateTime::UNIX_EPOCH);
         assert!(holding.add_job(1) && holding.add_job(1) && !holding.add_job(9));
         assert_eq!(holding.remove_idle(3), [2, 3]);
         assert!(!holding.add_job(2), "no job begins in what was given back");
         holding.remove_job(1);
-        assert_eq!((holding.busy(), holding.remove_idle(3)), (vec![1], vec![]));
+        assert_eq!(holding.remove_idle(3), [0; 0]);
         holding.remove_job(1);
         assert_eq!(holding.remove_idle(3), [1]);
     }
@@ -126,7 +107,8 @@ mod tests {
     fn a_lease_with_another_fence_is_lost_and_new() {
         let holding = Holding::default();
         let change = |fences: &[(u16, i64)]| {
-            let Change { has_new, has_lost } = holding.replace(leases(fences));
+            let leases = fences.iter().copied().collect();
+            let Change { has_new, has_lost } = holding.replace(leases, DateTime::UNIX_EPOCH);
             (has_new, has_lost)
         };
         assert_eq!(change(&[(1, 1), (2, 1)]), (true, false));

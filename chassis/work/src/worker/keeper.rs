@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::board::Boards;
-use super::holding::{Held, Leases};
+use super::holding::Leases;
 use super::lease::{self, LeaseRow, Partitions, Seen};
 use super::share::{Other, View};
 use super::stop::{Stop, in_time, stopped};
@@ -27,6 +27,9 @@ use crate::interval::every;
 
 /// How soon to look again while partitions are to be taken or given back. Real time, as for polls.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// How many lease lengths the row of a lease promises to the release before, and how many may be left when it is renewed:
+/// once a minute with the default length. Only such a program waits that long to take over.
+const PROMISE: (i32, i32) = (12, 8);
 /// Replicas are deleted this many lease lengths after they expire, so that one that renews late keeps its row.
 const REPLICA_RETENTION: i32 = 100;
 
@@ -105,7 +108,8 @@ impl Keeper {
 
     async fn renew(&mut self, now: DateTime<Utc>) -> Result<(), Error> {
         let mut connection = self.db.acquire().await?;
-        let late = self.extend(&mut connection, now).await?;
+        let is_late = self.renewed_at.is_some_and(|renewed| now >= renewed + self.length);
+        self.extend(&mut connection, now).await?;
         let views = self.list(&mut connection, now).await?;
         let is_settled = self.settle(&mut connection, now, &views).await?;
         self.forget_replicas(&mut connection, now).await?;
@@ -113,63 +117,26 @@ impl Keeper {
         // Renews when the first lease of another owner expires, to take over from a dead owner promptly.
         let expiry = views.iter().filter_map(View::first_expiry).min();
         self.renew_at = expiry.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + self.length / 3);
-        let soon = !is_settled || !late.is_empty();
+        // After the leases had expired, another process may have been about to take them.
+        let soon = !is_settled || is_late;
         self.look_again_at = soon.then(|| Instant::now() + RETRY_INTERVAL);
-        // Last, because it may wait for a job.
-        if !late.is_empty() {
-            self.extend_locked(&mut connection, now, &late).await?;
-        }
         connection.done();
         Ok(())
     }
 
-    /// Renews the leases that this owner still has, and drops those that were taken over. Returns those that a job has
-    /// locked for so long that they expire soon, or may have expired.
-    async fn extend(
-        &mut self,
-        connection: &mut PgConnection,
-        now: DateTime<Utc>,
-    ) -> Result<Partitions, Error> {
-        let all_busy: Vec<Vec<u16>> = self.boards.all.iter().map(|board| board.busy()).collect();
-        let mut busy = Partitions::default();
-        for (board, of_board) in self.boards.all.iter().zip(&all_busy) {
-            busy.add(&board.name, of_board.iter().copied());
-        }
+    /// Renews the leases that this owner still has, and drops those that were taken over.
+    async fn extend(&self, connection: &mut PgConnection, now: DateTime<Utc>) -> Result<(), Error> {
         let until = now + self.length;
-        let rows = lease::extend(connection, self.owner, &self.workers, &busy, until).await?;
-        let extended = self.by_worker(rows, until);
-        let mut late = Partitions::default();
-        for ((board, busy), mut extended) in self.boards.all.iter().zip(all_busy).zip(extended) {
-            for (partition, held) in board.leases() {
-                // Left out because it is locked, or lost. It cannot be lost yet if it has not expired.
-                if busy.contains(&partition) && !extended.contains_key(&partition) {
-                    extended.insert(partition, held);
-                    if held.until <= now + self.length / 2 {
-                        late.add(&board.name, [partition]);
-                    }
-                }
-            }
-            board.hold(extended);
-        }
-        Ok(late)
-    }
-
-    async fn extend_locked(
-        &self,
-        connection: &mut PgConnection,
-        now: DateTime<Utc>,
-        late: &Partitions,
-    ) -> Result<(), Error> {
-        let until = now + self.length;
-        let rows = lease::extend_locked(connection, self.owner, late, until).await?;
-        let extended = self.by_worker(rows, until);
-        for (board, extended) in self.boards.all.iter().zip(extended) {
-            let mut leases = board.leases();
-            leases.retain(|partition, _| !late.contains(&board.name, *partition));
-            leases.extend(extended);
-            board.hold(leases);
+        let promise = (self.promise(now), now + self.length * PROMISE.1);
+        let rows = lease::renew(connection, self.owner, &self.workers, until, promise).await?;
+        for (board, leases) in self.boards.all.iter().zip(self.by_worker(rows)) {
+            board.hold(leases, until);
         }
         Ok(())
+    }
+
+    fn promise(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        now + self.length * PROMISE.0
     }
 
     /// What other replicas have, for each worker.
@@ -218,12 +185,11 @@ impl Keeper {
             lease::give_back(connection, self.owner, &excess, now).await?;
         }
         if !wanted.is_empty() {
-            let until = now + self.length;
-            let taken = lease::take(connection, self.owner, &wanted, until, now).await?;
-            for (board, taken) in self.boards.all.iter().zip(self.by_worker(taken, until)) {
+            let taken = lease::take(connection, self.owner, &wanted, self.promise(now), now).await?;
+            for (board, taken) in self.boards.all.iter().zip(self.by_worker(taken)) {
                 let mut leases = board.leases();
                 leases.extend(taken);
-                board.hold(leases);
+                board.hold(leases, now + self.length);
             }
         }
         let mut is_settled = true;
@@ -262,11 +228,11 @@ impl Keeper {
     }
 
     /// The leases of each worker, in the order of the workers.
-    fn by_worker(&self, rows: Vec<LeaseRow>, until: DateTime<Utc>) -> Vec<Leases> {
+    fn by_worker(&self, rows: Vec<LeaseRow>) -> Vec<Leases> {
         let mut leases: BTreeMap<String, Leases> = BTreeMap::new();
         for (worker, partition, fence) in rows {
             if let Ok(partition) = u16::try_from(partition) {
-                leases.entry(worker).or_default().insert(partition, Held { fence, until });
+                leases.entry(worker).or_default().insert(partition, fence);
             }
         }
         self.workers.iter().map(|worker| leases.remove(worker).unwrap_or_default()).collect()

@@ -1,5 +1,8 @@
-//! The SQL of leases on partitions: which process owns a partition, until when, and the fence against writes of a former
-//! owner. Every statement covers all workers of a process.
+//! The SQL of leases on partitions: which process owns a partition, and the fence against writes of a former owner. Every
+//! statement covers all workers of a process.
+//!
+//! A lease is valid as long as its owner's row in `replica` is: a renewal writes one row for each worker, however many
+//! partitions it holds, and does not wait for jobs, which lock the rows of their leases.
 //!
 //! The current time is passed in, so that all processes of a service use the same kind of clock and a test can move it.
 
@@ -29,11 +32,6 @@ impl Partitions {
     pub(super) fn is_empty(&self) -> bool {
         self.partitions.is_empty()
     }
-
-    pub(super) fn contains(&self, worker: &str, partition: u16) -> bool {
-        let mut all = self.workers.iter().zip(&self.partitions);
-        all.any(|(other, of_other)| other == worker && *of_other == column(partition))
-    }
 }
 
 /// What another process holds, or that a process is there: then without a partition.
@@ -45,57 +43,34 @@ pub(super) struct Seen {
     pub until: DateTime<Utc>,
 }
 
-/// Registers the owner as a replica of its workers and extends the leases that it still has. A transaction of a job
-/// locks its lease, so leases that are `busy` are left out while they are locked: one job must not delay the others.
-pub(super) async fn extend(
+/// Renews the owner's leases of its workers, and returns those that it still has. `promise` is what programs of the release
+/// before go by, which know only the row of a lease; it is renewed when it ends before `before`, except that of a lease
+/// that a job has locked.
+pub(super) async fn renew(
     connection: &mut PgConnection,
     owner: Uuid,
     workers: &[String],
-    busy: &Partitions,
     until: DateTime<Utc>,
+    (promise, before): (DateTime<Utc>, DateTime<Utc>),
 ) -> Result<Vec<LeaseRow>, sqlx::Error> {
     sqlx::query_as(
         "with present as (
             insert into replica (worker, owner, until)
             select worker, $1::uuid, $2::timestamptz from unnest($3::text[]) as mine (worker)
             on conflict (worker, owner) do update set until = excluded.until
-         ), busy as (
-            select worker, partition from unnest($4::text[], $5::smallint[]) as busy (worker, partition)
          ), unlocked as (
-            select lease.worker, lease.partition from lease
-            where lease.owner = $1 and (lease.worker, lease.partition) in (select worker, partition from busy)
-            for no key update skip locked
+            select worker, partition from lease where owner = $1 and until < $5 for no key update skip locked
+         ), promised as (
+            update lease set until = $4
+            where owner = $1 and (worker, partition) in (select worker, partition from unlocked)
          )
-         update lease set until = $2
-         where owner = $1 and ((worker, partition) not in (select worker, partition from busy)
-            or (worker, partition) in (select worker, partition from unlocked))
-         returning worker, partition, fence",
+         select worker, partition, fence from lease where owner = $1",
     )
     .bind(owner)
     .bind(until)
     .bind(workers)
-    .bind(&busy.workers)
-    .bind(&busy.partitions)
-    .fetch_all(connection)
-    .await
-}
-
-/// Extends some leases and waits for the jobs that lock them. Returns those that the owner still has.
-pub(super) async fn extend_locked(
-    connection: &mut PgConnection,
-    owner: Uuid,
-    late: &Partitions,
-    until: DateTime<Utc>,
-) -> Result<Vec<LeaseRow>, sqlx::Error> {
-    sqlx::query_as(
-        "update lease set until = $2
-         where owner = $1 and (worker, partition) in (select * from unnest($3::text[], $4::smallint[]))
-         returning worker, partition, fence",
-    )
-    .bind(owner)
-    .bind(until)
-    .bind(&late.workers)
-    .bind(&late.partitions)
+    .bind(promise)
+    .bind(before)
     .fetch_all(connection)
     .await
 }
@@ -108,7 +83,8 @@ pub(super) async fn list(
     now: DateTime<Utc>,
 ) -> Result<Vec<Seen>, sqlx::Error> {
     sqlx::query_as(
-        "select worker, owner, partition, until from lease where owner <> $1 and until > $2
+        "select worker, owner, partition, replica.until from replica join lease using (worker, owner)
+         where owner <> $1 and replica.until > $2
          union all
          select worker, owner, null::smallint, until from replica where until > $2",
     )
@@ -124,7 +100,7 @@ pub(super) async fn take(
     connection: &mut PgConnection,
     owner: Uuid,
     wanted: &Partitions,
-    until: DateTime<Utc>,
+    promise: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<Vec<LeaseRow>, sqlx::Error> {
     // All replicas lock the rows in the same order, so that they cannot deadlock.
@@ -133,22 +109,28 @@ pub(super) async fn take(
             select worker, partition from unnest($3::text[], $4::smallint[]) as wanted (worker, partition)
          ), free as (
             select lease.worker, lease.partition from lease
-            where (lease.worker, lease.partition) in (select worker, partition from wanted) and lease.until <= $5
+            where (lease.worker, lease.partition) in (select worker, partition from wanted)
+                and not exists (select from replica where replica.worker = lease.worker
+                    and replica.owner = lease.owner and replica.until > $5)
             order by lease.worker, lease.partition
-            for no key update skip locked
+            for no key update of lease skip locked
+         ), taken as (
+            update lease set owner = $1, until = $2, fence = fence + 1
+            where (worker, partition) in (select worker, partition from free)
+            returning worker, partition, fence
+         ), created as (
+            insert into lease (worker, partition, owner, until, fence)
+            select worker, partition, $1::uuid, $2::timestamptz, 1 from wanted
+            where not exists (
+                select from lease where lease.worker = wanted.worker and lease.partition = wanted.partition)
+            order by worker, partition
+            on conflict (worker, partition) do nothing
+            returning worker, partition, fence
          )
-         insert into lease (worker, partition, owner, until, fence)
-         select worker, partition, $1::uuid, $2::timestamptz, 1 from wanted
-         where (worker, partition) in (select worker, partition from free) or not exists (
-            select from lease where lease.worker = wanted.worker and lease.partition = wanted.partition)
-         order by worker, partition
-         on conflict (worker, partition) do update
-            set owner = excluded.owner, until = excluded.until, fence = lease.fence + 1
-            where lease.until <= $5
-         returning worker, partition, fence",
+         select * from taken union all select * from created",
     )
     .bind(owner)
-    .bind(until)
+    .bind(promise)
     .bind(&wanted.workers)
     .bind(&wanted.partitions)
     .bind(now)

@@ -51,7 +51,7 @@ impl View {
         held < share && (!given || shares.values().any(|others| *others > share))
     }
 
-    /// When the first lease of another owner expires, unless it is renewed.
+    /// When the leases of another owner expire, unless it renews them.
     pub(super) fn first_expiry(&self) -> Option<DateTime<Utc>> {
         self.others.values().map(|other| other.until).min()
     }
@@ -59,7 +59,6 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use super::super::holding::Held;
     use super::*;
 
     fn view(replicas: usize, others: impl IntoIterator<Item = (u16, u128)>) -> View {
@@ -81,7 +80,7 @@ mod tests {
 
     #[test]
     fn only_free_partitions_are_wanted_and_no_more_than_the_share() {
-        let held: Leases = [(5, Held { fence: 1, until: DateTime::UNIX_EPOCH })].into();
+        let held: Leases = [(5, 1)].into();
         let view = view(2, (10..50).map(|partition| (partition, 1)));
         for owner in 0..300 {
             let wanted = view.wanted(&held, Uuid::from_u128(owner));

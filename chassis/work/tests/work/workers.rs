@@ -13,7 +13,7 @@ use chassis_data::{Db, Tx};
 use chassis_testing::bare::{database, open, write};
 use chassis_testing::{TestDatabase, eventually};
 use chassis_work::worker::{Due, IMMEDIATELY, Job, Next, Worker, Workers};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use uuid::Uuid;
 
 /// Each counter named `todo` with a value above zero is work.
@@ -193,39 +193,57 @@ async fn what_an_owner_of_too_much_gives_back_is_taken_at_once() {
     }
 }
 
+/// Advances the clock by a third of a lease at a time, and waits for each renewal.
+async fn let_renew(database: &TestDatabase, clock: &Clock, times: usize) {
+    for _ in 0..times {
+        clock.advance(chassis_testing::timing().lease / 3);
+        let until = clock.now() + chassis_testing::timing().lease;
+        eventually("the leases are renewed", async || {
+            let sql = "select count(*) from bare.replica where until < $1";
+            let late: i64 =
+                sqlx::query_scalar(sql).bind(until).fetch_one(&mut database.connect().await).await.unwrap();
+            late == 0
+        })
+        .await;
+    }
+}
+
 #[tokio::test]
-async fn one_statement_renews_the_leases_of_all_workers() {
+async fn a_renewal_writes_one_row_for_each_worker_in_one_statement() {
     let (database, clock) = (database().await, chassis_testing::clock());
     let db = open(&database, &clock);
     let worker = |name: &'static str| Worker::new(name, todo(), async |_| Ok(Next::WhenDue));
     let workers = ["one", "two", "three"].map(worker).into();
     let _workers = Workers::start(&db, workers, chassis_testing::timing());
     eventually("all are leased", async || shares(&database, &clock).await == [192]).await;
+    // Rows that one statement has written have the same transaction.
+    let writer = "select max(xmin::text)::bigint from bare.lease";
+    let leased = number(&database, writer).await;
     for _ in 0..2 {
-        clock.advance(TimeDelta::seconds(5));
-        let renewed = until(&clock);
-        eventually("all are renewed", async || count_until(&database, renewed).await == 192).await;
-        // Rows that one statement has written have the same transaction.
-        let written = "select count(distinct xmin::text) from bare.lease";
-        assert_eq!(number(&database, written).await, 1);
+        let_renew(&database, &clock, 1).await;
         assert_eq!(number(&database, "select count(distinct xmin::text) from bare.replica").await, 1);
+        assert_eq!(number(&database, "select count(*) from bare.replica").await, 3);
+        assert_eq!(number(&database, writer).await, leased, "the leases themselves stay as they are");
     }
 }
 
-/// When leases end that are renewed now.
-fn until(clock: &Clock) -> DateTime<Utc> {
-    clock.now() + chassis_testing::timing().lease
-}
-
-async fn count_until(database: &TestDatabase, until: DateTime<Utc>) -> i64 {
-    let sql = "select count(*) from bare.lease where until = $1";
-    sqlx::query_scalar(sql).bind(until).fetch_one(&mut database.connect().await).await.unwrap()
+#[tokio::test]
+async fn to_the_release_before_a_lease_is_valid_as_long_as_its_owner_lives() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let db = open(&database, &clock);
+    let _workers = simple(&db);
+    eventually("all are leased", async || shares(&database, &clock).await == [64]).await;
+    // Such a program takes what has ended according to its row. Each promise lasts for 36 renewals.
+    for _ in 0..40 {
+        let_renew(&database, &clock, 1).await;
+        assert_eq!(shares(&database, &clock).await, [64]);
+    }
 }
 
 #[tokio::test]
-async fn a_job_in_the_middle_of_a_transaction_holds_up_no_other_lease() {
+async fn a_job_in_the_middle_of_a_transaction_holds_up_no_renewal_and_keeps_its_lease() {
     let (database, clock) = (database().await, chassis_testing::clock());
-    let db = open(&database, &clock);
+    let (one, two) = (open(&database, &clock), open(&database, &clock));
     let (began, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(tokio::sync::Notify::new()));
     let signals = (Arc::clone(&began), Arc::clone(&go_on));
     let worker = Worker::new("todo", todo(), move |job: Job| {
@@ -235,18 +253,26 @@ async fn a_job_in_the_middle_of_a_transaction_holds_up_no_other_lease() {
             Ok(Next::WhenDue)
         }
     });
-    let _workers = Workers::start(&db, vec![worker], chassis_testing::timing());
+    let _workers = Workers::start(&one, vec![worker], chassis_testing::timing());
     eventually("all are leased", async || shares(&database, &clock).await == [64]).await;
-    assign(&db, &chassis_testing::account(), 1).await;
+    assign(&one, &chassis_testing::account(), 1).await;
     eventually("the job is in its transaction", async || began.load(Ordering::SeqCst)).await;
-    clock.advance(TimeDelta::seconds(5));
-    let renewed = until(&clock);
-    eventually("the others are renewed", async || count_until(&database, renewed).await == 63).await;
+    // Longer than a lease, and than what its row promises.
+    let_renew(&database, &clock, 40).await;
+    let _second = simple(&two);
+    eventually("the second has its share", async || {
+        clock.advance(TimeDelta::milliseconds(100));
+        shares(&database, &clock).await.contains(&32)
+    })
+    .await;
+    assert_eq!(left(&database).await, 1, "the second leaves the account alone");
     go_on.notify_one();
     eventually("the job ends under its lease", async || left(&database).await == 0).await;
-    clock.advance(TimeDelta::seconds(5));
-    let renewed = until(&clock);
-    eventually("all are renewed", async || count_until(&database, renewed).await == 64).await;
+    eventually("both have their share", async || {
+        clock.advance(TimeDelta::milliseconds(100));
+        shares(&database, &clock).await == [32, 32]
+    })
+    .await;
 }
 
 type Signals = (Arc<AtomicBool>, Arc<tokio::sync::Notify>);
