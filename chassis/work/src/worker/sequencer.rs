@@ -26,7 +26,7 @@ use super::wake::Inbox;
 const CONCURRENCY: usize = 4;
 /// The minimum time between two batches of an account. The first entry after a pause is numbered at once; in a busy
 /// account entries gather, so that a batch costs little for each.
-const MIN_BATCH_INTERVAL: Duration = Duration::from_millis(10);
+const MIN_BATCH_INTERVAL: Duration = Duration::from_millis(20);
 /// How often to look for entries that their process has left without a position. Those of a process that has ended are
 /// looked for as soon as that is known, so this only counts for a call that was cancelled during its commit, and after
 /// an error.
