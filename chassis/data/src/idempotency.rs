@@ -1,5 +1,8 @@
-//! Idempotency keys: the first request with a key runs, and for 24 hours every repeat gets the stored response. A
-//! response with a secret is not stored; a repeat then gets an error with the id of the record.
+//! Idempotency keys: the first request with a key has its effect, and for 24 hours every repeat gets the stored response.
+//! A response with a secret is not stored; a repeat then gets an error with the id of the record.
+//!
+//! The last statement of a write transaction stores the key with the response. A repeat runs the operation too, but cannot
+//! store its key, and is undone. So a first request, as nearly all are, asks nothing about its key.
 
 use chassis_base::{AccountId, Error};
 use chassis_rpc::call::Context;
@@ -19,15 +22,6 @@ pub const WINDOW: TimeDelta = TimeDelta::hours(24);
 
 /// How many keys one transaction deletes.
 pub const BATCH: i64 = 5000;
-
-pub(crate) enum Claim {
-    /// The first use: the operation must run.
-    Ours,
-    /// A repeat, with the stored response.
-    Done(Vec<u8>),
-    /// The key belongs to another request.
-    Reused,
-}
 
 /// Marks a response that is not stored; the id of its record follows. No encoded message begins with this byte.
 const NOT_KEPT: u8 = 0;
@@ -49,60 +43,39 @@ fn refuse_secret(stored: &[u8]) -> Result<(), Error> {
     Err(if record.is_empty() { problem } else { problem.with("id", String::from_utf8_lossy(record)) })
 }
 
-/// Inserts the key. If another transaction has inserted it and is still open, this waits until that one has ended.
-pub(crate) async fn claim(
+/// The stored response, if the key of the call was used.
+pub(crate) async fn find(
     connection: &mut PgConnection,
     context: &Context,
     fingerprint: &Fingerprint,
     now: DateTime<Utc>,
-) -> Result<Claim, Error> {
-    let account = context.account_id();
-    let key = context.idempotency_key.as_deref().unwrap_or_default();
-    // Concurrent requests meet at the unique key: the second insert waits, and finds the row if the first commits. A
-    // rollback or a crash releases the key. An expired row is taken over in the same statement.
-    let claimed = sqlx::query(
-        "insert into idempotency (account_id, route, key, fingerprint, created_at) values ($1, $2, $3, $4, $5)
-         on conflict (account_id, route, key) do update
-            set fingerprint = excluded.fingerprint, response = null, created_at = excluded.created_at
-            where idempotency.created_at <= $6",
+) -> Result<Option<Vec<u8>>, Error> {
+    let found: Option<(Vec<u8>, Option<Vec<u8>>)> = sqlx::query_as(
+        "select fingerprint, response from idempotency
+         where account_id = $1 and route = $2 and key = $3 and created_at > $4",
     )
-    .bind(account)
+    .bind(context.account_id())
     .bind(context.rpc)
-    .bind(key)
-    .bind(fingerprint.as_slice())
-    .bind(now)
+    .bind(context.idempotency_key.as_deref().unwrap_or_default())
     .bind(now - WINDOW)
-    .execute(&mut *connection)
-    .await
-    .map_err(still_running)?;
-    if claimed.rows_affected() == 1 {
-        return Ok(Claim::Ours);
-    }
-    let (stored, response): (Vec<u8>, Option<Vec<u8>>) = sqlx::query_as(
-        "select fingerprint, response from idempotency where account_id = $1 and route = $2 and key = $3",
-    )
-    .bind(account)
-    .bind(context.rpc)
-    .bind(key)
-    .fetch_one(connection)
+    .fetch_optional(connection)
     .await?;
-    if stored != fingerprint {
-        return Ok(Claim::Reused);
+    let Some((first, response)) = found else { return Ok(None) };
+    if first != fingerprint {
+        let detail = "This Idempotency-Key was used for another request. Use a new key for a new request.";
+        return Err(Error::problem(Problem::IdempotencyKeyReused, detail));
     }
-    if let Some(response) = &response {
-        refuse_secret(response)?;
-    }
-    response.map(Claim::Done).ok_or_else(|| Error::Internal("idempotency key has no stored response".into()))
+    let response =
+        response.ok_or_else(|| Error::Internal("idempotency key has no stored response".into()))?;
+    refuse_secret(&response)?;
+    Ok(Some(response))
 }
 
-fn still_running(error: sqlx::Error) -> Error {
-    let error = Error::Database(error);
-    if error.is_lock_timeout() {
-        let detail =
-            "The first request with this Idempotency-Key is still running. Repeat the request in a moment.";
-        return Error::problem(Problem::IdempotencyInProgress, detail);
-    }
-    error
+/// The error of a call that could not store its key, because another transaction with the same key was open too long.
+pub(crate) fn still_running() -> Error {
+    let detail =
+        "The first request with this Idempotency-Key is still running. Repeat the request in a moment.";
+    Error::problem(Problem::IdempotencyInProgress, detail)
 }
 
 /// Deletes at most [`BATCH`] expired keys of an account and returns how many.

@@ -28,6 +28,14 @@ impl<'a> Origin<'a> {
         }
     }
 
+    /// The fingerprint of a call with an idempotency key.
+    pub(crate) fn fingerprint(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Call { fingerprint, .. } => fingerprint.map(<[u8; 32]>::as_slice),
+            Self::Amendment { .. } | Self::Work { .. } | Self::Service => None,
+        }
+    }
+
     /// The actor in the log.
     pub(crate) fn actor(self) -> &'a str {
         match self {

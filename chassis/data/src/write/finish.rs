@@ -6,11 +6,13 @@ use chassis_base::error::database::violated_constraint;
 use chassis_rpc::scope;
 use uuid::Uuid;
 
-use super::statement::{self, Parts};
+use super::statement::{self, Parts, Response};
 use super::tx::Tx;
 use crate::caused;
+use crate::idempotency::{self, WINDOW};
 use crate::log::check;
 use crate::log::entries::Entries;
+use crate::origin::Origin;
 use crate::pool::CommitError;
 use crate::rows::Rows;
 
@@ -27,6 +29,11 @@ pub(super) struct Kept {
 }
 
 impl Tx<'_> {
+    /// How a response of this transaction is stored.
+    fn response(&self) -> Response {
+        if matches!(self.origin, Origin::Amendment { .. }) { Response::Amended } else { Response::First }
+    }
+
     /// Commits the operation together with its log entries, totals and response. Rolls back if the operation has
     /// failed or the request has faults. Cancellation before this closes the connection.
     pub(super) async fn end<T>(mut self, outcome: Result<T, Error>, kept: Kept) -> Result<T, Error> {
@@ -99,7 +106,7 @@ pub(super) async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<V
     let parts = Parts {
         entries: Rows::of(entries.ids.len()),
         totals: Rows::of(totals.0.len()),
-        has_response: response.is_some(),
+        response: response.map(|_| tx.response()),
     };
     if parts.is_nothing() {
         return Ok(Vec::new());
@@ -117,18 +124,27 @@ pub(super) async fn finish(tx: &mut Tx<'_>, response: Option<&[u8]>) -> Result<V
     if parts.totals != Rows::None {
         statement = statement::bind_totals(statement.bind(account), &totals, parts.totals);
     }
-    if parts.has_response {
+    if let Some(stored) = parts.response {
         let key = tx.caller().and_then(|context| context.idempotency_key.as_deref());
         let route = tx.caller().map(|context| context.rpc);
         statement = statement.bind(account).bind(response).bind(route).bind(key);
-    }
-    statement.execute(&mut *tx.connection).await.map_err(|error| {
-        if violated_constraint(&error) != Some(VERSIONS) {
-            return error.into();
+        if stored == Response::First {
+            statement = statement.bind(tx.origin.fingerprint()).bind(tx.now).bind(tx.now - WINDOW);
         }
-        let records = entries.kinds.iter().zip(&entries.record_ids);
-        tx.collision.set(records.map(|(kind, id)| RecordRef { kind: kind.clone(), id: id.clone() }));
-        Error::Raced
+    }
+    let finished = statement.execute(&mut *tx.connection).await.map_err(|error| {
+        if violated_constraint(&error) == Some(VERSIONS) {
+            let records = entries.kinds.iter().zip(&entries.record_ids);
+            tx.collision.set(records.map(|(kind, id)| RecordRef { kind: kind.clone(), id: id.clone() }));
+            return Error::Raced;
+        }
+        let error = Error::Database(error);
+        let awaits_key = parts.response == Some(Response::First) && error.is_lock_timeout();
+        if awaits_key { idempotency::still_running() } else { error }
     })?;
+    if parts.response == Some(Response::First) && finished.rows_affected() == 0 {
+        // The key was used: the caller finds the response to it.
+        return Err(Error::Raced);
+    }
     Ok(entries.ids)
 }

@@ -5,11 +5,11 @@
 //! transaction.
 //!
 //! [`tx`] is the transaction as operations use it, [`run`] begins transactions and repeats those that lost a race, and
-//! [`finish`] ends them with one [`statement`]. [`precondition`] refuses a write whose caller knows an older version of the record, [`rehearsal`]
-//! undoes one that is only tried, [`collision`] mends versions that the log has already. Round trips besides the
-//! operation's own statements: begin, claim (calls with a key) or fence (background work), finish (one statement for log
-//! entries, totals and response; skipped if there is none of these), commit; two look-ups with `If-Match`. Then the
-//! account's background work is woken, without a round trip if the process has workers.
+//! [`finish`] ends them with one [`statement`]. [`precondition`] refuses a write whose caller knows an older version of the
+//! record, [`rehearsal`] undoes one that is only tried, [`collision`] mends versions that the log has already. Round trips
+//! besides the operation's own statements: begin, fence (background work), finish (one statement for log entries, totals
+//! and the key with its response; skipped if there is none of these), commit; two look-ups with `If-Match`; one for the key
+//! of a call that fails. Then the account's background work is woken, without a round trip if the process has workers.
 
 mod collision;
 mod finish;

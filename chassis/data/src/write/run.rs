@@ -7,7 +7,8 @@ use chassis_rpc::call::{Call, Context, REHEARSAL, REPLAY};
 use chassis_rpc::scope;
 use prost::Message;
 use proto::Faults;
-use proto::api::{Problem, Rehearsal};
+use proto::api::Rehearsal;
+use sqlx::PgConnection;
 use tonic::metadata::MetadataValue;
 use tonic::{Response, Status};
 
@@ -16,7 +17,7 @@ use super::finish::Kept;
 use super::operation::{Of, OfBoth, Operation};
 use super::tx::Tx;
 use crate::db::Db;
-use crate::idempotency::{self, Claim, Fingerprint, fingerprint};
+use crate::idempotency::{self, Fingerprint, fingerprint};
 use crate::lease::Lease;
 use crate::log::changes::{self, Changes};
 use crate::log::check;
@@ -35,12 +36,6 @@ pub(super) enum Done<T> {
     Before(Vec<u8>),
     /// The operation has run and was undone.
     Undone(T, Rehearsal),
-}
-
-/// Whether the operation has to run.
-enum Begun {
-    Fresh,
-    Repeated(Vec<u8>),
 }
 
 impl Db {
@@ -163,18 +158,51 @@ impl Db {
         operation: &O,
         kept: impl Fn(&mut Tx<'_>, &O::Answer) -> Kept,
     ) -> Result<Done<O::Answer>, Error> {
+        // A dry run stores no key, and so would not notice that it is a repeat.
+        if scope::is_dry_run()
+            && let Some(stored) = self.response_to_first(origin).await?
+        {
+            return Ok(Done::Before(stored));
+        }
         let (mut attempt, collision) = (1, Collision::default());
         loop {
-            match self.attempt(account, origin, operation, &kept, &collision).await {
-                Err(error) if error.is_repeatable() && attempt < MAX_ATTEMPTS => {
-                    tracing::debug!(attempt, "transaction lost a race, repeating it");
-                    if attempt > 1 {
-                        Box::pin(self.mend(account, &collision)).await?;
-                    }
-                    attempt += 1;
-                }
-                outcome => return outcome,
+            let error = match self.attempt(account, origin, operation, &kept, &collision).await {
+                Err(error) => error,
+                done => return done,
+            };
+            // It may have failed because it is a repeat.
+            if let Some(stored) = self.response_to_failed(origin, &error).await? {
+                return Ok(Done::Before(stored));
             }
+            if !error.is_repeatable() || attempt == MAX_ATTEMPTS {
+                return Err(error);
+            }
+            tracing::debug!(attempt, "transaction lost a race, repeating it");
+            if attempt > 1 {
+                Box::pin(self.mend(account, &collision)).await?;
+            }
+            attempt += 1;
+        }
+    }
+
+    /// The response to an earlier call with the key of this one.
+    async fn response_to_first(&self, origin: Origin<'_>) -> Result<Option<Vec<u8>>, Error> {
+        let Origin::Call { context, fingerprint: Some(fingerprint), .. } = origin else { return Ok(None) };
+        let find = async |connection: &mut PgConnection| {
+            idempotency::find(connection, context, fingerprint, self.clock.now()).await
+        };
+        self.read(find).await
+    }
+
+    /// The response to an earlier call with the key of this one, which has failed.
+    async fn response_to_failed(&self, origin: Origin<'_>, error: &Error) -> Result<Option<Vec<u8>>, Error> {
+        if matches!(error, Error::InDoubt(_)) || error.is_database_unreachable() {
+            return Ok(None);
+        }
+        match self.response_to_first(origin).await {
+            // The call has failed for its own reason.
+            Err(Error::Database(_)) => Ok(None),
+            found => found,
         }
     }
 
@@ -187,15 +215,11 @@ impl Db {
         collision: &Collision,
     ) -> Result<Done<O::Answer>, Error> {
         let mut tx = self.begin(account, origin, collision).await?;
-        let begun = match tx.enter().await {
-            Ok(Begun::Fresh) => tx.check_precondition().await,
-            Ok(Begun::Repeated(stored)) => {
-                tx.connection.roll_back();
-                return Ok(Done::Before(stored));
-            }
-            Err(error) => Err(error),
+        let begun = async {
+            tx.hold_lease().await?;
+            tx.check_precondition().await
         };
-        if let Err(error) = begun {
+        if let Err(error) = begun.await {
             return tx.end(Err(error), Kept::default()).await;
         }
         let outcome = operation.run(&mut tx).await;
@@ -248,27 +272,10 @@ impl Db {
 }
 
 impl Tx<'_> {
-    /// Runs the first statement: claims the idempotency key of a call, or locks the lease of background work, so that
-    /// no other transaction does the same work.
-    async fn enter(&mut self) -> Result<Begun, Error> {
-        match self.origin {
-            Origin::Call { context, fingerprint: Some(fingerprint), .. } => {
-                match idempotency::claim(&mut self.connection, context, fingerprint, self.now).await? {
-                    Claim::Ours => Ok(Begun::Fresh),
-                    Claim::Done(stored) => Ok(Begun::Repeated(stored)),
-                    Claim::Reused => {
-                        let detail = "This Idempotency-Key was used for another request. Use a new key for a new \
-                                      request.";
-                        Err(Error::problem(Problem::IdempotencyKeyReused, detail))
-                    }
-                }
-            }
-            Origin::Work { lease } => {
-                lease.hold(&mut self.connection, self.account.id).await?;
-                Ok(Begun::Fresh)
-            }
-            Origin::Call { .. } | Origin::Amendment { .. } | Origin::Service => Ok(Begun::Fresh),
-        }
+    /// Proves that background work still has its lease, so that no other process does the same.
+    async fn hold_lease(&mut self) -> Result<(), Error> {
+        let Origin::Work { lease } = self.origin else { return Ok(()) };
+        lease.hold(&mut self.connection, self.account.id).await
     }
 }
 

@@ -36,15 +36,25 @@ const SHARED_BY_TOTALS: usize = 1;
 pub(super) struct Parts {
     pub entries: Rows,
     pub totals: Rows,
-    pub has_response: bool,
+    pub response: Option<Response>,
+}
+
+/// How the response of a call with a key is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Response {
+    /// With its key. Affects no row if the key was used.
+    First,
+    /// In place of the one that is stored.
+    Amended,
 }
 
 impl Parts {
     pub(super) fn is_nothing(self) -> bool {
-        self.entries == Rows::None && self.totals == Rows::None && !self.has_response
+        self.entries == Rows::None && self.totals == Rows::None && self.response.is_none()
     }
 
-    /// The parameters are those of the parts that there are, in the order entries, totals, response.
+    /// The parameters are those of the parts that there are, in the order entries, totals, response. The rows that it
+    /// affects are those of the response.
     pub(super) fn sql(self) -> String {
         let (mut with, mut bound) = (Vec::new(), 0);
         if self.entries != Rows::None {
@@ -55,7 +65,11 @@ impl Parts {
             with.push(totals_sql(self.totals, bound));
             bound += SHARED_BY_TOTALS + TOTAL.len();
         }
-        let last = if self.has_response { response_sql(bound) } else { "select 1".to_owned() };
+        let last = match self.response {
+            Some(Response::First) => key_sql(bound),
+            Some(Response::Amended) => amended_sql(bound),
+            None => "select 1".to_owned(),
+        };
         if with.is_empty() { last } else { format!("with {} {last}", with.join(", ")) }
     }
 }
@@ -109,7 +123,20 @@ fn totals_sql(rows: Rows, bound: usize) -> String {
     )
 }
 
-fn response_sql(bound: usize) -> String {
+/// If another transaction has stored the key and is still open, this waits until that one has ended. A rollback or a crash
+/// frees the key. An expired one is taken over.
+fn key_sql(bound: usize) -> String {
+    let [account, response, route, key, fingerprint, at, expired] = numbers(bound);
+    format!(
+        "insert into idempotency (account_id, response, route, key, fingerprint, created_at)
+         values (${account}, ${response}, ${route}, ${key}, ${fingerprint}, ${at})
+         on conflict (account_id, route, key) do update
+            set fingerprint = excluded.fingerprint, response = excluded.response, created_at = excluded.created_at
+            where idempotency.created_at <= ${expired}"
+    )
+}
+
+fn amended_sql(bound: usize) -> String {
     let [account, response, route, key] = numbers(bound);
     format!(
         "update idempotency set response = ${response}::bytea
@@ -165,8 +192,8 @@ mod tests {
         sqlx::raw_sql("set search_path = bare, public").execute(&mut connection).await.unwrap();
         let all = [Rows::None, Rows::One, Rows::Several];
         for (entries, totals) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
-            for has_response in [false, true] {
-                let parts = Parts { entries, totals, has_response };
+            for response in [None, Some(Response::First), Some(Response::Amended)] {
+                let parts = Parts { entries, totals, response };
                 let prepared = (&mut connection).prepare(AssertSqlSafe(parts.sql()).into_sql_str()).await;
                 assert!(prepared.is_ok(), "{parts:?}: {:?}", prepared.err());
             }

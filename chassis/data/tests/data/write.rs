@@ -190,3 +190,62 @@ async fn a_transaction_that_loses_a_race_is_run_again() {
     assert_eq!(attempts.load(Ordering::SeqCst), 3);
     assert_eq!(provisioned(&database).await, 1);
 }
+
+/// An operation that can be done once: the second time it finds that it is done.
+async fn provision_once(
+    tx: &mut Tx<'_>,
+    _: &ProvisionAccountRequest,
+) -> Result<ProvisionAccountResponse, Error> {
+    let account = tx.account();
+    let number = chassis_data::numbering::next(tx.db(), account, "provisioned").await?;
+    if number > 1 {
+        return Err(Error::problem(proto::api::Problem::WrongStatus, "It is done."));
+    }
+    tx.unaudited("a test");
+    Ok(ProvisionAccountResponse {})
+}
+
+#[tokio::test]
+async fn a_repeat_that_would_fail_on_what_the_first_has_done_gets_its_answer() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let service = chassis_testing::start::<Bare>(database.url(), &clock).await;
+    let (account, write) = (chassis_testing::account(), &service.runtime.db);
+    let call = |key: Option<&str>, input: ProvisionAccountRequest| {
+        let mut context = context(&account, &clock);
+        context.idempotency_key = key.map(Into::into);
+        Call { context, input, faults: proto::Faults::default() }
+    };
+    let is_replay = |response: tonic::Response<_>| response.metadata().contains_key(REPLAY);
+    let first = write.write(call(Some("k"), request()), provision_once).await.unwrap();
+    assert!(!is_replay(first));
+    let again = write.write(call(Some("k"), request()), provision_once).await.unwrap();
+    assert!(is_replay(again));
+    let other = ProvisionAccountRequest { name: "Butcher".into() };
+    let mismatch = write.write(call(Some("k"), other), provision_once).await.unwrap_err();
+    assert_eq!(mismatch.code(), tonic::Code::InvalidArgument, "whatever else is wrong with it");
+    for key in [None, Some("another")] {
+        let refused = write.write(call(key, request()), provision_once).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
+    }
+    assert_eq!(provisioned(&database).await, 1);
+}
+
+#[tokio::test]
+async fn a_call_whose_twin_does_not_end_says_so() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let service = chassis_testing::start::<Bare>(database.url(), &clock).await;
+    let mut client = ProvisioningServiceClient::new(service.channel());
+    let account = chassis_testing::account();
+    let caller = TestCaller::mesh(&account, &clock);
+    client.provision_account(caller.keyed("k", request())).await.unwrap();
+    clock.advance(chassis_data::idempotency::WINDOW);
+    // An open transaction that has taken the key over.
+    let mut twin = database.connect().await;
+    sqlx::raw_sql("begin; update bare.idempotency set response = response").execute(&mut twin).await.unwrap();
+    let status = client.provision_account(caller.keyed("k", request())).await.unwrap_err();
+    let code = proto::api::Problem::IdempotencyInProgress.code().as_bytes();
+    assert!(status.details().windows(code.len()).any(|part| part == code), "{status:?}");
+    sqlx::raw_sql("rollback").execute(&mut twin).await.unwrap();
+    client.provision_account(caller.keyed("k", request())).await.unwrap();
+    assert_eq!(provisioned(&database).await, 2);
+}
