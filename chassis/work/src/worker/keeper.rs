@@ -28,8 +28,8 @@ use crate::interval::every;
 /// How soon to look again while partitions are to be taken or given back. Real time, as for polls.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// How many lease lengths the row of a lease promises to the release before, and how many may be left when it is renewed:
-/// once a minute with the default length. Only such a program waits that long to take over.
-const PROMISE: (i32, i32) = (12, 8);
+/// every five minutes with the default length. Only such a program waits that long to take over.
+const PROMISE: (i32, i32) = (40, 20);
 /// Replicas are deleted this many lease lengths after they expire, so that one that renews late keeps its row.
 const REPLICA_RETENTION: i32 = 100;
 

@@ -193,10 +193,10 @@ async fn what_an_owner_of_too_much_gives_back_is_taken_at_once() {
     }
 }
 
-/// Advances the clock by a third of a lease at a time, and waits for each renewal.
+/// Advances the clock by the length of a lease at a time, and waits for each renewal.
 async fn let_renew(database: &TestDatabase, clock: &Clock, times: usize) {
     for _ in 0..times {
-        clock.advance(chassis_testing::timing().lease / 3);
+        clock.advance(chassis_testing::timing().lease);
         let until = clock.now() + chassis_testing::timing().lease;
         eventually("the leases are renewed", async || {
             let sql = "select count(*) from bare.replica where until < $1";
@@ -233,8 +233,8 @@ async fn to_the_release_before_a_lease_is_valid_as_long_as_its_owner_lives() {
     let db = open(&database, &clock);
     let _workers = simple(&db);
     eventually("all are leased", async || shares(&database, &clock).await == [64]).await;
-    // Such a program takes what has ended according to its row. Each promise lasts for 36 renewals.
-    for _ in 0..40 {
+    // Such a program takes what has ended according to its row. Each promise lasts for 40 of these renewals.
+    for _ in 0..45 {
         let_renew(&database, &clock, 1).await;
         assert_eq!(shares(&database, &clock).await, [64]);
     }
@@ -258,7 +258,7 @@ async fn a_job_in_the_middle_of_a_transaction_holds_up_no_renewal_and_keeps_its_
     assign(&one, &chassis_testing::account(), 1).await;
     eventually("the job is in its transaction", async || began.load(Ordering::SeqCst)).await;
     // Longer than a lease, and than what its row promises.
-    let_renew(&database, &clock, 40).await;
+    let_renew(&database, &clock, 45).await;
     let _second = simple(&two);
     eventually("the second has its share", async || {
         clock.advance(TimeDelta::milliseconds(100));
