@@ -4,10 +4,20 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use chassis_base::AccountId;
 
+/// What a transaction has committed, besides rows that may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logged {
+    Nothing,
+    /// Log entries, which have no position yet.
+    Entries,
+    /// Log entries, to which the [amendment](crate::Db::amend) of the same call is about to add.
+    EntriesBeforeAmendment,
+}
+
 /// Is notified of commits.
 pub trait CommitListener: Send + Sync {
-    /// Rows of the account may have changed. `is_logged`: there may be log entries without a position.
-    fn committed(&self, account: AccountId, is_logged: bool);
+    /// Rows of the account may have changed.
+    fn committed(&self, account: AccountId, logged: Logged);
 }
 
 /// The commit listeners of a process. Usually there is one: its workers.
@@ -24,11 +34,11 @@ impl Wake {
     }
 
     /// Notifies all listeners; returns whether there was any.
-    pub(crate) fn notify(&self, account: AccountId, is_logged: bool) -> bool {
+    pub(crate) fn notify(&self, account: AccountId, logged: Logged) -> bool {
         let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut notified = false;
         for listener in listeners.iter().filter_map(Weak::upgrade) {
-            listener.committed(account, is_logged);
+            listener.committed(account, logged);
             notified = true;
         }
         notified

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::db::Db;
 use crate::log;
+use crate::wake::Logged;
 
 /// How long a post is kept. A process that does not read for longer has lost its leases, and sweeps when it acquires
 /// new ones.
@@ -20,15 +21,15 @@ impl Db {
     /// Makes the workers of all processes check an account whose rows may have changed. If the notification is lost,
     /// for example because the process ends, the next sweep finds the work.
     pub async fn wake_workers(&self, account: AccountId) {
-        self.committed(account, false).await;
+        self.committed(account, Logged::Nothing).await;
     }
 
-    pub(crate) async fn committed(&self, account: AccountId, is_logged: bool) {
-        if account.uuid().is_nil() || self.wake.notify(account, is_logged) {
+    pub(crate) async fn committed(&self, account: AccountId, logged: Logged) {
+        if account.uuid().is_nil() || self.wake.notify(account, logged) {
             return;
         }
         // This is a command, or a service without background work: only other processes have workers.
-        let mut has_more = is_logged;
+        let mut has_more = logged != Logged::Nothing;
         while has_more {
             has_more = Box::pin(log::number(self, account)).await.unwrap_or_else(|error| {
                 tracing::warn!(%account, error = chain(&error), "log entries could not be numbered");

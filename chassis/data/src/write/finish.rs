@@ -15,6 +15,7 @@ use crate::log::entries::Entries;
 use crate::origin::Origin;
 use crate::pool::CommitError;
 use crate::rows::Rows;
+use crate::wake::Logged;
 
 /// The index that lets a record have each version once.
 const VERSIONS: &str = "log_of_record";
@@ -42,10 +43,15 @@ impl Tx<'_> {
             self.valid()?;
             self.check_precondition().await?;
             let entries = finish(&mut self, kept.response.as_deref()).await?;
-            Ok((outcome, !entries.is_empty()))
+            let logged = match (entries.is_empty(), self.expects_amendment) {
+                (true, _) => Logged::Nothing,
+                (false, true) => Logged::EntriesBeforeAmendment,
+                (false, false) => Logged::Entries,
+            };
+            Ok((outcome, logged))
         };
         match finished.await {
-            Ok((outcome, is_logged)) => self.commit(kept.record, is_logged).await.map(|()| outcome),
+            Ok((outcome, logged)) => self.commit(kept.record, logged).await.map(|()| outcome),
             Err(error) => {
                 self.connection.roll_back();
                 Err(error)
@@ -53,7 +59,7 @@ impl Tx<'_> {
         }
     }
 
-    async fn commit(self, record: Option<RecordRef>, is_logged: bool) -> Result<(), Error> {
+    async fn commit(self, record: Option<RecordRef>, logged: Logged) -> Result<(), Error> {
         // What the service records for itself is not an effect of the call during which it happens.
         let effect = self.caller().map(|_| scope::effect()).unwrap_or_default();
         // Set before COMMIT is sent: if the call is cancelled before the answer, the outcome is unknown.
@@ -76,7 +82,7 @@ impl Tx<'_> {
         drop(self.turns);
         // A commit in doubt may have created work too. A crash before this line is covered by the workers' sweep.
         for account in std::iter::once(self.account.id).chain(self.filed_under) {
-            self.database.committed(account, is_logged).await;
+            self.database.committed(account, logged).await;
         }
         committed
     }

@@ -267,6 +267,7 @@ impl Db {
             counts,
             collision: collision.clone(),
             turns: Vec::new(),
+            expects_amendment: false,
         })
     }
 }

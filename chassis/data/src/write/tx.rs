@@ -42,6 +42,8 @@ pub struct Tx<'a> {
     pub(super) collision: Collision,
     /// See [`Tx::wait_for_counter`].
     pub(super) turns: Vec<Turn>,
+    /// See [`Tx::expect_amendment`].
+    pub(super) expects_amendment: bool,
 }
 
 impl<'a> Tx<'a> {
@@ -123,6 +125,12 @@ impl<'a> Tx<'a> {
                    where account_id = $1 and record_id = $2 and kind = $3 and change is not null";
         let query = sqlx::query_scalar(sql).bind(self.account.id).bind(id.to_string()).bind(kind);
         Ok(query.fetch_one(&mut *self.connection).await?)
+    }
+
+    /// Declares that [`Db::amend`](crate::Db::amend) follows within a moment, so that the entries of both get their positions
+    /// and are delivered together.
+    pub fn expect_amendment(&mut self) {
+        self.expects_amendment = true;
     }
 
     /// Declares why this transaction needs no entry in the log. Changes that it reports are still written.

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use chassis_base::{Account, Clock};
+use chassis_base::{Account, Clock, Error};
+use chassis_data::Tx;
 use chassis_testing::bare::{Bare, database, emit};
 use chassis_testing::{TestDatabase, eventually};
 use chassis_work::dead_letters;
@@ -222,6 +223,33 @@ async fn a_refused_event_suffers_alone_becomes_a_dead_letter_and_can_be_retried(
     assert_eq!(dead_letters::retry(db, Some(dead.id)).await.unwrap(), 1);
     eventually("the retried one is delivered", async || waiting(&database, "recorder").await == 0).await;
     assert_eq!(recorder.count(), 5);
+}
+
+async fn emit_before_amendment(tx: &mut Tx<'_>, entity: &Uuid) -> Result<(), Error> {
+    tx.expect_amendment();
+    tx.unaudited("a test");
+    tx.emit(&chassis_data::Event {
+        kind: "thing.changed",
+        entity_type: "thing",
+        entity_id: *entity,
+        version: 1,
+        data: "{}".into(),
+    });
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_event_is_delivered_although_the_amendment_that_was_to_follow_never_came() {
+    let (database, clock) = (database().await, chassis_testing::clock());
+    let recorder = Recorder::default();
+    let (address, _server) = recorder.listen("127.0.0.1:0").await;
+    let listeners = format!("recorder=http://{address}");
+    let service =
+        chassis_testing::start_working::<Bare>(database.url(), &clock, &["--listeners", &listeners]).await;
+    let account = chassis_testing::account();
+    service.runtime.db.record(&account, &Uuid::from_u128(1), emit_before_amendment).await.unwrap();
+    // The clock stands still, so nobody looks for entries that were left without a position.
+    eventually("it is delivered", async || recorder.count() == 1).await;
 }
 
 #[tokio::test]
