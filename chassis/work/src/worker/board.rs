@@ -65,8 +65,8 @@ impl Board {
         (board, receiver)
     }
 
-    /// Sets the leases that the worker holds now, and until when. A sweep follows when some are new, because earlier wake-ups in them did
-    /// not reach this process.
+    /// Sets the leases that the worker holds now, and until when. A sweep follows when some are new, because earlier
+    /// wake-ups in them did not reach this process.
     pub(super) fn hold(&self, leases: Leases, until: DateTime<Utc>) {
         let held = bits(leases.keys());
         let Change { has_new, has_lost } = self.holding.replace(leases, until);

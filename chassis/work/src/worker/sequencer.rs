@@ -27,7 +27,7 @@ const CONCURRENCY: usize = 4;
 /// The minimum time between two batches of an account. The first entry after a pause is numbered at once; in a busy
 /// account entries gather, so that a batch costs little for each.
 const MIN_BATCH_INTERVAL: Duration = Duration::from_millis(20);
-/// How long entries wait for those of an amendment. A PDF usually takes a few tens of milliseconds.
+/// How long entries wait at most for those of an amendment, which usually follows within tens of milliseconds.
 const MAX_WAIT_FOR_AMENDMENT: Duration = Duration::from_millis(200);
 /// How often to look for entries that their process has left without a position. Those of a process that has ended are
 /// looked for as soon as that is known, so this only counts for a call that was cancelled during its commit, and after

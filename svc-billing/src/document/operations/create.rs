@@ -49,7 +49,7 @@ pub(crate) async fn create(tx: &mut Tx<'_>, new: &New, given: &DocumentInput) ->
         // A document that a caller creates credits nothing, and nothing is collected for it yet.
         let printed = printed_document(&full.record, &full.plain_rows(), &parties, None, look);
         let state = printed_state::as_issued(&full.record, zone);
-        // The PDF is recorded.
+        // The PDF is made after the commit and recorded by a second transaction, `record_new_pdf`.
         tx.expect_amendment();
         new.issued.set(Issued { printed: PrintedDocument { state, ..printed }, full });
     }
