@@ -9,8 +9,15 @@ use crate::lease::Lease;
 /// What starts a write transaction.
 #[derive(Clone, Copy)]
 pub(crate) enum Origin<'a> {
-    /// A mutating rpc. The fingerprint is present if the call has an idempotency key.
-    Call { context: &'a Context, faults: &'a Faults, fingerprint: Option<&'a Fingerprint> },
+    /// A mutating rpc.
+    Call {
+        context: &'a Context,
+        faults: &'a Faults,
+        /// Present if the call has an idempotency key.
+        fingerprint: Option<&'a Fingerprint>,
+        /// See [`Tx::number_ahead`](crate::Tx::number_ahead).
+        number: Option<i64>,
+    },
     /// The second transaction of a call, for results that exist only after the first has committed.
     Amendment { context: &'a Context },
     /// Background work under a lease.

@@ -10,6 +10,7 @@ use proto::relations::{ClientInput, Relation};
 use uuid::Uuid;
 
 use super::rules::{self, InputContext};
+use super::store::Debtor;
 use super::{Record, Role, events, store};
 use crate::error::Error;
 
@@ -25,12 +26,15 @@ pub(super) async fn create(tx: &mut Tx<'_>, role: Role, given: ClientInput) -> R
     let account = tx.account();
     let id = tx.id();
     let now = tx.now();
-    // The insert locks the account's debtor counter until the transaction ends, so it comes after everything that can
-    // be decided without it.
-    if role == Role::Client {
-        tx.wait_for_counter(store::DEBTORS).await;
-    }
-    let Some(debtor_number) = store::insert(tx.db(), account, role, id, &values, now).await? else {
+    let debtor = match (role, tx.number_ahead()) {
+        (Role::Supplier, _) => Debtor::None,
+        (Role::Client, Some(number)) => Debtor::Number(number),
+        (Role::Client, None) => {
+            tx.wait_for_counter(store::DEBTORS).await;
+            Debtor::Next
+        }
+    };
+    let Some(debtor_number) = store::insert(tx.db(), account, role, id, &values, &debtor, now).await? else {
         return Err(Error::ExternalIdTaken { holder: find_holder(tx, role, &values).await? });
     };
     let record = Record { id, version: 1, values, debtor_number, created_at: now, updated_at: now };

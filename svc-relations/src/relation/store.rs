@@ -165,7 +165,7 @@ pub(super) async fn list(
 }
 
 /// The insert of a record whose debtor number comes from the one row of `number`. It inserts nothing when another record
-/// has the external id; the caller then rolls back, which also undoes the increment of the counter.
+/// has the external id.
 macro_rules! insert {
     ($number:literal) => {
         concat!(
@@ -188,14 +188,22 @@ macro_rules! insert {
 /// The counter of debtor numbers.
 pub(super) const DEBTORS: &str = "debtor";
 
-/// The counter's row stays locked until the transaction ends, so a create runs this as late as it can. That lock is what
-/// keeps the numbers free of gaps: the next create reads the counter only after this one has committed or rolled back.
-const INSERT_CLIENT: &str = insert!(
-    "insert into counter (account_id, name, value) values ($1, 'debtor', 1) \
+/// The counter's row stays locked until the transaction ends, so a create runs this as late as it can.
+const INSERT_WITH_NEXT: &str = insert!(
+    "insert into counter (account_id, name, value) values ($1, $28, 1) \
      on conflict (account_id, name) do update set value = counter.value + 1 returning value"
 );
 
-const INSERT_SUPPLIER: &str = insert!("select null::bigint as value");
+const INSERT_WITH_GIVEN: &str = insert!("select $28::bigint as value");
+
+/// The debtor number of a new record.
+pub(super) enum Debtor {
+    /// The next of the account.
+    Next,
+    Number(i64),
+    /// A supplier has none.
+    None,
+}
 
 /// Inserts a record and returns its debtor number, or `None` when another record has its external id.
 pub(super) async fn insert(
@@ -204,13 +212,16 @@ pub(super) async fn insert(
     role: Role,
     id: Uuid,
     values: &ClientInput,
+    debtor: &Debtor,
     now: DateTime<Utc>,
 ) -> Result<Option<String>, Error> {
-    let sql = match role {
-        Role::Client => INSERT_CLIENT,
-        Role::Supplier => INSERT_SUPPLIER,
+    let bind = |query| bind(query, account, role, id, values, now);
+    let insert = match debtor {
+        Debtor::Next => bind(sqlx::query(INSERT_WITH_NEXT)).bind(DEBTORS),
+        Debtor::Number(number) => bind(sqlx::query(INSERT_WITH_GIVEN)).bind(Some(number)),
+        Debtor::None => bind(sqlx::query(INSERT_WITH_GIVEN)).bind(None::<i64>),
     };
-    let row = bind(sqlx::query(sql), account, role, id, values, now).fetch_optional(connection).await?;
+    let row = insert.fetch_optional(connection).await?;
     Ok(row.map(|row| row.try_get("debtor_number")).transpose()?)
 }
 

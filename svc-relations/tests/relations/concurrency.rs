@@ -1,4 +1,4 @@
-//! Concurrent requests: numbers without gaps, unique external ids, exact totals.
+//! Concurrent requests: numbers without duplicates, unique external ids, exact totals.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ async fn create(caller: Caller, input: ClientInput) -> Result<String, Status> {
 }
 
 #[tokio::test]
-async fn concurrent_creates_get_numbers_without_gaps_or_duplicates() {
+async fn concurrent_creates_get_numbers_without_duplicates() {
     let world = World::new().await;
     let caller = world.caller();
     caller.create(ClientInput { external_id: "taken".into(), ..company("first") }).await.unwrap();
@@ -36,9 +36,11 @@ async fn concurrent_creates_get_numbers_without_gaps_or_duplicates() {
     });
     let outcomes = all(inputs.map(|input| create(caller.clone(), input))).await;
     let numbers: BTreeSet<String> = outcomes.iter().flatten().cloned().collect();
-    let expected: BTreeSet<String> = (2..=51).map(|number| format!("D-{number:05}")).collect();
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 50);
-    assert_eq!(numbers, expected);
+    assert_eq!(numbers.len(), 50);
+    // One that failed may have used up a number.
+    let possible: BTreeSet<String> = (2..=76).map(|number| format!("D-{number:05}")).collect();
+    assert!(numbers.is_subset(&possible), "{numbers:?}");
     assert_eq!((caller.total("").await, caller.total("company").await), (51, 51));
 }
 

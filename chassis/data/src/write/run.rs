@@ -14,6 +14,7 @@ use tonic::{Response, Status};
 
 use super::collision::Collision;
 use super::finish::Kept;
+use super::numbers::Applicant;
 use super::operation::{Of, OfBoth, Operation};
 use super::tx::Tx;
 use crate::db::Db;
@@ -50,7 +51,31 @@ impl Db {
         let Call { context, input, faults } = call;
         let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
         let operation = Of { input: &input, function: &operation };
-        self.call(&context, &faults, fingerprint.as_ref(), &operation).await
+        self.call(&context, &faults, fingerprint.as_ref(), None, &operation).await
+    }
+
+    /// Like [`write`](Self::write), for an operation whose record gets a number of a counter that may have gaps. While several
+    /// calls want one, it is taken before the transaction; the operation asks for it with [`Tx::number_ahead`].
+    pub async fn write_numbered<R, T, E, F>(
+        &self,
+        call: Call<R>,
+        counter: &str,
+        operation: F,
+    ) -> Result<Response<T>, Status>
+    where
+        R: Message,
+        T: Message + Default,
+        E: Into<Error>,
+        F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
+    {
+        let Call { context, input, faults } = call;
+        let mut applicant = Applicant::new(self, context.account_id(), counter);
+        // What is undone must not take a number, and what has faults needs none.
+        let needs_none = context.dry_run || !faults.is_empty();
+        let number = if needs_none { None } else { applicant.number().await? };
+        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
+        let operation = Of { input: &input, function: &operation };
+        self.call(&context, &faults, fingerprint.as_ref(), number, &operation).await
     }
 
     /// Like [`write`](Self::write), for an operation that also needs values that were looked up before.
@@ -69,7 +94,7 @@ impl Db {
         let Call { context, input, faults } = call;
         let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
         let operation = OfBoth { input: &input, prepared: &prepared, function: &operation };
-        self.call(&context, &faults, fingerprint.as_ref(), &operation).await
+        self.call(&context, &faults, fingerprint.as_ref(), None, &operation).await
     }
 
     async fn call<O>(
@@ -77,12 +102,13 @@ impl Db {
         context: &Context,
         faults: &Faults,
         fingerprint: Option<&Fingerprint>,
+        number: Option<i64>,
         operation: &O,
     ) -> Result<Response<O::Answer>, Status>
     where
         O: Operation<Answer: Message + Default>,
     {
-        let origin = Origin::Call { context, faults, fingerprint };
+        let origin = Origin::Call { context, faults, fingerprint, number };
         let kept = |tx: &mut Tx<'_>, answer: &O::Answer| {
             tx.changes.answered(context.rpc, answer);
             let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), tx.changes.first());

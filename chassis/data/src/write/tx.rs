@@ -153,6 +153,15 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// The number that [`Db::write_numbered`](crate::Db::write_numbered) has taken for this transaction. If there is none, the
+    /// operation takes one.
+    pub fn number_ahead(&self) -> Option<i64> {
+        match self.origin {
+            Origin::Call { number, .. } => number,
+            _ => None,
+        }
+    }
+
     /// The next number of a counter of the account; see [`numbering`].
     pub async fn next_number(&mut self, counter: &str) -> Result<i64, Error> {
         self.wait_for_counter(counter).await;

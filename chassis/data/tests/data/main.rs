@@ -5,6 +5,7 @@ mod link;
 mod lists;
 mod log;
 mod migrations;
+mod numbers;
 mod outage;
 mod pool;
 mod pooler;

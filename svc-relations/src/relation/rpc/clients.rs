@@ -48,7 +48,7 @@ impl ClientService for Clients {
         &self,
         request: Request<CreateClientRequest>,
     ) -> Result<Response<CreateClientResponse>, Status> {
-        self.db.write(Call::open(request)?, create).await
+        self.db.write_numbered(Call::open(request)?, store::DEBTORS, create).await
     }
 
     async fn get_client(
