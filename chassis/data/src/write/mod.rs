@@ -9,7 +9,8 @@
 //! record, [`rehearsal`] undoes one that is only tried, [`collision`] mends versions that the log has already. Round trips
 //! besides the operation's own statements: begin, fence (background work), finish (one statement for log entries, totals
 //! and the key with its response; skipped if there is none of these), commit; two look-ups with `If-Match`; one for the key
-//! of a call that fails; one for a number that is taken before the transaction ([`numbers`]). Then the account's background work is woken, without a round trip if the process has workers.
+//! of a call that fails; one for a number that is taken before the transaction ([`numbers`]). Then the account's background
+//! work is woken, without a round trip if the process has workers.
 
 mod collision;
 mod finish;

@@ -18,7 +18,7 @@ use super::numbers::Applicant;
 use super::operation::{Of, OfBoth, Operation};
 use super::tx::Tx;
 use crate::db::Db;
-use crate::idempotency::{self, Fingerprint, fingerprint};
+use crate::idempotency::{self, fingerprint};
 use crate::lease::Lease;
 use crate::log::changes::{self, Changes};
 use crate::log::check;
@@ -48,10 +48,8 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        let Call { context, input, faults } = call;
-        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
-        let operation = Of { input: &input, function: &operation };
-        self.call(&context, &faults, fingerprint.as_ref(), None, &operation).await
+        let operation = Of { input: &call.input, function: &operation };
+        self.call(&call, None, &operation).await
     }
 
     /// Like [`write`](Self::write), for an operation whose record gets a number of a counter that may have gaps. While several
@@ -68,14 +66,12 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R) -> Result<T, E>,
     {
-        let Call { context, input, faults } = call;
-        let mut applicant = Applicant::new(self, context.account_id(), counter);
+        let mut applicant = Applicant::new(self, call.context.account_id(), counter);
         // What is undone must not take a number, and what has faults needs none.
-        let needs_none = context.dry_run || !faults.is_empty();
+        let needs_none = call.context.dry_run || !call.faults.is_empty();
         let number = if needs_none { None } else { applicant.number().await? };
-        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
-        let operation = Of { input: &input, function: &operation };
-        self.call(&context, &faults, fingerprint.as_ref(), number, &operation).await
+        let operation = Of { input: &call.input, function: &operation };
+        self.call(&call, number, &operation).await
     }
 
     /// Like [`write`](Self::write), for an operation that also needs values that were looked up before.
@@ -91,29 +87,28 @@ impl Db {
         E: Into<Error>,
         F: AsyncFn(&mut Tx<'_>, &R, &P) -> Result<T, E>,
     {
-        let Call { context, input, faults } = call;
-        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(&input, &context.carried));
-        let operation = OfBoth { input: &input, prepared: &prepared, function: &operation };
-        self.call(&context, &faults, fingerprint.as_ref(), None, &operation).await
+        let operation = OfBoth { input: &call.input, prepared: &prepared, function: &operation };
+        self.call(&call, None, &operation).await
     }
 
-    async fn call<O>(
+    async fn call<R, O>(
         &self,
-        context: &Context,
-        faults: &Faults,
-        fingerprint: Option<&Fingerprint>,
+        call: &Call<R>,
         number: Option<i64>,
         operation: &O,
     ) -> Result<Response<O::Answer>, Status>
     where
+        R: Message,
         O: Operation<Answer: Message + Default>,
     {
-        let origin = Origin::Call { context, faults, fingerprint, number };
+        let Call { context, input, faults } = call;
+        let fingerprint = context.idempotency_key.as_ref().map(|_| fingerprint(input, &context.carried));
+        let origin = Origin::Call { context, faults, fingerprint: fingerprint.as_ref(), number };
         let kept = |tx: &mut Tx<'_>, answer: &O::Answer| {
             tx.changes.answered(context.rpc, answer);
             let stored = || idempotency::kept(context.rpc, answer.encode_to_vec(), tx.changes.first());
             Kept {
-                response: fingerprint.map(|_| stored()),
+                response: fingerprint.as_ref().map(|_| stored()),
                 record: changes::record(context.rpc, answer).or_else(|| tx.changes.only()),
             }
         };
